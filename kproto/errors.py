@@ -1,0 +1,102 @@
+"""Every error of ours. What the *peer* reports lives in ``kproto.client`` (``BrokerError``), never here.
+
+::
+
+    KprotoError
+    ├── SchemaError                 a schema file is wrong: says file, line, field and remedy
+    ├── DecodeError                 bytes are not what the schema says: ``offset`` and ``path``
+    ├── EncodeError                 a value cannot be written: ``path``
+    ├── UnsupportedVersionError     a version, api key or field the codec or the peer lacks
+    ├── ProtocolError
+    │   ├── LocalProtocolError      we broke the rules of a connection
+    │   └── RemoteProtocolError     the peer did (bad size, unknown correlation id, ...)
+    └── UnknownNameError            no message, dialect or profile of that name
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DecodeError",
+    "EncodeError",
+    "KprotoError",
+    "LocalProtocolError",
+    "ProtocolError",
+    "RemoteProtocolError",
+    "SchemaError",
+    "UnknownNameError",
+    "UnsupportedVersionError",
+]
+
+
+class KprotoError(Exception):
+    """The root of every error this distribution raises on purpose."""
+
+
+class SchemaError(KprotoError):
+    """A message schema that cannot be used.
+
+    ``source`` is the file (or a name for text that has none), ``line`` counts from 1 (None when
+    the error is about the whole file), ``field`` is a dotted path such as ``Topics.Partitions``.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        source: str = "",
+        line: int | None = None,
+        field: str = "",
+        remedy: str = "",
+    ) -> None:
+        self.problem = problem
+        self.source = source
+        self.line = line
+        self.field = field
+        self.remedy = remedy
+        where = source if line is None else f"{source}:{line}"
+        parts = [part for part in (where, field, problem) if part]
+        super().__init__(": ".join(parts) + (f" ({remedy})" if remedy else ""))
+
+
+class DecodeError(KprotoError, ValueError):
+    """Bytes that do not follow the schema.
+
+    ``offset`` is the first byte of the failing field, its length prefix included, counted from
+    the start of the buffer that was passed. ``path`` reads ``topics[3].partitions[0].replicas``.
+    """
+
+    def __init__(self, problem: str, *, offset: int, path: str = "") -> None:
+        self.problem = problem
+        self.offset = offset
+        self.path = path
+        field = f"{path}: " if path else ""
+        super().__init__(f"{field}{problem} (at byte {offset})")
+
+
+class EncodeError(KprotoError, ValueError):
+    """A value that its schema cannot carry. ``path`` names the field as in ``DecodeError``."""
+
+    def __init__(self, problem: str, *, path: str = "") -> None:
+        self.problem = problem
+        self.path = path
+        super().__init__(f"{path}: {problem}" if path else problem)
+
+
+class UnsupportedVersionError(KprotoError):
+    """A version outside what the codec, or the peer that was negotiated with, can speak."""
+
+
+class ProtocolError(KprotoError):
+    """A rule of the connection was broken; see the two subclasses for by whom."""
+
+
+class LocalProtocolError(ProtocolError):
+    """Our side asked for something the connection's state does not allow."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent something no correct peer sends; the connection cannot go on."""
+
+
+class UnknownNameError(KprotoError, LookupError):
+    """No message, struct, dialect or profile of that name; the text lists near matches."""
