@@ -1,0 +1,203 @@
+"""Schema x version -> plan: every rule of the wire format is decided here, once.
+
+A plan says, for one message at one version, which fields are on the wire, in which order, with
+which length encoding, what may be null, what travels in the tagged section, and what happens to
+fields the version lacks. ``emit_decode``/``emit_encode`` turn a plan into Python text,
+``interpret`` walks it, ``json_form`` reads names and defaults from it; none of them looks at a
+schema or compares versions again.
+
+Rules and where they come from:
+
+* compact lengths (``n + 1`` as unsigned varint, 0 for null) at flexible versions, else int16 for
+  strings and int32 for everything else, -1 for null (KIP-482);
+* a field whose ``flexible_versions`` overrides the message's keeps its own length encoding
+  (the client id of a request header, KIP-511);
+* a struct that may be null is preceded by one byte, -1 or 1 (KIP-893);
+* a flexible struct ends in its tagged section; a known tagged field is written only where it
+  differs from its default;
+* a field the version lacks takes its default when read, and when written must either be at its
+  default or be ignorable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from kproto.errors import UnsupportedVersionError
+from kproto.schema.model import (
+    FIXED_SIZES,
+    Default,
+    Field,
+    FieldType,
+    Kind,
+    MessageSchema,
+    Struct,
+)
+
+__all__ = ["FORMATS", "FieldPlan", "MessagePlan", "StructPlan", "build_plan"]
+
+FORMATS: Final[dict[str, str]] = {
+    "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
+    "int64": "q", "float64": "d",
+}  # fmt: skip
+"""``struct`` format characters of the kinds that have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """One field at one version.
+
+    ``kind`` is never ``records``: on the wire they are ``bytes``; ``is_records`` keeps the word
+    for JSON. ``element_kind`` is set for arrays. ``min_size`` is the least number of bytes the
+    value can take; for arrays ``element_min_size`` (at least 1) bounds how many elements the
+    remaining bytes can hold.
+    """
+
+    name: str
+    json_name: str
+    kind: Kind
+    compact: bool
+    nullable: bool
+    default: Default
+    min_size: int
+    element_kind: Kind | None = None
+    element_min_size: int = 1
+    struct: StructPlan | None = None
+    tag: int | None = None
+    ignorable: bool = False
+    is_records: bool = False
+
+    @property
+    def format(self) -> str | None:
+        """The ``struct`` format character of a fixed-width number, else None."""
+        return FORMATS.get(self.kind)
+
+    @property
+    def element_format(self) -> str | None:
+        return FORMATS.get(self.element_kind) if self.element_kind is not None else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StructPlan:
+    """One struct at one version.
+
+    ``inline`` are the fields in wire order, ``tagged`` the known tagged fields by ascending tag,
+    ``absent`` what this version lacks. ``order`` is all of them as the schema declares them.
+    """
+
+    name: str
+    version: int
+    flexible: bool
+    inline: tuple[FieldPlan, ...]
+    tagged: tuple[FieldPlan, ...]
+    absent: tuple[FieldPlan, ...]
+    order: tuple[FieldPlan, ...]
+    min_size: int
+
+    @property
+    def fixed_format(self) -> str | None:
+        """The ``struct`` format of an element that is only fixed-width numbers, or None.
+
+        A flexible struct still ends in its tag count, which is not part of this format.
+        """
+        if self.tagged or not self.inline:
+            return None
+        formats = [item.format for item in self.inline]
+        return None if None in formats else "".join(text for text in formats if text)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MessagePlan:
+    """The plan of one message at one version; ``structs`` holds each struct plan once, children
+    first, the root last."""
+
+    message: str
+    version: int
+    root: StructPlan
+    structs: tuple[StructPlan, ...]
+
+
+def build_plan(schema: MessageSchema, version: int) -> MessagePlan:
+    """Raises UnsupportedVersionError when ``version`` is not one of the schema's."""
+    if version not in schema.valid_versions:
+        raise UnsupportedVersionError(
+            f"{schema.name} has no version {version!r}; its versions are {schema.valid_versions}"
+        )
+    builder = _Builder(schema, version)
+    root = builder.struct(schema.root)
+    return MessagePlan(schema.name, version, root, tuple(builder.done.values()))
+
+
+@dataclass(slots=True)
+class _Builder:
+    schema: MessageSchema
+    version: int
+    done: dict[str, StructPlan] = field(default_factory=dict)
+
+    def struct(self, struct: Struct) -> StructPlan:
+        if struct.name in self.done:
+            return self.done[struct.name]
+        inline, tagged, absent, order = [], [], [], []
+        for item in struct.fields:
+            planned = self.field(item)
+            order.append(planned)
+            if item.is_tagged(self.version):
+                tagged.append(planned)
+            elif item.is_inline(self.version):
+                inline.append(planned)
+            else:
+                absent.append(planned)
+        flexible = self.schema.is_flexible(self.version)
+        plan = StructPlan(
+            name=struct.name,
+            version=self.version,
+            flexible=flexible,
+            inline=tuple(inline),
+            tagged=tuple(sorted(tagged, key=lambda item: item.tag or 0)),
+            absent=tuple(absent),
+            order=tuple(order),
+            min_size=sum(item.min_size for item in inline) + flexible,
+        )
+        self.done[struct.name] = plan
+        return plan
+
+    def field(self, item: Field) -> FieldPlan:
+        compact = self.schema.is_flexible(self.version, item)
+        nullable = item.is_nullable(self.version)
+        kind, element = item.type.kind, item.type.element
+        inner = item.type.inner_struct
+        # A struct this version lacks altogether is never walked, only defaulted.
+        struct = self.struct(inner) if inner is not None else None
+        return FieldPlan(
+            name=item.python_name,
+            json_name=item.name[:1].lower() + item.name[1:],
+            kind=_wire_kind(kind),
+            compact=compact,
+            nullable=nullable,
+            default=item.default,
+            min_size=_min_size(item.type, compact, nullable, struct),
+            element_kind=_wire_kind(element.kind) if element is not None else None,
+            element_min_size=(
+                max(1, _min_size(element, compact, False, struct)) if element is not None else 1
+            ),
+            struct=struct,
+            tag=item.tag if item.is_tagged(self.version) else None,
+            ignorable=item.ignorable,
+            is_records=kind == "records",
+        )
+
+
+def _wire_kind(kind: Kind) -> Kind:
+    return "bytes" if kind == "records" else kind
+
+
+def _min_size(kind: FieldType, compact: bool, nullable: bool, struct: StructPlan | None) -> int:
+    if kind.kind in FIXED_SIZES:
+        return FIXED_SIZES[kind.kind]
+    if kind.kind == "struct":
+        assert struct is not None  # the schema model gives every struct type its struct
+        return 1 if nullable else struct.min_size
+    if compact:
+        return 1
+    return 2 if kind.kind == "string" else 4
