@@ -1,0 +1,69 @@
+# Every target sets up what it needs: python3 (any 3.7 or newer to start with; 3.11 or newer
+# must be on PATH) and make are enough. Java with Maven, Node with npm, and Go are used where present.
+
+BOOTSTRAP := python3 scripts/bootstrap.py
+PYTHON    := .venv/bin/python
+PYTEST    := $(PYTHON) -m pytest
+
+# Paths that hold hand-written or generated Python. Empty folders and ones to come are left out.
+SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks tests fuzz setup.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-fast test-full lint format bench codegen codegen-check coverage clean
+
+help: ## list these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+
+venv: ## make .venv and install everything into it
+	@$(BOOTSTRAP)
+
+demo: ## a mock cluster, and every real client this machine can run, in under two minutes
+	@$(BOOTSTRAP) --toolchains
+	@$(PYTHON) -m demo
+
+test: ## every test CI runs (under 15 minutes on two cores)
+	@$(BOOTSTRAP) --toolchains
+	@$(PYTEST) $(PYTEST_ARGS)
+
+test-fast: ## the quick ones, under two minutes, no toolchain but Python
+	@$(BOOTSTRAP)
+	@KPROTO_HYPOTHESIS=fast $(PYTEST) -q -m "not slow and not oracle and not java and not node and not go" $(PYTEST_ARGS)
+
+test-full: ## every test with the full number of values, a fresh seed, and nothing skipped
+	@$(BOOTSTRAP) --toolchains
+	@KPROTO_FULL=1 KPROTO_HYPOTHESIS=full KPROTO_SEED=$${KPROTO_SEED:-random} \
+	  KPROTO_ORACLE_VALUES=$${KPROTO_ORACLE_VALUES:-50} KPROTO_REQUIRE=$${KPROTO_REQUIRE-all} \
+	  $(PYTEST) $(PYTEST_ARGS)
+
+lint: ## style, types, import contracts
+	@$(BOOTSTRAP)
+	@$(PYTHON) -m ruff check $(SOURCES)
+	@$(PYTHON) -m ruff format --check --quiet $(SOURCES) || { $(PYTHON) -m ruff format --check $(SOURCES); exit 1; }
+	@$(PYTHON) -m mypy $(SOURCES)
+	@.venv/bin/lint-imports
+
+format: ## rewrite the sources as ruff wants them
+	@$(BOOTSTRAP)
+	@$(PYTHON) -m ruff check --fix --quiet $(SOURCES); $(PYTHON) -m ruff format $(SOURCES)
+
+codegen: ## write the message classes anew from schemas/
+	@$(BOOTSTRAP)
+	@$(PYTHON) -m kproto codegen
+
+codegen-check: ## fail where a committed message class is stale
+	@$(BOOTSTRAP)
+	@$(PYTHON) -m kproto codegen --check
+
+bench: ## measure beside kio, kafka-python and librdkafka's mock; writes docs/benchmarks.md
+	@$(BOOTSTRAP) --with bench
+	@$(PYTHON) -m benchmarks
+
+coverage: ## the quick tests under coverage, and the lines they miss
+	@$(BOOTSTRAP)
+	@$(PYTHON) -m coverage run -m pytest -q -m "not slow and not oracle and not java and not node and not go" $(PYTEST_ARGS)
+	@$(PYTHON) -m coverage report
+
+clean: ## remove what was built and downloaded, .venv included
+	rm -rf .venv .cache build dist *.egg-info .coverage htmlcov .hypothesis
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find kproto mockbroker wiredump kspec tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,87 @@
+"""Which language toolchains this machine has. Standard library only: it runs before any install.
+
+Knows the commands, how to ask each for its version, and how to get one that is missing. Decides
+nothing: the bootstrap prints the list, tests skip or fail by it, the demo leaves languages out.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import lru_cache
+from typing import NamedTuple
+
+__all__ = ["TOOLCHAINS", "Toolchain", "find", "missing", "report"]
+
+
+class Toolchain(NamedTuple):
+    """A command that must run, what needs it, and where to get it."""
+
+    command: str
+    version_arguments: list[str]
+    purpose: str
+    remedy: str
+
+
+TOOLCHAINS: dict[str, Toolchain] = {
+    "java": Toolchain(
+        "javac",
+        ["-version"],
+        "Kafka's own classes as oracle, and the Java Admin client",
+        "install a JDK, 17 or newer (Debian: default-jdk-headless)",
+    ),
+    "maven": Toolchain(
+        "mvn", ["--version"], "fetching Kafka's jars", "install Maven (Debian: maven)"
+    ),
+    "node": Toolchain(
+        "node",
+        ["--version"],
+        "the kafkajs and @platformatic/kafka clients",
+        "install Node.js, 18 or newer (Debian: nodejs)",
+    ),
+    "npm": Toolchain("npm", ["--version"], "fetching those clients", "install npm (Debian: npm)"),
+    "go": Toolchain(
+        "go", ["version"], "the franz-go client", "install Go, 1.22 or newer (Debian: golang-go)"
+    ),
+}
+
+
+@lru_cache(maxsize=None)
+def find(name: str) -> str | None:
+    """The first line of the toolchain's version text, or None where it is absent or broken."""
+    tool = TOOLCHAINS[name]
+    path = shutil.which(tool.command)
+    if path is None:
+        return None
+    try:
+        done = subprocess.run(
+            [path, *tool.version_arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=60,
+            check=True,
+            text=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    lines = done.stdout.strip().splitlines()
+    return lines[0] if lines else "version unknown"
+
+
+def missing(names: list[str]) -> list[str]:
+    """Those of ``names`` this machine lacks, each as a sentence that says how to get it."""
+    return [f"{name} is absent: {TOOLCHAINS[name].remedy}" for name in names if find(name) is None]
+
+
+def report() -> list[str]:
+    """One line a toolchain, present or absent."""
+    lines = []
+    for name, tool in TOOLCHAINS.items():
+        version = find(name)
+        lines.append(
+            f"  {name:6} {version}"
+            if version
+            else f"  {name:6} absent; needed for {tool.purpose}: {tool.remedy}"
+        )
+    return lines
