@@ -1,0 +1,127 @@
+"""What a broker of each Kafka release advertises: ``schemas/releases.json``, typed.
+
+Knows names, modes and version ranges by api key. Knows neither message layouts nor how a mock
+broker behaves under a profile; ``scripts/derive_releases.py`` writes the file and says how.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
+
+from kproto.errors import SchemaError, UnknownNameError
+from kproto.schema.versions import Versions
+
+__all__ = ["Mode", "Release", "load_releases", "parse_releases", "release"]
+
+Mode: TypeAlias = Literal["zk", "kraft"]
+
+FILE: Final = "releases.json"
+# In a wheel the schemas lie inside the package; in a checkout beside it.
+_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PLACES: Final = (
+    os.path.join(_PACKAGE, "_schemas", FILE),
+    os.path.join(os.path.dirname(_PACKAGE), "schemas", FILE),
+)
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One kind of broker of one release line.
+
+    ``name`` is the profile's: ``kafka-2.4``; where a line has both modes (2.8 to 3.9) ``kafka-3.9``
+    is KRaft and ``kafka-3.9-zk`` ZooKeeper. ``release`` is the exact version the ranges were taken
+    from (``2.4.1``), ``obtained`` how. ``apis`` maps each advertised api key to its versions, keys
+    ascending, as an ApiVersions response of that broker lists them.
+    """
+
+    name: str
+    release: str
+    mode: Mode
+    obtained: str
+    apis: Mapping[int, Versions]
+
+
+@cache
+def load_releases() -> Mapping[str, Release]:
+    """Every profile by name, oldest release first. Read once; the mapping is read-only.
+
+    Raises SchemaError where the file is missing or wrong.
+    """
+    for place in PLACES:
+        if os.path.exists(place):
+            with open(place, encoding="utf-8") as file:
+                return MappingProxyType(parse_releases(file.read(), source=place))
+    raise SchemaError("not found", source=FILE, remedy=f"looked in {' and '.join(PLACES)}")
+
+
+def release(name: str) -> Release:
+    """The profile of that name. Raises UnknownNameError with the nearest names, or all of them."""
+    releases = load_releases()
+    found = releases.get(name)
+    if found is not None:
+        return found
+    near = difflib.get_close_matches(name, releases, n=4, cutoff=0.75)
+    hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(releases)}"
+    raise UnknownNameError(f"no release profile named {name!r}; {hint}")
+
+
+def parse_releases(text: str, *, source: str = FILE) -> dict[str, Release]:
+    """Read the JSON text of a releases file. Raises SchemaError naming the profile and api key."""
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SchemaError(error.msg, source=source, line=error.lineno) from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise SchemaError(
+            f"not a releases file of format {FORMAT}",
+            source=source,
+            remedy="write it anew with scripts/derive_releases.py",
+        )
+    profiles = document.get("profiles")
+    if not isinstance(profiles, dict):
+        raise SchemaError("must be an object of profiles", source=source, field="profiles")
+    return {name: _release(name, entry, source) for name, entry in profiles.items()}
+
+
+def _release(name: str, entry: Any, source: str) -> Release:
+    where = f"profiles.{name}"
+    if not isinstance(entry, dict):
+        raise SchemaError("must be an object", source=source, field=where)
+    for key in ("release", "mode", "obtained"):
+        if not isinstance(entry.get(key), str):
+            raise SchemaError("must be a string", source=source, field=f"{where}.{key}")
+    if entry["mode"] not in ("zk", "kraft"):
+        raise SchemaError("must be zk or kraft", source=source, field=f"{where}.mode")
+    if not isinstance(entry.get("apis"), dict):
+        raise SchemaError("must be an object of api keys", source=source, field=f"{where}.apis")
+    apis = dict(
+        _api(key, span, f"{where}.apis.{key}", source) for key, span in entry["apis"].items()
+    )
+    return Release(
+        name=name,
+        release=entry["release"],
+        mode=entry["mode"],
+        obtained=entry["obtained"],
+        apis=MappingProxyType(dict(sorted(apis.items()))),
+    )
+
+
+def _api(key: str, span: Any, where: str, source: str) -> tuple[int, Versions]:
+    if not key.isdecimal():
+        raise SchemaError("an api key is a number", source=source, field=where)
+    if (
+        not isinstance(span, list)
+        or len(span) != 2
+        or not all(type(bound) is int for bound in span)
+        or not 0 <= span[0] <= span[1]
+    ):
+        raise SchemaError("must be [lowest, highest] of versions", source=source, field=where)
+    return int(key), Versions(span[0], span[1])
