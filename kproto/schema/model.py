@@ -132,6 +132,7 @@ class Struct:
     fields: list[Field] = dataclass_field(default_factory=list)
     about: str = ""
     line: int | None = None
+    aliases: tuple[str, ...] = ()
 
     def field(self, name: str) -> Field:
         """The field of that schema name or Python name; KeyError if there is none."""
