@@ -1,0 +1,212 @@
+"""Everything that can happen to the cluster, as typed values, and the log that keeps their order.
+
+This file knows what a change is made of, not when it may happen. ``mockbroker.state`` applies an
+action; the same actions in the same order give the same state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias, overload
+
+from mockbroker.model import Broker, Partition, Topic
+from mockbroker.results import AclBinding
+
+__all__ = [
+    "AclAdded",
+    "AclRemoved",
+    "Action",
+    "ActionLog",
+    "AutoProgressChanged",
+    "BrokerChanged",
+    "BrokerRegistered",
+    "Change",
+    "ConfigChanged",
+    "ControllerChanged",
+    "MetadataHeld",
+    "MetadataReleased",
+    "PartitionChanged",
+    "PartitionsAdded",
+    "TopicCreated",
+    "TopicDeleted",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistered:
+    broker: Broker
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerChanged:
+    """Stopped, started, or given an endpoint."""
+
+    before: Broker
+    after: Broker
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChanged:
+    before: int
+    after: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreated:
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeleted:
+    """The topic's configs go with it."""
+
+    name: str
+    topic_id: uuid.UUID
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsAdded:
+    topic: str
+    partitions: tuple[Partition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChanged:
+    """Replicas, ISR, leader or reassignment of one partition."""
+
+    topic: str
+    before: Partition
+    after: Partition
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChanged:
+    """None means not set, before or after."""
+
+    resource_type: int
+    resource_name: str
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AclAdded:
+    binding: AclBinding
+
+
+@dataclass(frozen=True, slots=True)
+class AclRemoved:
+    binding: AclBinding
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataHeld:
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataReleased:
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AutoProgressChanged:
+    interval_ms: int | None
+
+
+Change: TypeAlias = (
+    BrokerRegistered
+    | BrokerChanged
+    | ControllerChanged
+    | TopicCreated
+    | TopicDeleted
+    | PartitionsAdded
+    | PartitionChanged
+    | ConfigChanged
+    | AclAdded
+    | AclRemoved
+    | MetadataHeld
+    | MetadataReleased
+    | AutoProgressChanged
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One entry of the log.
+
+    ``offset`` counts from 0, ``at_ms`` is the virtual clock, ``cause`` names the call or step that
+    led to it ("alter_partition_reassignments", "join_isr", "auto_progress", ...).
+    """
+
+    offset: int
+    at_ms: int
+    cause: str
+    change: Change
+
+    @property
+    def kind(self) -> str:
+        """The name of the change's type: "PartitionChanged"."""
+        return type(self.change).__name__
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: the entry's fields, ``kind``, and those of the change under its own names."""
+        return {
+            "offset": self.offset,
+            "at_ms": self.at_ms,
+            "cause": self.cause,
+            "kind": self.kind,
+            **_plain(dataclasses.asdict(self.change)),
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists and ids as text, all the way down."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, uuid.UUID) else value
+
+
+class ActionLog:
+    """The ordered log: append-only, readable as a sequence."""
+
+    def __init__(self) -> None:
+        self._actions: list[Action] = []
+
+    def append(self, at_ms: int, cause: str, change: Change) -> Action:
+        action = Action(len(self._actions), at_ms, cause, change)
+        self._actions.append(action)
+        return action
+
+    def since(self, offset: int) -> tuple[Action, ...]:
+        """The actions from this offset on; ``len(log)`` now is the offset to ask for later."""
+        return tuple(self._actions[offset:])
+
+    def partition_changes(self, topic: str, index: int) -> tuple[PartitionChanged, ...]:
+        """What happened to one partition, oldest first."""
+        return tuple(
+            action.change
+            for action in self._actions
+            if isinstance(action.change, PartitionChanged)
+            and (action.change.topic, action.change.after.index) == (topic, index)
+        )
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    def __iter__(self) -> Iterator[Action]:
+        return iter(self._actions)
+
+    @overload
+    def __getitem__(self, key: int) -> Action: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Action]: ...
+    def __getitem__(self, key: int | slice) -> Action | list[Action]:
+        return self._actions[key]

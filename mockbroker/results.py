@@ -1,0 +1,247 @@
+"""What the cluster answers, as plain values: error codes, texts, names and lists.
+
+One dataclass a result, in the terms of the response it becomes; ``mockbroker.apis`` turns them
+into messages of a version. ``error_message`` is None where Kafka sends null.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+
+from kproto.schema.model import ZERO_UUID
+
+__all__ = [
+    "AclBinding",
+    "AclFilter",
+    "AlterConfigsResult",
+    "AlterReassignmentsResult",
+    "ConfigEntry",
+    "ConfigSynonym",
+    "CreateAclResult",
+    "CreatePartitionsResult",
+    "CreateTopicResult",
+    "DeleteAclsResult",
+    "DeleteTopicResult",
+    "DescribeConfigsResult",
+    "ElectLeadersResult",
+    "ListReassignmentsResult",
+    "LogDir",
+    "LogDirReplica",
+    "NewTopic",
+    "OngoingReassignment",
+    "OngoingTopic",
+    "PartitionResult",
+    "TopicResult",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionResult:
+    """One requested partition's outcome, of calls 43 and 45."""
+
+    partition_index: int
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicResult:
+    """A requested topic and one row a requested partition, in request order."""
+
+    name: str
+    partitions: tuple[PartitionResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterReassignmentsResult:
+    """AlterPartitionReassignments (45). ``error_message`` is "" when no topic was named."""
+
+    error_code: int
+    error_message: str | None
+    allow_replication_factor_change: bool
+    topics: tuple[TopicResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OngoingReassignment:
+    partition_index: int
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OngoingTopic:
+    name: str
+    partitions: tuple[OngoingReassignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListReassignmentsResult:
+    """ListPartitionReassignments (46)."""
+
+    error_code: int
+    error_message: str | None
+    topics: tuple[OngoingTopic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeadersResult:
+    """ElectLeaders (43). The top-level code exists on the wire from version 1."""
+
+    error_code: int
+    topics: tuple[TopicResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create (19). -1 asks for the broker's default, as KIP-464 has it.
+
+    ``assignments`` pairs a partition index with its broker ids; when given, the two counts are -1.
+    ``configs`` pairs a config name with its value.
+    """
+
+    name: str
+    num_partitions: int = -1
+    replication_factor: int = -1
+    assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    configs: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSynonym:
+    name: str
+    value: str | None
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One config of DescribeConfigs. ``source`` and ``config_type`` are the wire's numbers.
+
+    ``synonyms`` are always filled; the handler drops them where the request did not ask.
+    """
+
+    name: str
+    value: str | None
+    read_only: bool
+    source: int
+    sensitive: bool
+    config_type: int
+    documentation: str | None
+    synonyms: tuple[ConfigSynonym, ...] = ()
+
+    @property
+    def is_default(self) -> bool:
+        """DescribeConfigs version 0 has this instead of a source."""
+        return self.source == 5
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicResult:
+    name: str
+    error_code: int = 0
+    error_message: str | None = None
+    topic_id: uuid.UUID = ZERO_UUID
+    num_partitions: int = -1
+    replication_factor: int = -1
+    configs: tuple[ConfigEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicResult:
+    """``name`` is None when the topic was asked for by an id that does not exist."""
+
+    name: str | None
+    topic_id: uuid.UUID
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsResult:
+    name: str
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConfigsResult:
+    resource_type: int
+    resource_name: str
+    error_code: int = 0
+    error_message: str | None = None
+    configs: tuple[ConfigEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigsResult:
+    resource_type: int
+    resource_name: str
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirReplica:
+    partition_index: int
+    partition_size: int = 0
+    offset_lag: int = 0
+    is_future_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    """One log directory of one broker (35). Nothing is stored, so every size is 0.
+
+    ``topics`` pairs a topic name with its replicas here.
+    """
+
+    log_dir: str
+    topics: tuple[tuple[str, tuple[LogDirReplica, ...]], ...]
+    error_code: int = 0
+    total_bytes: int = 0
+    usable_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AclBinding:
+    """One access rule; the numbers are the wire's (AclOperation, ResourceType, PatternType...)."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+@dataclass(frozen=True, slots=True)
+class AclFilter:
+    """Which rules to describe or delete: None and ANY (1) match everything, MATCH (2) as a pattern
+    type matches every rule that would apply to the resource name."""
+
+    resource_type: int = 1
+    resource_name: str | None = None
+    pattern_type: int = 1
+    principal: str | None = None
+    host: str | None = None
+    operation: int = 1
+    permission_type: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CreateAclResult:
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteAclsResult:
+    """One filter's outcome."""
+
+    error_code: int = 0
+    error_message: str | None = None
+    matching: tuple[AclBinding, ...] = field(default=())
