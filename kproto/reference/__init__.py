@@ -87,9 +87,76 @@ the version lacks that is neither ignorable nor at its default (``Attempted to w
 set, but version {v} of this message does not support them.``). ``EncodeError`` with the path for
 the rest: null where it is not allowed (``non-nullable field {name} is null``), a number out of
 range, a value of another type, a string of more than 32767 bytes (``'{name}' field is too long to
-be serialized``), an unknown tag whose number is a known field's at that version (``Attempted to
-use tag {n} as an undefined tag.``), a key that names no field. Which of several errors in one
-value comes first is not part of the contract.
+be serialized``, ``'{name}Element'`` in an array), an unknown tag whose number is a known field's
+at that version (``Attempted to use tag {n} as an undefined tag.``), a key that names no field.
+Which of several errors in one value comes first is not part of the contract.
 """
 
 from __future__ import annotations
+
+import io
+from typing import Any, TypeAlias
+
+from kproto.errors import DecodeError, UnsupportedVersionError
+from kproto.reference.build import construct_for
+from kproto.reference.trees import complete, default_tree, default_value
+from kproto.reference.walk import FieldSpan, Walk
+from kproto.schema.model import MessageSchema
+
+__all__ = ["FieldSpan", "decode", "default_tree", "default_value", "encode", "fields"]
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+def decode(
+    schema: MessageSchema, version: int, data: Buffer, *, allow_trailing: bool = False
+) -> dict[str, Any]:
+    """Read one message body (or header) into a tree.
+
+    Raises DecodeError as the table above says, UnsupportedVersionError for a version that the
+    schema does not have. With ``allow_trailing`` bytes after the message are ignored.
+    """
+    return _parse(schema, version, data, Walk(memoryview(data).nbytes), allow_trailing)
+
+
+def fields(
+    schema: MessageSchema, version: int, data: Buffer, *, allow_trailing: bool = False
+) -> list[FieldSpan]:
+    """Where every field lies, in the order of the data; a container comes before its contents.
+
+    The message itself has no span. Raises as ``decode`` does.
+    """
+    walk = Walk(memoryview(data).nbytes, keep_spans=True)
+    _parse(schema, version, data, walk, allow_trailing)
+    return walk.spans
+
+
+def encode(schema: MessageSchema, version: int, tree: dict[str, Any]) -> bytes:
+    """Write a tree; a field that it leaves out has its default.
+
+    Raises EncodeError or UnsupportedVersionError as documented above.
+    """
+    _check_version(schema, version)
+    whole = complete(schema.root, tree, Walk())
+    stream = io.BytesIO()
+    construct_for(schema, version).build_stream(whole, stream, walk=Walk())
+    return stream.getvalue()
+
+
+def _parse(
+    schema: MessageSchema, version: int, data: Buffer, walk: Walk, allow_trailing: bool
+) -> dict[str, Any]:
+    _check_version(schema, version)
+    stream = io.BytesIO(data)
+    tree: dict[str, Any] = construct_for(schema, version).parse_stream(stream, walk=walk)
+    left = walk.left(stream)
+    if left and not allow_trailing:
+        raise DecodeError(f"bytes left over after the message: {left}", offset=stream.tell())
+    return tree
+
+
+def _check_version(schema: MessageSchema, version: int) -> None:
+    if version not in schema.valid_versions:
+        raise UnsupportedVersionError(
+            f"{schema.name} has no version {version}; it has {schema.valid_versions}"
+        )

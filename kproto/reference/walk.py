@@ -1,0 +1,96 @@
+"""Where a parse or a build is in the message: path, first byte of each open field, spans so far.
+It knows nothing of schemas or encodings; the constructs of this package report to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NoReturn
+
+from kproto.errors import DecodeError, EncodeError
+
+__all__ = ["FieldSpan", "Walk"]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpan:
+    """A run of bytes and what it means.
+
+    ``offset`` and ``length`` are in bytes, from the start of the data passed. ``type`` is the
+    schema's (``int32``, ``[]ReassignableTopic``) or one of ``count`` (an array's), ``presence``
+    (a nullable struct's marker), ``tagged fields`` (a whole section), ``tag count``, ``tag`` (a
+    tag number with its size; the value is the number), ``unknown tag``. The leaves tile the data:
+    sorted as given, each begins where the one before ended. A leaf covers its own length prefix.
+    Spans that are not leaves (structs, arrays, sections) cover the leaves inside them.
+    """
+
+    offset: int
+    length: int
+    path: str
+    type: str
+    value: Any
+    leaf: bool
+
+
+class Walk:
+    """The state of one parse (``end`` is the length of the data) or one build."""
+
+    def __init__(self, end: int = 0, *, keep_spans: bool = False) -> None:
+        self.end = end
+        self._spans: list[FieldSpan | None] | None = [] if keep_spans else None
+        self._segments: list[str] = []
+        self._starts: list[int] = [0]
+
+    @property
+    def path(self) -> str:
+        joined = ""
+        for segment in self._segments:
+            dot = "." if joined and not segment.startswith("[") else ""
+            joined += dot + segment
+        return joined
+
+    @property
+    def spans(self) -> list[FieldSpan]:
+        """In the order of the data, each container before what it holds."""
+        return [span for span in self._spans or () if span is not None]
+
+    @contextmanager
+    def inside(self, segment: str = "", start: int = 0) -> Iterator[None]:
+        """Within, errors carry ``segment`` in their path and ``start`` as their offset."""
+        self._starts.append(start)
+        if segment:
+            self._segments.append(segment)
+        yield
+        # Not in a finally: an error ends the walk, and its path is read where it was raised.
+        if segment:
+            self._segments.pop()
+        self._starts.pop()
+
+    def reserve(self) -> int:
+        """Keep the place of a container's span, which comes before the spans inside it."""
+        if self._spans is None:
+            return -1
+        self._spans.append(None)
+        return len(self._spans) - 1
+
+    def fill(self, place: int, start: int, end: int, type_: str, value: Any, leaf: bool) -> None:
+        if self._spans is not None:
+            self._spans[place] = FieldSpan(start, end - start, self.path, type_, value, leaf)
+
+    def note(self, start: int, end: int, type_: str, value: Any) -> None:
+        """Add the span of a leaf that is not a field: a count, a marker, a tag."""
+        self.fill(self.reserve(), start, end, type_, value, leaf=True)
+
+    def fail(self, problem: str) -> NoReturn:
+        raise DecodeError(problem, offset=self._starts[-1], path=self.path)
+
+    def refuse(self, problem: str) -> NoReturn:
+        raise EncodeError(problem, path=self.path)
+
+    def left(self, stream: BinaryIO) -> int:
+        return self.end - stream.tell()
+
+    def need(self, stream: BinaryIO, size: int) -> None:
+        if size > self.left(stream):
+            self.fail(f"bytes needed: {size}, left: {self.left(stream)}")
