@@ -43,6 +43,8 @@ TAGS    count of tags x 2 exceeds left             S       struct               
 TAGBIG  a tag number above 2^31-1                  T       struct                       (l)
 ORDER   a tag not above the one before it          T       struct                       (m)
 TAGLEN  a tagged field's size above 2^31-1         T       struct                       (d)
+TAGVER  a tag the schema has at other versions     T       field                        (p)
+        of the message, not at this one
 TAGCUT  a tagged field's size exceeds left         T       field, or for an unknown     (a)
                                                            tag struct.unknown_tags[N]
 TAGFIT  a known tagged field's size is not what    T       field                        (n)
@@ -66,10 +68,11 @@ TRAIL   bytes after the message                    first   empty                
 (m) ``tag {n} comes after tag {previous}, but is not higher than it``
 (n) ``tagged field {name} has size {size}, but its value took {consumed} bytes``
 (o) ``bytes left over after the message: {n}``
+(p) ``Tag {n} is not valid for version {v}``
 
 Order of checks, where a field fails more than one: prefix read whole, LONG, NEG, NULL, STRLEN,
 then SHORT (or ALLOC), then UTF8. A tagged field: tag read whole, TAGBIG, ORDER, size read whole,
-TAGLEN, TAGCUT; then its value is read as if the size did not bound it (its own errors have F at
+TAGLEN, TAGVER, TAGCUT; then its value is read as if the size did not bound it (its own errors have F at
 its value's first byte, after tag and size), then TAGFIT. In (a), n counts the part that is cut
 off: the width of the number or prefix, or the length of the content. A prefix of a non-flexible
 version is a number: SHORT, never VARCUT. The least size of an element is that of its shortest

@@ -45,7 +45,12 @@ class _Builder:
                 for field in struct.fields
                 if field.tag is not None and field.is_tagged(self.version)
             }
-            inline.append("tagged" / TaggedSection(known))
+            elsewhere = {
+                field.tag: field.python_name
+                for field in struct.fields
+                if field.tag is not None and field.tag not in known
+            }
+            inline.append("tagged" / TaggedSection(known, elsewhere, self.version))
         return Message(
             construct.Struct(*inline),
             struct.fields,

@@ -123,11 +123,16 @@ class KnownTag:
 
 class TaggedSection(construct.Construct):  # type: ignore[misc]
     """The tagged fields at the end of a struct (KIP-482). Parses to the struct's share of its
-    tree: the known ones by name, the rest in ``unknown_tags``."""
+    tree: the known ones by name, the rest in ``unknown_tags``. ``elsewhere`` names the fields
+    that other versions of the struct have under a tag."""
 
-    def __init__(self, known: Mapping[int, KnownTag]) -> None:
+    def __init__(
+        self, known: Mapping[int, KnownTag], elsewhere: Mapping[int, str], version: int
+    ) -> None:
         super().__init__()
         self.known = known
+        self.elsewhere = elsewhere
+        self.version = version
 
     def _parse(self, stream: BinaryIO, context: Any, path: str) -> dict[str, Any]:
         walk = walk_of(context)
@@ -153,6 +158,9 @@ class TaggedSection(construct.Construct):  # type: ignore[misc]
                     name = self.known[tag].field.python_name
                     with walk.inside(name, tag_start):
                         tree[name] = self._parse_known(tag, size, tag_start, stream, context, path)
+                elif tag in self.elsewhere:
+                    with walk.inside(self.elsewhere[tag], tag_start):
+                        walk.fail(f"Tag {tag} is not valid for version {self.version}")
                 else:
                     with walk.inside(f"unknown_tags[{tag}]", tag_start):
                         unknown[tag] = self._parse_unknown(tag, size, tag_start, stream, context)
