@@ -72,11 +72,11 @@ TRAIL   bytes after the message                    first   empty                
 
 Order of checks, where a field fails more than one: prefix read whole, LONG, NEG, NULL, STRLEN,
 then SHORT (or ALLOC), then UTF8. A tagged field: tag read whole, TAGBIG, ORDER, size read whole,
-TAGLEN, TAGVER, TAGCUT; then its value is read as if the size did not bound it (its own errors have F at
-its value's first byte, after tag and size), then TAGFIT. In (a), n counts the part that is cut
-off: the width of the number or prefix, or the length of the content. A prefix of a non-flexible
-version is a number: SHORT, never VARCUT. The least size of an element is that of its shortest
-encoding at the version, and at least 1.
+TAGLEN, TAGVER, TAGCUT; then its value is read as if the size did not bound it (its own errors
+have F at its value's first byte, after tag and size), then TAGFIT. In (a), n counts the part that
+is cut off: the width of the number or prefix, or the length of the content. A prefix of a
+non-flexible version is a number: SHORT, never VARCUT. The least size of an element is that of its
+shortest encoding at the version, and at least 1.
 
 What Kafka's Java accepts and this refuses, on purpose: UTF8 (Java replaces), NEG (any negative
 length is null there), MARK (any negative byte is null there and any other a struct), ORDER (the
