@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
 from kproto.errors import SchemaError, UnknownNameError
 from kproto.schema.releases import load_releases, parse_releases, release
 from kproto.schema.versions import Versions
+from scripts import derive_releases
+from tests.support.toolchain import require
 
 
 @pytest.mark.parametrize(
@@ -107,13 +108,7 @@ def test_refusals_say_where(document: object, field: str):
 @pytest.mark.slow
 def test_two_releases_derived_anew():
     """The committed ranges of one ZooKeeper-only and one dual release come out of their jars."""
-    from scripts import derive_releases, toolchains
-
-    absent = toolchains.missing(["java", "maven"])
-    if absent:
-        if os.environ.get("KPROTO_REQUIRE") == "all":
-            pytest.fail("; ".join(absent))
-        pytest.skip("; ".join(absent))
+    require("java", "maven")
     committed = json.loads(derive_releases.OUTPUT.read_text())["profiles"]
     derived = derive_releases.derive(["2.4.1", "3.9.2"])
     assert set(derived) == {"kafka-2.4", "kafka-3.9", "kafka-3.9-zk"}

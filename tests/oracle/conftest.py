@@ -1,0 +1,24 @@
+"""The running oracles, shared by every test here; the counts, printed at the end of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from tests.oracle.oracle import RELEASES, Oracle
+from tests.support.toolchain import require
+
+
+@pytest.fixture(scope="session")
+def oracles() -> Iterator[Mapping[str, Oracle]]:
+    """A started Oracle for each release. Skips (fails where required) without Java or Maven."""
+    require("java", "maven")
+    started: dict[str, Oracle] = {}
+    try:
+        for release in RELEASES:
+            started[release] = Oracle(release).__enter__()
+        yield started
+    finally:
+        for oracle in started.values():
+            oracle.close()
