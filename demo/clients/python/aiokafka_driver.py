@@ -8,6 +8,7 @@ from typing import Any
 
 import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient
+
 from demo.clients.python.line_protocol import serve
 
 

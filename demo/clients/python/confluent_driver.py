@@ -8,6 +8,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+
 from demo.clients.python.line_protocol import Failure, serve
 
 

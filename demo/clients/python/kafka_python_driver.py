@@ -8,6 +8,7 @@ from typing import Any
 import kafka
 from kafka.admin import KafkaAdminClient
 from kafka.errors import for_code
+
 from demo.clients.python.line_protocol import Failure, Unsupported, serve
 
 
@@ -33,8 +34,9 @@ class Driver:
     def describe_cluster(self, _call: dict[str, Any]) -> dict[str, Any]:
         cluster = self.admin.describe_cluster()
         return {
-            "brokers": sorted(broker.get("broker_id", broker.get("node_id"))
-                              for broker in cluster["brokers"]),
+            "brokers": sorted(
+                broker.get("broker_id", broker.get("node_id")) for broker in cluster["brokers"]
+            ),
             "controller": cluster["controller_id"],
         }
 
