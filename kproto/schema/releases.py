@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from kproto.errors import SchemaError, UnknownNameError
+from kproto.schema.load import schemas_directory
 from kproto.schema.versions import Versions
 
 __all__ = ["Mode", "Release", "load_releases", "parse_releases", "release"]
@@ -23,12 +23,6 @@ __all__ = ["Mode", "Release", "load_releases", "parse_releases", "release"]
 Mode: TypeAlias = Literal["zk", "kraft"]
 
 FILE: Final = "releases.json"
-# In a wheel the schemas lie inside the package; in a checkout beside it.
-_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PLACES: Final = (
-    os.path.join(_PACKAGE, "_schemas", FILE),
-    os.path.join(os.path.dirname(_PACKAGE), "schemas", FILE),
-)
 FORMAT: Final = 1
 
 
@@ -55,11 +49,14 @@ def load_releases() -> Mapping[str, Release]:
 
     Raises SchemaError where the file is missing or wrong.
     """
-    for place in PLACES:
-        if os.path.exists(place):
-            with open(place, encoding="utf-8") as file:
-                return MappingProxyType(parse_releases(file.read(), source=place))
-    raise SchemaError("not found", source=FILE, remedy=f"looked in {' and '.join(PLACES)}")
+    path = schemas_directory() / FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SchemaError(
+            f"cannot be read: {error.strerror}", source=str(path), remedy="install kproto anew"
+        ) from None
+    return MappingProxyType(parse_releases(text, source=str(path)))
 
 
 def release(name: str) -> Release:
