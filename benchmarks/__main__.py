@@ -1,0 +1,9 @@
+"""Every benchmark, one after the other, as ``make bench`` runs them."""
+
+import sys
+
+from benchmarks import bench_broker, bench_codec, bench_start
+
+for benchmark in (bench_codec, bench_start, bench_broker):
+    sys.argv = [benchmark.__name__]
+    benchmark.main()

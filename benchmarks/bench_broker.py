@@ -1,0 +1,229 @@
+"""Requests a second of the mock cluster beside librdkafka's: one connection, 32 in flight.
+
+Reproduce::
+
+    .venv/bin/python -m benchmarks.bench_broker
+    .venv/bin/python -m benchmarks.bench_broker --rounds 3 --dry-run
+
+Both servers run in processes of their own, with three brokers and the same topic; librdkafka's is
+the one confluent-kafka starts for ``test.mock.num.brokers``. One client, the same code for both,
+takes turns between them. Versions are the highest both advertise, so both read the same bytes.
+"Server µs" is the processor time, user and system, of the server's process a request (Linux).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import kproto
+from benchmarks.pipeline import Pipeline
+from benchmarks.report import Mark, Section, conclude, machine
+from kproto.messages import ApiVersionsRequest, MetadataRequest
+from kproto.messages.metadata_request import MetadataRequestTopic
+
+__all__ = ["main"]
+
+DEPTH = 32
+REQUESTS = 20_000
+TOPIC = "bench"
+PARTITIONS = 4
+APIS = {"ApiVersions": 18, "Metadata": 3}
+HIGHEST = {"ApiVersions": 3, "Metadata": 9}
+"""No higher than this: what clients in the field send, and what both servers know."""
+
+LIBRDKAFKA = f"""
+import sys, time
+from confluent_kafka import Producer
+producer = Producer({{"test.mock.num.brokers": 3, "log_level": 0}})
+seen = producer.list_topics({TOPIC!r}, timeout=30)
+deadline = time.monotonic() + 30
+while seen.topics[{TOPIC!r}].error is not None and time.monotonic() < deadline:
+    time.sleep(0.1)
+    seen = producer.list_topics({TOPIC!r}, timeout=30)
+broker = seen.brokers[min(seen.brokers)]
+print(f"{{broker.host}}:{{broker.port}}", flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass
+class Server:
+    """A running server: where its first broker listens, and its process."""
+
+    name: str
+    address: tuple[str, int]
+    pid: int
+    rates: dict[str, list[float]] = field(default_factory=dict)
+    cpu: dict[str, list[float]] = field(default_factory=dict)
+    answers: dict[str, int] = field(default_factory=dict)
+
+    def processor_seconds(self) -> float | None:
+        """User and system time so far, None where /proc does not tell."""
+        try:
+            text = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return None
+        user, system = text.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def _process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A server that ends when its standard input closes, or is told to."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError("the server ended before it was up; its error is above")
+    return line
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.strip().rpartition(":")
+    return host, int(port)
+
+
+@contextlib.contextmanager
+def librdkafka() -> Iterator[Server]:
+    with _process([sys.executable, "-c", LIBRDKAFKA]) as process:
+        yield Server("librdkafka", _address(_first_line(process)), process.pid)
+
+
+@contextlib.contextmanager
+def mockbroker() -> Iterator[Server]:
+    serve = ["serve", "--brokers", "3", "--topic", f"{TOPIC}:{PARTITIONS}:3"]
+    with _process([sys.executable, "-m", "mockbroker", *serve]) as process:
+        first = json.loads(_first_line(process))["bootstrap"].split(",")[0]
+        yield Server("mockbroker", _address(first), process.pid)
+
+
+def _body(api: str) -> Any:
+    if api == "ApiVersions":
+        return ApiVersionsRequest(client_software_name="benchmark", client_software_version="1")
+    return MetadataRequest(
+        topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False
+    )
+
+
+def _frames(api: str, version: int) -> list[bytes]:
+    return [
+        kproto.encode_request(
+            _body(api), api_version=version, correlation_id=number, client_id="benchmark"
+        )
+        for number in range(DEPTH)
+    ]
+
+
+def _versions(server: Server) -> dict[str, int]:
+    """The highest version of each api that ``server`` advertises."""
+    pipeline = Pipeline(server.address, _frames("ApiVersions", 3))
+    try:
+        answer = pipeline.ask(_frames("ApiVersions", 3)[0])
+    finally:
+        pipeline.close()
+    _, body = kproto.decode_response(answer, api_key=18, api_version=3)
+    ranges = {key.api_key: key.max_version for key in body.api_keys}
+    return {api: ranges[key] for api, key in APIS.items()}
+
+
+def _check(api: str, version: int, answer: bytes) -> None:
+    """The answer is right before it is counted."""
+    _, body = kproto.decode_response(answer, api_key=APIS[api], api_version=version)
+    if api == "ApiVersions":
+        assert body.error_code == 0
+        return
+    (topic,) = body.topics
+    assert (topic.error_code, topic.name) == (0, TOPIC), topic
+    assert (len(body.brokers), len(topic.partitions)) == (3, PARTITIONS), body
+
+
+def _turn(server: Server, api: str, version: int) -> None:
+    frames = _frames(api, version)
+    pipeline = Pipeline(server.address, frames)
+    try:
+        answer = pipeline.ask(frames[0])
+        _check(api, version, answer)
+        server.answers[api] = len(answer)
+        pipeline.run(REQUESTS // 10)
+        before = server.processor_seconds()
+        outcome = pipeline.run(REQUESTS)
+        after = server.processor_seconds()
+    finally:
+        pipeline.close()
+    server.rates.setdefault(api, []).append(outcome.rate)
+    if before is not None and after is not None:
+        server.cpu.setdefault(api, []).append((after - before) * 1e6 / REQUESTS)
+
+
+def measure(rounds: int) -> Section:
+    with mockbroker() as ours, librdkafka() as theirs:
+        servers = [ours, theirs]
+        shown = [_versions(server) for server in servers]
+        versions = {api: min(HIGHEST[api], *(versions[api] for versions in shown)) for api in APIS}
+        for _ in range(rounds):
+            for api in APIS:
+                for server in servers:
+                    _turn(server, api, versions[api])
+    return _section(ours, theirs, versions, rounds)
+
+
+def _section(ours: Server, theirs: Server, versions: dict[str, int], rounds: int) -> Section:
+    rows = [["requests a second", "answer, bytes", "fastest", "median", "server µs"]]
+    marks = []
+    for api, version in versions.items():
+        for server in (ours, theirs):
+            cpu = f"{min(server.cpu[api]):.1f}" if api in server.cpu else "-"
+            rows.append(
+                [f"{api} v{version}, {server.name}", str(server.answers[api]),
+                 f"{max(server.rates[api]):,.0f}", f"{statistics.median(server.rates[api]):,.0f}",
+                 cpu]
+            )  # fmt: skip
+        seen = statistics.median(ours.rates[api]) / statistics.median(theirs.rates[api])
+        marks.append(
+            Mark(f"{api}: at least librdkafka's rate (medians)", f"{seen:.2f}x", seen >= 1)
+        )
+    return Section(
+        title="Mock broker",
+        reproduce=".venv/bin/python -m benchmarks.bench_broker",
+        text=[
+            f"{machine(['confluent-kafka', 'uvloop'])}. One connection on loopback, {DEPTH} "
+            f"requests in flight, {REQUESTS:,} requests a turn, {rounds} interleaved turns, three "
+            f"brokers, one topic of {PARTITIONS} partitions."
+        ],
+        tables=[rows],
+        marks=marks,
+        figures={
+            server.name: {"rates": server.rates, "server_us": server.cpu, "bytes": server.answers}
+            for server in (ours, theirs)
+        },
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Mock brokers side by side.")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
+    arguments = parser.parse_args()
+    conclude("broker", measure(arguments.rounds), dry_run=arguments.dry_run)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""What the first second costs: imports, the first use of each codec, and memory of a decoded body.
+
+Reproduce::
+
+    .venv/bin/python -m benchmarks.bench_start
+    .venv/bin/python -m benchmarks.bench_start --runs 5 --dry-run
+
+Imports are timed in fresh interpreters whose bytecode is already compiled. A codec's first use
+(make the codec, encode, decode) is timed in a forked child for every (message, version), so that
+no pair profits from another of its message; the parent has used one other message before, and that
+very first use is reported apart. Memory is what ``tracemalloc`` counts as alive after decoding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import statistics
+import struct
+import subprocess
+import sys
+import time
+import tracemalloc
+from typing import Any
+
+from benchmarks.report import Mark, Section, conclude, machine
+
+__all__ = ["main"]
+
+Pair = tuple[str, int]
+
+IMPORT_KPROTO = "import kproto"
+IMPORT_MODULE = "import kproto.messages.metadata_response"
+FIRST_EVER = """
+from kproto.messages import HeartbeatRequest
+clock = time.perf_counter
+began = clock()
+HeartbeatRequest.decode(HeartbeatRequest().encode(4), 4)
+"""
+WORST_SHOWN = 5
+
+
+def _fresh(before: str, statement: str, runs: int) -> list[float]:
+    """Milliseconds that ``statement`` takes in fresh interpreters, after ``before``."""
+    code = (
+        f"import time\n{before}\nclock = time.perf_counter\nbegan = clock()\n{statement}\n"
+        "print((clock() - began) * 1e3)"
+    )
+    seen = []
+    for _ in range(runs + 1):
+        done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
+        seen.append(float(done.stdout))
+    return seen[1:]  # the first compiles bytecode and warms the disk cache
+
+
+def _use(kind: Any, version: int) -> float:
+    """Milliseconds of the first encode and decode of ``kind`` at ``version``, codecs made."""
+    message = kind()
+    clock = time.perf_counter
+    began = clock()
+    kind.decode(message.encode(version), version)
+    return (clock() - began) * 1e3
+
+
+def _use_in_child(kind: Any, version: int) -> float:
+    """The same in a forked child: this process stays without that codec."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.write(writer, struct.pack("d", _use(kind, version)))
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    if len(answer) != 8:
+        raise RuntimeError(f"{kind.MESSAGE_NAME} v{version} failed in the child; see above")
+    taken: float = struct.unpack("d", answer)[0]
+    return taken
+
+
+def _message_classes() -> dict[str, Any]:
+    """Every message class, imported here so that a first use is the codec's alone."""
+    from kproto import messages
+    from kproto.codegen.base import Message
+
+    found = {}
+    for name in messages.__all__:
+        kind = getattr(messages, name)
+        if isinstance(kind, type) and issubclass(kind, Message):
+            found[name] = kind
+    return found
+
+
+def first_uses(repeat_worst: int) -> dict[Pair, float]:
+    """Milliseconds of first use of every pair; the slowest few are the best of three tries."""
+    classes = _message_classes()
+    _use(classes["HeartbeatRequest"], 4)
+    gc.collect()
+    gc.freeze()
+    taken = {
+        (name, version): _use_in_child(kind, version)
+        for name, kind in classes.items()
+        if name != "HeartbeatRequest"
+        for version in kind.VALID_VERSIONS
+    }
+    for pair in sorted(taken, key=lambda pair: -taken[pair])[:repeat_worst]:
+        again = [_use_in_child(classes[pair[0]], pair[1]) for _ in range(2)]
+        taken[pair] = min(taken[pair], *again)
+    return taken
+
+
+def decoded_kib() -> float:
+    """KiB alive after decoding workload b, the codec itself not counted."""
+    from benchmarks.workloads import WORKLOADS
+
+    workload = next(workload for workload in WORKLOADS if workload.key == "b")
+    body, kind = workload.body(), type(workload.message())
+    kind.decode(body, workload.version)
+    gc.collect()
+    tracemalloc.start()
+    message = kind.decode(body, workload.version)
+    gc.collect()
+    alive, _peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert message is not None
+    return alive / 1024
+
+
+def _mark(aim: str, seen: float, limit: float, unit: str) -> Mark:
+    return Mark(f"{aim}: at most {limit:g} {unit}", f"{seen:.2f} {unit}", seen <= limit)
+
+
+def measure(runs: int) -> Section:
+    kproto_ms = _fresh("", IMPORT_KPROTO, runs)
+    module_ms = _fresh(IMPORT_KPROTO, IMPORT_MODULE, runs)
+    first_ms = _fresh("", FIRST_EVER, runs)
+    taken = first_uses(repeat_worst=40)
+    worst = sorted(taken, key=lambda pair: -taken[pair])
+    memory = decoded_kib()
+    rows = [["ms", "fastest", "median"]]
+    for title, seen in (
+        ("import kproto", kproto_ms),
+        ("then one message module (MetadataResponse)", module_ms),
+        ("the very first use of a codec in a process (HeartbeatRequest v4)", first_ms),
+        (f"first use of each of {len(taken)} (message, version) pairs", list(taken.values())),
+    ):
+        rows.append([title, f"{min(seen):.2f}", f"{statistics.median(seen):.2f}"])
+    slowest = [["slowest first uses", "ms"]]
+    slowest += [
+        [f"{name} v{version}", f"{taken[name, version]:.2f}"]
+        for name, version in worst[:WORST_SHOWN]
+    ]
+    return Section(
+        title="Start and memory",
+        reproduce=".venv/bin/python -m benchmarks.bench_start",
+        text=[f"{machine(['msgspec'])}; {runs} fresh interpreters for each import."],
+        tables=[rows, slowest],
+        marks=[
+            _mark("import kproto (median)", statistics.median(kproto_ms), 60, "ms"),
+            _mark("one message module more (median)", statistics.median(module_ms), 10, "ms"),
+            _mark("first use of any pair (slowest)", taken[worst[0]], 10, "ms"),
+            _mark("a decoded 46 KB MetadataResponse", memory, 400, "KiB"),
+        ],
+        figures={
+            "import_kproto_ms": kproto_ms,
+            "import_module_ms": module_ms,
+            "first_ever_ms": first_ms,
+            "pairs": len(taken),
+            "slowest_ms": {
+                f"{name} v{version}": taken[name, version] for name, version in worst[:20]
+            },
+            "decoded_metadata_kib": memory,
+        },
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Import time, first use of each codec, memory.")
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
+    arguments = parser.parse_args()
+    conclude("start", measure(arguments.runs), dry_run=arguments.dry_run)
+
+
+if __name__ == "__main__":
+    main()

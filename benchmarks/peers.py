@@ -1,0 +1,161 @@
+"""The codecs ours is measured beside, each as a pair of calls on the same bytes.
+
+kio and kafka-python come from the extra ``bench``. kio dropped LeaderAndIsr after 0.6.2, so that
+release lives in an environment of its own under ``.cache`` and is timed by ``kio_worker``.
+kafka-python ships no LeaderAndIsr schema: its generator is given the one in ``schemas/kafka``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from benchmarks.kio_worker import operations as kio_operations
+from benchmarks.timing import calibrate, run_slice
+from benchmarks.workloads import Workload
+from kproto.schema.model import python_name
+
+__all__ = ["Case", "KioWorker", "kafka_python", "kio", "local_cases", "ours"]
+
+ROOT = Path(__file__).resolve().parent.parent
+OLD_KIO = "0.6.2"
+
+Case = Callable[[], float]
+"""Runs one slice; returns nanoseconds a call."""
+
+
+def local_cases(calls: dict[str, Callable[[], object]]) -> dict[str, Case]:
+    """Calibrated cases of this process, by operation."""
+
+    def case(call: Callable[[], object]) -> Case:
+        loops = calibrate(call)
+        return lambda: run_slice(call, loops)
+
+    return {operation: case(call) for operation, call in calls.items()}
+
+
+def ours(workload: Workload, body: bytes) -> dict[str, Callable[[], object]]:
+    """kproto's decode and encode."""
+    message = workload.message()
+    kind, version = type(message), workload.version
+    assert kind.decode(body, version) == message
+    return {
+        "decode": lambda: kind.decode(body, version),
+        "encode": lambda: message.encode(version),
+    }
+
+
+def _kio_place(workload: Workload) -> tuple[str, str]:
+    base, kind = re.fullmatch(r"(\w+)(Request|Response)", workload.title).groups()  # type: ignore[union-attr]
+    module = f"kio.schema.{python_name(base)}.v{workload.version}.{kind.lower()}"
+    return module, workload.title
+
+
+def kio(workload: Workload, body: bytes) -> dict[str, Callable[[], object]]:
+    """kio's decode (Rust) and encode (Python), in this process."""
+    return kio_operations(*_kio_place(workload), body)
+
+
+class KioWorker:
+    """kio of another release in a process of its own, timed slice by slice."""
+
+    def __init__(self, workload: Workload, body: bytes) -> None:
+        module, entity = _kio_place(workload)
+        self._process = subprocess.Popen(
+            [str(_old_kio_python()), str(ROOT / "benchmarks" / "kio_worker.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._send({"module": module, "entity": entity, "body": body.hex()})
+
+    def __enter__(self) -> KioWorker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+
+    def cases(self) -> dict[str, Case]:
+        return {operation: self._case(operation) for operation in ("decode", "encode")}
+
+    def _case(self, operation: str) -> Case:
+        loops = int(self._ask({"operation": operation, "loops": 0})["loops"])
+        return lambda: self._ask({"operation": operation, "loops": loops})["nanoseconds"]
+
+    def _send(self, message: dict[str, object]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+
+    def _ask(self, message: dict[str, object]) -> dict[str, float]:
+        self._send(message)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the kio {OLD_KIO} worker ended; its error is above")
+        answer: dict[str, float] = json.loads(line)
+        return answer
+
+
+def _old_kio_python() -> Path:
+    """The interpreter of ``.cache/kio-0.6.2``, made and filled on first use."""
+    folder = ROOT / ".cache" / f"kio-{OLD_KIO}"
+    python = folder / "bin" / "python"
+    ready = folder / ".ready"
+    if not ready.exists():
+        # Our own pip serves the new environment, so that this works without ensurepip too.
+        venv.create(folder, clear=True, with_pip=False, symlinks=os.name != "nt")
+        install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+        subprocess.run([*install, f"kio=={OLD_KIO}"], check=True)
+        ready.touch()
+    return python
+
+
+def kafka_python(workload: Workload, body: bytes) -> dict[str, Callable[[], object]]:
+    """kafka-python's decode and encode: functions it compiles from the message's JSON."""
+    kind = _kafka_python_class(workload.title)
+    version = workload.version
+    message = kind.decode(body, version=version)
+    encoded = message.encode(version=version)
+    assert bytes(encoded) == body, f"kafka-python does not round-trip {workload.title}"
+    return {
+        "decode": lambda: kind.decode(body, version=version),
+        "encode": lambda: message.encode(version=version),
+    }
+
+
+def _kafka_python_class(name: str) -> Any:
+    from kafka.protocol import admin, consumer, metadata
+    from kafka.protocol.api_message import ApiMessage
+
+    for module in (admin, consumer, metadata):
+        if hasattr(module, name):
+            return getattr(module, name)
+    schema = json.loads((ROOT / "schemas" / "kafka" / f"{name}.json").read_text())
+    patch = {"json_patch": classmethod(lambda cls, json: json)}
+    return type(ApiMessage)(name, (ApiMessage,), patch, load_json=_package_of(schema, name))
+
+
+def _package_of(schema: dict[str, Any], name: str) -> str:
+    """kafka-python reads schemas as package resources: lay this one out as a package's."""
+    folder = ROOT / ".cache" / "kafka_python_schemas"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(schema))
+    if str(folder.parent) not in sys.path:
+        sys.path.append(str(folder.parent))
+    return folder.name

@@ -1,0 +1,213 @@
+"""Promises about the repository itself: sizes, docstrings, files at the edges, paths, the wheel.
+
+What README.md shows is run by ``test_readme.py``; who may import whom is for ``lint-imports``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("kproto", "mockbroker", "wiredump", "kspec")
+GENERATED = ("kproto/messages/",)
+"""Folders that ``kproto codegen`` writes."""
+
+LONGEST = 450
+LONGER_FOR_A_REASON: dict[str, str] = {}
+"""Hand-written sources allowed beyond ``LONGEST`` lines, each with why it is still one idea."""
+
+EDGES = (
+    "kproto/schema/load.py",
+    "kproto/schema/importer",
+    "kproto/client/",
+    "kproto/tools/",
+    "kproto/cli/",
+    "mockbroker/server",
+    "mockbroker/control",
+    "mockbroker/zookeeper",
+    "mockbroker/pytest_plugin.py",
+    "wiredump/readers",
+    "wiredump/tables",
+    "wiredump/spark/",
+    "kspec/runner",
+)
+"""Where files may be opened, beside every ``__main__.py``."""
+
+KNOWN_HOSTS = {
+    "127.0.0.1",
+    "cwiki.apache.org",
+    "github.com",
+    "issues.apache.org",
+    "kafka.apache.org",
+    "keepachangelog.com",
+    "localhost",
+    "maven.apache.org",
+    "semver.org",
+    "www.apache.org",
+}
+
+
+@cache
+def tracked() -> list[str]:
+    """Every file git tracks or would, as a path from the root."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("not a git checkout: nothing says which files are the repository's")
+    return sorted(name for name in done.stdout.splitlines() if (ROOT / name).is_file())
+
+
+def hand_written() -> list[str]:
+    return [name for name in tracked() if name.endswith(".py") and not name.startswith(GENERATED)]
+
+
+def packaged() -> list[str]:
+    return [name for name in hand_written() if name.startswith(PACKAGES)]
+
+
+def texts() -> dict[str, str]:
+    found = {}
+    for name in tracked():
+        try:
+            found[name] = (ROOT / name).read_text("utf-8")
+        except UnicodeDecodeError:
+            continue  # captures and vectors are bytes
+    return found
+
+
+def test_no_file_outgrows_one_idea():
+    lengths = {name: len((ROOT / name).read_text().splitlines()) for name in hand_written()}
+    long = {name for name, length in lengths.items() if length > LONGEST}
+    assert {name: lengths[name] for name in long - set(LONGER_FOR_A_REASON)} == {}
+    assert set(LONGER_FOR_A_REASON) - long == set(), "no longer too long: take it off the list"
+
+
+def test_every_module_says_what_it_knows():
+    silent = [
+        name for name in packaged() if not ast.get_docstring(ast.parse((ROOT / name).read_text()))
+    ]
+    assert silent == []
+
+
+def test_every_public_module_names_its_exports():
+    """``__all__`` is there and true: each name is bound in the module."""
+    wrong = []
+    for name in packaged():
+        if Path(name).name in ("__main__.py",) or Path(name).name.startswith("_"):
+            continue
+        tree = ast.parse((ROOT / name).read_text())
+        bound = {
+            target.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        if "__all__" not in bound and any(
+            isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+            for node in tree.body
+        ):
+            wrong.append(name)
+    assert wrong == []
+
+
+def test_files_are_opened_only_at_the_edges():
+    """What the import contracts cannot see: the builtin ``open``."""
+    opened = [
+        f"{name}:{node.lineno}"
+        for name in packaged()
+        if not name.startswith(EDGES) and not name.endswith("__main__.py")
+        for node in ast.walk(ast.parse((ROOT / name).read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
+    ]
+    assert opened == []
+
+
+def test_no_path_of_a_developers_machine():
+    pattern = re.compile(r"(?<![\w.$}])/(?:root|home|work|Users)/\w")
+    found = [
+        f"{name}:{number}: {line.strip()[:100]}"
+        for name, text in texts().items()
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert found == []
+
+
+def test_only_known_hosts_are_named():
+    """A registry's mirror or a colleague's machine does not slip into the repository."""
+    pattern = re.compile(r"https?://(?:[^/@\s]*@)?([A-Za-z0-9.-]+)")
+    found = {
+        (name, host)
+        for name, text in texts().items()
+        for host in pattern.findall(text)
+        if host not in KNOWN_HOSTS and not host.endswith((".example", ".example.com", ".invalid"))
+    }
+    assert found == set()
+
+
+def test_version_and_changelog_agree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    newest = re.search(r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert newest is not None
+    assert newest[1] == project["version"]
+
+
+def test_the_makefile_sets_up_before_it_runs():
+    """Every target that needs .venv calls the bootstrap first."""
+    recipes = re.findall(
+        r"^([a-z-]+):[^\n]*\n((?:\t[^\n]*\n)+)", (ROOT / "Makefile").read_text(), re.M
+    )
+    assert {"demo", "test", "test-fast", "test-full", "lint", "bench"} <= {r[0] for r in recipes}
+    unprepared = [
+        target
+        for target, body in recipes
+        if re.search(r"\$\((PYTHON|PYTEST)\)|\.venv/bin", body)
+        and not body.lstrip("\t@").startswith("$(BOOTSTRAP)")
+    ]
+    assert unprepared == []
+
+
+@pytest.mark.slow
+def test_the_wheel_carries_every_package_and_schema(tmp_path):
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(tmp_path)]
+    subprocess.run([*command, str(ROOT)], check=True, cwd=tmp_path)
+    (wheel,) = tmp_path.glob("kproto-*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    sources = {
+        name for name in tracked() if name.startswith(PACKAGES) and name.endswith((".py", ".typed"))
+    }
+    schemas = {
+        f"kproto/_schemas/{name.removeprefix('schemas/')}"
+        for name in tracked()
+        if name.startswith("schemas/") and name.endswith(".json")
+    }
+    assert schemas
+    assert sources | schemas <= names
+    assert not {name for name in names if name.startswith(("tests", "benchmarks", "scripts"))}
+
+
+@pytest.mark.slow
+def test_the_wheel_works_away_from_the_checkout(tmp_path):
+    """Installed without the repository beside it, the codec still finds its schemas."""
+    target = tmp_path / "site"
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+    subprocess.run([*command, str(target), str(ROOT)], check=True, cwd=tmp_path)
+    code = (
+        "import kproto, pathlib\n"
+        "from kproto.messages import HeartbeatRequest\n"
+        f"assert pathlib.Path(kproto.__file__).is_relative_to({str(target)!r})\n"
+        "body = HeartbeatRequest(group_id='g', member_id='m')\n"
+        "assert HeartbeatRequest.decode(body.encode(4), 4) == body\n"
+    )
+    environment = {"PYTHONPATH": str(target), "PATH": ""}
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=environment)
