@@ -6,6 +6,7 @@
     ├── SchemaError                 a schema file is wrong: says file, line, field and remedy
     ├── DecodeError                 bytes are not what the schema says: ``offset`` and ``path``
     ├── EncodeError                 a value cannot be written: ``path``
+    ├── UnsupportedFrameError       both a DecodeError and an UnsupportedVersionError
     ├── UnsupportedVersionError     a version, api key or field the codec or the peer lacks
     ├── ProtocolError
     │   ├── LocalProtocolError      we broke the rules of a connection
@@ -24,6 +25,7 @@ __all__ = [
     "RemoteProtocolError",
     "SchemaError",
     "UnknownNameError",
+    "UnsupportedFrameError",
     "UnsupportedVersionError",
 ]
 
@@ -84,6 +86,10 @@ class EncodeError(KprotoError, ValueError):
 
 class UnsupportedVersionError(KprotoError):
     """A version outside what the codec, or the peer that was negotiated with, can speak."""
+
+
+class UnsupportedFrameError(DecodeError, UnsupportedVersionError):
+    """A frame whose api key or version the dialect does not have; ``offset`` points at it."""
 
 
 class ProtocolError(KprotoError):

@@ -1,0 +1,340 @@
+"""Plan -> the text of a decoder. No wire rule is decided here; see ``plan``.
+
+The shape of the code follows what CPython runs fast: one function a message with its nested
+structs inlined, runs of fixed-width fields read by one ``Struct`` together with the length byte
+that follows, arrays of numbers through a table of unpackers, arrays of all-fixed structs through
+``iter_unpack``. Bounds are checked late: slices past the end come out short, reads past the end
+raise, and one last ``p > end`` catches the rest; counts are checked before any loop. Whatever goes
+wrong, the bytes are handed to ``interpret``, which finds the exact error.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan
+from kproto.codegen.shapes import Shape, shape_of
+from kproto.codegen.text import Text, class_name
+from kproto.schema.model import NewStruct
+
+__all__ = ["DecoderText", "decoder_text"]
+
+MAX_DEPTH = 12
+"""Nesting of loops and branches in one function; CPython allows 20. Deeper structs get their own."""
+
+
+class DecoderText:
+    """The decoder of one plan as source, and what its globals must hold besides ``runtime``."""
+
+    def __init__(self, source: str, constants: dict[str, str], shapes: dict[str, Shape]) -> None:
+        self.source = source
+        self.constants = constants
+        self.shapes = shapes
+
+
+def decoder_text(plan: MessagePlan) -> DecoderText:
+    emitter = _Emitter()
+    body = emitter.function("decode", plan.root, whole=True)
+    return DecoderText("\n\n".join([*emitter.functions, body]), emitter.constants, emitter.shapes)
+
+
+class _Emitter:
+    def __init__(self) -> None:
+        self.constants: dict[str, str] = {}
+        self.functions: list[str] = []
+        self.shapes: dict[str, Shape] = {}
+        self.split: dict[int, str] = {}
+        self.text = Text(self.constants)
+        self.pending: list[tuple[str, str]] = []
+
+    # -- functions ---------------------------------------------------------------------------
+
+    def function(self, name: str, plan: StructPlan, *, whole: bool) -> str:
+        """One function ``name(buf, p)`` -> (object, p); ``whole`` adds the guard of the root."""
+        outer = self.text, self.pending
+        self.text, self.pending = Text(self.constants), []
+        text = self.text
+        with text.block(f"def {name}(buf, p):"):
+            text.line("end = len(buf)")
+            if whole:
+                text.line("start = p")
+                with text.block("try:"):
+                    target = self.struct(plan)
+                text.line("except Exception:")
+                text.line("    return explain(buf, start)")
+                text.line("if p > end:")
+                text.line("    return explain(buf, start)")
+            else:
+                target = self.struct(plan)
+            text.line(f"return {target}, p")
+        source = "\n".join(text.lines)
+        self.text, self.pending = outer
+        return source
+
+    def split_function(self, plan: StructPlan) -> str:
+        """The name of a function of its own for a struct that is nested too deep to inline."""
+        name = self.split.get(id(plan))
+        if name is None:
+            name = self.split[id(plan)] = f"decode_{len(self.split)}"
+            self.functions.append(self.function(name, plan, whole=False))
+        return name
+
+    # -- runs of fixed-width fields ----------------------------------------------------------
+
+    def read(self, letter: str, target: str) -> None:
+        """Read one number into ``target``, together with its neighbours, at the next flush."""
+        self.pending.append((letter, target))
+
+    def flush(self) -> None:
+        if not self.pending:
+            return
+        letters = "".join(letter for letter, _ in self.pending)
+        targets = [target for _, target in self.pending]
+        self.pending = []
+        if letters == "B":
+            self.text.line(f"{targets[0]} = buf[p]; p += 1")
+            return
+        name = self.text.constant(f"U_{letters}", f"Struct('>{letters}').unpack_from")
+        comma = "," if len(targets) == 1 else ""
+        size = struct.calcsize(f">{letters}")
+        self.text.line(f"{', '.join(targets)}{comma} = {name}(buf, p); p += {size}")
+
+    # -- structs -----------------------------------------------------------------------------
+
+    def struct(self, plan: StructPlan) -> str:
+        """Read a struct; return the name of the local that holds it."""
+        text = self.text
+        target = text.name("o")
+        if text.depth > MAX_DEPTH:
+            self.flush()
+            text.line(f"{target}, p = {self.split_function(plan)}(buf, p)")
+            return target
+        arguments: dict[str, str] = {}
+        for item in plan.inline:
+            local = arguments[item.name] = text.name(item.name)
+            self.field(item, local)
+        unknown = None
+        if plan.flexible:
+            unknown = text.name("tags")
+            self.read("B", unknown)
+            self.flush()
+            if plan.tagged:
+                self.tagged_section(plan, unknown, arguments)
+        else:
+            self.flush()
+        # What the version lacks is left out of the call: the class has the defaults.
+        call = f"{class_name(plan)}({', '.join(f'{name}={local}' for name, local in arguments.items())})"
+        text.line(f"{target} = {call}")
+        if unknown is not None and plan.tagged:
+            text.line(f"if {unknown}: {target}._unknown_tags = {unknown}")
+        elif unknown is not None:
+            text.line(
+                f"if {unknown}: {target}._unknown_tags, p = unknown_tags(buf, p, {unknown})"
+            )
+        return target
+
+    def tagged_section(self, plan: StructPlan, count: str, arguments: dict[str, str]) -> None:
+        """Read known tagged fields; leaves ``count`` holding the dict of unknown tags, or falsy."""
+        text = self.text
+        for item in plan.tagged:
+            local = arguments[item.name] = text.name(item.name)
+            text.line(f"{local} = {self.default(item)}")
+        unknown, last = text.name("unknown"), text.name("last")
+        tag, stop = text.name("tag"), text.name("stop")
+        with text.block(f"if {count}:"):
+            text.line(f"if {count} > 127: {count}, p = varint(buf, p, {count})")
+            text.line(f"{unknown} = {{}}; {last} = -1")
+            with text.block(f"for _ in range({count}):"):
+                text.line(f"{tag} = buf[p]; p += 1")
+                text.line(f"if {tag} > 127: {tag}, p = varint(buf, p, {tag})")
+                text.line(f"if {tag} <= {last}: raise Slow")
+                text.line(f"{last} = {tag}")
+                text.line(f"{stop} = buf[p]; p += 1")
+                text.line(f"if {stop} > 127: {stop}, p = varint(buf, p, {stop})")
+                text.line(f"{stop} += p")
+                text.line(f"if {stop} > end: raise Slow")
+                for index, item in enumerate(plan.tagged):
+                    with text.block(f"{'elif' if index else 'if'} {tag} == {item.tag}:"):
+                        self.field(item, arguments[item.name])
+                        self.flush()
+                text.line(f"else: {unknown}[{tag}] = buf[p:{stop}]; p = {stop}")
+                text.line(f"if p != {stop}: raise Slow")
+            text.line(f"{count} = {unknown}")
+
+    def default(self, item: FieldPlan) -> str:
+        if isinstance(item.default, NewStruct):
+            assert item.struct is not None
+            return f"{class_name(item.struct)}()"
+        if item.default == ():
+            return "[]"
+        if item.kind == "uuid":
+            return self.text.constant(f"D_{item.name}", f"UUID({str(item.default)!r})")
+        if isinstance(item.default, float):
+            return f"float({str(item.default)!r})"
+        return repr(item.default)
+
+    # -- fields ------------------------------------------------------------------------------
+
+    def field(self, item: FieldPlan, target: str) -> None:
+        if item.format is not None:
+            self.read(item.format, target)
+        elif item.kind == "array":
+            self.array(item, target)
+        elif item.kind == "struct":
+            self.struct_field(item, target)
+        else:
+            self.scalar(item.kind, item, item.nullable, target)
+
+    def scalar(self, kind: str, item: FieldPlan, nullable: bool, target: str) -> None:
+        """A uuid, a string or bytes: a field, or one element of an array."""
+        text = self.text
+        if kind == "uuid":
+            self.flush()
+            text.line(f"{target} = make_uuid(buf[p:p+16]); p += 16")
+            return
+        convert = ".decode()" if kind == "string" else ""
+        if item.compact:
+            self.read("B", target)
+            self.flush()
+            with text.block(f"if {target} > 127:"):
+                text.line(f"{target}, p = varint(buf, p, {target})")
+                if kind == "string":
+                    text.line(f"if {target} > 32768: raise Slow")
+            text.line(f"if {target}: q = p + {target} - 1; {target} = buf[p:q]{convert}; p = q")
+            text.line(f"else: {target} = None" if nullable else "else: raise Slow")
+            return
+        self.read("h" if kind == "string" else "i", target)
+        self.flush()
+        text.line(f"if {target} >= 0: q = p + {target}; {target} = buf[p:q]{convert}; p = q")
+        if nullable:
+            text.line(f"elif {target} == -1: {target} = None")
+        text.line("else: raise Slow")
+
+    def struct_field(self, item: FieldPlan, target: str) -> None:
+        assert item.struct is not None
+        text = self.text
+        if not item.nullable:
+            text.line(f"{target} = {self.struct(item.struct)}")
+            return
+        self.read("b", target)
+        self.flush()
+        text.line(f"if {target} == -1: {target} = None")
+        text.line(f"elif {target} != 1: raise Slow")
+        with text.block("else:"):
+            text.line(f"{target} = {self.struct(item.struct)}")
+
+    # -- arrays ------------------------------------------------------------------------------
+
+    def array(self, item: FieldPlan, target: str) -> None:
+        """Compact counts are read as they are written, one more than the elements; ``count``
+        below is the expression for the number of elements."""
+        text = self.text
+        self.read("B" if item.compact else "i", target)
+        self.flush()
+        if item.element_format is not None:
+            self.numbers(item, target)
+            return
+        if item.compact:
+            text.line(f"if {target} > 127: {target}, p = varint(buf, p, {target})")
+            count, null = f"({target} - 1)", f"not {target}"
+        else:
+            count, null = target, f"{target} < 0"
+        if item.nullable:
+            check = "" if item.compact else f"\n{'    ' * (text.depth + 1)}if {target} < -1: raise Slow"
+            text.line(f"if {null}:{check}\n{'    ' * (text.depth + 1)}{target} = None")
+            with text.block("else:"):
+                self.elements(item, target, count)
+        else:
+            text.line(f"if {null}: raise Slow")
+            self.elements(item, target, count)
+
+    def numbers(self, item: FieldPlan, target: str) -> None:
+        """An array of numbers; the table of unpackers is indexed by count + 1."""
+        text = self.text
+        letter = item.element_format
+        assert letter is not None
+        width = struct.calcsize(letter)
+        table = text.constant(f"T_{letter}", f"unpackers({letter!r})")
+        empty, limit = ("1", "< 128") if item.compact else ("0", "< 127")
+        index = target if item.compact else f"{target} + 1"
+        text.line(f"if {target} == {empty}: {target} = []")
+        lowest = "" if item.compact and not item.nullable else "0 < "
+        with text.block(f"elif {lowest}{target} {limit}:"):
+            size = f"{width} * {target} - {width}" if item.compact else f"{width} * {target}"
+            text.line(f"q = p + {size}; {target} = [*{table}[{index}](buf, p)]; p = q")
+        if item.nullable:
+            null = "not " + target if item.compact else f"{target} == -1"
+            text.line(f"elif {null}: {target} = None")
+        if item.compact:
+            with text.block("else:"):
+                text.line(f"{target}, p = varint(buf, p, {target})")
+                text.line(f"{target}, p = long_array(buf, p, {target} - 1, {letter!r})")
+        else:
+            text.line(f"else: {target}, p = long_array(buf, p, {target}, {letter!r})")
+
+    def elements(self, item: FieldPlan, target: str, count: str) -> None:
+        text = self.text
+        text.line(f"if {count} * {item.element_min_size} > end - p: raise Slow")
+        values = text.name("a")
+        if item.element_kind == "struct":
+            assert item.struct is not None
+            if item.struct.fixed_format is not None:
+                self.fixed_structs(item.struct, values, count)
+            else:
+                self.struct_loop(item.struct, values, count)
+        else:
+            element = text.name("e")
+            text.line(f"{values} = []")
+            with text.block(f"for _ in range({count}):"):
+                assert item.element_kind is not None
+                self.scalar(item.element_kind, item, False, element)
+                text.line(f"{values}.append({element})")
+        text.line(f"{target} = {values}")
+
+    def struct_loop(self, plan: StructPlan, values: str, count: str) -> None:
+        text = self.text
+        shape = shape_of(plan)
+        text.line(f"{values} = []")
+        if shape is None or text.depth > MAX_DEPTH:
+            with text.block(f"for _ in range({count}):"):
+                text.line(f"{values}.append({self.struct(plan)})")
+            return
+        # The first element tells the shape of the run; if the rest have it too, they are read in
+        # one pass, else (or if the run is short) one by one.
+        run = self.text.constant(f"R_{plan.name}", f"runs[{plan.name!r}]")
+        self.shapes[plan.name] = shape
+        left, before, limit = text.name("left"), text.name("before"), text.name("limit")
+        text.line(f"{left} = {count}; {limit} = {shape.min_run}")
+        with text.block(f"while {left}:"):
+            text.line(f"{before} = p")
+            text.line(f"{values}.append({self.struct(plan)}); {left} -= 1")
+            with text.block(f"if {left} > {limit}:"):
+                text.line(f"q = {run}(buf, {before}, p, {left}, {values}, end)")
+                text.line("if q: p = q; break")
+                text.line(f"{limit} = {left}")
+
+    def fixed_structs(self, plan: StructPlan, values: str, count: str) -> None:
+        """Elements of one width; a flexible one is followed by its tag count, almost always 0."""
+        text = self.text
+        letters = plan.fixed_format
+        assert letters is not None
+        width = struct.calcsize(f">{letters}") + plan.flexible
+        pad = "x" if plan.flexible else ""
+        unpack = text.constant(f"I_{letters}{pad}", f"Struct('>{letters}{pad}').iter_unpack")
+        stop = text.name("stop")
+        text.line(f"{stop} = p + {width} * {count}")
+        names = [text.name(item.name) for item in plan.inline]
+        pairs = zip(plan.inline, names, strict=True)
+        call = f"{class_name(plan)}({', '.join(f'{item.name}={name}' for item, name in pairs)})"
+        batch = (
+            f"{values} = [{call} for {', '.join(names)}{',' if len(names) == 1 else ''} in "
+            f"{unpack}(buf[p:{stop}])]; p = {stop}"
+        )
+        if not plan.flexible:
+            text.line(batch)
+            return
+        with text.block(f"if any(buf[p+{width - 1}:{stop}:{width}]):"):
+            text.line(f"{values} = []")
+            with text.block(f"for _ in range({count}):"):
+                text.line(f"{values}.append({self.struct(plan)})")
+        text.line(f"else: {batch}")

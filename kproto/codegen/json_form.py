@@ -1,0 +1,211 @@
+"""Messages as JSON, exactly as Kafka's JsonConverter classes write them, read off the plan.
+
+uuid is URL-safe base64 without padding, bytes padded base64, tagged fields are left out at their
+default, a version's missing fields are absent, unknown tags have no JSON. Two differences, both
+on purpose: records are padded base64 (Kafka's converter writes only their size), and a key that
+the schema does not have is refused instead of ignored.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import struct
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from kproto.codegen.base import Message, MessageStruct
+from kproto.codegen.codec import plan_of, structs_of
+from kproto.codegen.interpret import fresh_default, is_default
+from kproto.codegen.plan import FORMATS, FieldPlan, StructPlan
+from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
+
+__all__ = ["dumps", "from_value", "to_value"]
+
+Classes = Mapping[str, type[MessageStruct]]
+
+
+def dumps(message: Message, version: int) -> str:
+    return json.dumps(to_value(message, version), ensure_ascii=False, separators=(",", ":"))
+
+
+def to_value(message: Message, version: int) -> dict[str, Any]:
+    """Raises EncodeError or UnsupportedVersionError as ``encode`` would."""
+    cls = type(message)
+    return _Writer(structs_of(cls)).struct(plan_of(cls, version).root, message, "")
+
+
+def from_value(cls: type[Message], data: str | bytes | Mapping[str, Any], version: int) -> Message:
+    """Raises DecodeError with the path of the wrong field, or UnsupportedVersionError for a
+    value at a version that lacks its field."""
+    if isinstance(data, str | bytes | bytearray):
+        try:
+            data = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            at = error.pos if isinstance(error, json.JSONDecodeError) else 0
+            raise DecodeError(f"not JSON: {error}", offset=at) from None
+    reader = _Reader(cls.MESSAGE_NAME, version, structs_of(cls))
+    made = reader.struct(plan_of(cls, version).root, data, "")
+    assert isinstance(made, cls)
+    return made
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _unsupported(item: FieldPlan, version: int) -> UnsupportedVersionError:
+    return UnsupportedVersionError(
+        f"Attempted to write a non-default {item.json_name} at version {version}"
+    )
+
+
+class _Writer:
+    def __init__(self, classes: Classes) -> None:
+        self.classes = classes
+
+    def struct(self, plan: StructPlan, value: Any, path: str) -> dict[str, Any]:
+        if not isinstance(value, self.classes[plan.name]):
+            expected = self.classes[plan.name].__name__
+            raise EncodeError(f"expected {expected}, got {type(value).__name__}", path=path)
+        out: dict[str, Any] = {}
+        for item in plan.order:
+            current = getattr(value, item.name)
+            if item in plan.absent:
+                if not item.ignorable and not is_default(item, current, self.classes):
+                    raise _unsupported(item, plan.version)
+            elif item.tag is None or not is_default(item, current, self.classes):
+                out[item.json_name] = self.field(item, current, _join(path, item.name))
+        return out
+
+    def field(self, item: FieldPlan, value: Any, path: str) -> Any:
+        if value is None:
+            if not item.nullable:
+                raise EncodeError("is None, but not nullable at this version", path=path)
+            return None
+        if item.kind != "array":
+            return self.value(item.kind, item, value, path)
+        assert item.element_kind is not None
+        return [
+            self.value(item.element_kind, item, element, f"{path}[{index}]")
+            for index, element in enumerate(value)
+        ]
+
+    def value(self, kind: str, item: FieldPlan, value: Any, path: str) -> Any:
+        if kind == "struct":
+            assert item.struct is not None
+            return self.struct(item.struct, value, path)
+        if kind == "uuid":
+            return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+        if kind == "bytes":
+            return base64.b64encode(value).decode()
+        if kind == "float64" and not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return value
+
+
+class _Reader:
+    def __init__(self, message: str, version: int, classes: Classes) -> None:
+        self.message = message
+        self.version = version
+        self.classes = classes
+
+    def struct(self, plan: StructPlan, data: Any, path: str) -> MessageStruct:
+        if not isinstance(data, Mapping):
+            raise DecodeError(f"expected an object, got {_type(data)}", offset=0, path=path)
+        known = {item.json_name for item in plan.order}
+        for key in data:
+            if key not in known:
+                raise DecodeError(
+                    f"{plan.name} has no field {key!r}; its fields are {', '.join(sorted(known))}",
+                    offset=0,
+                    path=path,
+                )
+        values: dict[str, Any] = {}
+        for item in plan.order:
+            item_path = _join(path, item.json_name)
+            if item.json_name not in data:
+                if item.tag is None and item not in plan.absent:
+                    raise DecodeError(
+                        f"{plan.name}: unable to locate field '{item.json_name}', which is "
+                        f"mandatory in version {self.version}",
+                        offset=0,
+                        path=item_path,
+                    )
+                continue
+            value = self.field(item, data[item.json_name], item_path, item in plan.absent)
+            if item not in plan.absent:
+                values[item.name] = value
+            elif not item.ignorable and not is_default(item, value, self.classes):
+                raise _unsupported(item, self.version)
+            else:
+                values[item.name] = fresh_default(item, self.classes)
+        return self.classes[plan.name](**values)
+
+    def field(self, item: FieldPlan, data: Any, path: str, absent: bool) -> Any:
+        if data is None:
+            if not item.nullable and not (absent and item.default is None):
+                raise DecodeError("is null, but not nullable", offset=0, path=path)
+            return None
+        if item.kind != "array":
+            return self.value(item.kind, item, data, path)
+        if not isinstance(data, list):
+            raise DecodeError(f"expected an array, got {_type(data)}", offset=0, path=path)
+        assert item.element_kind is not None
+        return [
+            self.value(item.element_kind, item, element, f"{path}[{index}]")
+            for index, element in enumerate(data)
+        ]
+
+    def value(self, kind: str, item: FieldPlan, data: Any, path: str) -> Any:
+        if kind == "struct":
+            assert item.struct is not None
+            return self.struct(item.struct, data, path)
+        if kind == "bool":
+            good = isinstance(data, bool)
+        elif kind == "float64":
+            return self.float(data, path)
+        elif kind in FORMATS:
+            good = type(data) is int and _in_range(kind, data)
+        else:
+            good = isinstance(data, str)
+        if not good:
+            raise DecodeError(f"{data!r:.60} is not {kind}", offset=0, path=path)
+        if kind in ("uuid", "bytes"):
+            return self.binary(kind, data, path)
+        return data
+
+    def float(self, data: Any, path: str) -> float:
+        named = data in ("NaN", "Infinity", "-Infinity")
+        if not named and (isinstance(data, bool) or not isinstance(data, int | float)):
+            raise DecodeError(f"{data!r:.60} is not float64", offset=0, path=path)
+        try:
+            return float(data)
+        except OverflowError:
+            raise DecodeError(f"{data!r:.60} is not float64", offset=0, path=path) from None
+
+    def binary(self, kind: str, data: str, path: str) -> Any:
+        try:
+            if kind == "bytes":
+                return base64.b64decode(data, validate=True)
+            raw = base64.b64decode(data + "=" * (-len(data) % 4), altchars=b"-_", validate=True)
+            return uuid.UUID(bytes=raw)
+        except (binascii.Error, ValueError):
+            form = "padded base64" if kind == "bytes" else "16 bytes in URL-safe base64"
+            raise DecodeError(f"{data!r:.60} is not {form}", offset=0, path=path) from None
+
+
+def _in_range(kind: str, value: int) -> bool:
+    try:
+        struct.pack(f">{FORMATS[kind]}", value)
+    except struct.error:
+        return False
+    return True
+
+
+def _type(data: Any) -> str:
+    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
+    return "null" if data is None else names.get(type(data), "a number")

@@ -1,0 +1,190 @@
+"""What generated decoders and encoders call for the cases they do not inline.
+
+Nothing here explains an error: whatever is wrong raises ``Slow`` (or any other exception), upon
+which the generated function hands the bytes or the value to ``interpret``.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+__all__ = [
+    "ONE_BYTE",
+    "Slow",
+    "compact",
+    "long_array",
+    "make_uuid",
+    "packers",
+    "string_length",
+    "tagged_section",
+    "unknown_tags",
+    "unpackers",
+    "varint",
+]
+
+TABLE_SIZE: Final = 128
+"""Arrays of up to ``TABLE_SIZE - 2`` numbers use prebuilt unpackers: their count fits one byte."""
+
+ONE_BYTE: Final = [bytes((value,)) for value in range(128)]
+
+
+class Slow(Exception):  # noqa: N818 - a signal between our own functions, never an error a user sees
+    """The generated code met something it leaves to the interpreter."""
+
+
+def varint(data: bytes, at: int, first: int) -> tuple[int, int]:
+    """Finish an unsigned varint whose first byte, over 127, was read; return it and what follows."""
+    value = first & 0x7F
+    for shift in (7, 14, 21):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    byte = data[at]
+    if byte > 0x07:  # beyond 2^31 - 1: no length, count or tag is that large
+        raise Slow
+    return value | byte << 28, at + 1
+
+
+def unknown_tags(data: bytes, at: int, count: int) -> tuple[dict[int, bytes], int]:
+    """A tagged section of which the schema knows no field; ``count`` is its first byte."""
+    if count > 127:
+        count, at = varint(data, at, count)
+    tags: dict[int, bytes] = {}
+    previous = -1
+    for _ in range(count):
+        tag = data[at]
+        at += 1
+        if tag > 127:
+            tag, at = varint(data, at, tag)
+        size = data[at]
+        at += 1
+        if size > 127:
+            size, at = varint(data, at, size)
+        if tag <= previous or size > len(data) - at:
+            raise Slow
+        previous = tag
+        tags[tag] = data[at : at + size]
+        at += size
+    return tags, at
+
+
+def long_array(data: bytes, at: int, count: int, letter: str) -> tuple[list[Any], int]:
+    """``count`` numbers of format ``letter``."""
+    width = struct.calcsize(letter)
+    if count < 0 or count * width > len(data) - at:
+        raise Slow
+    values = list(struct.unpack_from(f">{count}{letter}", data, at))
+    return values, at + count * width
+
+
+def _refuse_null(*_args: object) -> Any:
+    raise Slow
+
+
+def unpackers(letter: str) -> list[Callable[..., tuple[Any, ...]]]:
+    """Unpackers of arrays of ``letter`` by count + 1, as compact lengths write it; 0, null,
+    raises. Each is made on its first use."""
+    table: list[Callable[..., tuple[Any, ...]]] = [_refuse_null]
+
+    def first_use(index: int) -> Callable[..., tuple[Any, ...]]:
+        def unpack(data: bytes, at: int) -> tuple[Any, ...]:
+            table[index] = struct.Struct(f">{index - 1}{letter}").unpack_from
+            return table[index](data, at)
+
+        return unpack
+
+    table += [first_use(index) for index in range(1, TABLE_SIZE)]
+    return table
+
+
+def packers(prefix: str, letter: str) -> list[Callable[..., bytes]]:
+    """Packers of ``prefix`` and then ``count`` numbers of ``letter``, by count."""
+    table: list[Callable[..., bytes]] = []
+
+    def first_use(count: int) -> Callable[..., bytes]:
+        def pack(*values: Any) -> bytes:
+            table[count] = struct.Struct(f">{prefix}{count}{letter}").pack
+            return table[count](*values)
+
+        return pack
+
+    table += [first_use(count) for count in range(TABLE_SIZE - 1)]
+    return table
+
+
+def compact(length: int) -> bytes:
+    """``length + 1`` as an unsigned varint."""
+    value = length + 1
+    if value < 128:
+        return ONE_BYTE[value]
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def string_length(length: int) -> bytes:
+    """As ``compact``, for a string, which may not be longer than an int16 says."""
+    if length > 0x7FFF:
+        raise Slow
+    return compact(length)
+
+
+def tagged_section(known: list[tuple[int, bytes]], unknown: Mapping[int, bytes]) -> bytes:
+    """The whole section, by ascending tag. ``known`` holds only fields that are not at their
+    default."""
+    tags = dict(known)
+    for tag, raw in unknown.items():
+        if tag in tags or type(tag) is not int or tag < 0 or type(raw) is not bytes:
+            raise Slow
+        tags[tag] = raw
+    parts = [compact(len(tags) - 1)]
+    for tag in sorted(tags):
+        raw = tags[tag]
+        parts += (compact(tag - 1), compact(len(raw) - 1), raw)
+    return b"".join(parts)
+
+
+def _uuid_maker() -> Callable[[bytes], uuid.UUID]:
+    """The fastest way to make a UUID of 16 bytes that this interpreter's ``uuid`` supports.
+
+    ``UUID.__init__`` spends most of its time on arguments we do not pass. Its two slots are set
+    directly where that gives an equal object, else the constructor is used.
+    """
+
+    def construct(raw: bytes) -> uuid.UUID:
+        return uuid.UUID(bytes=raw)
+
+    try:
+        set_int = uuid.UUID.__dict__["int"].__set__
+        set_safe = uuid.UUID.__dict__["is_safe"].__set__
+    except (KeyError, AttributeError):
+        return construct
+    new, kind, unknown = object.__new__, uuid.UUID, uuid.SafeUUID.unknown
+    from_bytes = int.from_bytes
+
+    def assemble(raw: bytes) -> uuid.UUID:
+        if len(raw) != 16:
+            raise Slow
+        value = new(kind)
+        set_int(value, from_bytes(raw, "big"))
+        set_safe(value, unknown)
+        return value
+
+    sample = bytes(range(16))
+    try:
+        same = assemble(sample) == construct(sample)
+        same = same and repr(assemble(sample)) == repr(construct(sample))
+    except Exception:
+        return construct
+    return assemble if same else construct
+
+
+make_uuid: Final = _uuid_maker()

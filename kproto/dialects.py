@@ -1,0 +1,378 @@
+"""The registry: (dialect, api key, version, direction) -> codec.
+
+A draft and the released protocol may share an api key and a version and differ on the wire:
+(45, 0), (46, 0) and (4, 3) do. So the dialect is part of the key. The dialect ``kafka`` is the
+released protocol; ``kip-183``, ``kip-240``, ``kip-455-old``, ``kip-455-new`` and ``kip-860`` lay a
+draft's messages over it; ``auto`` finds out by decoding whole frames strictly. ``load_dialect``
+makes one from a folder of schemas of yours, by the same path.
+
+A frame here is what a socket carries, its size included. Decoders raise nothing but DecodeError;
+for an api key or version the dialect lacks it is an UnsupportedFrameError, which is an
+UnsupportedVersionError too.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from kproto import messages
+from kproto.codegen.base import Buffer, Message
+from kproto.codegen.classes import make_message_class
+from kproto.codegen.codec import trailing_bytes
+from kproto.errors import (
+    DecodeError,
+    EncodeError,
+    UnknownNameError,
+    UnsupportedFrameError,
+    UnsupportedVersionError,
+)
+from kproto.messages._index import REQUESTS, RESPONSES
+from kproto.messages.request_header import RequestHeader
+from kproto.messages.response_header import ResponseHeader
+from kproto.schema.load import load_directory, schemas_directory
+from kproto.schema.model import python_name
+from kproto.schema.versions import Versions
+
+__all__ = ["DIALECTS", "Api", "AutoDialect", "Dialect", "dialect", "load_dialect"]
+
+DIALECTS: Final = (
+    "kafka", "kip-183", "kip-240", "kip-455-old", "kip-455-new", "kip-860", "auto",
+)  # fmt: skip
+
+AUTO_ORDER: Final = ("kafka", "kip-455-new", "kip-240")
+"""What ``auto`` tries. The bytes of the other drafts equal those of one of these."""
+
+API_VERSIONS: Final = 18
+CONTROLLED_SHUTDOWN: Final = 7
+SIZE_BYTES: Final = 4
+
+
+@dataclass(frozen=True)
+class Api:
+    """One api key of a dialect."""
+
+    api_key: int
+    request: type[Message]
+    response: type[Message]
+
+    @property
+    def name(self) -> str:
+        """As Kafka's ApiKeys spells it: ``ALTER_PARTITION_REASSIGNMENTS``."""
+        return python_name(self.request.MESSAGE_NAME.removesuffix("Request")).upper()
+
+    @property
+    def valid_versions(self) -> Versions:
+        """The versions both directions have."""
+        return self.request.VALID_VERSIONS.intersect(self.response.VALID_VERSIONS)
+
+    def request_header_version(self, version: int) -> int:
+        """2 for flexible versions, else 1, but 0 for the first ControlledShutdown, which had no
+        client id."""
+        if version in self.request.FLEXIBLE_VERSIONS:
+            return 2
+        return 0 if self.api_key == CONTROLLED_SHUTDOWN and version == 0 else 1
+
+    def response_header_version(self, version: int) -> int:
+        """1 for flexible versions, else 0; always 0 for ApiVersions, which is read before the
+        peer's versions are known (KIP-511)."""
+        if self.api_key == API_VERSIONS:
+            return 0
+        return 1 if version in self.response.FLEXIBLE_VERSIONS else 0
+
+
+class Dialect:
+    """Messages by name and api key, and whole frames in and out."""
+
+    def __init__(self, name: str, own: Mapping[str, type[Message]], base: Dialect | None) -> None:
+        self.name = name
+        self.base = base
+        self._own = dict(own)
+
+    def __repr__(self) -> str:
+        return f"<kproto dialect {self.name!r}>"
+
+    # -- names -------------------------------------------------------------------------------
+
+    def message(self, name: str) -> type[Message]:
+        """The class of a message, or of one of its structs as ``Message.Struct``. Raises
+        UnknownNameError listing near matches."""
+        whole, _, struct = name.partition(".")
+        cls = self._own.get(whole) or self._released(whole)
+        if cls is None:
+            near = difflib.get_close_matches(whole, self.message_names(), n=3)
+            hint = f"; did you mean {', '.join(near)}?" if near else ""
+            raise UnknownNameError(f"dialect {self.name} has no message {whole!r}{hint}")
+        if not struct:
+            return cls
+        if struct not in cls.STRUCTS:
+            known = ", ".join(cls.STRUCTS) or "none"
+            raise UnknownNameError(f"{whole} has no struct {struct!r}; it has {known}")
+        return cls.STRUCTS[struct]  # type: ignore[return-value]
+
+    def _released(self, name: str) -> type[Message] | None:
+        if self.base is not None:
+            return self.base._own.get(name) or self.base._released(name)
+        found = messages.ALIASES.get(name, name)
+        if found not in messages.MODULES:
+            return None
+        cls = getattr(messages, found)
+        return cls if issubclass(cls, Message) else None
+
+    def message_names(self) -> list[str]:
+        """Every message name this dialect answers to, sorted."""
+        names = set(self._own) | (set(self.base.message_names()) if self.base else set())
+        if self.base is None:
+            names |= {name for name in messages.MODULES if _is_message(name)} | set(messages.ALIASES)
+        return sorted(names)
+
+    @cached_property
+    def apis(self) -> Mapping[int, Api]:
+        """Every api key that has a request and a response; classes are imported as asked for."""
+        requests = dict(self.base.apis.requests) if self.base else dict(REQUESTS)  # type: ignore[attr-defined]
+        responses = dict(self.base.apis.responses) if self.base else dict(RESPONSES)  # type: ignore[attr-defined]
+        for cls in self._own.values():
+            if cls.API_KEY is not None and cls.MESSAGE_TYPE in ("request", "response"):
+                table = requests if cls.MESSAGE_TYPE == "request" else responses
+                table[cls.API_KEY] = cls.MESSAGE_NAME
+        return _Apis(self, requests, responses)
+
+    def api(self, api_key: int, version: int | None = None) -> Api:
+        """Raises UnsupportedVersionError when the dialect lacks the key, or the version of it."""
+        found = self.apis.get(api_key)
+        if found is None:
+            raise UnsupportedVersionError(f"dialect {self.name} has no api key {api_key}")
+        if version is not None and version not in found.valid_versions:
+            raise UnsupportedVersionError(
+                f"dialect {self.name} has {found.name} ({api_key}) at versions "
+                f"{found.valid_versions}, not {version}"
+            )
+        return found
+
+    # -- frames ------------------------------------------------------------------------------
+
+    def decode_request(self, frame: Buffer) -> tuple[RequestHeader, Message]:
+        """The header and body of one whole request frame."""
+        data = _whole(frame)
+        if len(data) < 8:
+            raise DecodeError("ends before api key and version", offset=4, path="request_api_key")
+        api_key = int.from_bytes(data[4:6], "big", signed=True)
+        version = int.from_bytes(data[6:8], "big", signed=True)
+        try:
+            api = self.api(api_key, version)
+        except UnsupportedVersionError as error:
+            known = api_key in self.apis
+            path = "request_api_version" if known else "request_api_key"
+            raise UnsupportedFrameError(str(error), offset=6 if known else 4, path=path) from None
+        header, at = RequestHeader.decode_from(data, api.request_header_version(version), 4)
+        body, end = api.request.decode_from(data, version, at)
+        if end != len(data):
+            raise trailing_bytes(data, end)
+        return header, body
+
+    def decode_response(
+        self, frame: Buffer, *, api_key: int, api_version: int
+    ) -> tuple[ResponseHeader, Message]:
+        """The header and body of one whole response frame, read as the version that was asked
+        for: nothing falls back here (``kproto.connection`` does)."""
+        api = self.api(api_key, api_version)
+        data = _whole(frame)
+        header_version = api.response_header_version(api_version)
+        header, at = ResponseHeader.decode_from(data, header_version, SIZE_BYTES)
+        body, end = api.response.decode_from(data, api_version, at)
+        if end != len(data):
+            raise trailing_bytes(data, end)
+        return header, body
+
+    def encode_request(
+        self,
+        body: Message,
+        *,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None = None,
+        unknown_tags: Mapping[int, bytes] | None = None,
+    ) -> bytes:
+        """A whole request frame. ``unknown_tags`` are the header's."""
+        api = self._api_of(body, "request", api_version)
+        header = RequestHeader(
+            request_api_key=api.api_key,
+            request_api_version=api_version,
+            correlation_id=correlation_id,
+            client_id=client_id if api.request_header_version(api_version) else "",
+        )
+        if unknown_tags:
+            header.unknown_tags = dict(unknown_tags)
+        return _frame(
+            header.encode(api.request_header_version(api_version)), body.encode(api_version)
+        )
+
+    def encode_response(
+        self,
+        body: Message,
+        *,
+        api_version: int,
+        correlation_id: int,
+        unknown_tags: Mapping[int, bytes] | None = None,
+    ) -> bytes:
+        """A whole response frame. ``unknown_tags`` are the header's."""
+        api = self._api_of(body, "response", api_version)
+        header = ResponseHeader(correlation_id=correlation_id)
+        if unknown_tags:
+            header.unknown_tags = dict(unknown_tags)
+        return _frame(
+            header.encode(api.response_header_version(api_version)), body.encode(api_version)
+        )
+
+    def _api_of(self, body: Message, direction: str, version: int) -> Api:
+        if body.API_KEY is None or body.MESSAGE_TYPE != direction:
+            raise EncodeError(f"{type(body).__name__} is not the body of a {direction}")
+        api = self.api(body.API_KEY)
+        if version not in body.VALID_VERSIONS:
+            raise UnsupportedVersionError(
+                f"{body.MESSAGE_NAME} has no version {version!r}; "
+                f"its versions are {body.VALID_VERSIONS}"
+            )
+        # The class in hand decides the layout; it need not be this dialect's own.
+        own = type(body)
+        return Api(api.api_key, own, api.response) if direction == "request" else Api(
+            api.api_key, api.request, own
+        )
+
+
+class _Apis(Mapping[int, Api]):
+    """Api keys in ascending order, classes imported on first look."""
+
+    def __init__(
+        self, dialect: Dialect, requests: dict[int, str], responses: dict[int, str]
+    ) -> None:
+        self.requests = requests
+        self.responses = responses
+        self._dialect = dialect
+        self._keys = sorted(requests.keys() & responses.keys())
+        self._made: dict[int, Api] = {}
+
+    def __getitem__(self, api_key: int) -> Api:
+        made = self._made.get(api_key)
+        if made is None:
+            request = self._dialect.message(self.requests[api_key])
+            response = self._dialect.message(self.responses[api_key])
+            made = self._made[api_key] = Api(api_key, request, response)
+        return made
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+class AutoDialect(Dialect):
+    """Tries each dialect of ``AUTO_ORDER``; the first that reads the whole frame wins."""
+
+    def __init__(self) -> None:
+        super().__init__("auto", {}, dialect("kafka"))
+
+    @cached_property
+    def _candidates(self) -> list[Dialect]:
+        return [dialect(name) for name in AUTO_ORDER]
+
+    def identify_request(self, frame: Buffer) -> tuple[Dialect, RequestHeader, Message]:
+        """As ``decode_request``, and whose frame it was. Answer it in that dialect."""
+        data = _whole(frame)
+        error: DecodeError | None = None
+        for candidate in self._candidates:
+            try:
+                return candidate, *candidate.decode_request(data)
+            except DecodeError as found:
+                # The error of the first dialect that has this api key and version explains most.
+                if error is None or isinstance(error, UnsupportedFrameError):
+                    error = found
+        assert error is not None
+        raise error
+
+    def decode_request(self, frame: Buffer) -> tuple[RequestHeader, Message]:
+        _, header, body = self.identify_request(frame)
+        return header, body
+
+    def identify_response(
+        self, frame: Buffer, *, api_key: int, api_version: int
+    ) -> tuple[Dialect, ResponseHeader, Message]:
+        """As ``identify_request``; where the request was seen, its dialect is the better guide."""
+        error: Exception | None = None
+        for candidate in self._candidates:
+            try:
+                return candidate, *candidate.decode_response(
+                    frame, api_key=api_key, api_version=api_version
+                )
+            except (DecodeError, UnsupportedVersionError) as found:
+                if error is None or isinstance(error, UnsupportedVersionError):
+                    error = found
+        assert error is not None
+        raise error
+
+    def decode_response(
+        self, frame: Buffer, *, api_key: int, api_version: int
+    ) -> tuple[ResponseHeader, Message]:
+        _, header, body = self.identify_response(frame, api_key=api_key, api_version=api_version)
+        return header, body
+
+
+def _is_message(name: str) -> bool:
+    return messages.MODULES[name] == python_name(name)
+
+
+def _whole(frame: Buffer) -> bytes:
+    """The frame as bytes, once its size is seen to be that of the buffer."""
+    data = frame if type(frame) is bytes else memoryview(frame).tobytes()
+    if len(data) < SIZE_BYTES:
+        raise DecodeError("ends before the size", offset=0, path="size")
+    size = int.from_bytes(data[:SIZE_BYTES], "big", signed=True)
+    if size != len(data) - SIZE_BYTES:
+        raise DecodeError(
+            f"size says {size} bytes, {len(data) - SIZE_BYTES} follow", offset=0, path="size"
+        )
+    return data
+
+
+def _frame(header: bytes, body: bytes) -> bytes:
+    return (len(header) + len(body)).to_bytes(SIZE_BYTES, "big") + header + body
+
+
+_made: dict[str, Dialect] = {}
+
+
+def dialect(name: str = "kafka") -> Dialect:
+    """The dialect of that name. Raises UnknownNameError."""
+    if name not in DIALECTS:
+        raise UnknownNameError(f"no dialect {name!r}; there are {', '.join(DIALECTS)}")
+    made = _made.get(name)
+    if made is None:
+        if name == "kafka":
+            made = Dialect("kafka", {}, None)
+        elif name == "auto":
+            made = AutoDialect()
+        else:
+            made = load_dialect(schemas_directory() / name.replace("-", "_"), name=name)
+        _made[name] = made
+    return made
+
+
+def load_dialect(path: str | Path, base: str = "kafka", *, name: str | None = None) -> Dialect:
+    """A dialect from a folder of message schemas laid over ``base``.
+
+    A message with the type and api key of one in ``base`` takes its place, at every version.
+    Raises SchemaError, naming file, line, field and remedy.
+    """
+    folder = Path(path)
+    title = name or folder.name
+    own = {
+        schema.name: make_message_class(schema, module=f"kproto.dialects.{title}")
+        for schema in load_directory(folder).values()
+    }
+    return Dialect(title, own, dialect(base))
+
