@@ -78,11 +78,13 @@ is cut off: the width of the number or prefix, or the length of the content. A p
 non-flexible version is a number: SHORT, never VARCUT. The least size of an element is that of its
 shortest encoding at the version, and at least 1.
 
-What Kafka's Java accepts and this refuses, on purpose: UTF8 (Java replaces), NEG (any negative
-length is null there), MARK (any negative byte is null there and any other a struct), ORDER (the
-last one wins there), TAGFIT (the size is not looked at there), VARBIG above 2^32-1 (cut to 32
-bits there), TRAIL. What Java refuses and this accepts: more than 1,000,000 elements or 10,000
-tagged fields, which Kafka 4.4 limits and 3.9 does not. A bool is true for any byte but 0, in both.
+What Kafka's Java accepts and this refuses, on purpose (each seen with the classes of 4.4.0): UTF8
+(Java replaces), NEG (any negative length is null there), MARK (any negative byte is null there and
+any other a struct), ORDER (it keeps both, or the last one of a known tag), TAGFIT (it does not
+look at the size), VARBIG above 2^32-1 (cut to 32 bits there), TRAIL. What Java refuses and this
+accepts: more than 1,000,000 elements or 10,000 tagged fields, which Kafka 4.4 limits and 3.9 does
+not; and writing an unknown tag 2147483647, which Java reads but cannot write. A bool is true for
+any byte but 0, and a varint may be longer than it needs to be, in both.
 
 **Encode errors.** ``UnsupportedVersionError`` for a version outside the valid ones; for a field
 the version lacks that is neither ignorable nor at its default (``Attempted to write a non-default

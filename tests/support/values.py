@@ -38,7 +38,7 @@ def random_tree(
     version: int,
     rng: random.Random,
     *,
-    richness: float = 0.7,
+    richness: float = 0.6,
     size: int = 300,
     unknown_tags: bool = True,
     stray_ignorable: bool = False,
@@ -87,7 +87,7 @@ class _Maker:
         for field in struct.fields:
             if self.version not in field.versions:
                 tree[field.python_name] = self.absent(field)
-            elif id(field) in filled or self.rng.random() < 0.5:
+            elif id(field) in filled or self.rng.random() < 0.25:
                 tree[field.python_name] = self.other_than_default(field)
             else:
                 tree[field.python_name] = self.default(field)
@@ -175,7 +175,7 @@ class _Maker:
             return {}
         # A tag of another version of the struct is not unknown: Kafka refuses it.
         taken = {field.tag for field in struct.fields}
-        drawn = {self.rng.choice((0, 1, 2, 3, 77, 127, 128, 9999, 2**31 - 1)) for _ in range(3)}
+        drawn = {self.rng.choice((0, 1, 2, 3, 77, 127, 128, 9999, 2**31 - 2)) for _ in range(3)}
         return {tag: self.blob() for tag in sorted(drawn) if tag not in taken}
 
 
