@@ -1,7 +1,7 @@
 """The codecs ours is measured beside, each as a pair of calls on the same bytes.
 
 kio and kafka-python come from the extra ``bench``. kio dropped LeaderAndIsr after 0.6.2, so that
-release lives in an environment of its own under ``.cache`` and is timed by ``kio_worker``.
+release lives in an environment of its own in the cache and is timed by ``kio_worker``.
 kafka-python ships no LeaderAndIsr schema: its generator is given the one in ``schemas/kafka``.
 """
 
@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.kio_worker import operations as kio_operations
 from benchmarks.timing import calibrate, run_slice
 from benchmarks.workloads import Workload
+from demo.install import cache
 from kproto.schema.model import python_name
 
 __all__ = ["Case", "KioWorker", "kafka_python", "kio", "local_cases", "ours"]
@@ -113,8 +114,8 @@ class KioWorker:
 
 
 def _old_kio_python() -> Path:
-    """The interpreter of ``.cache/kio-0.6.2``, made and filled on first use."""
-    folder = ROOT / ".cache" / f"kio-{OLD_KIO}"
+    """The interpreter of the old release's environment, made and filled on first use."""
+    folder = cache() / f"kio-{OLD_KIO}"
     python = folder / "bin" / "python"
     ready = folder / ".ready"
     if not ready.exists():
@@ -153,7 +154,7 @@ def _kafka_python_class(name: str) -> Any:
 
 def _package_of(schema: dict[str, Any], name: str) -> str:
     """kafka-python reads schemas as package resources: lay this one out as a package's."""
-    folder = ROOT / ".cache" / "kafka_python_schemas"
+    folder = cache() / "kafka_python_schemas"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(schema))
     if str(folder.parent) not in sys.path:

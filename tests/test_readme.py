@@ -1,0 +1,113 @@
+"""README.md is true: its Python runs, its console sessions print what it shows, its commands exist.
+
+``python`` blocks run in order in one namespace. In ``console`` blocks each ``$ kproto ...`` line is
+run, and its output compared unless the README shows ``...``. In ``sh`` blocks each command must
+exist, with every option it is given, and every ``make`` target.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+TOOLS = ("kproto", "mockbroker")
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+
+
+def run(arguments: list[str]) -> str:
+    """Standard output of one of our commands, which has to succeed."""
+    command = [sys.executable, "-m", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def sessions() -> list[tuple[str, str]]:
+    """(command, shown output) of every ``$`` line in a console block."""
+    found = []
+    for block in blocks("console"):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, shown = part.partition("\n")
+            found.append((command, shown.strip()))
+    return found
+
+
+def shell_lines() -> list[list[str]]:
+    lines = [
+        line
+        for text in (README, CONTRIBUTING)
+        for b in blocks("sh", text)
+        for line in b.splitlines()
+    ]
+    return [shlex.split(line, comments=True) for line in lines if line.strip()]
+
+
+def test_the_python_blocks_run():
+    namespace: dict[str, object] = {"__name__": "readme"}
+    found = blocks("python")
+    assert len(found) >= 4
+    for number, block in enumerate(found, 1):
+        exec(compile(block, f"README.md, python block {number}", "exec"), namespace)
+
+
+@pytest.mark.parametrize(("command", "shown"), sessions(), ids=lambda text: text[:40])
+def test_the_console_sessions_print_what_is_shown(command, shown):
+    words = shlex.split(command)
+    assert words[0] in TOOLS
+    printed = run(words).strip()
+    if shown == "...":
+        assert printed
+    else:
+        assert printed == shown
+
+
+@pytest.mark.parametrize(
+    "words", [words for words in shell_lines() if words[0] in TOOLS], ids=lambda w: " ".join(w[:3])
+)
+def test_the_commands_exist_with_their_options(words):
+    """Subcommands are followed as far as ``--help`` knows them."""
+    command = [words[0]]
+    for word in words[1:]:
+        if word.startswith("-"):
+            break
+        attempt = [sys.executable, "-m", *command, word, "--help"]
+        done = subprocess.run(attempt, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            break
+        command.append(word)
+    assert len(command) > 1, f"{words[0]} has no command {words[1]!r}"
+    known = run([*command, "--help"])
+    missing = [w for w in words if w.startswith("--") and w.partition("=")[0] not in known]
+    assert missing == []
+
+
+def test_the_make_targets_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    text = README + CONTRIBUTING
+    named = set(re.findall(r"`make ([a-z-]+)", text)) | {
+        word for words in shell_lines() if words[0] == "make" for word in words[1:]
+    }
+    assert named
+    assert named <= targets
+
+
+def test_the_paths_it_names_exist():
+    """Every path of the table of where things live."""
+    table = README.partition("## Where things live")[2].partition("\n## ")[0]
+    named = [path for row in re.findall(r"^\| (`.*?) \|", table, re.M)
+             for path in re.findall(r"`([^`]+)`", row)]  # fmt: skip
+    assert len(named) > 8
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", README + CONTRIBUTING)
+    assert [link for link in links if not (ROOT / link).exists()] == []
