@@ -1,0 +1,122 @@
+"""Which version to speak: ApiVersions, its fallback (KIP-511), and the highest common version.
+
+Pure functions over decoded messages and version ranges; the connections send and receive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+from kproto.dialects import Api, Dialect
+from kproto.error_codes import ErrorCode
+from kproto.errors import DecodeError, UnsupportedVersionError
+from kproto.schema.versions import Versions
+
+__all__ = [
+    "API_VERSIONS_KEY",
+    "ApiVersionsReply",
+    "advertised",
+    "choose_version",
+    "next_attempt",
+    "read_reply",
+    "refusal",
+]
+
+API_VERSIONS_KEY: Final = 18
+
+# After the size and the correlation id; the response header is v0 whatever the version.
+_read_error_code: Final = Struct(">h").unpack_from
+_ERROR_CODE_OFFSET: Final = 8
+
+
+class ApiVersionsReply(NamedTuple):
+    header: Any
+    body: Any
+    body_version: int
+    """The version the body is in: 0 where the peer refused ours."""
+
+
+def read_reply(dialect: Dialect, frame: bytes, version: int) -> ApiVersionsReply:
+    """Decode the answer to ApiVersions ``version``. Raises DecodeError.
+
+    A broker that does not serve that version answers error 35 in a body of version 0, since it
+    cannot know a layout both share. A body in the version asked for is taken too.
+    """
+    if version != 0 and _error_code(frame) == ErrorCode.UNSUPPORTED_VERSION:
+        try:
+            return _decode(dialect, frame, 0)
+        except DecodeError:
+            return _decode(dialect, frame, version)
+    return _decode(dialect, frame, version)
+
+
+def _decode(dialect: Dialect, frame: bytes, version: int) -> ApiVersionsReply:
+    header, body = dialect.decode_response(frame, api_key=API_VERSIONS_KEY, api_version=version)
+    return ApiVersionsReply(header, body, version)
+
+
+def _error_code(frame: bytes) -> int | None:
+    if len(frame) < _ERROR_CODE_OFFSET + 2:
+        return None
+    code: int = _read_error_code(frame, _ERROR_CODE_OFFSET)[0]
+    return code
+
+
+def advertised(body: Any) -> dict[int, Versions]:
+    """The rows of an ApiVersionsResponse, as they are: an absurd range is an empty one."""
+    return {row.api_key: Versions(row.min_version, row.max_version) for row in body.api_keys}
+
+
+def next_attempt(refused: int, attempt: int, rows: Mapping[int, Versions]) -> int | None:
+    """The ApiVersions version to ask at after ``refused`` was answered with error 35.
+
+    The peer's row for key 18 is believed once (``attempt`` counts from 1) and only if it leads
+    down; then version 0 is the last resort, and None means give up. So a peer that names the very
+    version it refuses costs three requests, never a loop.
+    """
+    if refused == 0:
+        return None
+    row = rows.get(API_VERSIONS_KEY)
+    if attempt == 1 and row is not None and 0 <= row.highest < refused:
+        return row.highest
+    return 0
+
+
+def choose_version(api: Api, peer: Mapping[int, Versions], allowed: Versions | None = None) -> int:
+    """The highest version that ``allowed`` (all of ours if None) and the peer have in common.
+
+    Raises UnsupportedVersionError in the words of Kafka's own clients.
+    """
+    ours = api.valid_versions if allowed is None else allowed.intersect(api.valid_versions)
+    theirs = peer.get(api.api_key)
+    if theirs is None:
+        raise UnsupportedVersionError(f"The node does not support {api.name}")
+    common = ours.intersect(theirs)
+    if not common:
+        asked = ours if allowed is None else allowed
+        raise UnsupportedVersionError(
+            f"The node does not support {api.name} with version in range "
+            f"[{asked.lowest},{asked.highest}]. "
+            f"The supported range is [{theirs.lowest},{theirs.highest}]."
+        )
+    return common.highest
+
+
+def refusal(dialect: Dialect, served: Versions | None) -> Any:
+    """The body, to be encoded at version 0, that answers an ApiVersions version not served.
+
+    ``served`` is our range for key 18; brokers send it since Kafka 2.4 (KIP-511). Before that
+    they sent no row: pass None.
+    """
+    response: Any = dialect.message("ApiVersionsResponse")
+    row: Any = dialect.message("ApiVersionsResponse.ApiVersion")
+    rows = [] if served is None else [
+        row(
+            api_key=API_VERSIONS_KEY,
+            min_version=served.lowest,
+            max_version=served.highest,
+        )
+    ]  # fmt: skip
+    return response(error_code=int(ErrorCode.UNSUPPORTED_VERSION), api_keys=rows)

@@ -1,0 +1,288 @@
+"""The broker's side of a connection: requests in, responses out in order. No I/O.
+
+Knows how to tell requests we serve from those we do not and from rubbish, the order of responses,
+which requests have none, and the two ways SASL tokens travel. What may happen when is in
+``states``. What to answer, and whether to close, is the caller's: a mock may differ on purpose
+from what brokers do, which each event's docstring says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import Struct
+from typing import Any, Final
+
+from kproto.connection.client import has_response
+from kproto.connection.events import (
+    MalformedRequest,
+    RequestReceived,
+    SaslTokenReceived,
+    ServerEvent,
+    UnsupportedRequest,
+)
+from kproto.connection.states import SERVER_TRANSITIONS, Machine, ServerInput, ServerState
+from kproto.dialects import AutoDialect, Dialect, dialect
+from kproto.errors import (
+    DecodeError,
+    LocalProtocolError,
+    RemoteProtocolError,
+    UnsupportedVersionError,
+)
+from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH, FrameSplitter, encode_frame
+from kproto.schema.versions import Versions
+
+__all__ = ["Answerable", "ServerConnection"]
+
+Answerable = RequestReceived | UnsupportedRequest | MalformedRequest
+"""The events a response can be given to."""
+
+_INPUTS: Final[dict[int, ServerInput]] = {
+    17: ServerInput.RECEIVE_HANDSHAKE,
+    18: ServerInput.RECEIVE_API_VERSIONS,
+    36: ServerInput.RECEIVE_AUTHENTICATE,
+}
+_SASL_HANDSHAKE: Final = 17
+
+_PREFIX: Final = Struct(">hhi")
+_CLIENT_ID_AT: Final = SIZE_LENGTH + _PREFIX.size
+_read_int16: Final = Struct(">h").unpack_from
+
+# While one of these lasts the meaning of the next frame depends on our answer, so none is read.
+_PAUSED: Final = frozenset(
+    {
+        ServerState.HANDSHAKING,
+        ServerState.REHANDSHAKING,
+        ServerState.RAW_TOKEN_PENDING,
+        ServerState.AUTHENTICATE_PENDING,
+        ServerState.CLOSED,
+    }
+)
+
+
+class ServerConnection:
+    """Feed it what the socket gave, ask it for events, answer them, write what it returns.
+
+    ``served`` gives the version range of each api key (all that ``codec`` has if None; keys and
+    versions the codec lacks are unsupported in any case). ``sasl_required`` refuses everything but
+    ApiVersions and SASL until ``complete_sasl``.
+
+    Every event with ``expects_response`` must be answered in some way (``send_response``,
+    ``send_bytes``, ``drop_response``) or the connection closed: later answers wait behind it.
+    After a RemoteProtocolError the connection is closed; each ``next_event`` raises it again.
+    """
+
+    def __init__(
+        self,
+        *,
+        codec: Dialect | None = None,
+        served: Mapping[int, Versions] | None = None,
+        sasl_required: bool = False,
+        max_size: int = DEFAULT_MAX_SIZE,
+    ) -> None:
+        self.dialect = codec if codec is not None else dialect("kafka")
+        self._served = served
+        start = ServerState.SASL_REQUIRED if sasl_required else ServerState.OPEN
+        self._machine = Machine(SERVER_TRANSITIONS, start)
+        self._splitter = FrameSplitter(max_size, keep_size=True)
+        self._received = 0
+        self._sent = 0
+        self._waiting: dict[int, bytes] = {}
+        self._eof = False
+        self._failure: str | None = None
+
+    # ---- what may be asked at any time -------------------------------------------------------
+
+    @property
+    def state(self) -> ServerState:
+        return self._machine.state
+
+    @property
+    def paused(self) -> bool:
+        """Whether events stop until something is answered; a good time to stop reading."""
+        return self._machine.state in _PAUSED
+
+    @property
+    def unanswered(self) -> int:
+        """How many events still want an answer."""
+        return self._received - self._sent - len(self._waiting)
+
+    # ---- receiving ----------------------------------------------------------------------------
+
+    def receive_data(self, data: bytes) -> None:
+        """Take bytes from the socket; never raises. Ask for events afterwards."""
+        self._splitter.feed(data)
+
+    def receive_eof(self) -> None:
+        """The peer will send no more. ``next_event`` raises if it stopped inside a frame."""
+        self._eof = True
+
+    def next_event(self) -> ServerEvent | None:
+        """The next event, or None until more bytes come or a SASL step is answered.
+
+        Raises RemoteProtocolError where the peer broke a rule (a bad size, a request before
+        authentication, an end inside a frame), after every event before it.
+        """
+        if self._failure is not None:
+            raise RemoteProtocolError(self._failure)
+        if self._machine.state in _PAUSED:
+            return None
+        try:
+            frame = self._splitter.next_frame()
+            if frame is None:
+                self._check_eof()
+                return None
+            if self._machine.state is ServerState.RAW_TOKENS:
+                self._machine.advance(ServerInput.RECEIVE_TOKEN)
+                return SaslTokenReceived(frame[SIZE_LENGTH:])
+            return self._read_request(frame)
+        except RemoteProtocolError as error:
+            self._failure = str(error)
+            self._machine.advance(ServerInput.CLOSE)
+            raise
+
+    def _check_eof(self) -> None:
+        if self._eof and self._splitter.buffered:
+            raise RemoteProtocolError(
+                f"the peer closed inside a frame, {self._splitter.buffered} bytes into it"
+            )
+
+    def _read_request(self, frame: bytes) -> ServerEvent:
+        if len(frame) < _CLIENT_ID_AT:
+            problem = f"a request of {len(frame) - SIZE_LENGTH} bytes has no whole header"
+            error = DecodeError(problem, offset=len(frame), path="header")
+            return MalformedRequest(self._number(), None, None, None, error, frame)
+        api_key, api_version, correlation_id = _PREFIX.unpack_from(frame, SIZE_LENGTH)
+        following = self._machine.after(_INPUTS.get(api_key, ServerInput.RECEIVE_REQUEST))
+        try:
+            self._check_served(api_key, api_version)
+            codec, header, body = self._decode(frame)
+        except UnsupportedVersionError:
+            return UnsupportedRequest(
+                self._number(), api_key, api_version, correlation_id, _client_id(frame), frame
+            )
+        except DecodeError as error:
+            return MalformedRequest(
+                self._number(), api_key, api_version, correlation_id, error, frame
+            )
+        self._machine.state = following
+        api = codec.apis[api_key]
+        if has_response(api_key, body):
+            return RequestReceived(self._number(), codec, api, header, body, frame)
+        return RequestReceived(-1, codec, api, header, body, frame, expects_response=False)
+
+    def _check_served(self, api_key: int, version: int) -> None:
+        """What the caller narrowed; the codec itself refuses what it lacks."""
+        if self._served is not None and version not in self._served.get(api_key, Versions.NONE):
+            raise UnsupportedVersionError(f"api key {api_key} is not served at version {version}")
+
+    def _decode(self, frame: bytes) -> tuple[Dialect, Any, Any]:
+        if isinstance(self.dialect, AutoDialect):
+            return self.dialect.identify_request(frame)
+        return self.dialect, *self.dialect.decode_request(frame)
+
+    def _number(self) -> int:
+        self._received += 1
+        return self._received
+
+    # ---- sending ------------------------------------------------------------------------------
+
+    def send_response(
+        self, request: Answerable, body: Any, *, api_version: int | None = None
+    ) -> bytes:
+        """Return what may be written by now: ``request``'s response and those that waited for it,
+        or nothing while an earlier request is unanswered.
+
+        ``api_version`` None is the request's own; give 0 for an ApiVersions refusal. A
+        SaslHandshake is accepted by a body without error. Nothing changes if this raises:
+        UnsupportedVersionError or EncodeError from the codec, LocalProtocolError for an answer
+        given twice or to a request that wants none.
+        """
+        self._check_answer(request)
+        version, correlation_id = _version_and_correlation_id(request)
+        codec = request.dialect if isinstance(request, RequestReceived) else self.dialect
+        data = codec.encode_response(
+            body,
+            api_version=version if api_version is None else api_version,
+            correlation_id=correlation_id,
+        )
+        if isinstance(request, RequestReceived):
+            self._answer_sasl(request, accepted=getattr(body, "error_code", None) == 0)
+        return self._in_order(request.number, data)
+
+    def send_bytes(self, request: Answerable, data: bytes) -> bytes:
+        """As ``send_response``, with any bytes at all in the response's place: a frame encoded
+        before, or a damaged one. A SaslHandshake answered this way is not accepted."""
+        self._check_answer(request)
+        if isinstance(request, RequestReceived):
+            self._answer_sasl(request, accepted=False)
+        return self._in_order(request.number, data)
+
+    def drop_response(self, request: Answerable) -> bytes:
+        """Never answer ``request``, which no broker does; return the answers it held up."""
+        return self.send_bytes(request, b"")
+
+    def send_sasl_token(self, token: bytes) -> bytes:
+        """Return the frame that answers a raw token."""
+        self._machine.advance(ServerInput.SEND_TOKEN)
+        return encode_frame(token)
+
+    def complete_sasl(self) -> None:
+        """The client has authenticated (its last token being answered): requests are served."""
+        self._machine.advance(ServerInput.COMPLETE_SASL)
+
+    def close(self) -> None:
+        """Nothing more will be reported or sent."""
+        self._machine.advance(ServerInput.CLOSE)
+        self._waiting.clear()
+
+    def _check_answer(self, request: Answerable) -> None:
+        if self._machine.state is ServerState.CLOSED:
+            raise LocalProtocolError(f"cannot send a response while {self.state.value}")
+        if not request.expects_response:
+            raise LocalProtocolError("Produce with acks=0 has no response")
+        if not self._sent < request.number <= self._received or request.number in self._waiting:
+            raise LocalProtocolError(f"request number {request.number} was answered already")
+
+    def _answer_sasl(self, request: RequestReceived, *, accepted: bool) -> None:
+        if request.api.api_key == _SASL_HANDSHAKE:
+            version = request.header.request_api_version
+            accept = ServerInput.ACCEPT_V1 if version else ServerInput.ACCEPT_V0
+            self._machine.advance(accept if accepted else ServerInput.REFUSE)
+        elif self._machine.state is ServerState.AUTHENTICATE_PENDING and (
+            _INPUTS.get(request.api.api_key) is ServerInput.RECEIVE_AUTHENTICATE
+        ):
+            self._machine.advance(ServerInput.ANSWER_AUTHENTICATE)
+
+    def _in_order(self, number: int, data: bytes) -> bytes:
+        waiting = self._waiting
+        if number != self._sent + 1:
+            waiting[number] = data
+            return b""
+        self._sent = number
+        if not waiting:
+            return data
+        parts = [data]
+        while (following := waiting.pop(self._sent + 1, None)) is not None:
+            self._sent += 1
+            parts.append(following)
+        return b"".join(parts)
+
+
+def _version_and_correlation_id(request: Answerable) -> tuple[int, int]:
+    if isinstance(request, RequestReceived):
+        return request.header.request_api_version, request.header.correlation_id
+    if request.api_version is None or request.correlation_id is None:
+        raise LocalProtocolError("a frame without a whole header can be answered by bytes only")
+    return request.api_version, request.correlation_id
+
+
+def _client_id(frame: bytes) -> str | None:
+    """The client id of a request whose header version is not known: v1 and v2 agree on its place.
+    None where it does not look like one."""
+    if len(frame) < _CLIENT_ID_AT + 2:
+        return None
+    (length,) = _read_int16(frame, _CLIENT_ID_AT)
+    at = _CLIENT_ID_AT + 2
+    if length < 0 or at + length > len(frame):
+        return None
+    return frame[at : at + length].decode(errors="replace")

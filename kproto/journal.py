@@ -1,0 +1,358 @@
+"""The journal's format: what was said on the wire, when, and by whom.
+
+An entry keeps the raw bytes and is decoded when it is read, so that writing one costs next to
+nothing on a broker's hot path and a frame no codec accepts is kept as well as any other. This file
+knows no sockets, no files (it reads and writes text files the caller opened) and no clock (times
+are arguments: nanoseconds since the Unix epoch, or of a virtual clock).
+
+As text a journal is JSON lines: one entry a line, fields at their defaults left out, ``raw`` in
+base64.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from kproto.dialects import Dialect, dialect
+from kproto.errors import DecodeError, KprotoError
+from kproto.framing import SIZE_LENGTH
+
+__all__ = [
+    "ClientSoftware",
+    "Decoded",
+    "Direction",
+    "Entry",
+    "Journal",
+    "JournalWriter",
+    "describe",
+    "read_journal",
+    "select",
+]
+
+Direction: TypeAlias = Literal["request", "response", "event"]
+
+_API_VERSIONS_KEY: Final = 18
+_UNSUPPORTED_VERSION: Final = b"\0\x23"
+
+
+class ClientSoftware(msgspec.Struct, frozen=True):
+    """What a client said it is in ApiVersions (KIP-511, version 3 and up)."""
+
+    name: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}".rstrip()
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One frame or one event on one connection.
+
+    ``sequence`` counts from 1 over a whole journal. ``raw`` is what the socket carried, size
+    included; for an event it is the frame the event is about, or empty. ``event`` names what
+    happened (``connected``, ``disconnected``, ``unsupported``, ``unimplemented``, ``malformed``,
+    ``sasl-token``, a fault's name) and may also mark a request or response that was not an
+    ordinary one. ``api_version`` is the version the bytes are in: 0 for an ApiVersions response
+    that tells of an unsupported version.
+    """
+
+    sequence: int
+    timestamp_ns: int
+    broker_id: int
+    connection_id: int
+    direction: Direction
+    peer: str = ""
+    api_key: int | None = None
+    api_version: int | None = None
+    correlation_id: int | None = None
+    client_id: str | None = None
+    client_software: ClientSoftware | None = None
+    dialect: str = "kafka"
+    raw: bytes = b""
+    event: str = ""
+    note: str = ""
+
+    def decode(self, using: Dialect | None = None) -> Decoded:
+        """Header and body by ``using``, else by the dialect of that name. Never raises for what
+        the entry holds: bytes that cannot be decoded come back as ``Decoded.error``."""
+        if not self.raw or self.api_key is None or self.api_version is None:
+            return _NOTHING
+        try:
+            codec = using if using is not None else dialect(self.dialect)
+            if self.direction == "response":
+                return _decode_response(codec, self.raw, self.api_key, self.api_version)
+            return Decoded(*codec.decode_request(self.raw), self.api_version)
+        except KprotoError as error:
+            return Decoded(error=error)
+
+
+class Decoded(NamedTuple):
+    """What an entry's bytes mean, ``version`` being the body's. All None: nothing to decode."""
+
+    header: Any = None
+    body: Any = None
+    version: int | None = None
+    error: KprotoError | None = None
+
+
+_NOTHING: Final = Decoded()
+
+
+def _decode_response(codec: Dialect, raw: bytes, api_key: int, version: int) -> Decoded:
+    """A journal written from a capture only knows the request's version; ApiVersions error 35
+    comes in version 0 whatever that was (KIP-511)."""
+    try:
+        return Decoded(*codec.decode_response(raw, api_key=api_key, api_version=version), version)
+    except DecodeError:
+        code_at = SIZE_LENGTH + 4
+        is_refusal = raw[code_at : code_at + 2] == _UNSUPPORTED_VERSION
+        if api_key != _API_VERSIONS_KEY or version == 0 or not is_refusal:
+            raise
+        return Decoded(*codec.decode_response(raw, api_key=api_key, api_version=0), 0)
+
+
+class Journal:
+    """A bounded ring of entries, oldest dropped first.
+
+    ``max_entries`` and ``max_bytes`` (of raw frames) both bound it; the newest entry is always
+    kept. ``dropped`` and ``dropped_bytes`` count what fell out. ``sink`` is called with every
+    entry as it is appended, before anything is dropped: a ``JournalWriter.write``, for example.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_entries: int = 100_000,
+        max_bytes: int = 64 * 1024 * 1024,
+        sink: Callable[[Entry], object] | None = None,
+    ) -> None:
+        if max_entries < 1 or max_bytes < 0:
+            raise ValueError("a journal keeps at least one entry; max_bytes is not negative")
+        self.max_entries = max_entries
+        self.max_bytes = max_bytes
+        self.sink = sink
+        self.dropped = 0
+        self.dropped_bytes = 0
+        self._entries: deque[Entry] = deque()
+        self._bytes = 0
+        self._sequence = 0
+
+    def record(
+        self,
+        timestamp_ns: int,
+        broker_id: int,
+        connection_id: int,
+        direction: Direction,
+        peer: str = "",
+        api_key: int | None = None,
+        api_version: int | None = None,
+        correlation_id: int | None = None,
+        client_id: str | None = None,
+        client_software: ClientSoftware | None = None,
+        dialect: str = "kafka",
+        raw: bytes = b"",
+        event: str = "",
+        note: str = "",
+    ) -> Entry:
+        """Append one entry, numbered here. Fields as in ``Entry``; positional on a hot path."""
+        self._sequence += 1
+        entry = Entry(
+            self._sequence, timestamp_ns, broker_id, connection_id, direction, peer, api_key,
+            api_version, correlation_id, client_id, client_software, dialect, raw, event, note,
+        )  # fmt: skip
+        self._entries.append(entry)
+        self._bytes += len(raw)
+        if self.sink is not None:
+            self.sink(entry)
+        if self._bytes > self.max_bytes or len(self._entries) > self.max_entries:
+            self._drop()
+        return entry
+
+    def _drop(self) -> None:
+        entries = self._entries
+        while len(entries) > 1 and (
+            self._bytes > self.max_bytes or len(entries) > self.max_entries
+        ):
+            size = len(entries.popleft().raw)
+            self._bytes -= size
+            self.dropped += 1
+            self.dropped_bytes += size
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """The entries as of now; appending meanwhile does not disturb the iteration."""
+        return iter(list(self._entries))
+
+    @property
+    def last_sequence(self) -> int:
+        """The number of the newest entry, 0 before the first: a mark for ``select(after=...)``."""
+        return self._sequence
+
+    @property
+    def size(self) -> int:
+        """Bytes of raw frames held."""
+        return self._bytes
+
+    def select(self, **filters: Any) -> list[Entry]:
+        """The entries that pass every filter of the module's ``select``."""
+        return list(select(self, **filters))
+
+    def clear(self) -> None:
+        """Forget every entry. Numbering goes on; nothing counts as dropped."""
+        self._entries.clear()
+        self._bytes = 0
+
+
+def select(
+    entries: Iterable[Entry],
+    *,
+    broker_id: int | None = None,
+    connection_id: int | None = None,
+    api: int | str | None = None,
+    client_software: str | None = None,
+    client_id: str | None = None,
+    direction: Direction | None = None,
+    event: str | None = None,
+    after: int = 0,
+) -> Iterator[Entry]:
+    """The entries that pass every filter given, in order.
+
+    ``api`` is a key or any of its names (``ALTER_PARTITION_REASSIGNMENTS``,
+    ``AlterPartitionReassignments``); ``client_software`` the name alone (``kafka-python``) or with
+    its version; ``after`` leaves out sequences up to and including it.
+    """
+    wanted = _squash(api) if isinstance(api, str) else None
+    for entry in entries:
+        if (
+            entry.sequence > after
+            and (broker_id is None or entry.broker_id == broker_id)
+            and (connection_id is None or entry.connection_id == connection_id)
+            and (wanted is None or _squash(_api_name(entry)) == wanted)
+            and (api is None or wanted is not None or entry.api_key == api)
+            and (client_software is None or _is_software(entry, client_software))
+            and (client_id is None or entry.client_id == client_id)
+            and (direction is None or entry.direction == direction)
+            and (event is None or entry.event == event)
+        ):
+            yield entry
+
+
+def _is_software(entry: Entry, wanted: str) -> bool:
+    software = entry.client_software
+    return software is not None and wanted in (software.name, str(software))
+
+
+def _squash(name: str) -> str:
+    """One form for ALTER_CONFIGS, AlterConfigs and AlterConfigsRequest."""
+    return name.replace("_", "").lower().removesuffix("request").removesuffix("response")
+
+
+def _api_name(entry: Entry) -> str:
+    """``AlterPartitionReassignments``; the number where the dialect is not ours or lacks it."""
+    if entry.api_key is None:
+        return ""
+    try:
+        api = dialect(entry.dialect).apis.get(entry.api_key)
+    except KprotoError:
+        api = None
+    return f"api {entry.api_key}" if api is None else _message_name(api.request.MESSAGE_NAME)
+
+
+def _message_name(name: str) -> str:
+    return name.removesuffix("Request").removesuffix("Response")
+
+
+class TextSink(Protocol):
+    """The one method a writer needs of a text file."""
+
+    def write(self, text: str, /) -> object: ...
+
+
+class JournalWriter:
+    """Entries to a text file as JSON lines. The caller opens, flushes and closes the file."""
+
+    def __init__(self, file: TextSink) -> None:
+        self._file = file
+        self._encode = msgspec.json.Encoder().encode
+
+    def write(self, entry: Entry) -> None:
+        """One line in one call, so that a reader at the same time sees at most a cut last one."""
+        self._file.write(self._encode(entry).decode() + "\n")
+
+
+def read_journal(lines: Iterable[str]) -> Iterator[Entry]:
+    """Entries out of JSON lines: an open text file, or any lines with their line ends.
+
+    A last line without a line end that does not parse was cut by the writer's end, and is left
+    out. Any other bad line raises DecodeError with the line's number, and as offset the bytes in
+    front of it. Blank lines are passed over; fields of a newer format are ignored.
+    """
+    decode = msgspec.json.Decoder(Entry).decode
+    offset = 0
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                entry = decode(line)
+            except msgspec.MsgspecError as error:
+                if not line.endswith("\n"):
+                    return
+                raise DecodeError(
+                    f"not a journal entry: {error}", offset=offset, path=f"line {number}"
+                ) from None
+            yield entry
+        offset += len(line.encode(errors="surrogateescape"))
+
+
+_ARROWS: Final[dict[str, str]] = {"request": "<-", "response": "->", "event": "--"}
+
+
+def describe(
+    entry: Entry, *, since_ns: int = 0, width: int | None = 200, using: Dialect | None = None
+) -> str:
+    """One readable line, for example::
+
+        12.345 broker 2 <- kafka-python 3.0.12  AlterPartitionReassignments v0 #5 {"topics":[..]}
+
+    ``<-`` a request came in, ``->`` a response went out, ``--`` something happened. Times are
+    seconds from ``since_ns``; bodies are cut to ``width`` characters (None: not at all). Whatever
+    the peer sent, the line holds printable characters only.
+    """
+    seconds = (entry.timestamp_ns - since_ns) / 1e9
+    software = entry.client_software
+    who = str(software) if software is not None else entry.client_id or entry.peer or "?"
+    parts = [f"{seconds:.3f} broker {entry.broker_id} {_ARROWS[entry.direction]} {who} "]
+    if entry.api_key is not None:
+        parts.append(f"{_api_name(entry)} v{entry.api_version} #{entry.correlation_id}")
+    if entry.event:
+        parts.append(f"[{entry.event}]")
+    if entry.note:
+        parts.append(entry.note)
+    body = _describe_body(entry, using)
+    if body:
+        parts.append(body if width is None or len(body) <= width else body[: width - 1] + "…")
+    return _printable(" ".join(parts))
+
+
+def _describe_body(entry: Entry, using: Dialect | None) -> str:
+    decoded = entry.decode(using)
+    if decoded.error is not None:
+        return f"!! {decoded.error}"
+    if decoded.body is None:
+        return f"{len(entry.raw)} bytes" if entry.raw else ""
+    try:
+        return str(decoded.body.to_json(decoded.version))
+    except KprotoError as error:
+        return f"!! {error}"
+
+
+def _printable(text: str) -> str:
+    """Client ids are any text: no line ends or terminal escapes may reach the reader's screen."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
