@@ -95,7 +95,7 @@ def source_of(cls: type[Message], version: int) -> str:
 
 
 def trailing_bytes(data: bytes, end: int) -> DecodeError:
-    return DecodeError(f"{len(data) - end} bytes follow the message", offset=end)
+    return DecodeError(f"bytes left over after the message: {len(data) - end}", offset=end)
 
 
 def _make_encoder(cls: type[Message], plan: MessagePlan) -> Encoder:

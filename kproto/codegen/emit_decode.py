@@ -118,14 +118,14 @@ class _Emitter:
             unknown = text.name("tags")
             self.read("B", unknown)
             self.flush()
-            if plan.tagged:
+            if plan.tagged or plan.foreign_names:
                 self.tagged_section(plan, unknown, arguments)
         else:
             self.flush()
         # What the version lacks is left out of the call: the class has the defaults.
         call = f"{class_name(plan)}({', '.join(f'{name}={local}' for name, local in arguments.items())})"
         text.line(f"{target} = {call}")
-        if unknown is not None and plan.tagged:
+        if unknown is not None and (plan.tagged or plan.foreign_names):
             text.line(f"if {unknown}: {target}._unknown_tags = {unknown}")
         elif unknown is not None:
             text.line(
@@ -157,7 +157,11 @@ class _Emitter:
                     with text.block(f"{'elif' if index else 'if'} {tag} == {item.tag}:"):
                         self.field(item, arguments[item.name])
                         self.flush()
-                text.line(f"else: {unknown}[{tag}] = buf[p:{stop}]; p = {stop}")
+                if plan.foreign_names:
+                    branch = "elif" if plan.tagged else "if"
+                    text.line(f"{branch} {tag} in {set(plan.foreign_tags)}: raise Slow")
+                unknown_tag = f"{unknown}[{tag}] = buf[p:{stop}]; p = {stop}"
+                text.line(f"else: {unknown_tag}")
                 text.line(f"if p != {stop}: raise Slow")
             text.line(f"{count} = {unknown}")
 
@@ -216,10 +220,11 @@ class _Emitter:
         if not item.nullable:
             text.line(f"{target} = {self.struct(item.struct)}")
             return
-        self.read("b", target)
+        null, present = item.markers
+        self.read("B", target)
         self.flush()
-        text.line(f"if {target} == -1: {target} = None")
-        text.line(f"elif {target} != 1: raise Slow")
+        text.line(f"if {target} == {null}: {target} = None")
+        text.line(f"elif {target} != {present}: raise Slow")
         with text.block("else:"):
             text.line(f"{target} = {self.struct(item.struct)}")
 

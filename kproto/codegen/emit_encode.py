@@ -207,7 +207,7 @@ class _Emitter:
 
     def null(self, item: FieldPlan) -> bytes:
         if item.kind == "struct":
-            return b"\xff"
+            return bytes(item.markers[:1])
         if item.compact:
             return b"\x00"
         return b"\xff\xff" if item.kind == "string" else b"\xff\xff\xff\xff"
@@ -224,7 +224,7 @@ class _Emitter:
         text.line(f"{local} = {value}")
         text.line(f"if {local} is None: w({self.null(item)!r})")
         with text.block("else:"):
-            self.write("b", "1")
+            self.write("B", str(item.markers[1]))
             self.struct(item.struct, local)
             self.flush()
 

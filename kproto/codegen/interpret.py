@@ -1,21 +1,8 @@
 """Walk a plan one step at a time: the slow twin of the generated code, and the one that explains.
 
 Generated decoders and encoders only notice that something is wrong; they then call ``decode`` or
-``encode`` here, which do the same work field by field and raise the exact error: the byte offset
-of the failing field, its length prefix included, and its path. What raises, and where:
-
-====================================================  ==========================  ================
-what                                                  offset                      path
-====================================================  ==========================  ================
-fewer bytes than a field needs                        first byte of the field     the field
-null where the version does not allow it              its length prefix           the field
-a negative length other than -1, a varint over 32     its length prefix           the field
-bits, an array of more elements than bytes remain for
-a null marker of a struct that is neither -1 nor 1    the marker                  the field
-invalid UTF-8                                         its length prefix           the field
-a tag twice, or lower than the one before             the tag                     the struct
-a known tagged field of another size than announced   the field's tag             the field
-====================================================  ==========================  ================
+``encode`` here, which do the same work field by field and raise the exact error. Which errors there
+are, with offset, path and text, is the table in ``kproto.reference``; tests hold this to it.
 """
 
 from __future__ import annotations
@@ -88,40 +75,60 @@ class _Reader:
                 values[item.name] = fresh_default(item, self.classes)
         return self.classes[plan.name](**values), at
 
-    def tagged_section(
-        self, plan: StructPlan, at: int, path: str, values: dict[str, Any]
-    ) -> int:
-        count, at = self.varint(at, at, path)
+    def tagged_section(self, plan: StructPlan, at: int, path: str, values: dict[str, Any]) -> int:
+        start = at
+        count, at = self.varint(at, start, path)
+        if count * 2 > len(self.data) - at:
+            problem = f"Tried to read {count} tagged fields, but there are only "
+            problem += f"{len(self.data) - at} bytes remaining."
+            raise DecodeError(problem, offset=start, path=path)
         known = {item.tag: item for item in plan.tagged}
         unknown: dict[int, bytes] = {}
         previous = -1
         for _ in range(count):
             start = at
-            tag, at = self.varint(at, start, path)
-            if tag <= previous:
-                problem = "appears twice" if tag == previous else f"follows tag {previous}"
-                raise DecodeError(f"tag {tag} {problem}", offset=start, path=path)
+            tag, size, item, at = self.tag(plan, known, start, previous, path)
             previous = tag
-            item = known.get(tag)
-            field_path = path if item is None else _join(path, item.name)
-            size, at = self.varint(at, start, field_path)
-            if size > len(self.data) - at:
-                raise self.truncated(start, field_path, size, at)
             if item is None:
                 unknown[tag] = self.data[at : at + size]
                 at += size
                 continue
-            values[item.name], end = self.field(item, at, field_path)
+            values[item.name], end = self.field(item, at, _join(path, item.name))
             if end != at + size:
-                raise DecodeError(
-                    f"tagged field {tag} takes {end - at} bytes, its size says {size}",
-                    offset=start,
-                    path=field_path,
-                )
+                problem = f"tagged field {item.json_name} has size {size}, "
+                problem += f"but its value took {end - at} bytes"
+                raise DecodeError(problem, offset=start, path=_join(path, item.name))
             at = end
         if unknown:
             values["unknown_tags"] = unknown
         return at
+
+    def tag(
+        self,
+        plan: StructPlan,
+        known: Mapping[int | None, FieldPlan],
+        start: int,
+        previous: int,
+        path: str,
+    ) -> tuple[int, int, FieldPlan | None, int]:
+        """Tag number, size, the field if it is known, and where its value begins."""
+        tag, at = self.varint(start, start, path)
+        if tag > MAX_LENGTH:
+            raise DecodeError(f"tag {tag} is above {MAX_LENGTH}", offset=start, path=path)
+        if tag <= previous:
+            problem = f"tag {tag} comes after tag {previous}, but is not higher than it"
+            raise DecodeError(problem, offset=start, path=path)
+        size, at = self.varint(at, start, path)
+        if size > MAX_LENGTH:
+            raise DecodeError(f"length {size} is above {MAX_LENGTH}", offset=start, path=path)
+        item = known.get(tag)
+        if tag in plan.foreign_tags:
+            name = next(name for number, name in plan.foreign_names if number == tag)
+            problem = f"Tag {tag} is not valid for version {plan.version}"
+            raise DecodeError(problem, offset=start, path=_join(path, name))
+        name = item.name if item is not None else f"unknown_tags[{tag}]"
+        self.need(at, size, start, _join(path, name))
+        return tag, size, item, at
 
     def field(self, item: FieldPlan, at: int, path: str) -> tuple[Any, int]:
         if item.kind == "array":
@@ -140,41 +147,55 @@ class _Reader:
         if kind == "struct":
             assert item.struct is not None
             if nullable:
-                self.need(at, 1, at, path)
-                marker = self.data[at]
-                if marker == 0xFF:
-                    return None, at + 1
-                if marker != 1:
-                    problem = f"null marker of a struct is {marker}, not 1 or -1"
-                    raise DecodeError(problem, offset=at, path=path)
-                at += 1
+                present, at = self.presence(item, at, path)
+                if not present:
+                    return None, at
             return self.struct(item.struct, at, path)
+        name = item.json_name if item.kind != "array" else f"{item.json_name} element"
         start = at
         length, at = self.length(item.compact, kind == "string", start, path)
         if length is None:
-            return self.null(item, nullable, start, path), at
+            self.null(name, nullable, start, path)
+            return None, at
+        if kind == "string" and length > MAX_STRING:
+            problem = f"string field {name} had invalid length {length}"
+            raise DecodeError(problem, offset=start, path=path)
         self.need(at, length, start, path)
         raw = self.data[at : at + length]
         at += length
         if kind != "string":
             return raw, at
-        if length > MAX_STRING:
-            problem = f"string of {length} bytes is longer than {MAX_STRING}"
-            raise DecodeError(problem, offset=start, path=path)
         try:
             return raw.decode(), at
-        except UnicodeDecodeError as error:
-            problem = f"not UTF-8 at byte {error.start} of the string: {error.reason}"
+        except UnicodeDecodeError:
+            problem = f"string field {name} is not valid UTF-8"
             raise DecodeError(problem, offset=start, path=path) from None
+
+    def presence(self, item: FieldPlan, at: int, path: str) -> tuple[bool, int]:
+        """The marker before a nullable struct: a byte, or in a tagged field a varint."""
+        start = at
+        null, present = item.markers
+        if item.tag is not None:
+            marker, at = self.varint(at, start, path)
+        else:
+            self.need(at, 1, start, path)
+            marker, at = self.data[at], at + 1
+        if marker not in (null, present):
+            if item.tag is None:
+                null, marker = -1, marker - 256 if marker > 127 else marker
+            problem = f"presence marker {marker} is neither {null} nor {present}"
+            raise DecodeError(problem, offset=start, path=path)
+        return marker == present, at
 
     def array(self, item: FieldPlan, at: int, path: str) -> tuple[list[Any] | None, int]:
         start = at
         count, at = self.length(item.compact, False, start, path)
         if count is None:
-            self.null(item, item.nullable, start, path)
+            self.null(item.json_name, item.nullable, start, path)
             return None, at
         if count * item.element_min_size > len(self.data) - at:
-            problem = f"array of {count} elements does not fit in the {len(self.data) - at} bytes left"
+            problem = f"Tried to allocate a collection of size {count}, but there are only "
+            problem += f"{len(self.data) - at} bytes remaining."
             raise DecodeError(problem, offset=start, path=path)
         assert item.element_kind is not None
         values = []
@@ -183,34 +204,34 @@ class _Reader:
             values.append(value)
         return values, at
 
-    def null(self, item: FieldPlan, nullable: bool, start: int, path: str) -> None:
+    def null(self, name: str, nullable: bool, start: int, path: str) -> None:
         if not nullable:
-            problem = f"non-nullable field {item.json_name} was serialized as null"
+            problem = f"non-nullable field {name} was serialized as null"
             raise DecodeError(problem, offset=start, path=path)
 
-    def length(
-        self, compact: bool, is_string: bool, at: int, path: str
-    ) -> tuple[int | None, int]:
+    def length(self, compact: bool, is_string: bool, at: int, path: str) -> tuple[int | None, int]:
         start = at
         if compact:
             length, at = self.varint(at, start, path)
             length -= 1
             if length > MAX_LENGTH:
-                raise DecodeError(f"length {length} is over 2^31 - 1", offset=start, path=path)
+                raise DecodeError(f"length {length} is above {MAX_LENGTH}", offset=start, path=path)
         else:
             size = 2 if is_string else 4
             self.need(at, size, start, path)
             length = int.from_bytes(self.data[at : at + size], "big", signed=True)
             at += size
         if length < -1:
-            raise DecodeError(f"length {length} is negative", offset=start, path=path)
+            problem = f"length {length} is negative, and only -1 means null"
+            raise DecodeError(problem, offset=start, path=path)
         return (None if length == -1 else length), at
 
     def varint(self, at: int, start: int, path: str) -> tuple[int, int]:
         """An unsigned varint of at most 32 bits; errors point at ``start``."""
         value = 0
         for shift in range(0, 35, 7):
-            self.need(at, 1, start, path)
+            if at >= len(self.data):
+                raise DecodeError("unsigned varint is cut off", offset=start, path=path)
             byte = self.data[at]
             at += 1
             value |= (byte & 0x7F) << shift
@@ -218,15 +239,13 @@ class _Reader:
                 if value > 0xFFFFFFFF:
                     break
                 return value, at
-        raise DecodeError("varint is longer than 32 bits", offset=start, path=path)
+        problem = "unsigned varint is longer than 5 bytes or above 4294967295"
+        raise DecodeError(problem, offset=start, path=path)
 
     def need(self, at: int, size: int, start: int, path: str) -> None:
-        if size > len(self.data) - at:
-            raise self.truncated(start, path, size, at)
-
-    def truncated(self, start: int, path: str, size: int, at: int) -> DecodeError:
         left = max(0, len(self.data) - at)
-        return DecodeError(f"needs {size} more bytes, {left} are left", offset=start, path=path)
+        if size > left:
+            raise DecodeError(f"bytes needed: {size}, left: {left}", offset=start, path=path)
 
 
 _FORMAT = {
@@ -304,7 +323,8 @@ class _Writer:
             if type(tag) is not int or not 0 <= tag <= MAX_LENGTH:
                 raise EncodeError(f"tag {tag!r} is not from 0 to 2^31 - 1", path=tags_path)
             if tag in known:
-                raise EncodeError(f"tag {tag} is a known field of {plan.name}", path=tags_path)
+                problem = f"Attempted to use tag {tag} as an undefined tag."
+                raise EncodeError(problem, path=tags_path)
             tags[tag] = self.raw(raw, tags_path)
         out = bytearray(unsigned_varint(len(tags)))
         for tag in sorted(tags):
@@ -335,14 +355,16 @@ class _Writer:
                 raise EncodeError(f"{value!r} is not a uuid.UUID", path=path)
             return value.bytes
         if value is None:
-            return b"\xff" if kind == "struct" and nullable else self.null(item, nullable, path)
+            return self.null(item, nullable, path)
         if kind == "struct":
             assert item.struct is not None
-            return (b"\x01" if nullable else b"") + self.struct(item.struct, value, path)
-        raw = self.text(value, path) if kind == "string" else self.raw(value, path)
+            marker = bytes(item.markers[1:]) if nullable else b""
+            return marker + self.struct(item.struct, value, path)
+        name = item.json_name + ("Element" if item.kind == "array" else "")
+        raw = self.text(value, name, path) if kind == "string" else self.raw(value, path)
         return self.length(len(raw), item.compact, kind == "string", path) + raw
 
-    def text(self, value: Any, path: str) -> bytes:
+    def text(self, value: Any, name: str, path: str) -> bytes:
         if not isinstance(value, str):
             raise EncodeError(f"expected str, got {type(value).__name__}", path=path)
         try:
@@ -351,8 +373,7 @@ class _Writer:
             problem = f"character {error.start} is a lone surrogate, which UTF-8 cannot carry"
             raise EncodeError(problem, path=path) from None
         if len(raw) > MAX_STRING:
-            problem = f"string of {len(raw)} bytes is longer than {MAX_STRING}"
-            raise EncodeError(problem, path=path)
+            raise EncodeError(f"'{name}' field is too long to be serialized", path=path)
         return raw
 
     def raw(self, value: Any, path: str) -> bytes:
@@ -362,7 +383,9 @@ class _Writer:
 
     def null(self, item: FieldPlan, nullable: bool, path: str) -> bytes:
         if not nullable:
-            raise EncodeError("is None, but not nullable at this version", path=path)
+            raise EncodeError(f"non-nullable field {item.json_name} is null", path=path)
+        if item.kind == "struct":
+            return bytes(item.markers[:1])
         if item.compact:
             return b"\x00"
         return b"\xff\xff" if item.kind == "string" else b"\xff\xff\xff\xff"

@@ -12,7 +12,8 @@ Rules and where they come from:
   strings and int32 for everything else, -1 for null (KIP-482);
 * a field whose ``flexible_versions`` overrides the message's keeps its own length encoding
   (the client id of a request header, KIP-511);
-* a struct that may be null is preceded by one byte, -1 or 1 (KIP-893);
+* a struct that may be null is preceded by one byte, -1 or 1 (KIP-893), and in a tagged field by
+  0 or 1 instead;
 * a flexible struct ends in its tagged section; a known tagged field is written only where it
   differs from its default;
 * a field the version lacks takes its default when read, and when written must either be at its
@@ -74,6 +75,11 @@ class FieldPlan:
         return FORMATS.get(self.kind)
 
     @property
+    def markers(self) -> tuple[int, int]:
+        """The byte before a nullable struct: when it is null, when it is not."""
+        return (0, 1) if self.tag is not None else (0xFF, 1)
+
+    @property
     def element_format(self) -> str | None:
         return FORMATS.get(self.element_kind) if self.element_kind is not None else None
 
@@ -84,6 +90,7 @@ class StructPlan:
 
     ``inline`` are the fields in wire order, ``tagged`` the known tagged fields by ascending tag,
     ``absent`` what this version lacks. ``order`` is all of them as the schema declares them.
+    ``foreign_names`` are (tag, field) the schema uses at other versions only: an error to meet.
     """
 
     name: str
@@ -94,6 +101,11 @@ class StructPlan:
     absent: tuple[FieldPlan, ...]
     order: tuple[FieldPlan, ...]
     min_size: int
+    foreign_names: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def foreign_tags(self) -> frozenset[int]:
+        return frozenset(tag for tag, _ in self.foreign_names)
 
     @property
     def fixed_format(self) -> str | None:
@@ -101,7 +113,7 @@ class StructPlan:
 
         A flexible struct still ends in its tag count, which is not part of this format.
         """
-        if self.tagged or not self.inline:
+        if self.tagged or self.foreign_names or not self.inline:
             return None
         formats = [item.format for item in self.inline]
         return None if None in formats else "".join(text for text in formats if text)
@@ -158,6 +170,11 @@ class _Builder:
             absent=tuple(absent),
             order=tuple(order),
             min_size=sum(item.min_size for item in inline) + flexible,
+            foreign_names=tuple(
+                (item.tag, item.python_name)
+                for item in struct.fields
+                if flexible and item.tag is not None and not item.is_tagged(self.version)
+            ),
         )
         self.done[struct.name] = plan
         return plan

@@ -48,7 +48,7 @@ def shape_of(plan: StructPlan) -> Shape | None:
             arrays += 1
         elif item.format is None:
             return None
-    return Shape(plan) if arrays and not plan.tagged else None
+    return Shape(plan) if arrays and not (plan.tagged or plan.foreign_names) else None
 
 
 Lengths = tuple[int | None, ...]
