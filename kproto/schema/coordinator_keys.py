@@ -9,7 +9,7 @@ older key becomes version 0 of its coordinator's key with api key n.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kproto.schema.jars import SourceMessage
@@ -30,14 +30,14 @@ class Renumbered:
 
 
 def renumber_keys(
-    release: str, messages: Iterable[SourceMessage], newest: Iterable[SourceMessage]
+    release: str,
+    messages: Iterable[SourceMessage],
+    keys: Mapping[tuple[str, int | None], MessageSchema],
 ) -> tuple[list[SourceMessage], list[Renumbered]]:
-    """Replace older keys that the newest release has under an api key; leave all else."""
-    keys = {
-        (item.artifact, item.schema.api_key): item.schema
-        for item in newest
-        if item.schema.type == "coordinator-key"
-    }
+    """Replace those messages that are ``data`` of the older way; leave all else.
+
+    ``keys`` holds the coordinator keys of newer releases by artifact and api key.
+    """
     names = {schema.name for schema in keys.values()}
     kept: list[SourceMessage] = []
     moved: list[Renumbered] = []

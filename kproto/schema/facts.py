@@ -36,9 +36,7 @@ def schema_text(schema: MessageSchema) -> str:
         "listeners": list(schema.listeners),
         "latestVersionUnstable": schema.latest_version_unstable,
         "validVersions": str(schema.valid_versions),
-        "deprecatedVersions": str(schema.deprecated_versions)
-        if schema.deprecated_versions
-        else "",
+        "deprecatedVersions": str(schema.deprecated_versions) if schema.deprecated_versions else "",
         "flexibleVersions": str(schema.flexible_versions),
     }
     parts = [f"  {_pair(key, value)}" for key, value in head.items() if _said(value)]

@@ -18,6 +18,7 @@ from typing import Final
 from kproto.errors import SchemaError
 from kproto.schema.load import load_message, parse_message
 from kproto.schema.model import MessageSchema
+from kproto.schema.versions import Versions
 
 __all__ = ["Release", "SourceMessage", "read_sources", "release_order"]
 
@@ -31,10 +32,15 @@ _LARGEST_JSON: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True)
 class SourceMessage:
-    """One message as one release defines it; ``artifact`` is the jar's or folder's name."""
+    """One message as one release defines it; ``artifact`` is the jar's or folder's name.
+
+    ``unstable`` is set where an earlier import noted which versions the release calls unstable;
+    None leaves that to be found out from the release's messages.
+    """
 
     schema: MessageSchema
     artifact: str
+    unstable: Versions | None = None
 
 
 @dataclass

@@ -69,7 +69,7 @@ def read_json(text: str, source: str) -> Any:
     except _DuplicateKey as error:
         key = str(error)
         raise SchemaError(
-            f"the key {ascii(key[:60])} is given twice in one object",
+            f"the key {key[:60]!a} is given twice in one object",
             source=source,
             line=_duplicate_line(bare),
             remedy="keep one of the two",

@@ -16,24 +16,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kproto.errors import SchemaError
+from kproto.schema.align import Edition, Part, align, shape
 from kproto.schema.defaults import spell_default
 from kproto.schema.layout import FieldLayout, Layout, layout, without_values
 from kproto.schema.model import Field, FieldType, MessageSchema, Struct
 from kproto.schema.versions import MAX_VERSION, Versions
 
 __all__ = ["Conflict", "Edition", "Merged", "ValueChange", "merge"]
-
-
-@dataclass(frozen=True)
-class Edition:
-    """One release's schema of the message, and the versions it calls unstable."""
-
-    release: str
-    schema: MessageSchema
-    unstable: Versions = Versions.NONE
-
-    def is_stable(self, version: int) -> bool:
-        return version in self.schema.valid_versions and version not in self.unstable
 
 
 @dataclass(frozen=True)
@@ -74,15 +63,6 @@ class Merged:
     value_changes: list[ValueChange] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """What one edition says about a struct, and the versions where it is the authority."""
-
-    edition: Edition
-    struct: Struct
-    decides: frozenset[int]
-
-
 def merge(editions: Sequence[Edition]) -> Merged:
     """Merge, oldest edition first. Raises SchemaError where releases contradict each other."""
     return _Merger(editions).merge()
@@ -111,7 +91,7 @@ class _Merger:
         valid = self.exact(versions, "valid versions") if versions else Versions.NONE
         self.top = valid.highest
         parts = [
-            _Part(item, item.schema.root, self.decided_by(item, versions))
+            Part(item, item.schema.root, self.decided_by(item, versions))
             for item in self.with_versions
         ]
         if parts:
@@ -185,12 +165,12 @@ class _Merger:
 
     # -- structs ---------------------------------------------------------------------------
 
-    def struct(self, parts: Sequence[_Part], path: str) -> Struct:
+    def struct(self, parts: Sequence[Part], path: str) -> Struct:
         """Merge, newest part first. A common struct is merged once, with every version."""
         newest = parts[0].struct
         if (known := self.merged.get(id(newest))) is not None:
             return known
-        slots = _align(parts)
+        slots = align(parts)
         struct = Struct(newest.name, newest.versions)
         self.merged[id(newest)] = struct
         for slot in slots:
@@ -202,9 +182,7 @@ class _Merger:
         self.structs.append(struct)
         return struct
 
-    def field(
-        self, slot: dict[int, Field], parts: Sequence[_Part], path: str
-    ) -> Field | None:
+    def field(self, slot: dict[int, Field], parts: Sequence[Part], path: str) -> Field | None:
         """Merge one field; ``slot`` maps indexes of ``parts`` to that part's field."""
         newest = slot[min(slot)]
         where = f"{path}{newest.name}"
@@ -243,10 +221,10 @@ class _Merger:
             ),
         )  # fmt: skip
 
-    def type(self, slot: dict[int, Field], parts: Sequence[_Part], where: str) -> FieldType:
+    def type(self, slot: dict[int, Field], parts: Sequence[Part], where: str) -> FieldType:
         newest = slot[min(slot)]
         for index, item in slot.items():
-            if _shape(item) != _shape(newest) and parts[index].decides:
+            if shape(item) != shape(newest) and parts[index].decides:
                 raise self.refuse(
                     f"is {newest.type} in Kafka {parts[min(slot)].edition.release} but"
                     f" {item.type} in {parts[index].edition.release}",
@@ -256,13 +234,16 @@ class _Merger:
         inner = newest.type.inner_struct
         if inner is None:
             return newest.type
-        is_common = sum(
-            item.type.inner_struct is inner
-            for struct in parts[min(slot)].edition.schema.structs
-            for item in struct.fields
-        ) > 1
+        is_common = (
+            sum(
+                item.type.inner_struct is inner
+                for struct in parts[min(slot)].edition.schema.structs
+                for item in struct.fields
+            )
+            > 1
+        )
         inner_parts = [
-            _Part(
+            Part(
                 parts[index].edition,
                 item.type.inner_struct,
                 parts[index].decides
@@ -281,9 +262,7 @@ class _Merger:
         held = FieldType("struct", struct=struct)
         return FieldType("array", element=held) if newest.type.kind == "array" else held
 
-    def value(
-        self, name: str, slot: dict[int, Field], parts: Sequence[_Part], where: str
-    ) -> Any:
+    def value(self, name: str, slot: dict[int, Field], parts: Sequence[Part], where: str) -> Any:
         """Choose the value of ``default`` or ``ignorable``, and note every other one."""
         chosen = min(slot)
         if name == "ignorable":
@@ -365,74 +344,5 @@ def _ignorable(item: Field) -> bool:
     return item.ignorable
 
 
-def _shape(item: Field) -> str:
-    inner = "struct" if item.type.inner_struct is not None else str(item.type).removeprefix("[]")
-    return f"[]{inner}" if item.type.kind == "array" else inner
-
-
 def _others(name: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item for item in names if item != name))
-
-
-# -- which field of an older release is which of a newer one -------------------------------------
-
-
-def _align(parts: Sequence[_Part]) -> list[dict[int, Field]]:
-    """Line up the fields of all parts, in the newest one's order, removed ones in between."""
-    slots: list[dict[int, Field]] = [{0: item} for item in parts[0].struct.fields]
-    for index in range(1, len(parts)):
-        place = 0
-        taken: set[int] = set()
-        for item in parts[index].struct.fields:
-            found = _find(slots, taken, item, parts, index)
-            if found is None:
-                slots.insert(place, {index: item})
-                taken = {each + (each >= place) for each in taken} | {place}
-                place += 1
-            else:
-                slots[found][index] = item
-                taken.add(found)
-                place = found + 1
-    return slots
-
-
-def _find(
-    slots: list[dict[int, Field]],
-    taken: set[int],
-    item: Field,
-    parts: Sequence[_Part],
-    index: int,
-) -> int | None:
-    free = [number for number in range(len(slots)) if number not in taken]
-    for number in free:
-        names = {name for each in slots[number].values() for name in (each.name, *each.aliases)}
-        if names & {item.name, *item.aliases}:
-            return number
-    old_names = {each.name for each in parts[index].struct.fields}
-    for number in free:
-        newer_index = min(slots[number])
-        newer = slots[number][newer_index]
-        if newer.name not in old_names and _same_place(
-            newer, parts[newer_index], item, parts[index]
-        ):
-            return number
-    return None
-
-
-def _same_place(newer: Field, newer_part: _Part, older: Field, older_part: _Part) -> bool:
-    """Whether two differently named fields are one, renamed: at a version both releases have,
-    they stand at the same place with the same type."""
-    if _shape(newer) != _shape(older):
-        return False
-    both = newer_part.edition.schema.valid_versions.intersect(
-        older_part.edition.schema.valid_versions
-    )
-    for version in both:
-        if newer.is_tagged(version) and older.is_tagged(version) and newer.tag == older.tag:
-            return True
-        if newer.is_inline(version) and older.is_inline(version):
-            new_run = [each for each in newer_part.struct.fields if each.is_inline(version)]
-            old_run = [each for each in older_part.struct.fields if each.is_inline(version)]
-            if new_run.index(newer) == old_run.index(older):
-                return True
-    return False

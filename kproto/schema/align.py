@@ -1,0 +1,104 @@
+"""Which field of an older release is which of a newer one.
+
+Fields go by name and alias. One that has neither is taken for a renamed one where, at a version
+both releases have, it stands at the same place with the same type. This is a guess, and may be:
+``union`` compares the outcome with every release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kproto.schema.model import Field, MessageSchema, Struct
+from kproto.schema.versions import Versions
+
+__all__ = ["Edition", "Part", "align", "shape"]
+
+
+@dataclass(frozen=True)
+class Edition:
+    """One release's schema of the message, and the versions it calls unstable."""
+
+    release: str
+    schema: MessageSchema
+    unstable: Versions = Versions.NONE
+
+    def is_stable(self, version: int) -> bool:
+        return version in self.schema.valid_versions and version not in self.unstable
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one edition says about a struct, and the versions where it is the authority."""
+
+    edition: Edition
+    struct: Struct
+    decides: frozenset[int]
+
+
+def shape(item: Field) -> str:
+    """The type, struct names forgotten."""
+    inner = "struct" if item.type.inner_struct is not None else str(item.type).removeprefix("[]")
+    return f"[]{inner}" if item.type.kind == "array" else inner
+
+
+def align(parts: Sequence[Part]) -> list[dict[int, Field]]:
+    """Line up the fields of all parts, in the newest one's order, removed ones in between."""
+    slots: list[dict[int, Field]] = [{0: item} for item in parts[0].struct.fields]
+    for index in range(1, len(parts)):
+        place = 0
+        taken: set[int] = set()
+        for item in parts[index].struct.fields:
+            found = _find(slots, taken, item, parts, index)
+            if found is None:
+                slots.insert(place, {index: item})
+                taken = {each + (each >= place) for each in taken} | {place}
+                place += 1
+            else:
+                slots[found][index] = item
+                taken.add(found)
+                place = found + 1
+    return slots
+
+
+def _find(
+    slots: list[dict[int, Field]],
+    taken: set[int],
+    item: Field,
+    parts: Sequence[Part],
+    index: int,
+) -> int | None:
+    free = [number for number in range(len(slots)) if number not in taken]
+    for number in free:
+        names = {name for each in slots[number].values() for name in (each.name, *each.aliases)}
+        if names & {item.name, *item.aliases}:
+            return number
+    old_names = {each.name for each in parts[index].struct.fields}
+    for number in free:
+        newer_index = min(slots[number])
+        newer = slots[number][newer_index]
+        if newer.name not in old_names and _same_place(
+            newer, parts[newer_index], item, parts[index]
+        ):
+            return number
+    return None
+
+
+def _same_place(newer: Field, newer_part: Part, older: Field, older_part: Part) -> bool:
+    """Whether two differently named fields are one, renamed: at a version both releases have,
+    they stand at the same place with the same type."""
+    if shape(newer) != shape(older):
+        return False
+    both = newer_part.edition.schema.valid_versions.intersect(
+        older_part.edition.schema.valid_versions
+    )
+    for version in both:
+        if newer.is_tagged(version) and older.is_tagged(version) and newer.tag == older.tag:
+            return True
+        if newer.is_inline(version) and older.is_inline(version):
+            new_run = [each for each in newer_part.struct.fields if each.is_inline(version)]
+            old_run = [each for each in older_part.struct.fields if each.is_inline(version)]
+            if new_run.index(newer) == old_run.index(older):
+                return True
+    return False
