@@ -37,11 +37,15 @@ TOOLCHAINS: dict[str, Toolchain] = {
         "node",
         ["--version"],
         "the kafkajs and @platformatic/kafka clients",
-        "install Node.js, 18 or newer (Debian: nodejs)",
+        "install Node.js, 20.19 or newer (Debian 13: nodejs; or nodejs.org)",
     ),
     "npm": Toolchain("npm", ["--version"], "fetching those clients", "install npm (Debian: npm)"),
     "go": Toolchain(
-        "go", ["version"], "the franz-go client", "install Go, 1.22 or newer (Debian: golang-go)"
+        "go",
+        ["version"],
+        "the franz-go and sarama clients",
+        # From 1.21 on, go fetches the newer toolchain that a go.mod asks for.
+        "install Go, 1.21 or newer (Debian 13: golang-go; or go.dev/dl)",
     ),
 }
 

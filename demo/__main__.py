@@ -1,0 +1,170 @@
+"""``python -m demo``: a mock cluster, and every real client this machine can run, step by step.
+
+Exit 0 where everything that ran came out as it has to, 1 where anything differs (or a client that
+``KPROTO_REQUIRE`` asks for is absent), 2 on bad usage.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from demo.catalog import CLIENTS, Client
+from demo.catalog import client as client_named
+from demo.cluster import ClusterError, start
+from demo.drivers import DriverError, drive
+from demo.install import AbsentError, Launch, install
+from demo.screen import Terminal
+from demo.story import STEPS, Mark, Outcome, run
+from demo.wire import PROFILES, Profile
+
+Row = tuple[Client, Profile, Mapping[str, Outcome]]
+
+PIPED_WIDTH = 150
+"""Columns where there is no terminal to ask."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--client",
+    "names",
+    multiple=True,
+    type=click.Choice([each.name for each in CLIENTS]),
+    help="Only this client; may be given again.",
+)
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    type=click.Choice([each.name for each in PROFILES]),
+    help="Only against this release; may be given again.",
+)
+@click.option("--list", "only_list", is_flag=True, help="List the clients and stop.")
+@click.option("--quiet", is_flag=True, help="Only the table at the end.")
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the outcomes to this file.",
+)
+def main(
+    names: tuple[str, ...],
+    profiles: tuple[str, ...],
+    only_list: bool,
+    quiet: bool,
+    json_path: Path | None,
+) -> None:
+    """Drive real Kafka clients through a reassignment, a cancellation and an election on mock
+    clusters of an old and of the newest Kafka, and check every outcome."""
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
+    clients = [client_named(name) for name in dict.fromkeys(names)] or list(CLIENTS)
+    if only_list:
+        console.print(_listing())
+        return
+    started = time.monotonic()
+    launches, absent = _install(clients, console)
+    installed = time.monotonic()
+    told = Terminal(Console(quiet=True) if quiet else console)
+    chosen = [each for each in PROFILES if not profiles or each.name in profiles]
+    rows = [
+        (client, profile, _play(client, launches[client.name], profile, told))
+        for client in clients
+        if client.name in launches
+        for profile in chosen
+    ]
+    Terminal(console).table(rows, absent, clients)
+    required = [name for name in absent if _is_required(client_named(name))]
+    right = bool(rows) and not required and _all_right(rows)
+    seconds = time.monotonic() - installed
+    console.print(
+        f"{len(launches)} clients in {seconds:.0f} s"
+        f" (getting them ready: {installed - started:.0f} s). "
+        + ("Everything came out as it has to." if right else "Not everything came out right.")
+    )
+    if required:
+        console.print(f"KPROTO_REQUIRE asks for what is absent: {', '.join(required)}")
+    if json_path is not None:
+        json_path.write_text(_as_json(rows, absent, right, seconds))
+    sys.exit(0 if right else 1)
+
+
+def _install(
+    clients: Sequence[Client], console: Console
+) -> tuple[dict[str, Launch], dict[str, str]]:
+    """(name -> how to start it, name -> why it cannot be)"""
+    launches: dict[str, Launch] = {}
+    absent: dict[str, str] = {}
+    with console.status("") as status:
+        for client in clients:
+            status.update(f"getting {client.name} {client.release} ready (first time: a download)")
+            try:
+                launches[client.name] = install(client)
+            except AbsentError as error:
+                absent[client.name] = str(error)
+    return launches, absent
+
+
+def _play(
+    client: Client, launch: Launch, profile: Profile, told: Terminal
+) -> Mapping[str, Outcome]:
+    """One client on a fresh cluster of one release."""
+    try:
+        with start(profile.name) as cluster, drive(launch, cluster.bootstrap) as driver:
+            told.client(client, driver.version, profile)
+            return run(client, profile, driver, cluster, told)
+    except (ClusterError, DriverError) as error:
+        return dict.fromkeys((step.name for step in STEPS), Outcome("wrong", str(error)))
+
+
+def _all_right(rows: Sequence[Row]) -> bool:
+    return all(outcome.mark != "wrong" for _, _, outcomes in rows for outcome in outcomes.values())
+
+
+def _is_required(client: Client) -> bool:
+    """``KPROTO_REQUIRE`` is ``all``, or a list of toolchains and clients."""
+    wanted = {part.strip() for part in os.environ.get("KPROTO_REQUIRE", "").split(",")}
+    return bool(wanted & {"all", client.name, *client.toolchains})
+
+
+def _listing() -> Table:
+    table = Table("client", "release", "language", "needs", "steps it has no call for")
+    for client in CLIENTS:
+        needs = ", ".join(client.toolchains) or "-"
+        lacks = ", ".join(client.lacks) or "-"
+        table.add_row(client.name, client.release, client.language, needs, lacks)
+    return table
+
+
+def _as_json(rows: Sequence[Row], absent: Mapping[str, str], right: bool, seconds: float) -> str:
+    marks: list[Mark] = ["right", "wrong", "gap", "lacking"]
+    document = {
+        "right": right,
+        "seconds": round(seconds, 1),
+        "marks": marks,
+        "steps": {step.name: step.title for step in STEPS},
+        "rows": [
+            {
+                "client": client.name,
+                "release": client.release,
+                "language": client.language,
+                "profile": profile.name,
+                "outcomes": {name: asdict(outcome) for name, outcome in outcomes.items()},
+            }
+            for client, profile, outcomes in rows
+        ],
+        "absent": dict(absent),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""The demo on a terminal: calls, the wire, outcomes, the table at the end.
+
+Shows what it is given and judges nothing. Everything a peer sent goes through ``printable``: a
+client id may hold terminal escapes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from demo.catalog import API_VERSIONS, Client
+from demo.drivers import Answer
+from demo.story import STEPS, Mark, Outcome
+from demo.wire import CONTROLLER_APIS, Profile, api_name
+from kproto.journal import Entry
+
+__all__ = ["MARKS", "Terminal", "printable"]
+
+MARKS: Mapping[Mark, tuple[str, str]] = {
+    "right": ("✓", "bold green"),
+    "wrong": ("✗", "bold red"),
+    "gap": ("!", "bold yellow"),
+    "lacking": ("\N{EN DASH}", "dim"),
+}
+
+_LANGUAGES = {"python": "Python", "node": "Node.js", "java": "Java", "go": "Go"}
+
+
+def printable(text: str) -> str:
+    """The text with everything that is not printable escaped."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+class Terminal:
+    """Tells the story as it happens, one line a fact, lines cut to the width."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._told: set[tuple[int | None, int | None]] = set()
+
+    def client(self, client: Client, version: str, profile: Profile) -> None:
+        """Head of one client on one cluster."""
+        self._told.clear()
+        self._console.print()
+        title = Text.assemble(
+            (client.name, "bold"),
+            f" {printable(version)} ({_LANGUAGES[client.language]}) against ",
+            (profile.name, "bold"),
+        )
+        self._console.print(Rule(title, align="left", style="blue"))
+
+    def note(self, text: str) -> None:
+        self._line(("  ", ""), (text, "dim"))
+
+    def step(self, title: str) -> None:
+        self._line(("■ ", "blue"), (title, "bold"))
+
+    def call(self, text: str) -> None:
+        self._line(("  client  ", "dim"), (text, "cyan"))
+
+    def move(self, text: str) -> None:
+        self._line(("  cluster ", "dim"), (text, "magenta"))
+
+    def wire(self, entries: Sequence[Entry]) -> None:
+        """Controller requests and everything new in full; what was shown before as a count."""
+        again: Counter[str] = Counter()
+        for entry in entries:
+            if entry.direction == "event":
+                if entry.event not in ("connected", "disconnected"):
+                    self._line(("     --   ", "yellow"), (f"{entry.event} {entry.note}", "yellow"))
+                continue
+            place = (entry.api_key, entry.api_version)
+            if entry.direction == "request" and place in self._told:
+                again[f"{api_name(entry.api_key)} v{entry.api_version}"] += 1
+            if place not in self._told or entry.api_key in CONTROLLER_APIS:
+                self._frame(entry)
+            if entry.direction == "response" and entry.api_key not in CONTROLLER_APIS:
+                self._told.add(place)
+        if again:
+            times = ", ".join(f"{name} ×{count}" for name, count in again.items())  # noqa: RUF001
+            self._line(("          also ", "dim"), (times, "dim"))
+
+    def answer(self, answer: Answer) -> None:
+        style = "green" if answer.ok else "yellow"
+        self._line(("  answer  ", "dim"), (str(answer), style))
+
+    def outcome(self, outcome: Outcome) -> None:
+        if outcome.mark == "lacking":
+            return
+        sign, style = MARKS[outcome.mark]
+        self._console.print(Text.assemble(("  " + sign, style), " " + printable(outcome.note)))
+
+    def _frame(self, entry: Entry) -> None:
+        request = entry.direction == "request"
+        arrow, style = ("→", "bright_blue") if request else ("←", "bright_green")
+        name = f"{api_name(entry.api_key)} v{entry.api_version} " if request else ""
+        self._line((f"     {arrow} {entry.broker_id}  ", style), (name, "bold"), (_body(entry), ""))
+
+    def _line(self, *parts: tuple[str, str]) -> None:
+        text = Text.assemble(*((printable(part), style) for part, style in parts))
+        self._console.print(text, no_wrap=True, overflow="ellipsis", crop=True)
+
+    # ---- the end ------------------------------------------------------------------------------
+
+    def table(
+        self,
+        rows: Sequence[tuple[Client, Profile, Mapping[str, Outcome]]],
+        absent: Mapping[str, str],
+        clients: Sequence[Client],
+    ) -> None:
+        """One row a client and profile, one column a step, and under it every note."""
+        table = Table(title="What came of it", title_style="bold", header_style="bold")
+        for column in ("client", "release", "language", "broker"):
+            table.add_column(column, no_wrap=True)
+        for step in STEPS:
+            table.add_column(step.name, justify="center", no_wrap=True)
+        for client in clients:
+            facts = (client.name, client.release, _LANGUAGES[client.language])
+            if client.name in absent:
+                table.add_row(*facts, "absent", *("" for _ in STEPS), style="dim")
+            for owner, profile, outcomes in rows:
+                if owner is client:
+                    table.add_row(*facts, profile.name, *_cells(outcomes))
+        self._console.print()
+        self._console.print(table)
+        self._console.print(_legend())
+        self._notes(rows, absent)
+
+    def _notes(
+        self,
+        rows: Sequence[tuple[Client, Profile, Mapping[str, Outcome]]],
+        absent: Mapping[str, str],
+    ) -> None:
+        for name, why in absent.items():
+            self._console.print(Text.assemble((f"{name} ", "bold"), printable(why)))
+        for client, profile, outcomes in rows:
+            for step, outcome in outcomes.items():
+                if outcome.mark in ("gap", "wrong"):
+                    sign, style = MARKS[outcome.mark]
+                    where = f" {client.name} on {profile.name}, {step}: "
+                    self._console.print(
+                        Text.assemble((sign, style), where, printable(outcome.note))
+                    )
+        lacking: dict[str, list[str]] = {}
+        for client in {id(client): client for client, _, _ in rows}.values():
+            for step, why in client.lacks.items():
+                lacking.setdefault(f"{client.name} {why}", []).append(step)
+        sign, style = MARKS["lacking"]
+        for text, steps in lacking.items():
+            self._console.print(Text.assemble((sign, style), f" {text}: {', '.join(steps)}"))
+
+
+def _cells(outcomes: Mapping[str, Outcome]) -> list[Text]:
+    return [Text(*MARKS[outcomes[step.name].mark]) for step in STEPS]
+
+
+def _legend() -> Text:
+    meanings: tuple[tuple[Mark, str], ...] = (
+        ("right", "as Kafka's rules have it"),
+        ("wrong", "differs from what is right"),
+        ("gap", "the client's own, known shortfall; the broker's side is right"),
+        ("lacking", "the client has no such call"),
+    )
+    text = Text()
+    for mark, meaning in meanings:
+        sign, style = MARKS[mark]
+        text.append(sign, style)
+        text.append(f" {meaning}   ", "dim")
+    return text
+
+
+def _body(entry: Entry) -> str:
+    """The decoded body as JSON; an answer to ApiVersions, of sixty rows, as their count."""
+    decoded = entry.decode()
+    if decoded.error is not None:
+        return f"!! {decoded.error}"
+    body: Any = decoded.body
+    if body is None:
+        return f"{len(entry.raw)} bytes"
+    if entry.api_key == API_VERSIONS and entry.direction == "response" and not body.error_code:
+        return f"the version ranges of {len(body.api_keys)} apis"
+    return str(body.to_json(decoded.version))
