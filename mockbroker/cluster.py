@@ -3,7 +3,7 @@
 No sockets, no files, no messages: ids, names and lists in, ``mockbroker.results`` out. Nothing
 moves by itself: a replica joins the ISR when ``join_isr`` says so, or at a tick of the virtual
 clock while auto-progress is on. Every change is appended to ``log`` as a typed action, and
-replaying the log gives the state again.
+replaying the log (``mockbroker.controller.replay``) gives the state again.
 
 Which broker was asked, who is asking and how long they wait is the server's business: it checks
 ``is_controller``, picks ``metadata_view(broker_id)``, and passes time in through ``advance``.
@@ -11,10 +11,29 @@ Which broker was asked, who is asking and how long they wait is the server's bus
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
+from kproto.error_codes import ErrorCode
+from mockbroker import acls, configs, elections, log_dirs, reassignment, steps, topic_spec
+from mockbroker import topics as topic_rules
+from mockbroker.actions import (
+    ActionLog,
+    AutoProgressChanged,
+    BrokerChanged,
+    BrokerRegistered,
+    ControllerChanged,
+    MetadataHeld,
+    MetadataReleased,
+)
+from mockbroker.config_definitions import BROKER_CONFIGS, TOPIC_CONFIGS
+from mockbroker.controller import ClusterState, Controller
+from mockbroker.errors import ClusterError
+from mockbroker.metadata_views import MetadataView
 from mockbroker.model import Broker, Partition, Topic, TopicPartition
 from mockbroker.results import (
     AclBinding,
@@ -27,6 +46,7 @@ from mockbroker.results import (
     CreateTopicResult,
     DeleteAclsResult,
     DeleteTopicResult,
+    DescribeAclsResult,
     DescribeConfigsResult,
     ElectLeadersResult,
     ListReassignmentsResult,
@@ -34,11 +54,7 @@ from mockbroker.results import (
     NewTopic,
 )
 
-if TYPE_CHECKING:
-    from mockbroker.actions import ActionLog
-    from mockbroker.metadata_views import MetadataView
-
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "ConfigOperation", "PartitionsByTopic", "ReassignmentRequest"]
 
 ReassignmentRequest: TypeAlias = Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]]
 """[(topic name, [(partition index, target broker ids, or None to cancel)])]"""
@@ -53,9 +69,12 @@ ConfigOperation: TypeAlias = tuple[str, int, str | None]
 class Cluster:
     """N brokers, one controller, topics; see the module's docstring for what it refuses to know.
 
-    ``brokers`` is a count (ids 1..N) or the brokers themselves; ``topics`` are ``--topic`` texts
-    (see ``parse_topic``) or (name, assignment) pairs. ``now_ms`` starts the virtual clock.
-    ``new_topic_id`` exists so that a test can fix the ids.
+    ``brokers`` is a count (ids 1..N) or the brokers themselves; the lowest id is the controller.
+    ``topics`` are texts (``parse_topic``) or (name, broker ids of each partition) pairs.
+    ``now_ms`` starts the virtual clock. ``broker_configs`` are what every broker's properties file
+    says. ``new_topic_id`` exists so that a test can fix the ids.
+
+    Raises ClusterError for a description that makes no sense.
     """
 
     def __init__(
@@ -66,99 +85,157 @@ class Cluster:
         topics: Iterable[str | tuple[str, Sequence[Sequence[int]]]] = (),
         now_ms: int = 0,
         auto_progress_ms: int | None = None,
+        broker_configs: Mapping[str, str] = MappingProxyType({}),
         new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
-        raise NotImplementedError
+        self._controller = Controller(cluster_id or _random_cluster_id(), broker_configs, now_ms)
+        self._auto_progress = steps.AutoProgress(self._controller)
+        self._new_topic_id = new_topic_id
+        self._register(_broker_list(brokers))
+        for topic in topics:
+            self.add_topic(topic)
+        if auto_progress_ms is not None:
+            self.set_auto_progress(auto_progress_ms)
 
-    # ---- facts -------------------------------------------------------------------------------
+    def _register(self, brokers: Sequence[Broker]) -> None:
+        for broker in brokers:
+            self._controller.record("start", BrokerRegistered(broker))
+        live = self._controller.live_ids()
+        first = live[0] if live else brokers[0].broker_id
+        self._controller.record("start", ControllerChanged(-1, first, 1))
 
-    cluster_id: str
-    log: ActionLog
+    @property
+    def _state(self) -> ClusterState:
+        return self._controller.state
+
+    # ---- facts -----------------------------------------------------------------------------------
+
+    @property
+    def cluster_id(self) -> str:
+        """22 characters: a uuid in URL-safe base64, as KRaft makes them."""
+        return self._state.cluster_id
+
+    @property
+    def log(self) -> ActionLog:
+        """Everything that happened, oldest first."""
+        return self._controller.log
 
     @property
     def now_ms(self) -> int:
         """The virtual clock, in milliseconds."""
-        raise NotImplementedError
+        return self._controller.now_ms
 
     @property
     def controller_id(self) -> int:
-        raise NotImplementedError
+        """The broker that is the controller; it may be stopped when every broker is."""
+        return self._state.controller_id
 
     @property
     def controller_epoch(self) -> int:
-        raise NotImplementedError
+        """Counts the controllers there have been."""
+        return self._state.controller_epoch
 
     @property
     def brokers(self) -> Mapping[int, Broker]:
         """Every registered broker by id, live or not, ids ascending."""
-        raise NotImplementedError
+        return MappingProxyType(self._state.brokers)
 
     @property
     def topics(self) -> Mapping[str, Topic]:
         """The controller's own, always current, view."""
-        raise NotImplementedError
+        return MappingProxyType(self._state.topics)
+
+    @property
+    def auto_progress_ms(self) -> int | None:
+        """The interval of auto-progress; None when it is off."""
+        return self._state.auto_progress_ms
+
+    @property
+    def next_tick_ms(self) -> int | None:
+        """When auto-progress is due next on the virtual clock; None when it is off."""
+        return self._auto_progress.next_tick_ms
 
     def is_controller(self, broker_id: int) -> bool:
-        raise NotImplementedError
+        """Whether this broker is the controller."""
+        return self._state.controller_id == broker_id
 
     def broker(self, broker_id: int) -> Broker:
         """Raises UnknownBrokerError."""
-        raise NotImplementedError
+        return steps.find_broker(self._controller, broker_id)
 
     def partition(self, topic: str, index: int) -> Partition:
         """Raises UnknownPartitionError."""
-        raise NotImplementedError
-
-    def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
-        """Where Metadata and DescribeCluster send clients for this broker."""
-        raise NotImplementedError
+        return steps.find_partition(self._controller, (topic, index))
 
     def metadata_view(self, broker_id: int) -> MetadataView:
         """What this broker would answer to Metadata (3), DescribeTopicPartitions (75) and
         DescribeCluster (60): current, or as of ``hold_metadata``. ``view.offset`` changes whenever
         the content may have: use it as a cache key."""
-        raise NotImplementedError
+        return self._state.view(broker_id)
 
     def state(self) -> dict[str, Any]:
-        """The object of ``mockbroker ctl URL state --json``."""
-        raise NotImplementedError
+        """The object of ``mockbroker ctl URL state --json``: keys are text, as JSON has them."""
+        return {
+            "controller": self.controller_id,
+            "controller_epoch": self.controller_epoch,
+            "brokers": {str(i): {"live": broker.live} for i, broker in self.brokers.items()},
+            "topics": {
+                name: {str(p.index): _partition_state(p) for p in topic.partitions}
+                for name, topic in sorted(self.topics.items())
+            },
+        }
 
-    # ---- reassignments and elections (45, 46, 43) ----------------------------------------------
+    # ---- reassignments and elections (45, 46, 43) ------------------------------------------------
 
     def alter_partition_reassignments(
         self, topics: ReassignmentRequest, *, allow_replication_factor_change: bool = True
     ) -> AlterReassignmentsResult:
-        raise NotImplementedError
+        """Start, change or (None) cancel reassignments; one row a requested partition, in order."""
+        return reassignment.alter(
+            self._controller,
+            topics,
+            allow_replication_factor_change=allow_replication_factor_change,
+        )
 
     def list_partition_reassignments(
         self, topics: PartitionsByTopic | None
     ) -> ListReassignmentsResult:
         """None lists everything; unknown and idle partitions are omitted."""
-        raise NotImplementedError
+        return reassignment.list_ongoing(self._controller, topics)
 
     def elect_leaders(
         self, election_type: int, topics: PartitionsByTopic | None
     ) -> ElectLeadersResult:
         """``election_type`` 0 is preferred, 1 unclean; None means every partition."""
-        raise NotImplementedError
+        return elections.elect(self._controller, election_type, topics)
 
-    # ---- topics (19, 20, 37) -------------------------------------------------------------------
+    # ---- topics (19, 20, 37) ---------------------------------------------------------------------
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> tuple[CreateTopicResult, ...]:
-        raise NotImplementedError
+        """One result a distinct name. Replicas start at broker p mod N, not at a random one."""
+        return topic_rules.create(
+            self._controller, topics, self._new_topic_id, validate_only=validate_only
+        )
 
     def auto_create_topic(self, name: str) -> int:
         """What Metadata does about an unknown topic when it may create it: the error code to
-        answer this time (3 after creating it, as a KRaft broker does; 17 for a bad name)."""
-        raise NotImplementedError
+        answer this time. After creating it that is 3, as a KRaft broker that has not yet heard of
+        it answers; 17 for a bad name; 3 and nothing created unless ``auto.create.topics.enable``.
+        """
+        enabled = self.broker_config(self.controller_id, "auto.create.topics.enable").value
+        if enabled == "true":
+            (result,) = self.create_topics([NewTopic(name)])
+            if result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION:
+                return result.error_code
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def delete_topics(
         self, topics: Sequence[tuple[str | None, uuid.UUID]]
     ) -> tuple[DeleteTopicResult, ...]:
         """(name, zero uuid) by name, (None, id) by id."""
-        raise NotImplementedError
+        return topic_rules.delete(self._controller, topics)
 
     def create_partitions(
         self,
@@ -166,16 +243,27 @@ class Cluster:
         *,
         validate_only: bool = False,
     ) -> tuple[CreatePartitionsResult, ...]:
-        """(name, new total count, None or one assignment for each new partition)"""
-        raise NotImplementedError
+        """(name, new total count, None or the broker ids of each new partition)"""
+        return topic_rules.add_partitions(self._controller, topics, validate_only=validate_only)
 
-    # ---- configs (32, 44), log dirs (35), ACLs (29, 30, 31) -------------------------------------
+    # ---- configs (32, 44), log dirs (35), ACLs (29, 30, 31) --------------------------------------
 
     def describe_configs(
-        self, resource_type: int, resource_name: str, names: Sequence[str] | None = None
+        self,
+        resource_type: int,
+        resource_name: str,
+        names: Sequence[str] | None = None,
+        *,
+        asked_broker: int | None = None,
     ) -> DescribeConfigsResult:
-        """``resource_type`` 2 topic, 4 broker ("" is the cluster-wide default); None = all."""
-        raise NotImplementedError
+        """``resource_type`` 2 topic, 4 broker ("" is the cluster-wide default); None = all.
+
+        A broker refuses to describe another broker: ``asked_broker`` is the one the request
+        reached, None to skip that check.
+        """
+        return configs.describe(
+            self._state, resource_type, resource_name, names, asked_broker=asked_broker
+        )
 
     def incremental_alter_configs(
         self,
@@ -183,62 +271,136 @@ class Cluster:
         *,
         validate_only: bool = False,
     ) -> tuple[AlterConfigsResult, ...]:
-        raise NotImplementedError
+        """Each resource (type, name, operations) is changed wholly or not at all."""
+        return configs.alter_incrementally(self._controller, resources, validate_only=validate_only)
 
     def topic_config(self, topic: str, name: str) -> ConfigEntry:
-        """One effective topic config."""
-        raise NotImplementedError
+        """One effective topic config. Raises ClusterError for a name Kafka does not have."""
+        if name not in TOPIC_CONFIGS:
+            raise ClusterError(f"no topic config {name!r}")
+        return configs.topic_entry(self._state, topic, name)
 
     def broker_config(self, broker_id: int, name: str) -> ConfigEntry:
-        """One effective broker config."""
-        raise NotImplementedError
+        """One effective broker config. Raises ClusterError for a name this mock does not have."""
+        if name not in BROKER_CONFIGS:
+            raise ClusterError(f"no broker config {name!r}")
+        return configs.broker_entry(self._state, broker_id, name)
 
     def describe_log_dirs(
         self, broker_id: int, topics: PartitionsByTopic | None
     ) -> tuple[LogDir, ...]:
         """The directories of this broker, with the replicas asked for (None = all)."""
-        raise NotImplementedError
+        return log_dirs.describe(self._state, broker_id, topics)
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
-        raise NotImplementedError
+        """One result a rule. Rules are stored, not enforced."""
+        return acls.create(self._controller, bindings)
 
-    def describe_acls(self, acl_filter: AclFilter) -> tuple[AclBinding, ...]:
-        raise NotImplementedError
+    def describe_acls(self, acl_filter: AclFilter) -> DescribeAclsResult:
+        """The rules a filter matches, in a fixed order."""
+        return acls.describe(self._state, acl_filter)
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> tuple[DeleteAclsResult, ...]:
-        raise NotImplementedError
+        """One result a filter, with the rules it matched."""
+        return acls.delete(self._controller, filters)
 
-    # ---- controls ------------------------------------------------------------------------------
+    # ---- controls --------------------------------------------------------------------------------
+
+    @staticmethod
+    def parse_topic(
+        text: str, broker_ids: Sequence[int] = (1, 2, 3)
+    ) -> tuple[str, list[list[int]]]:
+        """``foo:2:3`` or ``foo=1,2,3/2,3,4`` -> name, broker ids of each partition."""
+        return topic_spec.parse_topic(text, broker_ids)
+
+    def add_topic(self, topic: str | tuple[str, Sequence[Sequence[int]]]) -> Topic:
+        """A topic from ``--topic``: created as it is told, without the limits of CreateTopics."""
+        if isinstance(topic, str):
+            name, assignment = self.parse_topic(topic, tuple(self._state.brokers))
+        else:
+            name, assignment = topic[0], [list(ids) for ids in topic[1]]
+        return topic_rules.add(self._controller, name, assignment, self._new_topic_id)
+
+    def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
+        """Where Metadata and DescribeCluster send clients for this broker."""
+        before = self.broker(broker_id)
+        after = replace(before, host=host, port=port)
+        if after != before:
+            self._controller.record("set_endpoint", BrokerChanged(before, after))
 
     def join_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
-        """The replica has caught up. Raises ClusterError if it is no replica or not live."""
-        raise NotImplementedError
+        """The replica has caught up. Raises ClusterError if it is no replica or not live, or if
+        the partition is offline."""
+        return steps.join_isr(self._controller, tp, broker_id)
 
     def leave_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
-        """The replica fell behind. Raises ClusterError for the leader and for a non-member."""
-        raise NotImplementedError
+        """The replica fell behind. Raises ClusterError for the leader and for no replica."""
+        return steps.leave_isr(self._controller, tp, broker_id)
 
     def stop_broker(self, broker_id: int) -> None:
-        raise NotImplementedError
+        """The broker is gone: it leaves ISRs, its partitions get other leaders or go offline."""
+        steps.stop_broker(self._controller, broker_id)
 
     def start_broker(self, broker_id: int) -> None:
-        raise NotImplementedError
+        """The broker is back; offline partitions it can lead come online."""
+        steps.start_broker(self._controller, broker_id)
 
     def failover(self, to: int) -> None:
         """Another live broker becomes the controller; the controller epoch rises by one."""
-        raise NotImplementedError
+        steps.fail_over(self._controller, to)
 
     def hold_metadata(self, broker_id: int) -> None:
         """From now on this broker answers from what it knows at this moment."""
-        raise NotImplementedError
+        self.broker(broker_id)
+        if broker_id in self._state.held:
+            raise ClusterError(f"the metadata of broker {broker_id} is held already")
+        self._controller.record("hold_metadata", MetadataHeld(broker_id))
 
     def release_metadata(self, broker_id: int) -> None:
-        raise NotImplementedError
+        """The broker catches up at once."""
+        self.broker(broker_id)
+        if broker_id not in self._state.held:
+            raise ClusterError(f"the metadata of broker {broker_id} is not held")
+        self._controller.record("release_metadata", MetadataReleased(broker_id))
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass; ticks of auto-progress that fall due happen, in order."""
-        raise NotImplementedError
+        if milliseconds < 0:
+            raise ClusterError(f"time does not go back: advance by {milliseconds} ms")
+        self._auto_progress.advance(milliseconds)
 
     def set_auto_progress(self, interval_ms: int | None) -> None:
         """One replica joins an ISR every ``interval_ms`` from now on; None switches it off."""
-        raise NotImplementedError
+        if interval_ms is not None and interval_ms < 1:
+            raise ClusterError(f"auto-progress every {interval_ms} ms: at least 1 is needed")
+        self._controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
+        self._auto_progress.restart()
+
+
+def _broker_list(brokers: int | Iterable[Broker]) -> list[Broker]:
+    if isinstance(brokers, int):
+        brokers = [Broker(broker_id) for broker_id in range(1, brokers + 1)]
+    listed = sorted(brokers, key=lambda broker: broker.broker_id)
+    ids = [broker.broker_id for broker in listed]
+    if not ids:
+        raise ClusterError("a cluster needs at least one broker")
+    if len(set(ids)) != len(ids) or ids[0] < 0:
+        raise ClusterError(f"broker ids must be distinct and not negative: {ids}")
+    return listed
+
+
+def _partition_state(partition: Partition) -> dict[str, Any]:
+    return {
+        "replicas": list(partition.replicas),
+        "isr": list(partition.isr),
+        "leader": partition.leader,
+        "leader_epoch": partition.leader_epoch,
+        "adding": list(partition.adding),
+        "removing": list(partition.removing),
+        "target": None if partition.target is None else list(partition.target),
+    }
+
+
+def _random_cluster_id() -> str:
+    identifier = topic_rules.fresh_id(uuid.uuid4)
+    return base64.urlsafe_b64encode(identifier.bytes).rstrip(b"=").decode()

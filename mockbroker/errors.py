@@ -1,6 +1,7 @@
 """Errors of the mock broker itself: a wrong command, never something a Kafka client is told.
 
-What a client is told travels as an error code inside a result (``mockbroker.results``).
+What a client is told travels as an error code inside a result (``mockbroker.results``); on its way
+there it may be a ``Refusal``, which never leaves this package.
 
 ::
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from kproto.errors import KprotoError
 
-__all__ = ["ClusterError", "UnknownBrokerError", "UnknownPartitionError"]
+__all__ = ["ClusterError", "Refusal", "UnknownBrokerError", "UnknownPartitionError"]
 
 
 class ClusterError(KprotoError, ValueError):
@@ -24,8 +25,19 @@ class ClusterError(KprotoError, ValueError):
 class UnknownBrokerError(ClusterError, LookupError):
     """A broker id that was never registered."""
 
-    # LookupError would quote the message as KeyError does not; ValueError's plain text is wanted.
-
 
 class UnknownPartitionError(ClusterError, LookupError):
     """A topic or partition that does not exist."""
+
+
+class Refusal(Exception):
+    """A request, or a part of one, that Kafka answers with an error code.
+
+    ``message`` is None where the answer carries no text of its own: Kafka sends null when the text
+    would only be the code's generic one.
+    """
+
+    def __init__(self, code: int, message: str | None = None) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message

@@ -41,13 +41,15 @@ class MetadataView:
         return None if name is None else self.topics[name]
 
     def shown_controller_id(self, *, forwarding: bool) -> int:
-        """Metadata's ``controller_id``: with forwarding (KRaft) any live broker will do, as each
-        passes on what is the controller's, and the first live one is named; otherwise the
-        controller. -1 when there is none."""
-        live = [broker.broker_id for broker in self.live_brokers()]
-        if forwarding:
-            return live[0] if live else -1
-        return self.controller_id if self.controller_id in live else -1
+        """Metadata's ``controller_id``; -1 when there is none.
+
+        With forwarding (KRaft) any live broker will do, as each passes on what is the controller's:
+        the controller itself when it is live, else the first that is.
+        """
+        if self._is_live(self.controller_id):
+            return self.controller_id
+        live = self.live_brokers()
+        return live[0].broker_id if forwarding and live else -1
 
     def offline_replicas(self, partition: Partition) -> tuple[int, ...]:
         """The replicas on brokers that are not live, in replica order."""

@@ -7,7 +7,7 @@ into messages of a version. ``error_message`` is None where Kafka sends null.
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kproto.schema.model import ZERO_UUID
 
@@ -23,6 +23,7 @@ __all__ = [
     "CreateTopicResult",
     "DeleteAclsResult",
     "DeleteTopicResult",
+    "DescribeAclsResult",
     "DescribeConfigsResult",
     "ElectLeadersResult",
     "ListReassignmentsResult",
@@ -193,16 +194,16 @@ class LogDirReplica:
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """One log directory of one broker (35). Nothing is stored, so every size is 0.
+    """One log directory of one broker (35). Nothing is stored, so every replica's size is 0.
 
-    ``topics`` pairs a topic name with its replicas here.
+    ``topics`` pairs a topic name with its replicas here. -1 bytes means unknown, as on the wire.
     """
 
     log_dir: str
     topics: tuple[tuple[str, tuple[LogDirReplica, ...]], ...]
     error_code: int = 0
-    total_bytes: int = 0
-    usable_bytes: int = 0
+    total_bytes: int = -1
+    usable_bytes: int = -1
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -239,9 +240,16 @@ class CreateAclResult:
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeAclsResult:
+    error_code: int = 0
+    error_message: str | None = None
+    bindings: tuple[AclBinding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteAclsResult:
     """One filter's outcome."""
 
     error_code: int = 0
     error_message: str | None = None
-    matching: tuple[AclBinding, ...] = field(default=())
+    matching: tuple[AclBinding, ...] = ()

@@ -1,0 +1,172 @@
+"""The cluster's state and the one place that changes it.
+
+Rules live elsewhere (``reassignment``, ``elections``, ``topics``, ...): they read this state,
+decide, and hand a typed change to ``Controller.record``, which logs it and applies it. Nothing else
+writes, so the log is complete: ``replay`` of it gives an equal state.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from mockbroker.actions import (
+    AclAdded,
+    AclRemoved,
+    Action,
+    ActionLog,
+    AutoProgressChanged,
+    BrokerChanged,
+    BrokerRegistered,
+    Change,
+    ConfigChanged,
+    ControllerChanged,
+    MetadataHeld,
+    MetadataReleased,
+    PartitionChanged,
+    PartitionsAdded,
+    TopicCreated,
+    TopicDeleted,
+)
+from mockbroker.metadata_views import MetadataView
+from mockbroker.model import Broker, Partition, Topic, TopicPartition
+from mockbroker.results import AclBinding
+
+__all__ = ["BROKER", "TOPIC", "ClusterState", "Controller", "replay"]
+
+TOPIC = 2
+"""Config resource type of a topic (``ConfigResource.Type``)."""
+BROKER = 4
+"""Config resource type of a broker; the empty name is the cluster-wide default."""
+
+
+@dataclass
+class ClusterState:
+    """Everything the log determines, and the two facts from before it. Only ``apply`` writes.
+
+    ``static_configs`` are what every broker's properties file says.
+    """
+
+    cluster_id: str
+    static_configs: Mapping[str, str] = field(default_factory=dict)
+    offset: int = 0
+    controller_id: int = -1
+    controller_epoch: int = 0
+    brokers: dict[int, Broker] = field(default_factory=dict)
+    topics: dict[str, Topic] = field(default_factory=dict)
+    topic_names: dict[uuid.UUID, str] = field(default_factory=dict)
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    acls: dict[AclBinding, None] = field(default_factory=dict)
+    held: dict[int, MetadataView] = field(default_factory=dict)
+    auto_progress_ms: int | None = None
+    _view: MetadataView | None = field(default=None, repr=False, compare=False)
+
+    def view(self, broker_id: int) -> MetadataView:
+        """What a broker answers from: held, or current (copied once a change, not once a call)."""
+        held = self.held.get(broker_id)
+        if held is not None:
+            return held
+        if self._view is None or self._view.offset != self.offset:
+            self._view = MetadataView(
+                self.offset,
+                self.cluster_id,
+                self.controller_id,
+                dict(self.brokers),
+                dict(self.topics),
+                dict(self.topic_names),
+            )
+        return self._view
+
+    def apply(self, action: Action) -> None:
+        """Take one change. It was checked when it was made; nothing is refused here."""
+        match action.change:
+            case BrokerRegistered(broker) | BrokerChanged(_, broker):
+                self.brokers[broker.broker_id] = broker
+            case ControllerChanged(_, after, epoch):
+                self.controller_id, self.controller_epoch = after, epoch
+            case TopicCreated(topic):
+                self.topics[topic.name] = topic
+                self.topic_names[topic.topic_id] = topic.name
+            case TopicDeleted(name, topic_id):
+                del self.topics[name], self.topic_names[topic_id]
+                self.configs.pop((TOPIC, name), None)
+            case PartitionsAdded(name, partitions):
+                self._set_partitions(name, self.topics[name].partitions + partitions)
+            case PartitionChanged(name, _, after):
+                old = self.topics[name].partitions
+                index = after.index
+                self._set_partitions(name, (*old[:index], after, *old[index + 1 :]))
+            case ConfigChanged() as change:
+                self._set_config(change)
+            case AclAdded(binding):
+                self.acls[binding] = None
+            case AclRemoved(binding):
+                del self.acls[binding]
+            case MetadataHeld(broker_id):
+                self.held[broker_id] = self.view(broker_id)
+            case MetadataReleased(broker_id):
+                del self.held[broker_id]
+            case AutoProgressChanged(interval_ms):
+                self.auto_progress_ms = interval_ms
+        self.offset = action.offset + 1
+
+    def _set_partitions(self, name: str, partitions: tuple[Partition, ...]) -> None:
+        self.topics[name] = Topic(name, self.topics[name].topic_id, partitions)
+
+    def _set_config(self, change: ConfigChanged) -> None:
+        key = (change.resource_type, change.resource_name)
+        values = self.configs.setdefault(key, {})
+        if change.after is None:
+            values.pop(change.name, None)
+        else:
+            values[change.name] = change.after
+        if not values:
+            del self.configs[key]
+
+
+class Controller:
+    """State, log and clock together; what every rule is given."""
+
+    def __init__(self, cluster_id: str, static_configs: Mapping[str, str], now_ms: int) -> None:
+        self.state = ClusterState(cluster_id, dict(static_configs))
+        self.log = ActionLog()
+        self.now_ms = now_ms
+
+    def record(self, cause: str, change: Change) -> None:
+        """Log a change and make it."""
+        self.state.apply(self.log.append(self.now_ms, cause, change))
+
+    def change_partition(self, cause: str, topic: str, after: Partition) -> None:
+        """Record a partition's new value, unless nothing changed."""
+        before = self.state.topics[topic].partitions[after.index]
+        if after != before:
+            self.record(cause, PartitionChanged(topic, before, after))
+
+    def is_live(self, broker_id: int) -> bool:
+        broker = self.state.brokers.get(broker_id)
+        return broker is not None and broker.live
+
+    def live_ids(self) -> tuple[int, ...]:
+        """Ids of the live brokers, ascending."""
+        return tuple(sorted(i for i, broker in self.state.brokers.items() if broker.live))
+
+    def partition(self, tp: TopicPartition) -> Partition | None:
+        topic = self.state.topics.get(tp[0])
+        return None if topic is None else topic.partition(tp[1])
+
+    def partitions(self) -> Iterator[tuple[str, Partition]]:
+        """Every partition, by topic name and index ascending. Safe to change them meanwhile."""
+        for name in sorted(self.state.topics):
+            for partition in self.state.topics[name].partitions:
+                yield name, partition
+
+
+def replay(
+    cluster_id: str, actions: Iterable[Action], static_configs: Mapping[str, str] | None = None
+) -> ClusterState:
+    """The state a log leads to, from nothing."""
+    state = ClusterState(cluster_id, dict(static_configs or {}))
+    for action in actions:
+        state.apply(action)
+    return state

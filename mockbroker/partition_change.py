@@ -1,0 +1,88 @@
+"""How KRaft turns a wish about one partition into its next value.
+
+Pure: a partition, what shall change and which brokers are live go in; the next partition comes out.
+Every change takes the same road, whatever asked for it: finish the reassignment if it can finish,
+elect a leader, count the epochs. Behaviour of Kafka 3.6 and newer without eligible leader replicas
+(KIP-966): an ISR never becomes empty, and losing a member of it does not raise the leader epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import Enum
+
+from mockbroker.model import NO_LEADER, Partition
+
+__all__ = ["Election", "next_partition"]
+
+
+class Election(Enum):
+    """How to choose a leader."""
+
+    ONLINE = "keep the leader while it can stay, else the first live in-sync replica"
+    PREFERRED = "the first replica if it is live and in sync, else as ONLINE"
+    UNCLEAN = "as ONLINE, else the first live replica, in sync or not: data may be lost"
+
+
+def next_partition(
+    partition: Partition,
+    is_live: Callable[[int], bool],
+    *,
+    replicas: tuple[int, ...] | None = None,
+    isr: tuple[int, ...] | None = None,
+    adding: tuple[int, ...] | None = None,
+    removing: tuple[int, ...] | None = None,
+    election: Election = Election.ONLINE,
+) -> Partition:
+    """The partition after a change; the same object when nothing changes. None leaves as it is."""
+    wanted = replace(
+        partition,
+        replicas=partition.replicas if replicas is None else replicas,
+        isr=partition.isr if isr is None else isr,
+        adding=partition.adding if adding is None else adding,
+        removing=partition.removing if removing is None else removing,
+    )
+    elected = _elect(_complete(wanted), is_live, election)
+    if not elected.isr:
+        # The last in-sync replica is remembered, so that only it can lead cleanly again.
+        elected = replace(elected, isr=partition.isr)
+    if elected == partition:
+        return partition
+    lost_a_replica = not set(partition.replicas) <= set(elected.replicas)
+    bump = elected.leader != partition.leader or lost_a_replica
+    return replace(
+        elected,
+        leader_epoch=partition.leader_epoch + bump,
+        partition_epoch=partition.partition_epoch + 1,
+    )
+
+
+def _complete(partition: Partition) -> Partition:
+    """Drop what is to be removed once every replica that stays is in sync."""
+    if not partition.reassigning:
+        return partition
+    staying = tuple(r for r in partition.replicas if r not in partition.removing)
+    in_sync = tuple(r for r in partition.isr if r not in partition.removing)
+    if not staying or not in_sync or not set(staying) <= set(in_sync):
+        return partition
+    return replace(partition, replicas=staying, isr=in_sync, adding=(), removing=())
+
+
+def _elect(partition: Partition, is_live: Callable[[int], bool], election: Election) -> Partition:
+    """Choose the leader among the replicas the partition is about to have."""
+
+    def can_lead(replica: int) -> bool:
+        return replica in partition.isr and is_live(replica)
+
+    first_choice = (
+        partition.preferred_leader if election is Election.PREFERRED else partition.leader
+    )
+    for replica in (first_choice, partition.leader, *partition.replicas):
+        if can_lead(replica):
+            return replace(partition, leader=replica)
+    if election is Election.UNCLEAN:
+        for replica in partition.replicas:
+            if is_live(replica):
+                return replace(partition, leader=replica, isr=(replica,))
+    return replace(partition, leader=NO_LEADER)

@@ -1,0 +1,213 @@
+"""The steps a person or a test takes: replicas catch up or fall behind, brokers stop and start,
+the controller moves, time passes.
+
+Each step is what a cluster would see happen, followed at once by what KRaft does about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mockbroker.actions import BrokerChanged, ControllerChanged
+from mockbroker.configs import unclean_election_enabled
+from mockbroker.controller import Controller
+from mockbroker.errors import ClusterError, UnknownBrokerError, UnknownPartitionError
+from mockbroker.model import NO_LEADER, Broker, Partition, TopicPartition
+from mockbroker.partition_change import Election, next_partition
+
+__all__ = [
+    "AutoProgress",
+    "fail_over",
+    "find_broker",
+    "find_partition",
+    "join_isr",
+    "leave_isr",
+    "start_broker",
+    "stop_broker",
+]
+
+
+def find_broker(controller: Controller, broker_id: int) -> Broker:
+    """Raises UnknownBrokerError."""
+    broker = controller.state.brokers.get(broker_id)
+    if broker is None:
+        known = ", ".join(map(str, controller.state.brokers))
+        raise UnknownBrokerError(f"no broker {broker_id} (there are {known})")
+    return broker
+
+
+def find_partition(controller: Controller, tp: TopicPartition) -> Partition:
+    """Raises UnknownPartitionError."""
+    topic = controller.state.topics.get(tp[0])
+    if topic is None:
+        raise UnknownPartitionError(f"no topic {tp[0]!r}")
+    partition = topic.partition(tp[1])
+    if partition is None:
+        raise UnknownPartitionError(
+            f"no partition {tp[0]}-{tp[1]} (it has {len(topic.partitions)}, numbered from 0)"
+        )
+    return partition
+
+
+def join_isr(
+    controller: Controller, tp: TopicPartition, broker_id: int, *, cause: str = "join_isr"
+) -> Partition:
+    """A live replica has caught up with the leader. Nothing happens if it is in sync already."""
+    partition = _replica_of(controller, tp, broker_id)
+    if broker_id in partition.isr:
+        return partition
+    if not controller.is_live(broker_id):
+        raise ClusterError(f"broker {broker_id} is stopped: it cannot join the ISR of {_name(tp)}")
+    if partition.leader == NO_LEADER:
+        raise ClusterError(f"{_name(tp)} is offline: no leader could take {broker_id} into the ISR")
+    return _apply(controller, cause, tp, partition, (*partition.isr, broker_id))
+
+
+def leave_isr(controller: Controller, tp: TopicPartition, broker_id: int) -> Partition:
+    """A follower fell behind. Nothing happens if it is out of sync already."""
+    partition = _replica_of(controller, tp, broker_id)
+    if broker_id not in partition.isr:
+        return partition
+    if broker_id == partition.leader:
+        raise ClusterError(
+            f"broker {broker_id} leads {_name(tp)} and stays in its ISR (stop the broker instead)"
+        )
+    if partition.isr == (broker_id,):
+        raise ClusterError(f"broker {broker_id} is the last in the ISR of {_name(tp)}")
+    isr = tuple(replica for replica in partition.isr if replica != broker_id)
+    return _apply(controller, "leave_isr", tp, partition, isr)
+
+
+def _replica_of(controller: Controller, tp: TopicPartition, broker_id: int) -> Partition:
+    partition = find_partition(controller, tp)
+    find_broker(controller, broker_id)
+    if broker_id not in partition.replicas:
+        replicas = ", ".join(map(str, partition.replicas))
+        raise ClusterError(
+            f"broker {broker_id} holds no replica of {_name(tp)} (they are {replicas})"
+        )
+    return partition
+
+
+def _apply(
+    controller: Controller,
+    cause: str,
+    tp: TopicPartition,
+    partition: Partition,
+    isr: tuple[int, ...],
+) -> Partition:
+    after = next_partition(
+        partition, controller.is_live, isr=isr, election=_election(controller, tp[0])
+    )
+    controller.change_partition(cause, tp[0], after)
+    return after
+
+
+def _election(controller: Controller, topic: str) -> Election:
+    unclean = unclean_election_enabled(controller.state, topic)
+    return Election.UNCLEAN if unclean else Election.ONLINE
+
+
+def stop_broker(controller: Controller, broker_id: int) -> None:
+    """The broker leaves every ISR that does not end with it; what it led gets another leader from
+    the ISR, in replica order, or goes offline. If it was the controller, the live broker with the
+    lowest id takes over."""
+    broker = find_broker(controller, broker_id)
+    if not broker.live:
+        raise ClusterError(f"broker {broker_id} is stopped already")
+    controller.record("stop_broker", BrokerChanged(broker, replace(broker, live=False)))
+    for name, partition in controller.partitions():
+        if broker_id in partition.isr:
+            isr = tuple(replica for replica in partition.isr if replica != broker_id)
+            _apply(controller, "stop_broker", (name, partition.index), partition, isr)
+    live = controller.live_ids()
+    if controller.state.controller_id == broker_id and live:
+        _move_controller(controller, live[0], "stop_broker")
+
+
+def start_broker(controller: Controller, broker_id: int) -> None:
+    """The broker is live again and leads the offline partitions it can lead. It joins no ISR by
+    itself: that is ``join_isr``'s or auto-progress's."""
+    broker = find_broker(controller, broker_id)
+    if broker.live:
+        raise ClusterError(f"broker {broker_id} is running already")
+    controller.record("start_broker", BrokerChanged(broker, replace(broker, live=True)))
+    for name, partition in controller.partitions():
+        if partition.leader == NO_LEADER:
+            _apply(controller, "start_broker", (name, partition.index), partition, partition.isr)
+    if not controller.is_live(controller.state.controller_id):
+        _move_controller(controller, broker_id, "start_broker")
+
+
+def fail_over(controller: Controller, to: int) -> None:
+    """Another live broker becomes the controller. Reassignments go on: KRaft keeps them in the
+    partitions themselves."""
+    if not find_broker(controller, to).live:
+        raise ClusterError(f"broker {to} is stopped: it cannot become the controller")
+    if to == controller.state.controller_id:
+        raise ClusterError(f"broker {to} is the controller already")
+    _move_controller(controller, to, "failover")
+
+
+def _move_controller(controller: Controller, to: int, cause: str) -> None:
+    state = controller.state
+    change = ControllerChanged(state.controller_id, to, state.controller_epoch + 1)
+    controller.record(cause, change)
+
+
+def _name(tp: TopicPartition) -> str:
+    return f"{tp[0]}-{tp[1]}"
+
+
+class AutoProgress:
+    """Replicas that catch up by themselves: one, somewhere in the cluster, at each tick.
+
+    A tick serves reassignments first, by topic, partition and replica order, then replicas that
+    fell out of an ISR. Ticks are counted from the moment this was switched on.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._next_tick_ms: int | None = None
+
+    @property
+    def next_tick_ms(self) -> int | None:
+        """When the next tick is due on the virtual clock; None when off."""
+        return self._next_tick_ms
+
+    def restart(self) -> None:
+        """Count the ticks from now, at the interval of the state."""
+        interval = self._controller.state.auto_progress_ms
+        self._next_tick_ms = None if interval is None else self._controller.now_ms + interval
+
+    def advance(self, milliseconds: int) -> None:
+        """Move the clock; every tick on the way happens at its own time."""
+        end = self._controller.now_ms + milliseconds
+        interval = self._controller.state.auto_progress_ms
+        while interval is not None and self._next_tick_ms is not None and self._next_tick_ms <= end:
+            self._controller.now_ms = self._next_tick_ms
+            if self._tick():
+                self._next_tick_ms += interval
+            else:
+                # Nothing can move any more, so the ticks left would all be idle.
+                self._next_tick_ms += ((end - self._next_tick_ms) // interval + 1) * interval
+        self._controller.now_ms = end
+
+    def _tick(self) -> bool:
+        chosen = self._next_to_join()
+        if chosen is None:
+            return False
+        join_isr(self._controller, *chosen, cause="auto_progress")
+        return True
+
+    def _next_to_join(self) -> tuple[TopicPartition, int] | None:
+        fallback = None
+        for name, partition in self._controller.partitions():
+            if partition.leader == NO_LEADER or (fallback and not partition.reassigning):
+                continue
+            for replica in partition.target or partition.replicas:
+                if replica not in partition.isr and self._controller.is_live(replica):
+                    if partition.reassigning:
+                        return (name, partition.index), replica
+                    fallback = fallback or ((name, partition.index), replica)
+        return fallback
