@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from tests.oracle.oracle import RELEASES, Oracle
+from tests.oracle.tally import Tally
 from tests.support.toolchain import require
+
+_TALLY = pytest.StashKey[Tally]()
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +25,16 @@ def oracles() -> Iterator[Mapping[str, Oracle]]:
     finally:
         for oracle in started.values():
             oracle.close()
+
+
+@pytest.fixture(scope="session")
+def oracle_tally(pytestconfig: pytest.Config) -> Tally:
+    return pytestconfig.stash.setdefault(_TALLY, Tally())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config):
+    tally = config.stash.get(_TALLY, None)
+    if tally is not None and tally.values:
+        terminalreporter.section("oracle")
+        for line in tally.lines():
+            terminalreporter.write_line(line)
