@@ -7,6 +7,7 @@ into messages of a version. ``error_message`` is None where Kafka sends null.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kproto.schema.model import ZERO_UUID
@@ -241,9 +242,14 @@ class CreateAclResult:
 
 @dataclass(frozen=True, slots=True)
 class DescribeAclsResult:
+    """The rules found; iterating gives them."""
+
     error_code: int = 0
     error_message: str | None = None
     bindings: tuple[AclBinding, ...] = ()
+
+    def __iter__(self) -> Iterator[AclBinding]:
+        return iter(self.bindings)
 
 
 @dataclass(frozen=True, slots=True)
