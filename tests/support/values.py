@@ -255,6 +255,7 @@ def _fields_of(
         path, value = prefix + field.python_name, tree[field.python_name]
         yield path, field, value
         inner = field.type.inner_struct
-        if inner is not None and value is not None:
+        # A struct at its default is one value: nothing in it was chosen, nor sent if tagged.
+        if inner is not None and value is not None and value != default_value(field):
             for item in value if isinstance(value, list) else [value]:
                 yield from _fields_of(inner, version, item, path + ".")
