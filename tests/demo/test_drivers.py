@@ -23,11 +23,8 @@ def program(folder: Path, source: str) -> Launch:
 
 
 def test_calls_are_answered_in_order(tmp_path):
-    launch = program(
-        tmp_path,
-        GREETING
-        + 'for line in sys.stdin: print(\'{"ok": true, "result": %s}\' % line, flush=True)',
-    )
+    echo = """print('{"ok": true, "result": %s}' % line.strip(), flush=True)"""
+    launch = program(tmp_path, f"{GREETING}for line in sys.stdin: {echo}")
     with drive(launch, "127.0.0.1:1") as driver:
         assert driver.version == "1"
         for number in range(3):
