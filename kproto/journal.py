@@ -254,18 +254,18 @@ def _squash(name: str) -> str:
 
 
 def _api_name(entry: Entry) -> str:
-    """``AlterPartitionReassignments``; the number where the dialect is not ours or lacks it."""
+    """``AlterPartitionReassignments``; a number where neither the entry's dialect (which may be a
+    user's, not loaded here) nor the released protocol knows the key."""
     if entry.api_key is None:
         return ""
-    try:
-        api = dialect(entry.dialect).apis.get(entry.api_key)
-    except KprotoError:
-        api = None
-    return f"api {entry.api_key}" if api is None else _message_name(api.request.MESSAGE_NAME)
-
-
-def _message_name(name: str) -> str:
-    return name.removesuffix("Request").removesuffix("Response")
+    for name in (entry.dialect, "kafka"):
+        try:
+            api = dialect(name).apis.get(entry.api_key)
+        except KprotoError:
+            continue
+        if api is not None:
+            return api.request.MESSAGE_NAME.removesuffix("Request")
+    return f"api {entry.api_key}"
 
 
 class TextSink(Protocol):
@@ -299,14 +299,14 @@ def read_journal(lines: Iterable[str]) -> Iterator[Entry]:
         if line.strip():
             try:
                 entry = decode(line)
-            except msgspec.MsgspecError as error:
+            except ValueError as error:  # msgspec's own, or a lone surrogate
                 if not line.endswith("\n"):
                     return
                 raise DecodeError(
                     f"not a journal entry: {error}", offset=offset, path=f"line {number}"
                 ) from None
             yield entry
-        offset += len(line.encode(errors="surrogateescape"))
+        offset += len(line.encode(errors="replace"))
 
 
 _ARROWS: Final[dict[str, str]] = {"request": "<-", "response": "->", "event": "--"}
