@@ -1,0 +1,100 @@
+"""Which versions a listener serves: the profile's, narrowed by the dialect and by the user.
+
+Pure. Raises ``ClusterError`` (our own user's mistake) with one line that says what is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kproto.dialects import Dialect, dialect
+from kproto.schema.versions import Versions
+from mockbroker.apis import HANDLERS
+from mockbroker.errors import ClusterError
+from mockbroker.profiles import Profile
+
+__all__ = ["parse_api_override", "served_versions"]
+
+
+def served_versions(
+    profile: Profile,
+    codec: Dialect,
+    overrides: Mapping[int, Versions | None] | None = None,
+    *,
+    implemented_only: bool = False,
+) -> dict[int, Versions]:
+    """Api key -> versions, keys ascending.
+
+    What ``profile`` advertises; where ``codec`` is a draft, the api keys it brings or replaces at
+    all their versions; then ``overrides``, where None hides a key. ``implemented_only`` drops the
+    keys nobody wrote an answer for.
+    """
+    served = {
+        key: versions
+        for key, listed in profile.versions.items()
+        if key in codec.apis and (versions := listed.intersect(codec.apis[key].valid_versions))
+    }
+    served.update(_of_draft(codec))
+    if implemented_only:
+        served = {
+            key: both
+            for key, versions in served.items()
+            if key in HANDLERS and (both := versions.intersect(HANDLERS[key].versions))
+        }
+    for key, wanted in (overrides or {}).items():
+        if wanted is None:
+            served.pop(key, None)
+        else:
+            served[key] = _checked(codec, key, wanted)
+    return dict(sorted(served.items()))
+
+
+def parse_api_override(text: str) -> tuple[int, Versions | None]:
+    """``45=0-1``, ``45=0`` or ``45=off``; or by name, ``ALTER_PARTITION_REASSIGNMENTS=0-1``."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ClusterError(f"{text!r}: use KEY=LOWEST-HIGHEST or KEY=off, as in 45=0-1")
+    api_key = _api_key(key.strip())
+    if value.strip().lower() == "off":
+        return api_key, None
+    try:
+        versions = Versions.parse(value)
+    except ValueError as error:
+        raise ClusterError(f"{text!r}: {error}") from None
+    if not versions:
+        return api_key, None
+    return api_key, versions
+
+
+def _api_key(text: str) -> int:
+    if text.isascii() and text.isdigit():
+        return int(text)
+    wanted = text.upper().replace("-", "_")
+    for key, api in dialect("kafka").apis.items():
+        if api.name == wanted:
+            return key
+    raise ClusterError(f"no api is called {text!r}; give its key, as in 45=0-1")
+
+
+def _of_draft(codec: Dialect) -> dict[int, Versions]:
+    """The api keys whose messages are the draft's own."""
+    released = dialect("kafka").apis
+    return {
+        key: api.valid_versions
+        for key, api in codec.apis.items()
+        if codec is not dialect("kafka") and released.get(key) != api
+    }
+
+
+def _checked(codec: Dialect, api_key: int, versions: Versions) -> Versions:
+    api = codec.apis.get(api_key)
+    if api is None:
+        raise ClusterError(f"dialect {codec.name} has no api key {api_key}")
+    if versions.highest == 32767:
+        versions = Versions(versions.lowest, api.valid_versions.highest)
+    if not versions or not api.valid_versions.covers(versions):
+        raise ClusterError(
+            f"dialect {codec.name} has {api.name} ({api_key}) at versions {api.valid_versions}, "
+            f"not {versions}"
+        )
+    return versions

@@ -1,0 +1,75 @@
+"""AlterPartitionReassignments (45, KIP-455): start, change or cancel reassignments.
+
+Versions: 1 allow_replication_factor_change in request and, echoed, in response (KIP-860).
+Flexible from 0. Null replicas cancel; a top-level error is repeated in every partition asked for,
+because Java's client only fails the futures of partitions it finds in the response.
+"""
+
+from __future__ import annotations
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+)
+from kproto.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from mockbroker.apis.registry import Call, register
+
+__all__ = ["alter_partition_reassignments"]
+
+
+@register(45, "0-1")
+def alter_partition_reassignments(call: Call) -> AlterPartitionReassignmentsResponse:
+    request: AlterPartitionReassignmentsRequest = call.body
+    if call.refused_as_not_controller:
+        return _refuse(request, ErrorCode.NOT_CONTROLLER)
+    result = call.cluster.alter_partition_reassignments(
+        [
+            (topic.name, [(each.partition_index, each.replicas) for each in topic.partitions])
+            for topic in request.topics
+        ],
+        allow_replication_factor_change=request.allow_replication_factor_change,
+    )
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=result.allow_replication_factor_change,
+        error_code=result.error_code,
+        error_message=result.error_message,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=row.partition_index,
+                        error_code=row.error_code,
+                        error_message=row.error_message,
+                    )
+                    for row in topic.partitions
+                ],
+            )
+            for topic in result.topics
+        ],
+    )
+
+
+def _refuse(
+    request: AlterPartitionReassignmentsRequest, error: ErrorCode
+) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        error_code=error,
+        error_message=None,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=each.partition_index, error_code=error, error_message=None
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )

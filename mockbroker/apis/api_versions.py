@@ -1,0 +1,85 @@
+"""ApiVersions (18): what this listener speaks, and who the client says it is.
+
+Versions: 1 throttle time; 3 flexible, client software name and version (KIP-511), features
+(KIP-584); 4 features whose lowest level is 0 are no longer hidden; 5 the cluster and node the
+client means to reach (KIP-1242). The response header is version 0 at every version, so that a
+client can read the answer before anything is agreed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kproto.error_codes import ErrorCode
+from kproto.journal import ClientSoftware
+from kproto.messages.api_versions_request import ApiVersionsRequest
+from kproto.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from mockbroker.apis.registry import Call, Session, register
+
+__all__ = ["API_VERSIONS", "api_versions", "identify"]
+
+API_VERSIONS: Final = 18
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""What KIP-511 allows as a client software name or version, as a full match."""
+
+
+def identify(session: Session, version: int, body: ApiVersionsRequest) -> bool:
+    """Note on the connection who the client says it is. False if KIP-511 forbids such a name."""
+    if version < 3:
+        return True
+    name, number = body.client_software_name, body.client_software_version
+    if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(number)):
+        return False
+    session.software = ClientSoftware(name, number)
+    return True
+
+
+@register(API_VERSIONS, "0-5", cacheable=True)
+def api_versions(call: Call) -> ApiVersionsResponse:
+    if not identify(call.session, call.version, call.body):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if call.version >= 5 and _misrouted(call):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    response = ApiVersionsResponse(
+        api_keys=[
+            ApiVersion(api_key=key, min_version=versions.lowest, max_version=versions.highest)
+            for key, versions in sorted(call.advertised.items())
+        ]
+    )
+    if call.version >= 3:
+        _add_features(response, call)
+    return response
+
+
+def _misrouted(call: Call) -> bool:
+    expected: str | None = call.body.cluster_id
+    if expected is None:
+        return False
+    node_id: int = call.body.node_id
+    return expected != call.cluster.cluster_id or node_id != call.broker_id
+
+
+def _add_features(response: ApiVersionsResponse, call: Call) -> None:
+    features = call.profile.features
+    # Clients of version 3 take a lowest level of 0 for malformed (KAFKA-17011).
+    shown = [feature for feature in features if call.version >= 4 or feature.supported[0] > 0]
+    response.supported_features = [
+        SupportedFeatureKey(name=f.name, min_version=f.supported[0], max_version=f.supported[1])
+        for f in shown
+    ]
+    response.finalized_features = [
+        FinalizedFeatureKey(
+            name=f.name, min_version_level=f.finalized, max_version_level=f.finalized
+        )
+        for f in features
+        if f.finalized
+    ]
+    if features:
+        response.finalized_features_epoch = call.cluster.metadata_view(call.broker_id).offset

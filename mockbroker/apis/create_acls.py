@@ -1,0 +1,39 @@
+"""CreateAcls (30, KIP-140): add access rules, one result a rule.
+
+Versions: 1 pattern types (KIP-290); 2 flexible; 3 user resources. ZooKeeper brokers write rules
+themselves, KRaft brokers forward: no broker ever answers NOT_CONTROLLER.
+"""
+
+from __future__ import annotations
+
+from kproto.messages.create_acls_request import CreateAclsRequest
+from kproto.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from mockbroker.apis.registry import Call, register
+from mockbroker.results import AclBinding
+
+__all__ = ["create_acls"]
+
+
+@register(30, "0-3")
+def create_acls(call: Call) -> CreateAclsResponse:
+    request: CreateAclsRequest = call.body
+    results = call.cluster.create_acls(
+        [
+            AclBinding(
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+                pattern_type=each.resource_pattern_type,
+                principal=each.principal,
+                host=each.host,
+                operation=each.operation,
+                permission_type=each.permission_type,
+            )
+            for each in request.creations
+        ]
+    )
+    return CreateAclsResponse(
+        results=[
+            AclCreationResult(error_code=each.error_code, error_message=each.error_message)
+            for each in results
+        ]
+    )

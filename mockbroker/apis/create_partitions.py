@@ -1,0 +1,50 @@
+"""CreatePartitions (37, KIP-195): raise a topic's number of partitions.
+
+Versions: 2 flexible; 3 quota errors. ``count`` is the new total; null assignments leave the
+choice of brokers to the controller.
+"""
+
+from __future__ import annotations
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.create_partitions_request import CreatePartitionsRequest
+from kproto.messages.create_partitions_response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from mockbroker.apis.registry import Call, register
+
+__all__ = ["create_partitions"]
+
+
+@register(37, "0-3")
+def create_partitions(call: Call) -> CreatePartitionsResponse:
+    request: CreatePartitionsRequest = call.body
+    if call.refused_as_not_controller:
+        return CreatePartitionsResponse(
+            results=[
+                CreatePartitionsTopicResult(name=topic.name, error_code=ErrorCode.NOT_CONTROLLER)
+                for topic in request.topics
+            ]
+        )
+    results = call.cluster.create_partitions(
+        [
+            (
+                topic.name,
+                topic.count,
+                None
+                if topic.assignments is None
+                else [each.broker_ids for each in topic.assignments],
+            )
+            for topic in request.topics
+        ],
+        validate_only=request.validate_only,
+    )
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(
+                name=each.name, error_code=each.error_code, error_message=each.error_message
+            )
+            for each in results
+        ]
+    )

@@ -1,0 +1,72 @@
+"""CreateTopics (19).
+
+Versions: 1 validate only and error messages; 2 throttle time; 4 the broker's defaults may be asked
+for with -1 (KIP-464); 5 flexible, and what was created in the response (KIP-525); 7 topic ids.
+"""
+
+from __future__ import annotations
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kproto.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+from mockbroker.apis.registry import Call, register
+from mockbroker.results import CreateTopicResult, NewTopic
+
+__all__ = ["create_topics"]
+
+
+@register(19, "0-7")
+def create_topics(call: Call) -> CreateTopicsResponse:
+    request: CreateTopicsRequest = call.body
+    if call.refused_as_not_controller:
+        return CreateTopicsResponse(
+            topics=[
+                CreatableTopicResult(
+                    name=topic.name, error_code=ErrorCode.NOT_CONTROLLER, error_message=None
+                )
+                for topic in request.topics
+            ]
+        )
+    results = call.cluster.create_topics(
+        [_new_topic(topic) for topic in request.topics], validate_only=request.validate_only
+    )
+    return CreateTopicsResponse(topics=[_result(each) for each in results])
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        num_partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=tuple(
+            (each.partition_index, tuple(each.broker_ids)) for each in topic.assignments
+        ),
+        configs=tuple((each.name, each.value) for each in topic.configs),
+    )
+
+
+def _result(result: CreateTopicResult) -> CreatableTopicResult:
+    row = CreatableTopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error_code=result.error_code,
+        error_message=result.error_message,
+        num_partitions=result.num_partitions,
+        replication_factor=result.replication_factor,
+    )
+    if not result.error_code:
+        row.configs = [
+            CreatableTopicConfigs(
+                name=each.name,
+                value=each.value,
+                read_only=each.read_only,
+                config_source=each.source,
+                is_sensitive=each.sensitive,
+            )
+            for each in result.configs
+        ]
+    return row

@@ -1,0 +1,69 @@
+"""ListPartitionReassignments (46, KIP-455): what is in progress, as the controller knows it.
+
+Version 0 only; flexible. Null topics list everything; unknown and idle partitions are omitted.
+An error echoes the partitions asked for with empty lists, as Kafka's error response does.
+"""
+
+from __future__ import annotations
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+)
+from kproto.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from mockbroker.apis.registry import Call, register
+
+__all__ = ["list_partition_reassignments"]
+
+
+@register(46, "0")
+def list_partition_reassignments(call: Call) -> ListPartitionReassignmentsResponse:
+    request: ListPartitionReassignmentsRequest = call.body
+    if call.refused_as_not_controller:
+        return _refuse(request, ErrorCode.NOT_CONTROLLER)
+    wanted = request.topics
+    result = call.cluster.list_partition_reassignments(
+        None if wanted is None else [(topic.name, topic.partition_indexes) for topic in wanted]
+    )
+    return ListPartitionReassignmentsResponse(
+        error_code=result.error_code,
+        error_message=result.error_message,
+        topics=[
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[
+                    OngoingPartitionReassignment(
+                        partition_index=each.partition_index,
+                        replicas=list(each.replicas),
+                        adding_replicas=list(each.adding_replicas),
+                        removing_replicas=list(each.removing_replicas),
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in result.topics
+        ],
+    )
+
+
+def _refuse(
+    request: ListPartitionReassignmentsRequest, error: ErrorCode
+) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(
+        error_code=error,
+        error_message=None,
+        topics=[
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[
+                    OngoingPartitionReassignment(partition_index=index)
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ],
+    )

@@ -1,0 +1,130 @@
+"""Metadata (3): brokers, controller and topics, as the receiving broker knows them.
+
+Versions: 0 an empty list of topics means all of them, afterwards null does; 1 controller, racks,
+internal topics; 2 cluster id; 3 throttle time; 4 the client may forbid auto-creation; 5 offline
+replicas; 7 leader epochs; 8 authorized operations (of the cluster: 8 to 10 only); 9 flexible;
+10 topic ids in the response, 12 in the request; 13 a top-level error.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.metadata_request import MetadataRequest
+from kproto.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kproto.schema.model import ZERO_UUID
+from mockbroker.apis.authorized import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from mockbroker.apis.registry import Call, register
+from mockbroker.metadata_views import MetadataView
+from mockbroker.model import INTERNAL_TOPICS, Partition, Topic
+from mockbroker.topic_names import name_problem
+
+__all__ = ["metadata"]
+
+
+@register(3, "0-13", cacheable=True)
+def metadata(call: Call) -> MetadataResponse:
+    request: MetadataRequest = call.body
+    if call.version in (10, 11) and _asks_by_id(request):
+        return _refuse(request, ErrorCode.INVALID_REQUEST)
+    view = call.cluster.metadata_view(call.broker_id)
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=b.broker_id, host=b.host, port=b.port, rack=b.rack)
+            for b in view.live_brokers()
+        ],
+        cluster_id=view.cluster_id,
+        controller_id=view.shown_controller_id(forwarding=call.profile.forwarding),
+        topics=_topics(call, request, view),
+    )
+    if 8 <= call.version <= 10 and request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    if call.version >= 8 and request.include_topic_authorized_operations:
+        for topic in response.topics:
+            if not topic.error_code:
+                topic.topic_authorized_operations = TOPIC_OPERATIONS
+    return response
+
+
+def _asks_by_id(request: MetadataRequest) -> bool:
+    return any(t.name is None or t.topic_id != ZERO_UUID for t in request.topics or ())
+
+
+def _refuse(request: MetadataRequest, error: ErrorCode) -> MetadataResponse:
+    """Every topic asked for, with the error and nothing else."""
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ]
+    )
+
+
+def _topics(
+    call: Call, request: MetadataRequest, view: MetadataView
+) -> list[MetadataResponseTopic]:
+    wanted = request.topics
+    if wanted is None or (call.version == 0 and not wanted):
+        return [_topic(call.version, view, topic) for topic in view.topics.values()]
+    if any(each.name is None for each in wanted):
+        return [_by_id(call.version, view, each.topic_id) for each in wanted]
+    # Kafka answers a name once, however often it was asked.
+    names = dict.fromkeys(each.name for each in wanted if each.name is not None)
+    return [
+        _topic(call.version, view, view.topics[name])
+        if name in view.topics
+        else _missing(call, name, may_create=request.allow_auto_topic_creation)
+        for name in names
+    ]
+
+
+def _by_id(version: int, view: MetadataView, topic_id: uuid.UUID) -> MetadataResponseTopic:
+    topic = view.topic_by_id(topic_id)
+    if topic is not None:
+        return _topic(version, view, topic)
+    return MetadataResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
+    )
+
+
+def _missing(call: Call, name: str, *, may_create: bool) -> MetadataResponseTopic:
+    code: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if may_create and call.auto_create_topics:
+        code = call.cluster.auto_create_topic(name)
+    elif name_problem(name) is not None:
+        code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _topic(version: int, view: MetadataView, topic: Topic) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.internal,
+        partitions=[_partition(version, view, partition) for partition in topic.partitions],
+    )
+
+
+def _partition(version: int, view: MetadataView, partition: Partition) -> MetadataResponsePartition:
+    offline = view.offline_replicas(partition)
+    row = MetadataResponsePartition(
+        error_code=view.partition_error(partition),
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=list(offline),
+    )
+    if version == 0 and offline:
+        # Clients of version 0 cannot bear ids that are not among the brokers listed.
+        row.replica_nodes = [r for r in partition.replicas if r not in offline]
+        row.isr_nodes = [r for r in partition.isr if r not in offline]
+        row.error_code = row.error_code or ErrorCode.REPLICA_NOT_AVAILABLE
+    return row

@@ -1,0 +1,308 @@
+"""One request in, the bytes of its answer out. No sockets, and no opinion on any single api.
+
+Decides what real brokers decide before a handler sees a request: unsupported versions, malformed
+frames, requests nobody implements; keeps the journal; and remembers the bytes of answers that
+cannot have changed. ``mockbroker.server`` writes the bytes, ``mockbroker.apis`` says what is true.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Mapping
+from typing import Final, TypeAlias
+
+from kproto.codegen.base import Message
+from kproto.connection import (
+    MalformedRequest,
+    RequestReceived,
+    ServerConnection,
+    ServerEvent,
+    UnsupportedRequest,
+    refusal,
+)
+from kproto.dialects import Dialect, dialect
+from kproto.error_codes import ErrorCode
+from kproto.errors import KprotoError
+from kproto.journal import Journal
+from kproto.schema.versions import Versions
+from mockbroker.apis import HANDLERS, Call, Handler, Session
+from mockbroker.apis.api_versions import API_VERSIONS, identify
+from mockbroker.apis.refusals import error_response
+from mockbroker.cluster import Cluster
+from mockbroker.profiles import Profile
+from mockbroker.scripts import Scripts
+
+__all__ = ["CLOSE", "Answered", "Close", "Dispatcher"]
+
+_log = logging.getLogger("mockbroker")
+
+_MAX_CACHED_REQUEST: Final = 4096
+_MAX_CACHED_ANSWERS: Final = 256
+
+
+class Close:
+    """The answer that is none: close the connection, as brokers do."""
+
+
+CLOSE: Final = Close()
+
+Answered: TypeAlias = bytes | Close | Awaitable[bytes | Close]
+"""Bytes to write (perhaps none), or CLOSE, or either of them later."""
+
+
+class Dispatcher:
+    """Shared by all connections of a mock cluster.
+
+    ``served`` is what every listener advertises, and the only keys and versions it accepts.
+    """
+
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        profile: Profile,
+        codec: Dialect,
+        served: Mapping[int, Versions],
+        journal: Journal,
+        auto_create_topics: bool = False,
+    ) -> None:
+        self.cluster = cluster
+        self.profile = profile
+        self.codec = codec
+        self.served = served
+        self.journal = journal
+        self.auto_create_topics = auto_create_topics
+        self.scripts = Scripts()
+        self._handlers = _usable_handlers(codec)
+        # Answers by receiving broker and request bytes, for as long as the action log is this long.
+        self._cache: dict[tuple[int, bytes], bytes] = {}
+        self._cache_offset = -1
+
+    # ---- one event ---------------------------------------------------------------------------
+
+    def answer(
+        self, connection: ServerConnection, session: Session, event: ServerEvent
+    ) -> Answered:
+        """What to write for ``event``; never raises."""
+        if isinstance(event, RequestReceived):
+            return self._request(connection, session, event)
+        if isinstance(event, UnsupportedRequest):
+            return self._unsupported(connection, session, event)
+        if isinstance(event, MalformedRequest):
+            self._note(session, event, "malformed", str(event.error))
+        return CLOSE
+
+    def note_event(self, session: Session, event: str, note: str = "") -> None:
+        """Journal something that happened to a connection."""
+        self.journal.record(
+            time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
+            client_software=session.software, dialect=self.codec.name, event=event, note=note,
+        )  # fmt: skip
+
+    def _request(
+        self, connection: ServerConnection, session: Session, request: RequestReceived
+    ) -> Answered:
+        header = request.header
+        if header.request_api_key == API_VERSIONS:
+            identify(session, header.request_api_version, request.body)
+        self._record(session, request, "request", request.frame)
+        handler = self._handlers.get(header.request_api_key)
+        if handler is None or not handler.cacheable or header.request_api_key in self.scripts:
+            return self._respond(connection, session, request, handler)
+        frame = request.frame
+        offset = len(self.cluster.log)
+        if offset != self._cache_offset:
+            self._cache.clear()
+            self._cache_offset = offset
+        # The correlation id is left out of the key and put into the answer, where its place is
+        # the same in every response header.
+        key = session.broker_id, frame[4:8] + frame[12:]
+        known = self._cache.get(key)
+        if known is not None:
+            data = known[:4] + frame[8:12] + known[8:]
+            self._record(session, request, "response", data)
+            return connection.send_bytes(request, data)
+        answered = self._respond(connection, session, request, handler)
+        if (
+            isinstance(answered, bytes)
+            and len(frame) <= _MAX_CACHED_REQUEST
+            and len(self.cluster.log) == offset
+        ):
+            if len(self._cache) >= _MAX_CACHED_ANSWERS:
+                self._cache.clear()
+            self._cache[key] = answered
+        return answered
+
+    # ---- answering ---------------------------------------------------------------------------
+
+    def _respond(
+        self,
+        connection: ServerConnection,
+        session: Session,
+        request: RequestReceived,
+        handler: Handler | None,
+    ) -> Answered:
+        call = self._call(session, request)
+        try:
+            body: Message | Awaitable[Message] | None = self.scripts.answer(request.api, call)
+            if body is None:
+                if handler is None or call.version not in handler.versions:
+                    return self._unimplemented(connection, session, request)
+                body = handler.answer(call)
+            if isinstance(body, Message):
+                return self._send(connection, session, request, body)
+        except Exception as error:
+            return self._failed(connection, session, request, error)
+        return self._respond_later(connection, session, request, body)
+
+    async def _respond_later(
+        self,
+        connection: ServerConnection,
+        session: Session,
+        request: RequestReceived,
+        later: Awaitable[Message],
+    ) -> bytes | Close:
+        try:
+            return self._send(connection, session, request, await later)
+        except Exception as error:
+            return self._failed(connection, session, request, error)
+
+    def _call(self, session: Session, request: RequestReceived) -> Call:
+        return Call(
+            version=request.header.request_api_version,
+            body=request.body,
+            client_id=request.header.client_id,
+            session=session,
+            cluster=self.cluster,
+            profile=self.profile,
+            advertised=self.served,
+            auto_create_topics=self.auto_create_topics,
+        )
+
+    def _send(
+        self,
+        connection: ServerConnection,
+        session: Session,
+        request: RequestReceived,
+        body: Message,
+        event: str = "",
+    ) -> bytes:
+        if not request.expects_response:
+            return b""
+        data = connection.send_response(request, body)
+        self._record(session, request, "response", data, event)
+        return data
+
+    def _unimplemented(
+        self, connection: ServerConnection, session: Session, request: RequestReceived
+    ) -> bytes | Close:
+        """Advertised, decoded, and nobody wrote what to answer."""
+        return self._refuse(
+            connection, session, request, ErrorCode.UNSUPPORTED_VERSION, "unimplemented"
+        )
+
+    def _failed(
+        self,
+        connection: ServerConnection,
+        session: Session,
+        request: RequestReceived,
+        error: Exception,
+    ) -> bytes | Close:
+        """A handler or a script raised, or returned what its version cannot carry."""
+        header = request.header
+        if not isinstance(error, KprotoError):
+            _log.error(
+                "%s v%d failed", request.api.name, header.request_api_version, exc_info=error
+            )
+        self._note_request(session, request, "failed", f"{type(error).__name__}: {error}")
+        return self._refuse(connection, session, request, ErrorCode.UNKNOWN_SERVER_ERROR, "failed")
+
+    def _refuse(
+        self,
+        connection: ServerConnection,
+        session: Session,
+        request: RequestReceived,
+        code: ErrorCode,
+        event: str,
+    ) -> bytes | Close:
+        version = request.header.request_api_version
+        body = error_response(request.api.response, version, code)
+        try:
+            if body is not None:
+                return self._send(connection, session, request, body, event)
+        except KprotoError as error:
+            self._note_request(session, request, "failed", str(error))
+        return CLOSE
+
+    def _unsupported(
+        self, connection: ServerConnection, session: Session, event: UnsupportedRequest
+    ) -> bytes | Close:
+        """Brokers answer ApiVersions at a version above theirs, so that the client can come down,
+        and close the connection on anything else."""
+        served = self.served.get(event.api_key)
+        problem = f"versions {served} are served" if served else "the api key is not served"
+        self._note(session, event, "unsupported", problem)
+        if event.api_key != API_VERSIONS or served is None:
+            return CLOSE
+        body = refusal(self.codec, served if self.profile.fallback_row else None)
+        data = connection.send_response(event, body, api_version=0)
+        self.journal.record(
+            time.time_ns(), session.broker_id, session.connection_id, "response", session.peer,
+            event.api_key, 0, event.correlation_id, event.client_id, session.software,
+            self.codec.name, data, "unsupported",
+        )  # fmt: skip
+        return data
+
+    # ---- the journal -------------------------------------------------------------------------
+
+    def _record(
+        self,
+        session: Session,
+        request: RequestReceived,
+        direction: str,
+        raw: bytes,
+        event: str = "",
+    ) -> None:
+        header = request.header
+        self.journal.record(
+            time.time_ns(), session.broker_id, session.connection_id, direction, session.peer,  # type: ignore[arg-type]
+            header.request_api_key, header.request_api_version, header.correlation_id,
+            header.client_id, session.software, self.codec.name, raw, event,
+        )  # fmt: skip
+
+    def _note_request(
+        self, session: Session, request: RequestReceived, event: str, note: str = ""
+    ) -> None:
+        header = request.header
+        self.journal.record(
+            time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
+            header.request_api_key, header.request_api_version, header.correlation_id,
+            header.client_id, session.software, self.codec.name, request.frame, event, note,
+        )  # fmt: skip
+
+    def _note(
+        self,
+        session: Session,
+        about: UnsupportedRequest | MalformedRequest,
+        event: str,
+        note: str,
+    ) -> None:
+        """A request, marked as none that could be served."""
+        client_id = about.client_id if isinstance(about, UnsupportedRequest) else None
+        self.journal.record(
+            time.time_ns(), session.broker_id, session.connection_id, "request", session.peer,
+            about.api_key, about.api_version, about.correlation_id, client_id, session.software,
+            self.codec.name, about.frame, event, note,
+        )  # fmt: skip
+
+
+def _usable_handlers(codec: Dialect) -> dict[int, Handler]:
+    """The handlers whose messages this dialect has unchanged: a handler builds released classes,
+    and a draft that replaced one is answered by scripts only."""
+    released = dialect("kafka").apis
+    return {
+        key: handler
+        for key, handler in HANDLERS.items()
+        if key in codec.apis and codec.apis[key] == released[key]
+    }

@@ -1,0 +1,298 @@
+"""A running mock cluster: the simulated one, its brokers' sockets, its clock and its journal.
+
+This is where the pure state meets the event loop. It knows no wire format and no HTTP: frames are
+``dispatch``'s business, the control port is ``control``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Literal, Self, TypeAlias
+
+from kproto.dialects import Dialect, dialect
+from kproto.framing import DEFAULT_MAX_SIZE
+from kproto.journal import Journal
+from kproto.schema.versions import Versions
+from mockbroker.advertised import served_versions
+from mockbroker.cluster import Cluster
+from mockbroker.dispatch import Dispatcher
+from mockbroker.endpoints import Advertised, dialable, show
+from mockbroker.errors import ClusterError
+from mockbroker.model import Broker, Partition, TopicPartition
+from mockbroker.profiles import DEFAULT_PROFILE, Profile, profile
+from mockbroker.scripts import Script, Scripted
+from mockbroker.server import BrokerListener, BrokerProtocol
+from mockbroker.topic_spec import parse_topic_partition
+
+__all__ = ["Clock", "MockCluster"]
+
+Clock: TypeAlias = Literal["wall", "manual"]
+
+
+class MockCluster:
+    """Brokers that real Kafka clients can connect to, in this process::
+
+        async with MockCluster(brokers=4, topics=["foo=1,2,3"], profile="kafka-4.1") as mock:
+            admin = SomeClient(bootstrap_servers=mock.bootstrap)
+            ...                                     # the client starts a reassignment of foo-0
+            mock.join_isr("foo-0", 4)               # and it goes on when the test says so
+            assert mock.journal.select(api=45, direction="request")
+
+    ``brokers`` is how many (ids 1..N, controller 1) or the brokers themselves; ``topics`` are
+    ``--topic`` texts or (name, assignment) pairs. ``host`` and ``port`` are what broker 1 listens
+    on; with a port other than 0 broker n takes ``port + n - 1``. ``advertise`` is the (host, port)
+    that Metadata gives for broker 1, port None being each broker's own. ``apis`` overrides the
+    profile's versions, None hiding a key; ``implemented_only`` hides what has no handler.
+    ``dialect`` is a name, or what ``kproto.load_dialect`` returned.
+
+    ``clock`` "wall" lets the simulated time follow real time, "manual" only ``advance``;
+    ``auto_progress_ms`` lets one replica join an ISR each time it has passed.
+
+    Raises ClusterError or UnknownNameError for what makes no sense, OSError from ``start`` when an
+    address is taken. Everything must be called from the event loop that ran ``start``.
+    """
+
+    def __init__(
+        self,
+        brokers: int | Iterable[Broker] = 3,
+        *,
+        topics: Iterable[str | tuple[str, Sequence[Sequence[int]]]] = (),
+        profile: str | Profile = DEFAULT_PROFILE,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        advertise: tuple[str, int | None] | None = None,
+        apis: Mapping[int, Versions | None] | None = None,
+        implemented_only: bool = False,
+        dialect: str | Dialect | None = None,
+        auto_progress_ms: int | None = None,
+        clock: Clock = "wall",
+        auto_create_topics: bool = False,
+        journal: Journal | None = None,
+        max_frame_size: int = DEFAULT_MAX_SIZE,
+    ) -> None:
+        self.profile = _profile(profile)
+        self.dialect = _dialect(dialect if dialect is not None else self.profile.dialect)
+        self.journal = journal if journal is not None else Journal()
+        self.clock: Clock = clock
+        self._skipped_ms = 0
+        self.cluster = Cluster(
+            brokers,
+            topics=topics,
+            now_ms=_wall_ms() if clock == "wall" else 0,
+            auto_progress_ms=auto_progress_ms,
+        )
+        self.auto_progress_ms = auto_progress_ms
+        self._dispatcher = Dispatcher(
+            cluster=self.cluster,
+            profile=self.profile,
+            codec=self.dialect,
+            served=served_versions(
+                self.profile, self.dialect, apis, implemented_only=implemented_only
+            ),
+            journal=self.journal,
+            auto_create_topics=auto_create_topics,
+        )
+        self._max_frame_size = max_frame_size
+        self._advertised = Advertised(advertise)
+        self._listeners = {
+            broker_id: BrokerListener(
+                broker_id, host, port + place if port else 0, self._make_protocol
+            )
+            for place, broker_id in enumerate(self.cluster.brokers)
+        }
+        self._timer: asyncio.TimerHandle | None = None
+
+    # ---- life --------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Open every live broker's listener; on return clients can connect."""
+        try:
+            for broker in self.cluster.brokers.values():
+                if broker.live:
+                    await self._open(broker.broker_id)
+        except OSError:
+            await self.stop()
+            raise
+        self._schedule_tick()
+
+    async def stop(self) -> None:
+        """Close every listener and connection. Calling it twice does no harm."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for listener in self._listeners.values():
+            await listener.close()
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` of every broker, comma-separated: where the listeners are."""
+        return ",".join(self.addresses.values())
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Broker id -> ``host:port`` it listens on, as something that can be dialled."""
+        return {
+            broker_id: show(dialable(listener.host), listener.port)
+            for broker_id, listener in self._listeners.items()
+        }
+
+    @property
+    def served(self) -> Mapping[int, Versions]:
+        """What ApiVersions says: api key -> versions."""
+        return self._dispatcher.served
+
+    def connections(self, broker_id: int) -> int:
+        """How many clients are connected to a broker now."""
+        return len(self._listener(broker_id).connections)
+
+    def _make_protocol(self, broker_id: int, connections: set[BrokerProtocol]) -> BrokerProtocol:
+        return BrokerProtocol(self._dispatcher, broker_id, connections, self._max_frame_size)
+
+    async def _open(self, broker_id: int) -> None:
+        listener = self._listeners[broker_id]
+        await listener.open()
+        place = list(self._listeners).index(broker_id)
+        host, port = self._advertised.endpoint(place, listener.host, listener.port)
+        self.cluster.set_endpoint(broker_id, host, port)
+
+    def _listener(self, broker_id: int) -> BrokerListener:
+        self.cluster.broker(broker_id)
+        return self._listeners[broker_id]
+
+    # ---- steps -------------------------------------------------------------------------------
+
+    def join_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
+        """A replica has caught up. The partition is ``"foo-0"`` or ``("foo", 0)``."""
+        self.follow_clock()
+        return self.cluster.join_isr(_topic_partition(partition), broker_id)
+
+    def leave_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
+        """A replica fell behind."""
+        self.follow_clock()
+        return self.cluster.leave_isr(_topic_partition(partition), broker_id)
+
+    def failover(self, to: int) -> None:
+        """Another live broker becomes the controller."""
+        self.follow_clock()
+        self.cluster.failover(to)
+
+    def hold_metadata(self, broker_id: int) -> None:
+        """From now on this broker answers Metadata from what it knows at this moment."""
+        self.follow_clock()
+        self.cluster.hold_metadata(broker_id)
+
+    def release_metadata(self, broker_id: int) -> None:
+        self.follow_clock()
+        self.cluster.release_metadata(broker_id)
+
+    def advance(self, milliseconds: int) -> None:
+        """Let simulated time pass at once, on top of real time where the clock follows that."""
+        self.follow_clock()
+        if milliseconds < 0:
+            raise ClusterError(f"time cannot go back by {-milliseconds} ms")
+        self.cluster.advance(milliseconds)
+        self._skipped_ms += milliseconds
+
+    async def stop_broker(self, broker_id: int) -> None:
+        """The broker dies: its connections break, its port refuses, leaders move."""
+        self.follow_clock()
+        self.cluster.stop_broker(broker_id)
+        await self._listener(broker_id).close()
+
+    async def start_broker(self, broker_id: int) -> None:
+        """The broker comes back, on the same port."""
+        self.follow_clock()
+        listener = self._listener(broker_id)
+        if not listener.listening:
+            await self._open(broker_id)
+        self.cluster.start_broker(broker_id)
+
+    # ---- scripted answers --------------------------------------------------------------------
+
+    def on(self, api_key: int, *, times: int | None = None) -> Callable[[Script], Script]:
+        """Let the decorated function answer an api key before the broker does::
+
+            @mock.on(3)
+            def metadata(call):
+                return None if call.broker_id == 1 else MetadataResponse(...)
+
+        It returns a response message, or its JSON, or None to leave it to the broker; what it
+        raises is answered with UNKNOWN_SERVER_ERROR(-1) and journalled. ``times`` bounds how many
+        requests it answers. A later one is asked first.
+        """
+        self._check_served(api_key)
+
+        def keep(script: Script) -> Script:
+            self._dispatcher.scripts.add(api_key, script, times)
+            return script
+
+        return keep
+
+    def script(self, api_key: int, reply: Scripted, *, times: int | None = None) -> None:
+        """Answer an api key with this response: a message, or its JSON for the version asked."""
+        self._check_served(api_key)
+        self._dispatcher.scripts.add(api_key, lambda _call: reply, times)
+
+    def clear_scripts(self, api_key: int | None = None) -> None:
+        """Back to the broker's own answers, for one api key or all."""
+        self._dispatcher.scripts.clear(api_key)
+
+    def _check_served(self, api_key: int) -> None:
+        if api_key not in self.served:
+            raise ClusterError(f"api key {api_key} is not served; requests of it never arrive")
+
+    # ---- the clock ---------------------------------------------------------------------------
+
+    def follow_clock(self) -> None:
+        """Bring the simulated time up to the real one, where it follows that."""
+        if self.clock == "wall":
+            behind = _wall_ms() + self._skipped_ms - self.cluster.now_ms
+            if behind > 0:
+                self.cluster.advance(behind)
+
+    def _schedule_tick(self) -> None:
+        if self.clock == "wall" and self.auto_progress_ms is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self.auto_progress_ms / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self.follow_clock()
+        self._schedule_tick()
+
+
+def _wall_ms() -> int:
+    """Real time that never goes back, in milliseconds since the Unix epoch."""
+    return _EPOCH_AT_START_MS + time.monotonic_ns() // 1_000_000
+
+
+_EPOCH_AT_START_MS = (time.time_ns() - time.monotonic_ns()) // 1_000_000
+
+
+def _profile(wanted: str | Profile) -> Profile:
+    return profile(wanted) if isinstance(wanted, str) else wanted
+
+
+def _dialect(wanted: str | Dialect) -> Dialect:
+    found = dialect(wanted) if isinstance(wanted, str) else wanted
+    if found.name == "auto":
+        raise ClusterError("a listener that guesses the dialect is not in this release")
+    return found
+
+
+def _topic_partition(partition: str | TopicPartition) -> TopicPartition:
+    return parse_topic_partition(partition) if isinstance(partition, str) else partition

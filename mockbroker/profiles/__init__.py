@@ -1,0 +1,84 @@
+"""Which broker the mock pretends to be: versions, mode, features. Data, and no behaviour.
+
+A profile is one kind of broker of one Kafka release line, named as in ``schemas/releases.json``:
+``kafka-2.4``, or ``kafka-3.9`` (KRaft) and ``kafka-3.9-zk`` where a release has both modes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kproto.schema.releases import Mode, Release, load_releases, release
+from kproto.schema.versions import Versions
+from mockbroker.profiles.features import Feature, features_of
+
+__all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile"]
+
+DEFAULT_PROFILE: Final = "kafka-4.1"
+
+_FALLBACK_ROW_SINCE: Final = (2, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """``versions``: api key -> what a broker of this release advertises.
+
+    ``forwarding``: brokers pass on what is the controller's (KIP-590), so that clients never see
+    NOT_CONTROLLER(41). ``fallback_row``: error 35 to ApiVersions holds a row for key 18 (KIP-511).
+    ``dialect`` names the message layouts on the wire.
+    """
+
+    name: str
+    release: str
+    mode: Mode
+    versions: Mapping[int, Versions]
+    features: tuple[Feature, ...] = ()
+    dialect: str = "kafka"
+
+    @property
+    def forwarding(self) -> bool:
+        return self.mode == "kraft"
+
+    @property
+    def fallback_row(self) -> bool:
+        return _major_minor(self.release) >= _FALLBACK_ROW_SINCE
+
+    @property
+    def summary(self) -> str:
+        """What the profile changes, in one line."""
+        controller = (
+            "KRaft: brokers forward to the controller, NOT_CONTROLLER never shows"
+            if self.forwarding
+            else "ZooKeeper: NOT_CONTROLLER(41) from every broker but the controller"
+        )
+        row = "one row" if self.fallback_row else "no row"
+        return f"{controller}; ApiVersions error 35 with {row}"
+
+
+def profile(name: str) -> Profile:
+    """The profile of that name. Raises UnknownNameError with the nearest names."""
+    return _from_release(release(name))
+
+
+def all_profiles() -> list[Profile]:
+    """Every profile, oldest release first."""
+    return [_from_release(each) for each in load_releases().values()]
+
+
+def _from_release(found: Release) -> Profile:
+    kraft = found.mode == "kraft"
+    return Profile(
+        name=found.name,
+        release=found.release,
+        mode=found.mode,
+        versions=found.apis,
+        features=features_of(_major_minor(found.release)) if kraft else (),
+    )
+
+
+def _major_minor(text: str) -> tuple[int, int]:
+    """(2, 4) of "2.4.1"; releases before 1.0 counted their lines in the second number."""
+    major, minor, *_ = text.split(".")
+    return int(major), int(minor)

@@ -1,0 +1,63 @@
+"""Cluster features (KIP-584) that a freshly formatted KRaft cluster of each release shows.
+
+Data only: what ApiVersions v3+ carries in its tagged fields. Levels are those that the release's
+own ``MetadataVersion`` and ``Feature`` classes give for its latest production metadata version.
+ZooKeeper clusters have none of these by default.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["Feature", "features_of"]
+
+
+class Feature(NamedTuple):
+    """``supported`` is (lowest, highest); ``finalized`` is the cluster's level, 0 when off."""
+
+    name: str
+    supported: tuple[int, int]
+    finalized: int
+
+
+# release -> (lowest, highest production) level of metadata.version
+_METADATA_VERSION: Final[dict[tuple[int, int], tuple[int, int]]] = {
+    (3, 3): (1, 7),
+    (3, 4): (1, 8),
+    (3, 5): (1, 11),
+    (3, 6): (1, 14),
+    (3, 7): (1, 19),
+    (3, 8): (1, 20),
+    (3, 9): (1, 21),
+    (4, 0): (7, 25),
+    (4, 1): (7, 27),
+    (4, 2): (7, 29),
+    (4, 3): (7, 30),
+    (4, 4): (7, 33),
+}
+
+# name -> (release, highest supported, default level) from that release on; the lowest is 0
+_OTHERS: Final[dict[str, tuple[tuple[tuple[int, int], int, int], ...]]] = {
+    "kraft.version": (((3, 9), 1, 0), ((4, 0), 1, 1)),
+    "transaction.version": (((4, 0), 2, 2),),
+    "group.version": (((4, 0), 1, 1),),
+    "eligible.leader.replicas.version": (((4, 0), 1, 0), ((4, 1), 1, 1)),
+    "share.version": (((4, 1), 1, 0), ((4, 2), 1, 1), ((4, 4), 2, 2)),
+    "streams.version": (((4, 2), 1, 1),),
+}
+
+
+def features_of(release: tuple[int, int]) -> tuple[Feature, ...]:
+    """What a KRaft broker of that (major, minor) shows; a newer one shows what the newest known
+    does, and one before 3.3 (whose KRaft had no metadata.version yet) shows nothing."""
+    known = [at for at in _METADATA_VERSION if at <= release]
+    if not known:
+        return ()
+    lowest, highest = _METADATA_VERSION[max(known)]
+    features = [Feature("metadata.version", (lowest, highest), highest)]
+    for name, steps in _OTHERS.items():
+        reached = [step for step in steps if step[0] <= release]
+        if reached:
+            _, supported, finalized = reached[-1]
+            features.append(Feature(name, (0, supported), finalized))
+    return tuple(features)

@@ -1,0 +1,204 @@
+"""Sockets: one listener a broker, one protocol object a connection. No opinion on any answer.
+
+A burst of requests that one read delivers is answered in one write. As in Kafka, a connection
+whose request is being waited for is muted: nothing behind it is looked at until it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
+
+from kproto.connection import ServerConnection
+from kproto.errors import RemoteProtocolError
+from kproto.framing import DEFAULT_MAX_SIZE
+from mockbroker.apis import Session
+from mockbroker.dispatch import Close, Dispatcher
+
+__all__ = ["BrokerListener", "BrokerProtocol"]
+
+_FLUSH_AT: Final = 256 * 1024
+"""Bytes of answers gathered at most before they are written, in the midst of a burst."""
+
+_connection_ids = itertools.count(1)
+
+
+class BrokerProtocol(asyncio.Protocol):
+    """One client's connection to one broker."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        broker_id: int,
+        open_connections: set[BrokerProtocol],
+        max_frame_size: int = DEFAULT_MAX_SIZE,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._connection = ServerConnection(
+            codec=dispatcher.codec, served=dispatcher.served, max_size=max_frame_size
+        )
+        self._session = Session(next(_connection_ids), broker_id, peer="")
+        self._open_connections = open_connections
+        self._transport: asyncio.Transport | None = None
+        self._pending: asyncio.Task[bytes | Close] | None = None
+        self._writing_paused = False
+        self._closing = False
+
+    # ---- called by asyncio -------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            self._session.peer = f"{peer[0]}:{peer[1]}"
+        self._open_connections.add(self)
+        self._dispatcher.note_event(self._session, "connected")
+
+    def data_received(self, data: bytes) -> None:
+        self._connection.receive_data(data)
+        self._serve()
+
+    def eof_received(self) -> bool:
+        """A client that half-closes is gone: brokers never answer it either."""
+        self._connection.receive_eof()
+        if self._pending is None:
+            self._serve()
+        return False
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+        self._update_reading()
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._update_reading()
+        self._serve()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._pending is not None:
+            self._pending.cancel()
+        self._open_connections.discard(self)
+        self._closing = True
+        self._transport = None
+        self._dispatcher.note_event(self._session, "disconnected", str(error) if error else "")
+
+    # ---- serving -----------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """Answer the requests that are here, in order, until one has to be waited for."""
+        answers: list[bytes] = []
+        size = 0
+        while not (self._closing or self._writing_paused or self._pending is not None):
+            try:
+                event = self._connection.next_event()
+            except RemoteProtocolError as error:
+                self._dispatcher.note_event(self._session, "malformed", str(error))
+                return self._close_after(answers)
+            if event is None:
+                break
+            answer = self._dispatcher.answer(self._connection, self._session, event)
+            if isinstance(answer, bytes):
+                answers.append(answer)
+                size += len(answer)
+                if size >= _FLUSH_AT:
+                    self._write(answers)
+                    answers, size = [], 0
+            elif isinstance(answer, Close):
+                return self._close_after(answers)
+            else:
+                self._wait_for(answer)
+        self._write(answers)
+        return None
+
+    def _wait_for(self, answer: Awaitable[bytes | Close]) -> None:
+        async def wait() -> bytes | Close:
+            return await answer
+
+        self._pending = asyncio.get_running_loop().create_task(wait())
+        self._pending.add_done_callback(self._answered_late)
+        self._update_reading()
+
+    def _answered_late(self, task: asyncio.Task[bytes | Close]) -> None:
+        self._pending = None
+        if self._closing or task.cancelled():
+            return
+        answer = task.result()
+        if isinstance(answer, Close):
+            return self._close_after([])
+        self._write([answer])
+        self._update_reading()
+        self._serve()
+        return None
+
+    def _update_reading(self) -> None:
+        """Read only while what is read can be worked on: no client fills our memory."""
+        if self._transport is None or self._closing:
+            return
+        if self._pending is not None or self._writing_paused:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _write(self, answers: list[bytes]) -> None:
+        if answers and self._transport is not None:
+            self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+
+    def _close_after(self, answers: list[bytes]) -> None:
+        """What was answered still goes out; nothing behind it will be."""
+        self._write(answers)
+        self._closing = True
+        self._connection.close()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Drop the connection at once, as a broker that dies does."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class BrokerListener:
+    """One broker's listening socket and the connections it accepted.
+
+    It keeps its port when closed and opened again, so that clients find a restarted broker.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        host: str,
+        port: int,
+        make_protocol: Callable[[int, set[BrokerProtocol]], BrokerProtocol],
+    ) -> None:
+        self.broker_id = broker_id
+        self.host = host
+        self.port = port
+        self.connections: set[BrokerProtocol] = set()
+        self._make_protocol = make_protocol
+        self._server: asyncio.Server | None = None
+
+    @property
+    def listening(self) -> bool:
+        return self._server is not None
+
+    async def open(self) -> None:
+        """Raises OSError when the address cannot be had."""
+        if self._server is not None:
+            return
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: self._make_protocol(self.broker_id, self.connections), self.host, self.port
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """Stop listening and drop every connection."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        for connection in list(self.connections):
+            connection.abort()
+        await server.wait_closed()
