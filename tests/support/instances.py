@@ -38,7 +38,9 @@ def _converted(type_: FieldType, value: Any, structs: dict[str, Any]) -> Any:
 def to_tree(value: Any) -> Any:
     """The plain tree of a message object (or of any value inside one)."""
     if isinstance(value, msgspec.Struct):
-        return {name: to_tree(getattr(value, name)) for name in value.__struct_fields__}
+        names = [name for name in value.__struct_fields__ if name != "unknown_tags"]
+        tree = {name: to_tree(getattr(value, name)) for name in names}
+        return {**tree, "unknown_tags": dict(getattr(value, "unknown_tags", {}))}
     if isinstance(value, list):
         return [to_tree(item) for item in value]
     return value
