@@ -33,7 +33,9 @@ class _NoTags(dict[int, bytes]):
     __slots__ = ()
 
     def _refuse(self, *_args: object, **_kwargs: object) -> NoReturn:
-        raise TypeError("this empty dict is shared; read .unknown_tags of the struct to get its own")
+        raise TypeError(
+            "this empty dict is shared; read .unknown_tags of the struct to get its own"
+        )
 
     __setitem__ = __ior__ = setdefault = update = _refuse  # type: ignore[assignment]
 

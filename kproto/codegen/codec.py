@@ -17,14 +17,22 @@ from kproto.codegen import interpret, runtime
 from kproto.codegen.base import Message, MessageStruct
 from kproto.codegen.emit_decode import decoder_text
 from kproto.codegen.emit_encode import encoder_text
+from kproto.codegen.names import class_name
 from kproto.codegen.plan import MessagePlan, build_plan
-from kproto.codegen.shapes import run_reader
-from kproto.codegen.text import class_name
+from kproto.codegen.shapes import PackTable, RunReader
 from kproto.errors import DecodeError
 from kproto.schema.load import load_message, schemas_directory
 from kproto.schema.model import MessageSchema
 
-__all__ = ["decoder", "encoder", "plan_of", "schema_of", "source_of", "structs_of", "trailing_bytes"]
+__all__ = [
+    "decoder",
+    "encoder",
+    "plan_of",
+    "schema_of",
+    "source_of",
+    "structs_of",
+    "trailing_bytes",
+]
 
 Encoder = Callable[[Any], bytes]
 Decoder = Callable[[bytes, int], tuple[Any, int]]
@@ -87,11 +95,11 @@ def decoder(cls: type[Message], version: int) -> Decoder:
 def source_of(cls: type[Message], version: int) -> str:
     """The generated source of both, for people to read."""
     plan = plan_of(cls, version)
-    decode, (encode, constants) = decoder_text(plan), encoder_text(plan)
-    names = {**decode.constants, **constants}
+    decode, encode = decoder_text(plan), encoder_text(plan)
+    names = {**decode.constants, **encode.constants}
     lines = [f"{name} = {expression}" for name, expression in sorted(names.items())]
     head = f"# {plan.message} v{plan.version}\n"
-    return head + "\n".join([*lines, "", decode.source, "", encode, ""])
+    return head + "\n".join([*lines, "", decode.source, "", encode.source, ""])
 
 
 def trailing_bytes(data: bytes, end: int) -> DecodeError:
@@ -100,13 +108,15 @@ def trailing_bytes(data: bytes, end: int) -> DecodeError:
 
 def _make_encoder(cls: type[Message], plan: MessagePlan) -> Encoder:
     structs = structs_of(cls)
-    source, constants = encoder_text(plan)
+    text = encoder_text(plan)
 
     def explain(value: MessageStruct) -> bytes:
         return interpret.encode(plan.root, structs, value)
 
     namespace = _namespace(plan, structs, explain)
-    made: Encoder = _compile(f"encode {plan.message} v{plan.version}", source, constants, namespace)
+    namespace["tables"] = {name: PackTable(shape) for name, shape in text.shapes.items()}
+    name = f"encode {plan.message} v{plan.version}"
+    made: Encoder = _compile(name, text.source, text.constants, namespace)
     return made
 
 
@@ -118,9 +128,7 @@ def _make_decoder(cls: type[Message], plan: MessagePlan) -> Decoder:
         return interpret.decode(plan.root, structs, data, offset)
 
     namespace = _namespace(plan, structs, explain)
-    namespace["runs"] = {
-        name: run_reader(shape, namespace) for name, shape in text.shapes.items()
-    }
+    namespace["runs"] = {name: RunReader(shape, namespace) for name, shape in text.shapes.items()}
     name = f"decode {plan.message} v{plan.version}"
     made: Decoder = _compile(name, text.source, text.constants, namespace)
     return made
@@ -139,7 +147,7 @@ def _compile(
     file = f"<kproto {title}>"
     for name, expression in constants.items():
         if name not in namespace:
-            namespace[name] = eval(expression, _GLOBALS | {"runs": namespace.get("runs")})
+            namespace[name] = eval(expression, namespace)
     lines = source.splitlines(keepends=True)
     linecache.cache[file] = len(source), None, lines, file
     exec(compile(source, file, "exec"), namespace)

@@ -12,30 +12,22 @@ from __future__ import annotations
 
 import struct
 
+from kproto.codegen.names import class_name
 from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan
 from kproto.codegen.shapes import Shape, shape_of
-from kproto.codegen.text import Text, class_name
+from kproto.codegen.text import CodecText, Text
 from kproto.schema.model import NewStruct
 
-__all__ = ["DecoderText", "decoder_text"]
+__all__ = ["decoder_text"]
 
 MAX_DEPTH = 12
 """Nesting of loops and branches in one function; CPython allows 20. Deeper structs get their own."""
 
 
-class DecoderText:
-    """The decoder of one plan as source, and what its globals must hold besides ``runtime``."""
-
-    def __init__(self, source: str, constants: dict[str, str], shapes: dict[str, Shape]) -> None:
-        self.source = source
-        self.constants = constants
-        self.shapes = shapes
-
-
-def decoder_text(plan: MessagePlan) -> DecoderText:
+def decoder_text(plan: MessagePlan) -> CodecText:
     emitter = _Emitter()
     body = emitter.function("decode", plan.root, whole=True)
-    return DecoderText("\n\n".join([*emitter.functions, body]), emitter.constants, emitter.shapes)
+    return CodecText("\n\n".join([*emitter.functions, body]), emitter.constants, emitter.shapes)
 
 
 class _Emitter:
@@ -128,9 +120,7 @@ class _Emitter:
         if unknown is not None and (plan.tagged or plan.foreign_names):
             text.line(f"if {unknown}: {target}._unknown_tags = {unknown}")
         elif unknown is not None:
-            text.line(
-                f"if {unknown}: {target}._unknown_tags, p = unknown_tags(buf, p, {unknown})"
-            )
+            text.line(f"if {unknown}: {target}._unknown_tags, p = unknown_tags(buf, p, {unknown})")
         return target
 
     def tagged_section(self, plan: StructPlan, count: str, arguments: dict[str, str]) -> None:
@@ -245,7 +235,9 @@ class _Emitter:
         else:
             count, null = target, f"{target} < 0"
         if item.nullable:
-            check = "" if item.compact else f"\n{'    ' * (text.depth + 1)}if {target} < -1: raise Slow"
+            check = (
+                "" if item.compact else f"\n{'    ' * (text.depth + 1)}if {target} < -1: raise Slow"
+            )
             text.line(f"if {null}:{check}\n{'    ' * (text.depth + 1)}{target} = None")
             with text.block("else:"):
                 self.elements(item, target, count)
@@ -304,18 +296,21 @@ class _Emitter:
             with text.block(f"for _ in range({count}):"):
                 text.line(f"{values}.append({self.struct(plan)})")
             return
-        # The first element tells the shape of the run; if the rest have it too, they are read in
-        # one pass, else (or if the run is short) one by one.
-        run = self.text.constant(f"R_{plan.name}", f"runs[{plan.name!r}]")
+        # A run is first read as the shape met last. Where that fails, its first element tells the
+        # shape of the rest; where that fails too, they are read one by one.
+        guess = text.constant(f"G_{plan.name}", f"runs[{plan.name!r}].guess")
+        learn = text.constant(f"L_{plan.name}", f"runs[{plan.name!r}].learn")
         self.shapes[plan.name] = shape
-        left, before, limit = text.name("left"), text.name("before"), text.name("limit")
-        text.line(f"{left} = {count}; {limit} = {shape.min_run}")
+        left, limit, stop = text.name("left"), text.name("limit"), text.name("stop")
+        text.line(f"{left} = {count}")
+        text.line(f"{stop} = {guess}(buf, p, {left}, {values}, end) if {left} > 1 else 0")
+        text.line(f"if {stop}: p = {stop}; {left} = 0")
+        text.line(f"{limit} = {shape.min_run}")
         with text.block(f"while {left}:"):
-            text.line(f"{before} = p")
             text.line(f"{values}.append({self.struct(plan)}); {left} -= 1")
             with text.block(f"if {left} > {limit}:"):
-                text.line(f"q = {run}(buf, {before}, p, {left}, {values}, end)")
-                text.line("if q: p = q; break")
+                text.line(f"{stop} = {learn}(buf, p, {left}, {values}, end)")
+                text.line(f"if {stop}: p = {stop}; break")
                 text.line(f"{limit} = {left}")
 
     def fixed_structs(self, plan: StructPlan, values: str, count: str) -> None:

@@ -8,8 +8,12 @@ which ``interpret`` finds the error to show.
 
 from __future__ import annotations
 
+import struct
+
+from kproto.codegen.names import class_name
 from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan
-from kproto.codegen.text import Text, class_name
+from kproto.codegen.shapes import Shape, shape_of
+from kproto.codegen.text import CodecText, Text
 from kproto.schema.model import NewStruct
 
 __all__ = ["encoder_text"]
@@ -17,11 +21,23 @@ __all__ = ["encoder_text"]
 MAX_DEPTH = 12
 
 
-def encoder_text(plan: MessagePlan) -> tuple[str, dict[str, str]]:
-    """The source of ``encode(o)`` and the constants it uses."""
+def encoder_text(plan: MessagePlan) -> CodecText:
+    """The source of ``encode(o)``."""
     emitter = _Emitter()
     body = emitter.function("encode", plan.root, whole=True)
-    return "\n\n".join([*emitter.functions, body]), emitter.constants
+    source = "\n\n".join([*emitter.functions, body])
+    return CodecText(source, emitter.constants, emitter.shapes)
+
+
+def _is_flat(plan: StructPlan) -> bool:
+    """Whether encoding takes a fixed number of writes: no loop over structs or strings."""
+    if plan.tagged:
+        return False
+    return all(
+        item.kind != "struct"
+        and (item.kind != "array" or (item.element_format and item.element_kind != "bool"))
+        for item in plan.inline
+    )
 
 
 class _Emitter:
@@ -29,21 +45,31 @@ class _Emitter:
         self.constants: dict[str, str] = {}
         self.functions: list[str] = []
         self.split: dict[int, str] = {}
+        self.shapes: dict[str, Shape] = {}
         self.text = Text(self.constants)
         self.pending: list[tuple[str, str]] = []
+        # The locals that hold the writes of a flat message; None where writes go to a list.
+        self.slots: list[str] | None = None
 
     def function(self, name: str, plan: StructPlan, *, whole: bool) -> str:
         """``encode(o)`` -> bytes when ``whole``, else ``encode_N(o, w)`` which appends parts."""
-        outer = self.text, self.pending
-        self.text, self.pending = Text(self.constants), []
+        outer = self.text, self.pending, self.slots
+        self.text, self.pending, self.slots = Text(self.constants), [], None
         text = self.text
         if whole:
+            flat = _is_flat(plan)
             with text.block(f"def {name}(o):"):
                 with text.block("try:"):
-                    text.line("parts = []; w = parts.append")
+                    if flat:
+                        self.slots = []
+                    else:
+                        text.line("parts = []; w = parts.append")
                     self.struct(plan, "o")
                     self.flush()
-                    text.line("return b''.join(parts)")
+                    if self.slots is not None:
+                        text.line(f"return {' + '.join(self.slots) or repr(b'')}")
+                    else:
+                        text.line("return b''.join(parts)")
                 text.line("except Exception:")
                 text.line("    return explain(o)")
         else:
@@ -51,7 +77,7 @@ class _Emitter:
                 self.struct(plan, "o")
                 self.flush()
         source = "\n".join(text.lines)
-        self.text, self.pending = outer
+        self.text, self.pending, self.slots = outer
         return source
 
     def split_function(self, plan: StructPlan) -> str:
@@ -63,8 +89,8 @@ class _Emitter:
 
     # -- output ------------------------------------------------------------------------------
 
-    def write(self, letter: str, expression: str) -> None:
-        """Write one number, together with its neighbours, at the next flush."""
+    def later(self, letter: str, expression: str) -> None:
+        """Write one number, together with its neighbours, at the next write."""
         self.pending.append((letter, expression))
 
     def take(self) -> tuple[str, str]:
@@ -74,6 +100,15 @@ class _Emitter:
         self.pending = []
         return letters, arguments
 
+    def begin(self) -> None:
+        """Open the place of one write; each branch that follows must make it exactly once."""
+        if self.slots is not None:
+            self.slots.append(self.text.name("s"))
+
+    def write(self, expression: str) -> str:
+        """The statement that writes the bytes of ``expression``."""
+        return f"w({expression})" if self.slots is None else f"{self.slots[-1]} = {expression}"
+
     def pack(self, letters: str, arguments: str) -> str:
         name = self.text.constant(f"P_{letters}", f"Struct('>{letters}').pack")
         return f"{name}({arguments})"
@@ -81,27 +116,44 @@ class _Emitter:
     def flush(self) -> None:
         letters, arguments = self.take()
         if letters:
-            self.text.line(f"w({self.pack(letters, arguments)})")
+            self.begin()
+            self.text.line(self.write(self.pack(letters, arguments)))
 
-    def length(self, item: FieldPlan, count: str, *, is_string: bool, body: str = "") -> None:
-        """Write the length held by local ``count``, after what is pending and before ``body``."""
+    def null(self, item: FieldPlan, pending: tuple[str, str]) -> str:
+        """The expression for what is pending and then a null."""
+        letters, arguments = pending
+        lead = f"{arguments}, " if arguments else ""
+        if item.kind == "struct":
+            value, letter = item.markers[0], "B"
+        elif item.compact:
+            value, letter = 0, "B"
+        else:
+            value, letter = -1, "h" if item.kind == "string" else "i"
+        if letters:
+            return self.pack(letters + letter, f"{lead}{value}")
+        return repr(struct.pack(f">{letter}", value))
+
+    def length(
+        self, item: FieldPlan, count: str, pending: tuple[str, str], *, body: str = ""
+    ) -> None:
+        """Write what is pending, then the length held by local ``count``, then ``body``."""
         text = self.text
-        letters, arguments = self.take()
+        letters, arguments = pending
+        is_string = "string" in (item.kind, item.element_kind) and bool(body)
         plus = f" + {body}" if body else ""
         lead = f"{arguments}, " if arguments else ""
         if not item.compact:
             letters += "h" if is_string else "i"
-            text.line(f"w({self.pack(letters, lead + count)}{plus})")
+            text.line(self.write(f"{self.pack(letters, lead + count)}{plus}"))
             return
-        short = self.pack(letters + "B", f"{lead}{count} + 1") if letters else f"compact({count})"
-        before = f"{self.pack(letters, arguments)} + " if letters else ""
         long = f"{'string_length' if is_string else 'compact'}({count})"
         if letters:
-            text.line(f"if {count} < 127: w({short}{plus})")
-            text.line(f"else: w({before}{long}{plus})")
+            short = self.pack(letters + "B", f"{lead}{count} + 1")
+            long = f"{self.pack(letters, arguments)} + {long}"
         else:
-            text.line(f"if {count} < 127: w(ONE_BYTE[{count} + 1]{plus})")
-            text.line(f"else: w({long}{plus})")
+            short = f"ONE_BYTE[{count} + 1]"
+        text.line(f"if {count} < 127: {self.write(short + plus)}")
+        text.line(f"else: {self.write(long + plus)}")
 
     # -- structs -----------------------------------------------------------------------------
 
@@ -125,11 +177,10 @@ class _Emitter:
             lead = f"{arguments}, " if arguments else ""
             zero = self.pack(letters + "B", lead + "0") if letters else "b'\\0'"
             before = f"{self.pack(letters, arguments)} + " if letters else ""
-            text.line(
-                f"if {local}._unknown_tags: "
-                f"w({before}tagged_section([], {local}._unknown_tags))"
-            )
-            text.line(f"else: w({zero})")
+            section = f"{before}tagged_section([], {local}._unknown_tags)"
+            self.begin()
+            text.line(f"if {local}._unknown_tags: {self.write(section)}")
+            text.line(f"else: {self.write(zero)}")
 
     def tagged_section(self, plan: StructPlan, local: str) -> None:
         text = self.text
@@ -174,9 +225,9 @@ class _Emitter:
             local = text.name(item.name)
             text.line(f"{local} = {value}")
             text.line(f"if {local} is not True and {local} is not False: raise Slow")
-            self.write("?", local)
+            self.later("?", local)
         elif item.format is not None:
-            self.write(item.format, value)
+            self.later(item.format, value)
         elif item.kind == "array":
             self.array(item, value)
         elif item.kind == "struct":
@@ -189,28 +240,21 @@ class _Emitter:
         text = self.text
         if kind == "uuid":
             self.flush()
-            text.line(f"w({value}.bytes)")
+            self.begin()
+            text.line(self.write(f"{value}.bytes"))
             return
-        raw, size = text.name("raw"), text.name("n")
-        if nullable:
-            self.flush()
-            text.line(f"{raw} = {value}")
-            text.line(f"if {raw} is None: w({self.null(item)!r})")
-            with text.block("else:"):
-                if kind == "string":
-                    text.line(f"{raw} = {raw}.encode()")
-                text.line(f"{size} = len({raw})")
-                self.length(item, size, is_string=kind == "string", body=raw)
+        raw, size, pending = text.name("raw"), text.name("n"), self.take()
+        convert = ".encode()" if kind == "string" else ""
+        self.begin()
+        if not nullable:
+            text.line(f"{raw} = {value}{convert}; {size} = len({raw})")
+            self.length(item, size, pending, body=raw)
             return
-        text.line(f"{raw} = {value}{'.encode()' if kind == 'string' else ''}; {size} = len({raw})")
-        self.length(item, size, is_string=kind == "string", body=raw)
-
-    def null(self, item: FieldPlan) -> bytes:
-        if item.kind == "struct":
-            return bytes(item.markers[:1])
-        if item.compact:
-            return b"\x00"
-        return b"\xff\xff" if item.kind == "string" else b"\xff\xff\xff\xff"
+        text.line(f"{raw} = {value}")
+        text.line(f"if {raw} is None: {self.write(self.null(item, pending))}")
+        with text.block("else:"):
+            text.line(f"{raw} = {raw}{convert}; {size} = len({raw})")
+            self.length(item, size, pending, body=raw)
 
     def struct_field(self, item: FieldPlan, value: str) -> None:
         assert item.struct is not None
@@ -220,11 +264,12 @@ class _Emitter:
             text.line(f"{local} = {value}")
             self.struct(item.struct, local)
             return
-        self.flush()
+        pending = self.take()
         text.line(f"{local} = {value}")
-        text.line(f"if {local} is None: w({self.null(item)!r})")
+        text.line(f"if {local} is None: {self.write(self.null(item, pending))}")
         with text.block("else:"):
-            self.write("B", str(item.markers[1]))
+            self.pending = [(pending[0], pending[1])] if pending[0] else []
+            self.later("B", str(item.markers[1]))
             self.struct(item.struct, local)
             self.flush()
 
@@ -232,45 +277,85 @@ class _Emitter:
 
     def array(self, item: FieldPlan, value: str) -> None:
         text = self.text
-        local = text.name(item.name)
+        local, pending = text.name(item.name), self.take()
+        self.begin()
+        text.line(f"{local} = {value}")
         if item.nullable:
-            self.flush()
-            text.line(f"{local} = {value}")
-            text.line(f"if {local} is None: w({self.null(item)!r})")
+            text.line(f"if {local} is None: {self.write(self.null(item, pending))}")
             with text.block("else:"):
-                self.elements(item, local)
+                self.elements(item, local, pending)
                 self.flush()
         else:
-            text.line(f"{local} = {value}")
-            self.elements(item, local)
+            self.elements(item, local, pending)
 
-    def elements(self, item: FieldPlan, local: str) -> None:
+    def elements(self, item: FieldPlan, local: str, pending: tuple[str, str]) -> None:
         text = self.text
         size = text.name("n")
         text.line(f"{size} = len({local})")
         if item.element_format is not None and item.element_kind != "bool":
-            self.numbers(item, local, size)
+            self.numbers(item, local, size, pending)
             return
         # A str is a sequence of str: only a list is taken here, interpret looks at the rest.
         text.line(f"if type({local}) is not list: raise Slow")
-        self.length(item, size, is_string=False)
+        self.length(item, size, pending)
         element = text.name("e")
         with text.block(f"for {element} in {local}:"):
             if item.element_kind == "struct":
                 assert item.struct is not None
-                self.struct(item.struct, element)
+                self.element_struct(item.struct, element)
             elif item.element_kind == "bool":
                 text.line(f"if {element} is not True and {element} is not False: raise Slow")
-                self.write("?", element)
+                self.later("?", element)
             else:
                 assert item.element_kind is not None
                 self.scalar(item.element_kind, item, False, element)
             self.flush()
 
-    def numbers(self, item: FieldPlan, local: str, size: str) -> None:
+    def element_struct(self, plan: StructPlan, element: str) -> None:
+        """One struct of an array: in a single pack where its shape is one we have met."""
+        text = self.text
+        shape = shape_of(plan)
+        if shape is None or text.depth > MAX_DEPTH:
+            self.struct(plan, element)
+            return
+        self.shapes[plan.name] = shape
+        table = text.constant(f"S_{plan.name}", f"tables[{plan.name!r}]")
+        pack = text.name("pack")
+        arguments: list[str] = []
+        sizes: list[str] = []
+        for item in plan.inline:
+            if item.kind != "array":
+                arguments.append(f"{element}.{item.name}")
+                continue
+            local, size = text.name(item.name), text.name("n")
+            text.line(f"{local} = {element}.{item.name}")
+            text.line(
+                f"{size} = len({local})" + (f" if {local} is not None else 999" * item.nullable)
+            )
+            sizes.append(size)
+            arguments += [f"{size} + 1" if item.compact else size, f"*{local}"]
+        if plan.flexible:
+            arguments.append("0")
+        checks = [f"{element}._unknown_tags"]
+        checks += [
+            f"{self.differs(item, f'{element}.{item.name}')}"
+            for item in plan.absent
+            if not item.ignorable
+        ]
+        for item in plan.inline:
+            if "bool" in (item.kind, item.element_kind):
+                value = f"{element}.{item.name}"
+                checks.append(f"{value} is not True and {value} is not False")
+        text.line(f"{pack} = {table}[{', '.join(sizes)}]")
+        with text.block(f"if {pack} is None or {' or '.join(checks)}:"):
+            self.struct(plan, element)
+            self.flush()
+        text.line(f"else: {self.write(f'{pack}({chr(44).join(arguments)})')}")
+
+    def numbers(self, item: FieldPlan, local: str, size: str, pending: tuple[str, str]) -> None:
         """An array of numbers, its count and what is pending, in one pack of a prebuilt table."""
         text = self.text
-        letters, arguments = self.take()
+        letters, arguments = pending
         letter = item.element_format
         assert letter is not None
         count = "B" if item.compact else "i"
@@ -279,11 +364,14 @@ class _Emitter:
             f"Q_{letters}{count}_{letter}", f"packers({letters + count!r}, {letter!r})"
         )
         lead = f"{arguments}, " if arguments else ""
+        branch = "if"
         if not letters:
             empty = b"\x01" if item.compact else bytes(4)
-            text.line(f"if not {size} and type({local}) is list: w({empty!r})")
-        branch = "if" if letters else "elif"
-        text.line(f"{branch} {size} < 127: w({table}[{size}]({lead}{size}{plus}, *{local}))")
+            text.line(f"if not {size} and type({local}) is list: {self.write(repr(empty))}")
+            branch = "elif"
+        short = f"{table}[{size}]({lead}{size}{plus}, *{local})"
+        text.line(f"{branch} {size} < 127: {self.write(short)}")
         before = f"{self.pack(letters, arguments)} + " if letters else ""
         head = f"compact({size})" if item.compact else self.pack("i", size)
-        text.line(f"else: w({before}{head} + pack('>%d{letter}' % {size}, *{local}))")
+        long = f"{before}{head} + pack('>%d{letter}' % {size}, *{local})"
+        text.line(f"else: {self.write(long)}")

@@ -195,7 +195,9 @@ def _index(schemas: list[MessageSchema]) -> str:
     spread = {name: repr(tuple(modules)) for name, modules in ambiguous.items()}
     lines += _table("AMBIGUOUS", "dict[str, tuple[str, ...]]", spread)
     for kind in ("request", "response"):
-        keys = {s.api_key: repr(s.name) for s in schemas if s.type == kind and s.api_key is not None}
+        keys = {
+            s.api_key: repr(s.name) for s in schemas if s.type == kind and s.api_key is not None
+        }
         lines.append(f"{kind.upper()}S: dict[int, str] = {{")
         lines += [f"    {key}: {keys[key]}," for key in sorted(keys)]
         lines += ["}", ""]

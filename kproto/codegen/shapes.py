@@ -6,7 +6,7 @@ field, so a run of one shape is a table of fixed-width rows: the length bytes of
 compared at once, by strided slices, and ``iter_unpack`` reads the rest. A run that differs is left
 to the element-by-element code, which is always right.
 
-One comprehension is compiled for each shape met, at most ``MAX_SHAPES`` a struct, so that bytes
+One comprehension (or, to encode, one ``Struct``) is made for each shape met, at most ``MAX_SHAPES`` a struct, so that bytes
 from outside cannot make us compile without end.
 """
 
@@ -15,13 +15,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, Final
 
+from kproto.codegen.names import class_name
 from kproto.codegen.plan import FieldPlan, StructPlan
-from kproto.codegen.text import class_name
 
-__all__ = ["Shape", "run_reader", "shape_of"]
+__all__ = ["PackTable", "RunReader", "Shape", "shape_of"]
 
 MAX_SHAPES: Final = 32
 MAX_ELEMENTS: Final = 16
@@ -44,7 +43,7 @@ def shape_of(plan: StructPlan) -> Shape | None:
     array, no known tagged fields."""
     arrays = 0
     for item in plan.inline:
-        if item.kind == "array" and item.element_format is not None:
+        if item.kind == "array" and item.element_format not in (None, "?"):
             arrays += 1
         elif item.format is None:
             return None
@@ -54,35 +53,26 @@ def shape_of(plan: StructPlan) -> Shape | None:
 Lengths = tuple[int | None, ...]
 
 
-def run_reader(
-    shape: Shape, structs: Mapping[str, type]
-) -> Callable[[bytes, int, int, int, list[Any], int], int]:
-    """A function that reads a run: ``(buf, first, p, left, values, end)``.
+class RunReader:
+    """Reads runs of one struct; ``last`` is the shape met last, which the next run likely has."""
 
-    ``buf[first:p]`` is the element just read, ``left`` elements follow at ``p``. Appends them to
-    ``values`` and returns the offset after them, or returns 0 and appends nothing.
-    """
-    plan = shape.plan
-    known: dict[Lengths, Run] = {}
-    made = count(1)
+    __slots__ = ("known", "last", "plan", "structs")
 
-    def read_run(
-        buf: bytes, first: int, p: int, left: int, values: list[Any], end: int
-    ) -> int:
-        width = p - first
-        stop = p + width * left
-        if stop > end:
-            return 0
-        lengths = _lengths_of(plan, values[-1])
-        if lengths is None:
-            return 0
-        run = known.get(lengths)
+    def __init__(self, shape: Shape, structs: Mapping[str, type]) -> None:
+        self.plan = shape.plan
+        self.structs = structs
+        self.known: dict[Lengths, Run] = {}
+        self.last: Run | None = None
+
+    def guess(self, buf: bytes, p: int, left: int, values: list[Any], end: int) -> int:
+        """Read ``left`` elements at ``p`` as the shape met last. Appends them to ``values`` and
+        returns the offset after them, or returns 0 and appends nothing."""
+        run = self.last
         if run is None:
-            if next(made) > MAX_SHAPES:
-                return 0
-            run = known[lengths] = _compile(plan, lengths, structs)
+            return 0
         row, same, zero, read = run
-        if row != width:
+        stop = p + row * left
+        if stop > end:
             return 0
         for offset, value in same:
             if buf[p + offset : stop : row].count(value) != left:
@@ -93,7 +83,44 @@ def run_reader(
         values += read(buf[p:stop])
         return stop
 
-    return read_run
+    def learn(self, buf: bytes, p: int, left: int, values: list[Any], end: int) -> int:
+        """As ``guess``, with the shape of the last of ``values``, which ends at ``p``."""
+        lengths = _lengths_of(self.plan, values[-1])
+        run = self.known.get(lengths) if lengths is not None else None
+        if run is None:
+            if lengths is None or len(self.known) >= MAX_SHAPES:
+                return 0
+            run = self.known[lengths] = _compile(self.plan, lengths, self.structs)
+        self.last = run
+        return self.guess(buf, p, left, values, end)
+
+
+class PackTable(dict[Any, Callable[..., bytes] | None]):
+    """For encoders: the lengths of a struct's arrays -> one ``pack`` of the whole struct, its
+    length prefixes and empty tagged section included; None where it is left to the general code.
+
+    The key is the one length, or the tuple of them; the packer takes the values in wire order.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.plan = shape.plan
+
+    def __missing__(self, key: int | tuple[int, ...]) -> Callable[..., bytes] | None:
+        lengths = key if isinstance(key, tuple) else (key,)
+        if len(self) >= MAX_SHAPES or max(lengths) > MAX_ELEMENTS:
+            return None
+        remaining = iter(lengths)
+        letters = [">"]
+        for item in self.plan.inline:
+            if item.kind == "array":
+                letters.append("B" if item.compact else "i")
+                letters.append(f"{next(remaining)}{item.element_format}")
+            else:
+                letters.append(item.format or "")
+        letters.append("B" if self.plan.flexible else "")
+        made = self[key] = struct.Struct("".join(letters)).pack
+        return made
 
 
 def _lengths_of(plan: StructPlan, sample: Any) -> Lengths | None:

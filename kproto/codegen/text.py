@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
 
-from kproto.codegen.plan import StructPlan
+from kproto.codegen.shapes import Shape
 
-__all__ = ["Text", "class_name"]
-
-TAKEN: Final = frozenset(
-    {"Slow", "Struct", "UUID", "buf", "end", "explain", "p", "parts", "q", "rows", "start", "w"}
-    | {"compact", "long_array", "make_uuid", "packers", "runs", "string_length", "tagged_section"}
-    | {"unknown_tags", "unpackers", "varint", "data", "float", "len", "range", "any", "list"}
-)
-"""Names that generated code uses for other things than classes."""
+__all__ = ["CodecText", "Text"]
 
 
-def class_name(plan: StructPlan) -> str:
-    """What generated code calls the class of ``plan``: the schema's name, kept apart from ours."""
-    return f"{plan.name}_" if plan.name in TAKEN else plan.name
+@dataclass(frozen=True, slots=True)
+class CodecText:
+    """A decoder or encoder as source. ``constants`` are the globals it uses besides ``runtime``'s
+    and the classes: name -> expression; ``shapes`` the structs that have a table of shapes."""
 
+    source: str
+    constants: dict[str, str]
+    shapes: dict[str, Shape]
 
 
 @dataclass(slots=True)
