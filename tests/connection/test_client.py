@@ -94,6 +94,7 @@ def test_pipelined_responses_three_ways(step: int) -> None:
     for frame, correlation_id in zip(sent, (40, 41, 42), strict=True):
         header, body = kproto.decode_request(frame)
         assert (header.correlation_id, header.client_id) == (correlation_id, "me")
+        assert isinstance(body, HeartbeatRequest)
         assert body.group_id == "g"
     assert len(connection.pending) == 3
     answers = [heartbeat_answer(40 + n, version, n) for n, version in enumerate((0, 3, 4))]
@@ -108,7 +109,7 @@ def test_pipelined_responses_three_ways(step: int) -> None:
     ]
     connection.receive_data(answers[2][-1:])
     assert [e.body.error_code for e in events(connection)] == [2]
-    assert connection.pending == ()
+    assert not connection.pending
 
 
 def test_correlation_ids_wrap_to_zero() -> None:
@@ -121,7 +122,7 @@ def test_correlation_ids_wrap_to_zero() -> None:
 def test_produce_without_acks_awaits_no_response() -> None:
     connection = ClientConnection()
     connection.send_request(ProduceRequest(acks=0, timeout_ms=1, topic_data=[]), 9)
-    assert connection.pending == ()
+    assert not connection.pending
     heartbeat(connection)
     connection.receive_data(heartbeat_answer(1))
     assert [e.request.correlation_id for e in events(connection)] == [1]
@@ -209,7 +210,8 @@ def test_a_request_that_cannot_be_encoded_changes_nothing() -> None:
     guarded = AlterPartitionReassignmentsRequest(allow_replication_factor_change=False)
     with pytest.raises(UnsupportedVersionError, match="allowReplicationFactorChange at version 0"):
         connection.send_request(guarded, 0)
-    assert (connection.pending, connection.state) == ((), ClientState.OPEN)
+    assert not connection.pending
+    assert connection.state is ClientState.OPEN
     assert kproto.decode_request(heartbeat(connection))[0].correlation_id == 0
 
 
@@ -217,7 +219,7 @@ def test_what_is_no_request_of_this_dialect_is_refused() -> None:
     connection = ClientConnection()
     with pytest.raises(LocalProtocolError, match="MetadataResponse is not a request"):
         connection.send_request(MetadataResponse(), 4)
-    draft = kproto.dialect("kip-455-new").message("AlterPartitionReassignmentsRequest")
+    draft: Any = kproto.dialect("kip-455-new").message("AlterPartitionReassignmentsRequest")
     with pytest.raises(LocalProtocolError, match="not of the connection's dialect kafka"):
         connection.send_request(draft(), 0)
     with pytest.raises(UnknownNameError, match="dialect kafka has no api key 32240"):
@@ -282,6 +284,7 @@ def test_the_first_request_names_the_software() -> None:
     connection = ClientConnection(software_name="acc", software_version="1.2")
     header, body = kproto.decode_request(connection.begin_negotiation())
     assert header.request_api_version == ApiVersionsRequest.VALID_VERSIONS.highest
+    assert isinstance(body, ApiVersionsRequest)
     assert (body.client_software_name, body.client_software_version) == ("acc", "1.2")
 
 

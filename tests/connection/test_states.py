@@ -38,7 +38,7 @@ PEERS_DOING = {
 @pytest.mark.parametrize(
     ("table", "state", "happened"),
     [
-        pytest.param(table, state, happened, id=f"{type(state).__name__}-{state.name}-{happened.name}")
+        pytest.param(table, state, happened, id=f"{states.__name__}-{state.name}-{happened.name}")
         for table, states, inputs, _ in SIDES
         for state in states
         for happened in inputs
