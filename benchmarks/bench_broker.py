@@ -28,7 +28,7 @@ from typing import Any
 import kproto
 from benchmarks.pipeline import Pipeline
 from benchmarks.report import Mark, Section, conclude, machine
-from kproto.messages import ApiVersionsRequest, MetadataRequest
+from kproto.messages import ApiVersionsRequest, MetadataRequest, ResponseHeader
 from kproto.messages.metadata_request import MetadataRequestTopic
 
 __all__ = ["main"]
@@ -134,19 +134,26 @@ def _frames(api: str, version: int) -> list[bytes]:
 
 def _versions(server: Server) -> dict[str, int]:
     """The highest version of each api that ``server`` advertises."""
-    pipeline = Pipeline(server.address, _frames("ApiVersions", 3))
+    frames = _frames("ApiVersions", 0)
+    pipeline = Pipeline(server.address, frames)
     try:
-        answer = pipeline.ask(_frames("ApiVersions", 3)[0])
+        answer = pipeline.ask(frames[0])
     finally:
         pipeline.close()
-    _, body = kproto.decode_response(answer, api_key=18, api_version=3)
+    body: Any
+    _, body = kproto.decode_response(answer, api_key=18, api_version=0)
     ranges = {key.api_key: key.max_version for key in body.api_keys}
     return {api: ranges[key] for api, key in APIS.items()}
 
 
 def _check(api: str, version: int, answer: bytes) -> None:
     """The answer is right before it is counted."""
-    _, body = kproto.decode_response(answer, api_key=APIS[api], api_version=version)
+    found = kproto.dialect("kafka").api(APIS[api], version)
+    _, at = ResponseHeader.decode_from(answer, found.response_header_version(version), 4)
+    body: Any
+    body, end = found.response.decode_from(answer, version, at)
+    # Not strict: librdkafka's mock ends a flexible Metadata with one byte too many.
+    assert len(answer) - end <= 1, answer
     if api == "ApiVersions":
         assert body.error_code == 0
         return

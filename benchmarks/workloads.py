@@ -175,8 +175,8 @@ class Workload:
 
 WORKLOADS = [
     Workload("a", "ApiVersionsResponse", 3, 428, _api_versions, large=False),
-    Workload("b", "MetadataResponse", 9, 0, _metadata, large=True),
-    Workload("c", "AlterPartitionReassignmentsRequest", 0, 0, _reassignments, large=True),
-    Workload("d", "LeaderAndIsrRequest", 3, 0, _leader_and_isr, large=True),
+    Workload("b", "MetadataResponse", 9, 46_301, _metadata, large=True),
+    Workload("c", "AlterPartitionReassignmentsRequest", 0, 21_006, _reassignments, large=True),
+    Workload("d", "LeaderAndIsrRequest", 3, 62_135, _leader_and_isr, large=True),
     Workload("e", "HeartbeatRequest", 4, 78, _heartbeat, large=False),
 ]
