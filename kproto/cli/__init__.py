@@ -1,0 +1,1 @@
+"""The ``kproto`` command line: one file a family of commands, run from ``kproto.__main__``."""

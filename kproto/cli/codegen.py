@@ -1,0 +1,88 @@
+"""``kproto codegen``: regenerate the committed class modules, or look at a codec's source."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import track
+from rich.syntax import Syntax
+
+import kproto
+from kproto.cli.codec import dialect_option, named_dialect
+from kproto.codegen import codec, modules
+from kproto.codegen.base import Message
+from kproto.errors import UnknownNameError
+from kproto.schema.load import load_directory, schemas_directory
+
+__all__ = ["codegen_command"]
+
+
+@click.command("codegen")
+@click.option("--check", is_flag=True, help="Change nothing; fail if a module is stale.")
+@click.option("--all", "make_all", is_flag=True, help="Make every codec now, to see that it works.")
+@click.option(
+    "--show",
+    type=(str, int),
+    metavar="NAME VERSION",
+    help="Print the source of the codec of a message at a version.",
+)
+@dialect_option
+def codegen_command(
+    check: bool, make_all: bool, show: tuple[str, int] | None, dialect_name: str
+) -> None:
+    """Write the class modules of kproto/messages from schemas/kafka.
+
+    Codecs themselves are made from the same plan at first use; --show prints one, --all makes
+    all of them.
+    """
+    if show is not None:
+        _show(*show, dialect_name)
+    elif make_all:
+        _make_all()
+    else:
+        _modules(check)
+
+
+def _modules(check: bool) -> None:
+    directory = Path(kproto.__file__).parent / "messages"
+    files = modules.generated_files(load_directory(schemas_directory() / "kafka").values())
+    if check:
+        wrong = modules.stale(directory, files)
+        if wrong:
+            raise kproto.KprotoError(
+                f"{len(wrong)} generated files are stale, {wrong[0]} first; run kproto codegen"
+            )
+        click.echo(f"{len(files)} generated files are up to date")
+        return
+    click.echo(f"{len(modules.write(directory, files))} of {len(files)} files changed")
+
+
+def _show(name: str, version: int, dialect_name: str) -> None:
+    cls = named_dialect(dialect_name).message(name)
+    if not issubclass(cls, Message):
+        raise UnknownNameError(f"{name} is a struct; its codec is part of its message's")
+    source = codec.source_of(cls, version)
+    if sys.stdout.isatty():
+        Console().print(Syntax(source, "python"))
+    else:
+        click.echo(source)
+
+
+def _make_all() -> None:
+    kafka = kproto.dialect("kafka")
+    names = kafka.message_names()
+    made, slowest = 0, (0.0, "")
+    for name in track(names, "Making codecs", console=Console(stderr=True), transient=True):
+        cls = kafka.message(name)
+        for version in cls.VALID_VERSIONS:
+            start = time.perf_counter()
+            codec.encoder(cls, version)
+            codec.decoder(cls, version)
+            slowest = max(slowest, (time.perf_counter() - start, f"{name} v{version}"))
+            made += 2
+    click.echo(f"{made} codecs of {len(names)} messages; slowest {slowest[1]}, "
+               f"{slowest[0] * 1000:.1f} ms")

@@ -1,0 +1,42 @@
+"""How every command line of this distribution ends: 0 done, 1 failed, 2 used wrongly.
+
+Errors are one line on stderr. A traceback would mean a bug of ours, and is left to show.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from kproto.errors import KprotoError
+
+__all__ = ["run"]
+
+
+def run(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run ``command`` with ``arguments`` (the process's own by default) and exit."""
+    try:
+        result = command.main(arguments, prog_name=name, standalone_mode=False)
+        sys.exit(result if isinstance(result, int) else 0)
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx is not None else name
+        _fail(f"{error.format_message()} (see {where} --help)", 2, name)
+    except click.ClickException as error:
+        _fail(error.format_message(), error.exit_code, name)
+    except click.Abort:
+        _fail("interrupted", 130, name)
+    except BrokenPipeError:
+        # The reader (head, less) has what it wanted. Point stdout elsewhere, or the interpreter
+        # complains again when it flushes at exit.
+        sys.stdout = None  # type: ignore[assignment]
+        sys.exit(0)
+    except KprotoError as error:
+        _fail(str(error), 1, name)
+
+
+def _fail(message: str, code: int, name: str) -> NoReturn:
+    click.echo(f"{name}: {' '.join(message.split())}", err=True)
+    sys.exit(code)
