@@ -45,6 +45,7 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
  *   operation 1  ENCODE    Kafka's JSON -> the bytes that the message is written as
  *   operation 2  RECODE    bytes -> int32 how many of them were read, then the message written anew
  *   operation 3  TO_JSON   bytes -> Kafka's JSON; fields of type records come out empty
+ *   operation 4  REWRITE   int16 another version, then bytes -> the message written at that version
  *
  * Ends when its input does.
  */
@@ -126,6 +127,11 @@ public final class Oracle {
                 MessageClass type = messages.get(message);
                 ApiMessage value = type.read(ByteBuffer.wrap(input), version);
                 return JSON.writeValueAsBytes(type.toJson(value, version));
+            }
+            case 4: {
+                ByteBuffer bytes = ByteBuffer.wrap(input);
+                short another = bytes.getShort();
+                return write(messages.get(message).read(bytes, version), another).array();
             }
             default:
                 throw new IllegalArgumentException("no operation " + operation);

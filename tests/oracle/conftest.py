@@ -34,7 +34,7 @@ def oracle_tally(pytestconfig: pytest.Config) -> Tally:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config):
     tally = config.stash.get(_TALLY, None)
-    if tally is not None and tally.values:
+    if tally is not None and (tally.values or tally.rewrites):
         terminalreporter.section("oracle")
         for line in tally.lines():
             terminalreporter.write_line(line)

@@ -47,6 +47,8 @@ class Op(IntEnum):
     """Bytes -> decoded, encoded again; see ``recoded``."""
     TO_JSON = 3
     """Bytes -> Kafka's JSON."""
+    REWRITE = 4
+    """An int16 version, then bytes -> the message written at that version."""
 
 
 class JavaMessage(NamedTuple):
