@@ -343,9 +343,13 @@ class _Protocol(asyncio.Protocol):
         if self.reason is not None:
             return
         self.reason, self._cause = reason, cause
-        for sent in self.wire.pending:
+        pending = self.wire.pending
+        for sent in pending:
             _refuse(sent.context, self._closed_error(f" before it answered {sent}"))
-        _refuse(self._turn, self._closed_error())
+        _refuse(
+            self._turn,
+            self._closed_error(f" before it answered {pending[-1]}" if pending else ""),
+        )
         if self.wire.state is not ClientState.CLOSED:
             self.wire.close()
 
