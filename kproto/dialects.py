@@ -127,7 +127,9 @@ class Dialect:
         """Every message name this dialect answers to, sorted."""
         names = set(self._own) | (set(self.base.message_names()) if self.base else set())
         if self.base is None:
-            names |= {name for name in messages.MODULES if _is_message(name)} | set(messages.ALIASES)
+            names |= {name for name in messages.MODULES if _is_message(name)} | set(
+                messages.ALIASES
+            )
         return sorted(names)
 
     @cached_property
@@ -239,8 +241,10 @@ class Dialect:
             )
         # The class in hand decides the layout; it need not be this dialect's own.
         own = type(body)
-        return Api(api.api_key, own, api.response) if direction == "request" else Api(
-            api.api_key, api.request, own
+        return (
+            Api(api.api_key, own, api.response)
+            if direction == "request"
+            else Api(api.api_key, api.request, own)
         )
 
 
@@ -375,4 +379,3 @@ def load_dialect(path: str | Path, base: str = "kafka", *, name: str | None = No
         for schema in load_directory(folder).values()
     }
     return Dialect(title, own, dialect(base))
-

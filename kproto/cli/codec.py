@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import sys
 import uuid
 from pathlib import Path
@@ -84,7 +85,7 @@ def decode_command(
             header, body = chosen.decode_response(data, api_key=key, api_version=version)
         api = chosen.api(key, version)
         header_version = api.response_header_version(version)
-    out = {
+    out: dict[str, Any] = {
         "dialect": chosen.name,
         "api": {"key": key, "name": api.name, "version": version},
         "header": header.to_json_value(header_version),
@@ -131,9 +132,6 @@ def _fields(
 ) -> list[dict[str, Any]]:
     """Every field of the frame, offsets from the first byte of its size."""
     header_at = 4
-    header_end = header_at + len(header.encode(header_version))
-    # The header's length cannot be taken from re-encoding when a varint was longer than it
-    # needed to be; reading it says where the body begins.
     _, header_end = type(header).decode_from(data, header_version, header_at)
     rows = [_row(0, 4, "size", "int32", int.from_bytes(data[:4], "big", signed=True))]
     parts = (
@@ -162,8 +160,8 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    if isinstance(value, float) and value not in (value + 1, value - 1) and value != value:
-        return "NaN"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
 
 

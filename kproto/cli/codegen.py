@@ -84,5 +84,6 @@ def _make_all() -> None:
             codec.decoder(cls, version)
             slowest = max(slowest, (time.perf_counter() - start, f"{name} v{version}"))
             made += 2
-    click.echo(f"{made} codecs of {len(names)} messages; slowest {slowest[1]}, "
-               f"{slowest[0] * 1000:.1f} ms")
+    click.echo(
+        f"{made} codecs of {len(names)} messages; slowest {slowest[1]}, {slowest[0] * 1000:.1f} ms"
+    )

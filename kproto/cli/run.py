@@ -31,7 +31,7 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
     except BrokenPipeError:
         # The reader (head, less) has what it wanted. Point stdout elsewhere, or the interpreter
         # complains again when it flushes at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         sys.exit(0)
     except KprotoError as error:
         _fail(str(error), 1, name)

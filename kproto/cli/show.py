@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
@@ -78,14 +79,15 @@ def show_command(dialect_name: str, as_json: bool, name: str, version: int | Non
     for row in rows:
         indent = Text("  " * row.depth)
         table.add_row(
-            indent + Text(row.name, style="dim italic" if row.name == "(tagged fields)" else "bold"),
+            indent
+            + Text(row.name, style="dim italic" if row.name == "(tagged fields)" else "bold"),
             Text(row.type, style="cyan"),
             row.encoding,
             "yes" if row.nullable else "",
             row.default,
         )
-    console = Console()
-    console.print(table, width=max(console.width, MIN_WIDTH), crop=False, soft_wrap=True)
+    width = max(shutil.get_terminal_size().columns, MIN_WIDTH)
+    Console(width=width).print(table)
 
 
 def _rows(plan: StructPlan, depth: int) -> Iterator[Row]:

@@ -37,7 +37,7 @@ class _NoTags(dict[int, bytes]):
             "this empty dict is shared; read .unknown_tags of the struct to get its own"
         )
 
-    __setitem__ = __ior__ = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __ior__ = setdefault = update = _refuse
 
     def __reduce__(self) -> str:
         return "NO_TAGS"
@@ -63,7 +63,11 @@ class MessageStruct(msgspec.Struct, kw_only=True, gc=False):
     unknown_tags: dict[int, bytes] = NO_TAGS
 
     if TYPE_CHECKING:
-        _unknown_tags: dict[int, bytes]
+        # The slot itself; a property here, or type checkers take it for one more field.
+        @property
+        def _unknown_tags(self) -> dict[int, bytes]: ...
+        @_unknown_tags.setter
+        def _unknown_tags(self, tags: Mapping[int, bytes]) -> None: ...
 
     def __repr__(self) -> str:
         names = [name for name in self.__struct_fields__ if name != "unknown_tags"]
@@ -86,7 +90,7 @@ def _own_tags(self: MessageStruct) -> dict[int, bytes]:
 
 
 def _set_tags(self: MessageStruct, tags: Mapping[int, bytes]) -> None:
-    self._unknown_tags = tags  # type: ignore[assignment]
+    self._unknown_tags = tags
 
 
 # The slot stays reachable under the second name; the first becomes the lazy view of it.
@@ -113,8 +117,8 @@ class Message(MessageStruct, kw_only=True, gc=False):
     _ENCODERS: ClassVar[dict[int, Callable[[Any], bytes]]]
     _DECODERS: ClassVar[dict[int, Callable[[Any, int], tuple[Any, int]]]]
 
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
+    def __init_subclass__(cls, **config: Any) -> None:
+        super().__init_subclass__(**config)
         type.__setattr__(cls, "_ENCODERS", {})
         type.__setattr__(cls, "_DECODERS", {})
 
@@ -162,11 +166,11 @@ class Message(MessageStruct, kw_only=True, gc=False):
         """The text Kafka's JsonConverter writes for this version (uuid as URL-safe base64, bytes
         as padded base64, tagged fields left out at their default). Records are base64, where
         Kafka's writes only their size."""
-        return _json_form().dumps(self, version)
+        return str(_json_form().dumps(self, version))
 
     def to_json_value(self, version: int) -> dict[str, Any]:
         """As ``to_json``, as the dict before it becomes text."""
-        return _json_form().to_value(self, version)
+        return dict(_json_form().to_value(self, version))
 
     @classmethod
     def from_json(cls: type[M], data: str | bytes | Mapping[str, Any], version: int) -> M:

@@ -50,7 +50,7 @@ def _define(
     fields = [
         (item.python_name, _annotation(item, made), _default(item, made)) for item in struct.fields
     ]
-    defined: type[MessageStruct] = msgspec.defstruct(
+    defined = msgspec.defstruct(
         struct.name,
         fields,
         bases=(base,),
@@ -59,6 +59,7 @@ def _define(
         kw_only=True,
         gc=False,
     )
+    assert issubclass(defined, MessageStruct)
     return defined
 
 

@@ -6,10 +6,20 @@ no wire rule. ``stale`` compares the files on disk with what the schemas say now
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kproto.schema.model import Field, FieldType, MessageSchema, NewStruct, Struct, python_name
+from kproto.schema.model import (
+    ZERO_UUID,
+    Field,
+    FieldType,
+    MessageSchema,
+    NewStruct,
+    Struct,
+    python_name,
+)
+from kproto.schema.versions import Versions
 
 __all__ = ["generated_files", "module_name", "stale", "write"]
 
@@ -73,7 +83,7 @@ def _module(schema: MessageSchema) -> str:
         lines += ["from msgspec import field", ""]
     names = ["Message"] + (["MessageStruct"] if len(schema.structs) > 1 else [])
     lines.append(f"from kproto.codegen.base import {', '.join(names)}")
-    if _uses_uuid(schema):
+    if any(item.default == ZERO_UUID for struct in schema.structs for item in struct.fields):
         lines.append("from kproto.schema.model import ZERO_UUID")
     lines += ["from kproto.schema.versions import Versions", ""]
     exported = sorted(struct.name for struct in schema.structs)
@@ -123,10 +133,7 @@ def _class(schema: MessageSchema, struct: Struct) -> list[str]:
     return lines
 
 
-def _versions(versions: object) -> str:
-    from kproto.schema.versions import Versions
-
-    assert isinstance(versions, Versions)
+def _versions(versions: Versions) -> str:
     return f"Versions({versions.lowest}, {versions.highest})" if versions else "Versions.NONE"
 
 
@@ -164,8 +171,8 @@ def _default(item: Field) -> str:
         inner = item.type.inner_struct
         assert inner is not None
         return f"field(default_factory={inner.name})"
-    if item.type.kind == "uuid":
-        return "ZERO_UUID" if not getattr(item.default, "int", 0) else f'UUID("{item.default}")'
+    if isinstance(item.default, uuid.UUID):
+        return "ZERO_UUID" if item.default == ZERO_UUID else f'UUID("{item.default}")'
     if isinstance(item.default, str):
         return '"' + item.default.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(item.default, bytes):
@@ -219,7 +226,7 @@ def _stub(schemas: list[MessageSchema]) -> str:
     for name in sorted(unique):
         lines.append(f"from kproto.messages.{unique[name]} import {name} as {name}")
     for alias in sorted(aliases):
-        schema = aliases[alias]
-        lines.append(f"from kproto.messages.{module_name(schema)} import {schema.name} as {alias}")
-    lines += ["", "def __getattr__(name: str) -> object: ...", ""]
+        lines.append(f"{alias} = {aliases[alias].name}")
+    lines += ["", "ALIASES: dict[str, str]", "AMBIGUOUS: dict[str, tuple[str, ...]]"]
+    lines += ["MODULES: dict[str, str]", ""]
     return "\n".join(lines)

@@ -470,7 +470,9 @@ from kproto.messages.write_share_group_state_response import WriteStateResult as
 from kproto.messages.write_txn_markers_request import WriteTxnMarkersRequest as WriteTxnMarkersRequest
 from kproto.messages.write_txn_markers_response import WriteTxnMarkersResponse as WriteTxnMarkersResponse
 from kproto.messages.zk_migration_state_record import ZkMigrationStateRecord as ZkMigrationStateRecord
-from kproto.messages.list_config_resources_request import ListConfigResourcesRequest as ListClientMetricsResourcesRequest
-from kproto.messages.list_config_resources_response import ListConfigResourcesResponse as ListClientMetricsResourcesResponse
+ListClientMetricsResourcesRequest = ListConfigResourcesRequest
+ListClientMetricsResourcesResponse = ListConfigResourcesResponse
 
-def __getattr__(name: str) -> object: ...
+ALIASES: dict[str, str]
+AMBIGUOUS: dict[str, tuple[str, ...]]
+MODULES: dict[str, str]

@@ -9,7 +9,6 @@ from typing import ClassVar
 from uuid import UUID
 
 from kproto.codegen.base import Message
-from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 
 __all__ = [

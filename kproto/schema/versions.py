@@ -37,9 +37,7 @@ class Versions:
             else:
                 lowest = highest = int(text)
         except ValueError:
-            raise ValueError(
-                f"{text!r} is not a version range; write 3, 1-4, 2+ or none"
-            ) from None
+            raise ValueError(f"{text!r} is not a version range; write 3, 1-4, 2+ or none") from None
         if not 0 <= lowest <= highest <= MAX_VERSION:
             raise ValueError(f"version range {text!r} must rise from 0 to {MAX_VERSION} at most")
         return cls(lowest, highest)
