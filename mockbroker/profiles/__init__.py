@@ -48,13 +48,13 @@ class Profile:
     @property
     def summary(self) -> str:
         """What the profile changes, in one line."""
-        controller = (
-            "KRaft: brokers forward to the controller, NOT_CONTROLLER never shows"
+        forwarding = (
+            "brokers forward to the controller"
             if self.forwarding
-            else "ZooKeeper: NOT_CONTROLLER(41) from every broker but the controller"
+            else "NOT_CONTROLLER(41) off the controller"
         )
         row = "one row" if self.fallback_row else "no row"
-        return f"{controller}; ApiVersions error 35 with {row}"
+        return f"{forwarding}; ApiVersions error 35 with {row}"
 
 
 def profile(name: str) -> Profile:

@@ -1,0 +1,235 @@
+"""``mockbroker ctl URL COMMAND``: the client of a control port. Needs no codec and no aiohttp."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+import click
+
+__all__ = ["ctl"]
+
+_TIMEOUT_SECONDS: Final = 30
+
+
+class ControlClient:
+    """One control port. Failures raise ClickException: one line, exit 1."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        parts = urlsplit(url if "//" in url else f"//{url}", scheme="http")
+        try:
+            port = parts.port
+        except ValueError:
+            port = None
+        if parts.scheme != "http" or not parts.hostname or port is None:
+            raise click.UsageError(f"{url!r} is no control URL; use http://HOST:PORT")
+        self._url = url
+        self._host = parts.hostname
+        self._port = port
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def get(self, path: str, **query: Any) -> Any:
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._ask("GET", f"{path}?{urlencode(given)}" if given else path, None)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        return self._ask("POST", path, json.dumps(body).encode())
+
+    def _ask(self, method: str, path: str, body: bytes | None) -> Any:
+        headers = dict(self._headers)
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_SECONDS)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise click.ClickException(f"{self._url}: {error}") from None
+        finally:
+            connection.close()
+        if response.status != 200:
+            problem = answer.get("error") if isinstance(answer, dict) else None
+            raise click.ClickException(problem or f"{self._url}: HTTP {response.status}")
+        return answer
+
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_partition = click.argument("partition", metavar="TOPIC-PARTITION")
+_broker = click.argument("broker", type=int)
+
+
+@click.group()
+@click.argument("url")
+@click.option("--token", envvar="MOCKBROKER_TOKEN", show_envvar=True,
+              help="The control token, if the port wants one.")  # fmt: skip
+@click.pass_context
+def ctl(context: click.Context, url: str, token: str | None) -> None:
+    """Steer a running cluster by its control URL."""
+    context.obj = ControlClient(url, token)
+
+
+def _step(client: ControlClient, command: str, body: dict[str, Any], as_json: bool) -> None:
+    answer = client.post(f"/{command}", body)
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    for action in answer["actions"]:
+        click.echo(_describe_action(action))
+
+
+@ctl.command("join-isr")
+@_partition
+@_broker
+@_as_json
+@click.pass_obj
+def join_isr(client: ControlClient, partition: str, broker: int, as_json: bool) -> None:
+    """A replica has caught up."""
+    _step(client, "join-isr", {"partition": partition, "broker": broker}, as_json)
+
+
+@ctl.command("leave-isr")
+@_partition
+@_broker
+@_as_json
+@click.pass_obj
+def leave_isr(client: ControlClient, partition: str, broker: int, as_json: bool) -> None:
+    """A replica fell behind."""
+    _step(client, "leave-isr", {"partition": partition, "broker": broker}, as_json)
+
+
+def _add_broker_step(name: str, text: str) -> None:
+    @ctl.command(name, help=text)
+    @_broker
+    @_as_json
+    @click.pass_obj
+    def command(client: ControlClient, broker: int, as_json: bool) -> None:
+        _step(client, name, {"broker": broker}, as_json)
+
+
+_add_broker_step("failover", "Make another live broker the controller.")
+_add_broker_step("stop-broker", "Let a broker die: connections break, its port refuses.")
+_add_broker_step("start-broker", "Bring a broker back, on the same port.")
+_add_broker_step("hold-metadata", "Freeze what a broker answers to Metadata.")
+_add_broker_step("release-metadata", "Let a broker's metadata follow again.")
+
+
+@ctl.command("advance")
+@click.argument("duration")
+@_as_json
+@click.pass_obj
+def advance(client: ControlClient, duration: str, as_json: bool) -> None:
+    """Let simulated time pass at once, as in 500ms or 2s."""
+    _step(client, "advance", {"duration": duration}, as_json)
+
+
+@ctl.command("state")
+@_as_json
+@click.pass_obj
+def state(client: ControlClient, as_json: bool) -> None:
+    """Show controller, brokers and partitions."""
+    answer = client.get("/state")
+    click.echo(json.dumps(answer)) if as_json else _print_state(answer)
+
+
+@ctl.command("log")
+@click.option("--since", type=click.IntRange(0), help="Leave out the actions before this offset.")
+@_as_json
+@click.pass_obj
+def log(client: ControlClient, since: int | None, as_json: bool) -> None:
+    """Show everything that happened to the cluster, in order."""
+    actions = client.get("/log", since=since)
+    if as_json:
+        click.echo(json.dumps(actions))
+        return
+    for action in actions:
+        click.echo(_describe_action(action))
+
+
+@ctl.command("journal")
+@click.option("--api", help="Only this api key, or name.")
+@click.option("--event", help="Only entries marked so, as in unsupported.")
+@click.option("--after", type=click.IntRange(0), help="Leave out entries up to this sequence.")
+@_as_json
+@click.pass_obj
+def journal(
+    client: ControlClient, api: str | None, event: str | None, after: int | None, as_json: bool
+) -> None:
+    """Show what was said on the wire."""
+    entries = client.get("/journal", api=api, event=event, after=after)
+    if as_json:
+        click.echo(json.dumps(entries))
+        return
+    for entry in entries:
+        click.echo(_describe_entry(entry))
+
+
+# ---- for eyes ------------------------------------------------------------------------------------
+
+
+def _describe_action(action: dict[str, Any]) -> str:
+    """``12  join_isr  PartitionChanged  foo-0 isr [1,2,3] -> [1,2,3,4]``"""
+    head = f"{action['offset']:>5}  {action['cause']}  {action['kind']}"
+    rest = {
+        name: value
+        for name, value in action.items()
+        if name not in ("offset", "at_ms", "cause", "kind")
+    }
+    before, after = rest.get("before"), rest.get("after")
+    if isinstance(before, dict) and isinstance(after, dict):
+        del rest["before"], rest["after"]
+        where = f"{rest.pop('topic')}-{after['index']}" if "topic" in rest else ""
+        if "broker_id" in after:
+            where = f"broker {after['broker_id']}"
+        changed = [
+            f"{name} {_short(before.get(name))} -> {_short(value)}"
+            for name, value in after.items()
+            if before.get(name) != value
+        ]
+        return "  ".join([head, where, ", ".join(changed)])
+    return "  ".join([head, *(f"{name} {_short(value)}" for name, value in rest.items())])
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _describe_entry(entry: dict[str, Any]) -> str:
+    arrow = {"request": "<-", "response": "->"}.get(entry["direction"], "--")
+    parts = [f"{entry['sequence']:>6} broker {entry['broker_id']} {arrow}"]
+    if entry.get("api_key") is not None:
+        parts.append(f"api {entry['api_key']} v{entry.get('api_version')}")
+    if entry.get("event"):
+        parts.append(f"[{entry['event']}]")
+    if entry.get("note"):
+        parts.append(entry["note"])
+    if "body" in entry:
+        parts.append(_short(entry["body"])[:200])
+    return " ".join(parts)
+
+
+def _print_state(answer: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    # Piped, the table must not be cut to the 80 columns that rich assumes there.
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(
+        f"controller {answer['controller']}, epoch {answer['controller_epoch']}; brokers "
+        + ", ".join(
+            number if broker["live"] else f"{number} (stopped)"
+            for number, broker in answer["brokers"].items()
+        )
+    )
+    columns = ("replicas", "isr", "leader", "leader_epoch", "adding", "removing", "target")
+    table = Table(box=None, pad_edge=False)
+    for title in ("partition", *columns):
+        table.add_column(title, no_wrap=True)
+    for name, partitions in answer["topics"].items():
+        for index, partition in partitions.items():
+            cells = [_short(partition[column]) for column in columns]
+            table.add_row(f"{name}-{index}", *cells)
+    console.print(table)

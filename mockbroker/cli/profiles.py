@@ -1,0 +1,80 @@
+"""``mockbroker profiles``: the releases the mock can behave as, and what each changes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from mockbroker.profiles import Profile
+
+__all__ = ["profiles"]
+
+_COLUMNS: Final = {
+    18: "ApiVersions",
+    3: "Metadata",
+    43: "ElectLeaders",
+    45: "Alter 45",
+    46: "List 46",
+}
+
+_LIMIT: Final = (
+    "ZooKeeper profiles (-zk, and those before 2.8) differ in versions, forwarding and ApiVersions "
+    "only: the reassignment machine and its texts are KRaft's in every profile of this release."
+)
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every api key's versions.")
+def profiles(as_json: bool) -> None:
+    """List the profiles and what each changes."""
+    from mockbroker.profiles import DEFAULT_PROFILE, all_profiles
+
+    found = all_profiles()
+    if as_json:
+        rows = [_row(each, default=each.name == DEFAULT_PROFILE) for each in found]
+        click.echo(json.dumps(rows, indent=1))
+    else:
+        _print_table(found, DEFAULT_PROFILE)
+
+
+def _row(profile: Profile, *, default: bool) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "default": default,
+        "release": profile.release,
+        "mode": profile.mode,
+        "dialect": profile.dialect,
+        "forwarding": profile.forwarding,
+        "api_versions_fallback_row": profile.fallback_row,
+        "changes": profile.summary,
+        "limits": "" if profile.forwarding else _LIMIT,
+        "features": {
+            each.name: {"supported": list(each.supported), "finalized": each.finalized}
+            for each in profile.features
+        },
+        "apis": {
+            str(key): [versions.lowest, versions.highest]
+            for key, versions in profile.versions.items()
+        },
+    }
+
+
+def _print_table(found: list[Profile], default: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(caption=_LIMIT, caption_justify="left", box=None, pad_edge=False)
+    for title in ("profile", "release", "mode", "keys", *_COLUMNS.values(), "what it changes"):
+        table.add_column(title, no_wrap=title != "what it changes")
+    for profile in found:
+        cells = [str(profile.versions.get(key, "-")) for key in _COLUMNS]
+        name = f"{profile.name} (default)" if profile.name == default else profile.name
+        table.add_row(
+            name, profile.release, profile.mode, str(len(profile.versions)), *cells, profile.summary
+        )
+    # Piped, the table must not be cut to the 80 columns that rich assumes there.
+    Console(width=None if sys.stdout.isatty() else 160).print(table)

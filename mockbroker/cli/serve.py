@@ -1,0 +1,275 @@
+"""``mockbroker serve``: options in, a running cluster until a signal says stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kproto.errors import KprotoError
+from mockbroker.endpoints import is_loopback, parse_endpoint
+from mockbroker.errors import ClusterError
+from mockbroker.topic_spec import parse_milliseconds
+
+if TYPE_CHECKING:
+    from kproto.dialects import Dialect
+    from kproto.journal import Entry
+    from kproto.schema.versions import Versions
+    from mockbroker.control import ControlServer
+    from mockbroker.mock_cluster import MockCluster
+
+__all__ = ["serve"]
+
+
+class _Parsed(click.ParamType):
+    """An option read by a function of ours, whose ClusterError is bad usage."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return self.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except KprotoError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _listen(text: str) -> tuple[str, int]:
+    host, port = parse_endpoint(text)
+    if port is None:
+        raise ClusterError(f"{text!r} has no port; use HOST:PORT, port 0 for a free one")
+    return host, port
+
+
+def _advertise(text: str) -> str | tuple[str, int | None]:
+    return text if text == "implemented" else parse_endpoint(text)
+
+
+def _auto_progress(text: str) -> int | None:
+    if text == "off":
+        return None
+    milliseconds = parse_milliseconds(text)
+    if milliseconds < 1:
+        raise ClusterError("the shortest interval is 1ms; use off for none")
+    return milliseconds
+
+
+def _api(text: str) -> tuple[int, Versions | None]:
+    # Codecs are slow to import for a command line that may only want --help.
+    from mockbroker.advertised import parse_api_override
+
+    return parse_api_override(text)
+
+
+def _journal(text: str) -> Path:
+    if not text.endswith(".jsonl"):
+        raise ClusterError(f"{text!r}: this release writes journals as .jsonl only")
+    return Path(text)
+
+
+def _reply(text: str) -> tuple[int, str]:
+    key, equals, file = text.partition("=")
+    if not equals or not (key.isascii() and key.isdigit()):
+        raise ClusterError(f"{text!r}: use KEY=FILE.json, KEY being the api key")
+    try:
+        return int(key), Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClusterError(f"{text!r}: {error}") from None
+
+
+def _schemas(text: str) -> Dialect:
+    from kproto.dialects import load_dialect
+
+    if not Path(text).is_dir():
+        raise ClusterError(f"{text!r} is no folder of message schemas")
+    return load_dialect(text)
+
+
+@click.command()
+@click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True,
+              help="How many brokers; ids 1 to N, controller 1.")  # fmt: skip
+@click.option("--profile", default="kafka-4.1", show_default=True,
+              help="The release to behave as; see `mockbroker profiles`.")  # fmt: skip
+@click.option("--listen", type=_Parsed("HOST:PORT", _listen), default="127.0.0.1:0",
+              show_default=True,
+              help="Where broker 1 listens; broker n takes the n-th port from there, or any "
+                   "free one with port 0.")  # fmt: skip
+@click.option("--advertise", type=_Parsed("HOST[:PORT]|implemented", _advertise), multiple=True,
+              help="HOST[:PORT] is what Metadata tells clients to dial (broker n: the n-th port "
+                   "from PORT, else its own); `implemented` hides the apis nobody wrote an "
+                   "answer for. May be given twice, once for each.")  # fmt: skip
+@click.option("--topic", "topics", multiple=True,
+              help="NAME:PARTITIONS:REPLICAS, or the replicas of each partition: "
+                   "NAME=1,2,3/2,3,4. Repeatable.")  # fmt: skip
+@click.option("--api", "apis", type=_Parsed("KEY=VERSIONS", _api), multiple=True,
+              help="Serve an api key at these versions, as in 45=0-0, or not at all: 45=off. "
+                   "Repeatable.")  # fmt: skip
+@click.option(
+    "--auto-progress",
+    type=_Parsed("DURATION|off", _auto_progress),
+    default="off",
+    show_default=True,
+    help="Let one replica join an ISR each time this has passed, as in 500ms.",
+)
+@click.option("--auto-create-topics", is_flag=True,
+              help="Create a topic when Metadata asks for it and the client allows.")  # fmt: skip
+@click.option(
+    "--clock",
+    type=click.Choice(["wall", "manual"]),
+    default="wall",
+    show_default=True,
+    help="manual: simulated time moves by `mockbroker ctl URL advance` only.",
+)
+@click.option("--control", type=_Parsed("HOST:PORT", _listen),
+              help="Open the HTTP control port there. Off unless given.")  # fmt: skip
+@click.option("--control-token", envvar="MOCKBROKER_TOKEN", show_envvar=True,
+              help="What control requests must carry; needed beyond loopback.")  # fmt: skip
+@click.option("--journal", type=_Parsed("FILE.jsonl", _journal),
+              help="Write everything said on the wire to this file as well.")  # fmt: skip
+@click.option(
+    "--dialect",
+    type=_Parsed("FOLDER", _schemas),
+    help="A folder of message schemas of yours, laid over the released ones.",
+)
+@click.option("--reply", "replies", type=_Parsed("KEY=FILE.json", _reply), multiple=True,
+              help="Answer an api key with this response, always. Repeatable.")  # fmt: skip
+def serve(**options: Any) -> None:
+    """Run a mock cluster until interrupted.
+
+    The first line on stdout, once every listener is up, is
+    {"bootstrap": "127.0.0.1:NNNNN,...", "brokers": {"1": "127.0.0.1:NNNNN"}, "control": URL|null}.
+    """
+    with contextlib.ExitStack() as stack:
+        mock, control = _build(options, stack)
+        _run(_serve(mock, control))
+
+
+def _build(
+    options: dict[str, Any], stack: contextlib.ExitStack
+) -> tuple[MockCluster, ControlServer | None]:
+    """Everything that can be wrong with the options is found here, before any socket opens."""
+    from kproto.journal import Journal
+    from mockbroker.mock_cluster import MockCluster
+
+    endpoint, implemented_only = _split_advertise(options["advertise"])
+    host, port = options["listen"]
+    if port and port + options["brokers"] - 1 > 65535:
+        raise click.UsageError(f"--listen: {options['brokers']} ports from {port} go past 65535")
+    journal_file = options["journal"]
+    try:
+        sink = None if journal_file is None else stack.enter_context(_journal_sink(journal_file))
+        mock = MockCluster(
+            options["brokers"],
+            topics=options["topics"],
+            profile=options["profile"],
+            host=host,
+            port=port,
+            advertise=endpoint,
+            apis=dict(options["apis"]),
+            implemented_only=implemented_only,
+            dialect=options["dialect"],
+            auto_progress_ms=options["auto_progress"],
+            clock=options["clock"],
+            auto_create_topics=options["auto_create_topics"],
+            journal=Journal(sink=sink),
+        )
+        for api_key, reply in options["replies"]:
+            mock.script(api_key, reply)
+    except KprotoError as error:
+        raise click.UsageError(str(error)) from None
+    return mock, _control(mock, options["control"], options["control_token"])
+
+
+def _split_advertise(
+    values: tuple[str | tuple[str, int | None], ...],
+) -> tuple[tuple[str, int | None] | None, bool]:
+    endpoints = [value for value in values if isinstance(value, tuple)]
+    if len(endpoints) > 1:
+        raise click.UsageError("--advertise: one HOST[:PORT] is enough, brokers count from it")
+    return (endpoints[0] if endpoints else None), "implemented" in values
+
+
+def _control(
+    mock: MockCluster, address: tuple[str, int] | None, token: str | None
+) -> ControlServer | None:
+    if address is None:
+        return None
+    host, port = address
+    if not token and not is_loopback(host):
+        raise click.UsageError(
+            f"--control: {host} is open to other machines; give a --control-token as well"
+        )
+    try:
+        from mockbroker.control import ControlServer
+    except ImportError as error:
+        raise click.ClickException(
+            f"--control needs {error.name}: install kproto[control]"
+        ) from None
+    return ControlServer(mock, host=host, port=port, token=token or None)
+
+
+@contextlib.contextmanager
+def _journal_sink(path: Path) -> Iterator[Callable[[Entry], None]]:
+    """Line by line, so that what a client has seen answered is in the file already. A full disk
+    ends the file, not the broker."""
+    from kproto.journal import JournalWriter
+
+    with path.open("w", encoding="utf-8", buffering=1) as file:
+        write = JournalWriter(file).write
+        failed = False
+
+        def sink(entry: Entry) -> None:
+            nonlocal failed
+            if failed:
+                return
+            try:
+                write(entry)
+            except OSError as error:
+                failed = True
+                click.echo(f"mockbroker: --journal {path}: {error}; it ends here", err=True)
+
+        yield sink
+
+
+async def _serve(mock: MockCluster, control: ControlServer | None) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with mock:
+        if control is not None:
+            await control.start()
+        try:
+            ready = {
+                "bootstrap": mock.bootstrap,
+                "brokers": {str(key): address for key, address in mock.addresses.items()},
+                "control": None if control is None else control.url,
+            }
+            print(json.dumps(ready), flush=True)
+            await stopped.wait()
+        finally:
+            if control is not None:
+                await control.stop()
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    """On uvloop where it is installed, else on asyncio's own loop."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+        return
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
