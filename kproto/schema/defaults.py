@@ -60,7 +60,7 @@ def parse_default(kind: Kind, value: Any) -> Default:
     if kind == "bool":
         if value.lower() not in ("true", "false"):
             raise ValueError(f'default {shown} is no boolean; write "true" or "false"')
-        return value.lower() == "true"
+        return bool(value.lower() == "true")
     if kind == "float64":
         if not _FLOAT.fullmatch(value):
             raise ValueError(f'default {shown} is no number; write it as "1.5"')

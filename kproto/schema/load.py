@@ -17,7 +17,13 @@ from kproto.errors import SchemaError
 from kproto.schema.model import MessageSchema
 from kproto.schema.parse import MessageParser
 
-__all__ = ["load_directory", "load_message", "parse_message", "schemas_directory"]
+__all__ = [
+    "load_directory",
+    "load_message",
+    "parse_message",
+    "read_schema_text",
+    "schemas_directory",
+]
 
 
 def parse_message(
@@ -32,13 +38,10 @@ def parse_message(
     return MessageParser(text, source, lenient=lenient, with_lines=with_lines).message()
 
 
-def load_message(
-    path: Path | str, *, lenient: bool = False, with_lines: bool = False
-) -> MessageSchema:
-    """Read one schema file. Raises SchemaError, also when the file cannot be read."""
-    path = Path(path)
+def read_schema_text(path: Path) -> str:
+    """A schema file's text. Raises SchemaError where it cannot be read."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise SchemaError(
             f"cannot be read: {error.strerror or error}", source=str(path), remedy="name a file"
@@ -50,6 +53,13 @@ def load_message(
             line=error.object.count(b"\n", 0, error.start) + 1,
             remedy="save it as UTF-8",
         ) from None
+
+
+def load_message(
+    path: Path | str, *, lenient: bool = False, with_lines: bool = False
+) -> MessageSchema:
+    """Read one schema file. Raises SchemaError, also when the file cannot be read."""
+    text = read_schema_text(Path(path))
     return parse_message(text, str(path), lenient=lenient, with_lines=with_lines)
 
 

@@ -258,8 +258,6 @@ class MessageParser(ValueReader):
                 where,
                 "only flexible versions have tagged fields",
             )
-        if tagged.highest != MAX_VERSION:
-            raise self.refusal(f"taggedVersions {tagged} ends", where, f'write "{tagged.lowest}+"')
         both = nullable.intersect(tagged)
         if both and both != tagged:
             raise self.refusal(

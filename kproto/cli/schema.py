@@ -1,0 +1,188 @@
+"""``kproto schema import | check | diff``: the command line over ``kproto.schema``.
+
+Results go to stdout, one finding a line (or JSON). Exit status 1 says that something was found
+that must be mended; errors are left to ``kproto.cli.run``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kproto.schema.check import Finding, check_directory, check_file
+from kproto.schema.diff import Change, Comparison, diff_messages, diff_schemas
+from kproto.schema.importer import ImportReport, import_schemas
+from kproto.schema.load import load_directory, load_message
+from kproto.schema.model import MessageSchema
+
+__all__ = ["schema_group"]
+
+_Existing = click.Path(exists=True, path_type=Path)
+_Folder = click.Path(file_okay=False, path_type=Path)
+
+
+@click.group("schema")
+def schema_group() -> None:
+    """Message schemas: import Kafka's, lint your own, compare two editions."""
+
+
+# -- import ----------------------------------------------------------------------------------
+
+
+@schema_group.command("import")
+@click.argument("sources", nargs=-1, required=True, type=_Existing, metavar="JAR|DIR...")
+@click.option("--into", required=True, type=_Folder, help="Folder of schemas to merge into.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def import_command(sources: tuple[Path, ...], into: Path, as_json: bool) -> None:
+    """Import the facts of message JSON inside Kafka's jars (or in folders).
+
+    The folder then holds the union of every version: of the sources, and of what earlier imports
+    put there. Each source's name must end in its Kafka release, as Maven names jars.
+    """
+    report = import_schemas(sources, into)
+    click.echo(json.dumps(_report(report), indent=2) if as_json else _summary(report))
+
+
+def _report(report: ImportReport) -> dict[str, Any]:
+    return {
+        "into": str(report.into),
+        "messages": len(report.merged),
+        "versions": report.versions,
+        "without_messages": report.without_json,
+        "renumbered": [asdict(item) for item in report.renumbered],
+        "conflicts": [{"message": name, **asdict(item)} for name, item in report.conflicts],
+        "value_changes": [{"message": name, **asdict(item)} for name, item in report.value_changes],
+        "removed_files": report.removed_files,
+    }
+
+
+def _summary(report: ImportReport) -> str:
+    kinds = Counter(item.schema.type for item in report.merged.values())
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    lines = [
+        f"{report.into}: {len(report.merged)} messages ({by_kind}), {report.versions} versions"
+    ]
+    for release, jars in report.without_json.items():
+        if jars:
+            lines.append(f"Kafka {release}: no message JSON in {', '.join(jars)}")
+    for item in report.renumbered:
+        lines.append(
+            f"Kafka {item.release}: {item.message} version {item.version} is now {item.now}"
+            " version 0"
+        )
+    for name, conflict in report.conflicts:
+        reason = (
+            f"{conflict.unstable_in} calls it unstable"
+            if conflict.unstable_in
+            else "only tagged fields were added"
+        )
+        lines.append(
+            f"conflict: {name} version {conflict.version}: {conflict.chosen} won over"
+            f" {conflict.rejected} ({reason})"
+        )
+    for name, change in report.value_changes:
+        lines.append(
+            f"value: {name} {change.field}: {change.property} {change.chosen_value!r} of"
+            f" {change.chosen}, not {change.rejected_value!r} of {change.rejected}"
+        )
+    return "\n".join(lines)
+
+
+# -- check -----------------------------------------------------------------------------------
+
+
+@schema_group.command("check")
+@click.argument("paths", nargs=-1, required=True, type=_Existing, metavar="DIR|FILE...")
+@click.option("--lenient", is_flag=True, help="Take boolean for bool.")
+@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def check_command(paths: tuple[Path, ...], lenient: bool, strict: bool, as_json: bool) -> None:
+    """Lint folders of schemas as Kafka's own generator would, and more helpfully.
+
+    Exits with 1 where there is an error.
+    """
+    found: list[Finding] = []
+    for path in paths:
+        check = check_directory if path.is_dir() else check_file
+        found += check(path, lenient=lenient)
+    if as_json:
+        click.echo(json.dumps([item.as_dict() for item in found], indent=2))
+    else:
+        for item in found:
+            click.secho(str(item), fg="red" if item.severity == "error" else "yellow")
+        counts = Counter(item.severity for item in found)
+        click.echo(f"{counts['error']} errors, {counts['warning']} warnings")
+    if any(strict or item.severity == "error" for item in found):
+        raise click.exceptions.Exit(1)
+
+
+# -- diff ------------------------------------------------------------------------------------
+
+
+@schema_group.command("diff")
+@click.argument("old", type=_Existing)
+@click.argument("new", type=_Existing)
+@click.option("--draft", is_flag=True, help="OLD holds only what it changes: nothing is dropped.")
+@click.option("--lenient", is_flag=True, help="Take boolean for bool.")
+@click.option("--json", "as_json", is_flag=True, help="Print the changes as JSON.")
+def diff_command(old: Path, new: Path, draft: bool, lenient: bool, as_json: bool) -> None:
+    """Compare two files or two folders: what is compatible, what breaks, and why.
+
+    Requests and responses are matched by api key, other messages by name. Exits with 1 where
+    something breaks.
+    """
+    if old.is_dir() != new.is_dir():
+        raise click.UsageError("compare two files, or two folders")
+    result = _compare(old, new, draft=draft, lenient=lenient)
+    if as_json:
+        click.echo(json.dumps(_comparison(result), indent=2))
+    else:
+        _print(result)
+    if result.breaking:
+        raise click.exceptions.Exit(1)
+
+
+def _compare(old: Path, new: Path, *, draft: bool, lenient: bool) -> Comparison:
+    if old.is_dir():
+        before: dict[str, MessageSchema] = load_directory(old, lenient=lenient)
+        return diff_schemas(before, load_directory(new, lenient=lenient), partial=draft)
+    first, second = load_message(old, lenient=lenient), load_message(new, lenient=lenient)
+    return Comparison(diff_messages(first, second), [(first.name, second.name)], [], [])
+
+
+def _comparison(result: Comparison) -> dict[str, Any]:
+    return {
+        "compatible": not result.breaking,
+        "changes": [item.as_dict() for item in result.changes],
+        "compared": [{"old": old, "new": new} for old, new in result.pairs],
+        "only_old": result.only_old,
+        "only_new": result.only_new,
+    }
+
+
+def _print(result: Comparison) -> None:
+    for item in result.changes:
+        click.secho(_line(item), fg="red" if item.verdict == "breaking" else None)
+    if result.only_old:
+        click.echo(f"only in OLD: {', '.join(result.only_old)}")
+    if result.only_new:
+        shown = ", ".join(result.only_new[:5])
+        more = f" and {len(result.only_new) - 5} more" if len(result.only_new) > 5 else ""
+        click.echo(f"only in NEW: {shown}{more}")
+    counts = Counter(item.verdict for item in result.changes)
+    verdict = "breaking" if result.breaking else "compatible"
+    click.echo(
+        f"{len(result.pairs)} messages compared: {counts['breaking']} breaking changes,"
+        f" {counts['compatible']} compatible; {verdict}"
+    )
+
+
+def _line(item: Change) -> str:
+    version = f" v{item.versions}" if item.versions else ""
+    field = f" {item.field}" if item.field else ""
+    return f"{item.verdict}: {item.message}{version}{field}: {item.what} ({item.why}) [{item.kind}]"
