@@ -129,7 +129,7 @@ def section(figures: Figures, rounds: int) -> Section:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Codecs side by side on the five workloads.")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=41)
     parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
     arguments = parser.parse_args()
     found = section(measure(arguments.rounds), arguments.rounds)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 __all__ = ["Timing", "calibrate", "interleave", "run_slice"]
 
-SLICE = 0.03
+SLICE = 0.012
 """Seconds of work a case gets in one round."""
 
 
