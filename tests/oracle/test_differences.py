@@ -7,11 +7,15 @@ Java's, so no correct peer ever sends any of these.
 
 The other way round there is one difference: 4.4 bounds the number of elements and of tagged fields
 by constants, 3.9 and ours by the bytes that are left.
+
+In JSON, ours refuses a property the message does not have, which Java passes over; and it carries
+what Java's loses: the contents of records, and numbers that are not finite.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -188,3 +192,65 @@ def test_bounds_that_only_4_4_has(case: str, oracles: Mapping[str, Oracle]):
     assert recoded(old) == (len(data), data)
     assert isinstance(new, Refusal), new
     assert {"elements": "1000000", "tags": "10000"}[case] in new.text
+
+
+def test_json_with_an_unknown_property(oracles: Mapping[str, Oracle]):
+    text = '{"timeoutMs": 5, "topics": null, "timeout": 7}'
+    question = Question(Op.ENCODE, "ListPartitionReassignmentsRequestData", 0, text.encode())
+    for oracle in oracles.values():
+        assert oracle.ask([question]) == [bytes.fromhex("00000005 00 00")]
+    with pytest.raises(
+        DecodeError, match="ListPartitionReassignmentsRequest has no field 'timeout'"
+    ):
+        kproto.messages.ListPartitionReassignmentsRequest.from_json(text, 0)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(math.inf, "Infinity"), (-math.inf, "-Infinity"), (math.nan, "NaN")]
+)
+def test_json_numbers_that_are_not_finite(number: float, text: str, oracles: Mapping[str, Oracle]):
+    """Java writes them as strings, as we do, but does not read them back."""
+    response = kproto.messages.DescribeClientQuotasResponse
+    module = kproto.messages.describe_client_quotas_response
+    value = module.ValueData(key="k", value=number)
+    message = response(
+        throttle_time_ms=0,
+        error_code=0,
+        error_message=None,
+        entries=[module.EntryData(entity=[], values=[value])],
+    )
+    data, ours = message.encode(1), message.to_json(1)
+    assert json.loads(ours)["entries"][0]["values"][0]["value"] == text
+    assert response.from_json(ours, 1).encode(1) == data
+    name = "DescribeClientQuotasResponseData"
+    for oracle in oracles.values():
+        shown, read = oracle.ask(
+            [Question(Op.TO_JSON, name, 1, data), Question(Op.ENCODE, name, 1, ours.encode())]
+        )
+        assert isinstance(shown, bytes)
+        assert json.loads(shown) == json.loads(ours)
+        assert isinstance(read, Refusal)
+        assert "expected a floating point type, but got STRING" in read.text
+
+
+def test_json_records(oracles: Mapping[str, Oracle]):
+    """Java reads records from base64 as we write them, and writes the empty string."""
+    request = kproto.messages.ProduceRequest
+    module = kproto.messages.produce_request
+    partition = module.PartitionProduceData(index=1, records=b"not looked into")
+    topic = module.TopicProduceData(name="a", partition_data=[partition])
+    message = request(acks=1, timeout_ms=2, topic_data=[topic])
+    data, ours = message.encode(9), message.to_json(9)
+    assert request.from_json(ours, 9) == message
+    for oracle in oracles.values():
+        shown, read = oracle.ask(
+            [
+                Question(Op.TO_JSON, "ProduceRequestData", 9, data),
+                Question(Op.ENCODE, "ProduceRequestData", 9, ours.encode()),
+            ]
+        )
+        assert read == data
+        assert isinstance(shown, bytes)
+        partition.records = b""
+        assert json.loads(shown) == json.loads(message.to_json(9))
+        partition.records = b"not looked into"

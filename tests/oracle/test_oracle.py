@@ -35,6 +35,8 @@ pytestmark = [pytest.mark.java, pytest.mark.oracle]
 VALUES = int(os.environ.get("KPROTO_ORACLE_VALUES", "50"))
 _REFERENCE = os.environ.get("KPROTO_ORACLE_REFERENCE", "5")
 REFERENCE_VALUES = VALUES if _REFERENCE == "all" else int(_REFERENCE)
+ENOUGH_VALUES = 50
+"""With fewer for each pair, chance may leave a field at its default throughout."""
 LARGE_EVERY = 10
 """Every tenth value may be some hundred values large; the rest stay at a few dozen."""
 
@@ -248,7 +250,8 @@ def test_every_field_was_compared(oracle_tally: Tally):
     missed = set(message_names()) - oracle_tally.messages
     if missed:
         pytest.skip(f"not every message was compared in this run: {len(missed)} were left out")
-    assert oracle_tally.coverage.missing == []
+    if VALUES >= ENOUGH_VALUES:
+        assert oracle_tally.coverage.missing == []
     assert oracle_tally.coverage.filled_share >= 0.5
     assert oracle_tally.pairs == {
         (name, version) for name, schema in schemas().items() for version in schema.valid_versions
