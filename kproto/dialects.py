@@ -231,7 +231,7 @@ class Dialect:
         )
 
     def _api_of(self, body: Message, direction: str, version: int) -> Api:
-        if body.API_KEY is None or body.MESSAGE_TYPE != direction:
+        if body.API_KEY is None or direction != body.MESSAGE_TYPE:
             raise EncodeError(f"{type(body).__name__} is not the body of a {direction}")
         api = self.api(body.API_KEY)
         if version not in body.VALID_VERSIONS:

@@ -1,4 +1,4 @@
-"""Every error of ours. What the *peer* reports lives in ``kproto.client`` (``BrokerError``), never here.
+"""Every error of ours. What the *peer* reports is in ``kproto.client`` (``BrokerError``).
 
 ::
 

@@ -21,7 +21,7 @@ from kproto.schema.model import NewStruct
 __all__ = ["decoder_text"]
 
 MAX_DEPTH = 12
-"""Nesting of loops and branches in one function; CPython allows 20. Deeper structs get their own."""
+"""Nesting of loops and branches in one function; CPython allows 20. Deeper is another function."""
 
 
 def decoder_text(plan: MessagePlan) -> CodecText:
@@ -115,7 +115,8 @@ class _Emitter:
         else:
             self.flush()
         # What the version lacks is left out of the call: the class has the defaults.
-        call = f"{class_name(plan)}({', '.join(f'{name}={local}' for name, local in arguments.items())})"
+        keywords = ", ".join(f"{name}={local}" for name, local in arguments.items())
+        call = f"{class_name(plan)}({keywords})"
         text.line(f"{target} = {call}")
         if unknown is not None and (plan.tagged or plan.foreign_names):
             text.line(f"if {unknown}: {target}._unknown_tags = {unknown}")

@@ -223,8 +223,13 @@ def _stub(schemas: list[MessageSchema]) -> str:
     unique, _ = _places(schemas)
     aliases = {alias: s for s in schemas for alias in s.aliases if alias not in unique}
     lines = [f"# What type checkers see of kproto.messages. {_WARNING}"]
+    # One import a line is what a generated list should look like, whatever a sorter says.
+    lines.append("# ruff: noqa: I001")
     for name in sorted(unique):
-        lines.append(f"from kproto.messages.{unique[name]} import {name} as {name}")
+        line = f"from kproto.messages.{unique[name]} import {name} as {name}"
+        if len(line) > 100:
+            line = f"from kproto.messages.{unique[name]} import (\n    {name} as {name},\n)"
+        lines.append(line)
     for alias in sorted(aliases):
         lines.append(f"{alias} = {aliases[alias].name}")
     lines += ["", "ALIASES: dict[str, str]", "AMBIGUOUS: dict[str, tuple[str, ...]]"]

@@ -31,12 +31,12 @@ TABLE_SIZE: Final = 128
 ONE_BYTE: Final = [bytes((value,)) for value in range(128)]
 
 
-class Slow(Exception):  # noqa: N818 - a signal between our own functions, never an error a user sees
-    """The generated code met something it leaves to the interpreter."""
+class Slow(Exception):
+    """The generated code met something it leaves to the interpreter. Never seen by a caller."""
 
 
 def varint(data: bytes, at: int, first: int) -> tuple[int, int]:
-    """Finish an unsigned varint whose first byte, over 127, was read; return it and what follows."""
+    """Finish an unsigned varint whose first byte, over 127, was read; return value and end."""
     value = first & 0x7F
     for shift in (7, 14, 21):
         byte = data[at]

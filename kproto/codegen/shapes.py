@@ -6,8 +6,8 @@ field, so a run of one shape is a table of fixed-width rows: the length bytes of
 compared at once, by strided slices, and ``iter_unpack`` reads the rest. A run that differs is left
 to the element-by-element code, which is always right.
 
-One comprehension (or, to encode, one ``Struct``) is made for each shape met, at most ``MAX_SHAPES`` a struct, so that bytes
-from outside cannot make us compile without end.
+One comprehension (or, to encode, one ``Struct``) is made for each shape met, at most
+``MAX_SHAPES`` a struct, so that bytes from outside cannot make us compile without end.
 """
 
 from __future__ import annotations
@@ -162,15 +162,12 @@ def _compile(plan: StructPlan, lengths: Lengths, structs: Mapping[str, type]) ->
         zero.append(struct.calcsize("".join(letters)))
         letters.append("x")
     layout = struct.Struct("".join(letters))
-    if not columns:  # rows of nothing but empty arrays: iter_unpack has nothing to hand out
-        columns = ["_nothing"]
-        source = f"lambda data: [{class_name(plan)}({', '.join(arguments)}) for _ in range(len(data) // {layout.size})]"
-    else:
+    call = f"{class_name(plan)}({', '.join(arguments)})"
+    if columns:
         comma = "," if len(columns) == 1 else ""
-        source = (
-            f"lambda data: [{class_name(plan)}({', '.join(arguments)}) "
-            f"for {', '.join(columns)}{comma} in rows(data)]"
-        )
+        source = f"lambda data: [{call} for {', '.join(columns)}{comma} in rows(data)]"
+    else:  # rows of nothing but empty arrays, of which iter_unpack hands out nothing
+        source = f"lambda data: [{call} for _ in range(len(data) // {layout.size})]"
     # Only names and numbers of the plan are in this text; no byte of the input is.
     reader = eval(source, {**structs, "rows": layout.iter_unpack})
     return layout.size, same, zero, reader

@@ -10,7 +10,7 @@ import importlib
 
 from kproto.messages._index import ALIASES, AMBIGUOUS, MODULES
 
-__all__ = sorted([*MODULES, *ALIASES])  # noqa: PLE0605 - names come from the generated index
+__all__ = sorted([*MODULES, *ALIASES])
 
 
 def __getattr__(name: str) -> object:
