@@ -20,7 +20,7 @@ from rich.table import Table
 
 from demo.catalog import CLIENTS, Client
 from demo.catalog import client as client_named
-from demo.cluster import ClusterError, start
+from demo.cluster import start
 from demo.drivers import DriverError, drive
 from demo.install import AbsentError, Launch, install
 from demo.screen import Terminal
@@ -121,7 +121,7 @@ def _play(
         with start(profile.name) as cluster, drive(launch, cluster.bootstrap) as driver:
             told.client(client, driver.version, profile)
             return run(client, profile, driver, cluster, told)
-    except (ClusterError, DriverError) as error:
+    except DriverError as error:
         return dict.fromkeys((step.name for step in STEPS), Outcome("wrong", str(error)))
 
 

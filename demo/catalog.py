@@ -39,6 +39,7 @@ class Client:
     offers: int
     highest: Mapping[int, int]
     guard: Guard | None = None
+    misreads_guard: bool = False
     lacks: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -98,8 +99,9 @@ CLIENTS: tuple[Client, ...] = (
         "platformatic",
         "1.35.0",
         offers=3,
-        highest={METADATA: 12, ALTER_REASSIGNMENTS: 1, LIST_REASSIGNMENTS: 0},
+        highest={METADATA: 12, ALTER_REASSIGNMENTS: 0, LIST_REASSIGNMENTS: 0},
         guard="sends",
+        misreads_guard=True,
         lacks={"elect": _NO_CALL},
     ),
     Client(
@@ -134,7 +136,7 @@ CLIENTS: tuple[Client, ...] = (
         "go",
         "sarama",
         "v1.61.1",
-        offers=3,
+        offers=4,
         highest={ELECT_LEADERS: 2, ALTER_REASSIGNMENTS: 0, LIST_REASSIGNMENTS: 0},
         lacks=_NO_GUARD,
     ),

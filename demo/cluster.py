@@ -1,30 +1,96 @@
-"""A mock cluster for one client: ``mockbroker serve`` as anyone would start it, and its controls.
+"""A mock cluster for one client, on an event loop of its own thread, and its controls.
 
-One process a cluster, on ephemeral ports, ended with its journal when the client is done.
+The words of ``ctl`` are those of ``mockbroker ctl URL ...``, so that what the demo shows can be
+typed against a ``mockbroker serve`` too.
 """
 
 from __future__ import annotations
 
-import json
-import queue
-import subprocess
-import sys
-import tempfile
+import asyncio
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
-from demo.install import ROOT
 from demo.story import BROKERS, CONTROLLER, TOPICS
-from kproto.journal import Entry, read_journal
+from kproto.journal import Entry
+from mockbroker.mock_cluster import MockCluster
 
-__all__ = ["ClusterError", "MockCluster", "start"]
+__all__ = ["RunningCluster", "start"]
 
-START_SECONDS = 30.0
-STOP_SECONDS = 5.0
+STEP_SECONDS = 10.0
+
+T = TypeVar("T")
 
 
-class ClusterError(Exception):
-    """The mock cluster did not start, or refused a step."""
+class RunningCluster:
+    """A started ``MockCluster``, called from another thread than the one it lives on."""
+
+    def __init__(self, mock: MockCluster, loop: asyncio.AbstractEventLoop) -> None:
+        self._mock = mock
+        self._loop = loop
+
+    @property
+    def bootstrap(self) -> str:
+        return self._on_loop(lambda: self._mock.bootstrap)
+
+    def ctl(self, *words: str) -> None:
+        """Move the cluster: ``join-isr foo-0 4``, ``failover 3``, ``stop-broker 2``,
+        ``start-broker 2``."""
+        verb, arguments = words[0], words[1:]
+        if verb == "join-isr":
+            partition, broker_id = arguments
+            self._on_loop(lambda: self._mock.join_isr(partition, int(broker_id)))
+        elif verb == "failover":
+            self._on_loop(lambda: self._mock.failover(int(arguments[0])))
+        elif verb == "stop-broker":
+            self._wait_for(self._mock.stop_broker(int(arguments[0])))
+        elif verb == "start-broker":
+            self._wait_for(self._mock.start_broker(int(arguments[0])))
+        else:
+            raise ValueError(f"the demo knows no step {verb!r}")
+
+    def partition(self, topic: str) -> Mapping[str, Any]:
+        """Partition 0 as in ``mockbroker ctl URL state --json``."""
+        partitions = self._on_loop(self._mock.cluster.state)["topics"][topic]
+        (state,) = partitions.values()  # every topic of the story has the one partition
+        found: Mapping[str, Any] = state
+        return found
+
+    def entries(self, after: int = 0) -> list[Entry]:
+        return self._on_loop(lambda: self._mock.journal.select(after=after))
+
+    def _on_loop(self, call: Callable[[], T]) -> T:
+        async def on_loop() -> T:
+            return call()
+
+        return self._wait_for(on_loop())
+
+    def _wait_for(self, what: Awaitable[T]) -> T:
+        async def waiting() -> T:
+            return await what
+
+        return asyncio.run_coroutine_threadsafe(waiting(), self._loop).result(STEP_SECONDS)
+
+
+@contextmanager
+def start(profile: str) -> Iterator[RunningCluster]:
+    """A cluster of the story on ephemeral ports, with broker 3 in control and baz-0 led by 1."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    mock = MockCluster(brokers=BROKERS, topics=TOPICS, profile=profile)
+    cluster = RunningCluster(mock, loop)
+    try:
+        cluster._wait_for(mock.start())
+        cluster.ctl("failover", str(CONTROLLER))
+        # Broker 6 comes back to its replica, but leadership stays where it went.
+        cluster.ctl("stop-broker", "6")
+        cluster.ctl("start-broker", "6")
+        cluster.ctl("join-isr", "baz-0", "6")
+        yield cluster
+    finally:
+        cluster._wait_for(mock.stop())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(STEP_SECONDS)
+        loop.close()

@@ -15,7 +15,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from demo.catalog import API_VERSIONS, Client
+from demo.annotate import Span, annotate
+from demo.catalog import ALTER_REASSIGNMENTS, API_VERSIONS, Client
 from demo.drivers import Answer
 from demo.story import STEPS, Mark, Outcome
 from demo.wire import CONTROLLER_APIS, Profile, api_name
@@ -30,6 +31,11 @@ MARKS: Mapping[Mark, tuple[str, str]] = {
     "lacking": ("\N{EN DASH}", "dim"),
 }
 
+BODY_INDENT = 10
+
+BYTES_WIDTH = 35
+"""Columns for bytes in hexadecimal: twelve of them."""
+
 _LANGUAGES = {"python": "Python", "node": "Node.js", "java": "Java", "go": "Go"}
 
 
@@ -39,11 +45,15 @@ def printable(text: str) -> str:
 
 
 class Terminal:
-    """Tells the story as it happens, one line a fact, lines cut to the width."""
+    """Tells the story as it happens, one line a fact, lines cut to the width.
+
+    An arrow to the right is a request, to the left its response, with the broker's id.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._told: set[tuple[int | None, int | None]] = set()
+        self._annotated = False
 
     def client(self, client: Client, version: str, profile: Profile) -> None:
         """Head of one client on one cluster."""
@@ -69,22 +79,26 @@ class Terminal:
         self._line(("  cluster ", "dim"), (text, "magenta"))
 
     def wire(self, entries: Sequence[Entry]) -> None:
-        """Controller requests and everything new in full; what was shown before as a count."""
+        """Controller requests and every new kind in full; what was shown before as a count."""
         again: Counter[str] = Counter()
+        shown: set[tuple[int, int, int | None]] = set()
         for entry in entries:
+            exchange = (entry.broker_id, entry.connection_id, entry.correlation_id)
+            kind = (entry.api_key, entry.api_version)
             if entry.direction == "event":
                 if entry.event not in ("connected", "disconnected"):
-                    self._line(("     --   ", "yellow"), (f"{entry.event} {entry.note}", "yellow"))
-                continue
-            place = (entry.api_key, entry.api_version)
-            if entry.direction == "request" and place in self._told:
+                    self._line(("          ", ""), (f"{entry.event} {entry.note}", "yellow"))
+            elif entry.direction == "response":
+                if exchange in shown:
+                    self._response(entry)
+            elif kind in self._told and entry.api_key not in CONTROLLER_APIS:
                 again[f"{api_name(entry.api_key)} v{entry.api_version}"] += 1
-            if place not in self._told or entry.api_key in CONTROLLER_APIS:
-                self._frame(entry)
-            if entry.direction == "response" and entry.api_key not in CONTROLLER_APIS:
-                self._told.add(place)
+            else:
+                shown.add(exchange)
+                self._told.add(kind)
+                self._request(entry)
         if again:
-            times = ", ".join(f"{name} ×{count}" for name, count in again.items())  # noqa: RUF001
+            times = ", ".join(f"{name} \N{MULTIPLICATION SIGN}{n}" for name, n in again.items())
             self._line(("          also ", "dim"), (times, "dim"))
 
     def answer(self, answer: Answer) -> None:
@@ -97,11 +111,42 @@ class Terminal:
         sign, style = MARKS[outcome.mark]
         self._console.print(Text.assemble(("  " + sign, style), " " + printable(outcome.note)))
 
-    def _frame(self, entry: Entry) -> None:
-        request = entry.direction == "request"
-        arrow, style = ("→", "bright_blue") if request else ("←", "bright_green")
-        name = f"{api_name(entry.api_key)} v{entry.api_version} " if request else ""
-        self._line((f"     {arrow} {entry.broker_id}  ", style), (name, "bold"), (_body(entry), ""))
+    def _request(self, entry: Entry) -> None:
+        head = Text.assemble(
+            (f"     → {entry.broker_id}  ", "bright_blue"),
+            (f"{api_name(entry.api_key)} v{entry.api_version} ", "bold"),
+            (f"[{entry.event}: {printable(entry.note)}] " if entry.event else "", "yellow"),
+        )
+        self._frame(head, entry)
+        if entry.api_key == ALTER_REASSIGNMENTS and not self._annotated:
+            self._annotated = True
+            self._bytes(annotate(entry))
+
+    def _response(self, entry: Entry) -> None:
+        self._frame(Text(f"     ← {entry.broker_id}  ", "bright_green"), entry)
+
+    def _frame(self, head: Text, entry: Entry) -> None:
+        """The body behind ``head``: whole where the demo is about it, otherwise one line of it."""
+        body = printable(_body(entry))
+        if entry.api_key not in CONTROLLER_APIS:
+            self._console.print(head + Text(body), no_wrap=True, overflow="ellipsis", crop=True)
+            return
+        room = max(self._console.width - BODY_INDENT, 20)
+        first = max(self._console.width - head.cell_len, 20)
+        self._console.print(head + Text(body[:first]), no_wrap=True, crop=True)
+        for start in range(first, len(body), room):
+            self._console.print(" " * BODY_INDENT + body[start : start + room], markup=False)
+
+    def _bytes(self, spans: Sequence[Span]) -> None:
+        """The first such request of the demo, field by field."""
+        for span in spans:
+            raw = span.raw.hex(" ")
+            shown = raw if len(raw) <= BYTES_WIDTH else raw[: BYTES_WIDTH - 1] + "…"
+            self._line(
+                (f"          {span.offset:3} ", "dim"), (f"{shown:{BYTES_WIDTH}}", "bright_blue"),
+                (f" {span.path} ", "dim"), (f"{span.value}", ""),
+                (f"  {span.type}" if span.type in ("count", "tag count") else "", "dim"),
+            )  # fmt: skip
 
     def _line(self, *parts: tuple[str, str]) -> None:
         text = Text.assemble(*((printable(part), style) for part, style in parts))
@@ -128,6 +173,8 @@ class Terminal:
             for owner, profile, outcomes in rows:
                 if owner is client:
                     table.add_row(*facts, profile.name, *_cells(outcomes))
+                    facts = ("", "", "")
+            table.add_section()
         self._console.print()
         self._console.print(table)
         self._console.print(_legend())
@@ -165,15 +212,11 @@ def _legend() -> Text:
     meanings: tuple[tuple[Mark, str], ...] = (
         ("right", "as Kafka's rules have it"),
         ("wrong", "differs from what is right"),
-        ("gap", "the client's own, known shortfall; the broker's side is right"),
+        ("gap", "a known shortfall of the client's own; the broker's side is right"),
         ("lacking", "the client has no such call"),
     )
-    text = Text()
-    for mark, meaning in meanings:
-        sign, style = MARKS[mark]
-        text.append(sign, style)
-        text.append(f" {meaning}   ", "dim")
-    return text
+    parts = [Text.assemble(MARKS[mark], (f" {meaning}", "dim")) for mark, meaning in meanings]
+    return Text("\n").join(parts)
 
 
 def _body(entry: Entry) -> str:

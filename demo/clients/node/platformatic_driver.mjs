@@ -1,7 +1,8 @@
 // Drives @platformatic/kafka for the demo: BOOTSTRAP TIMEOUT_MS on the command line.
 // Its Admin has no reassignment calls; its per-version API functions do, on a connection to a
-// broker. Those functions leave the choice of version to the caller, so the driver makes the
-// choice a caller can make: the newest one both sides know, from what Admin was told on connecting.
+// broker. Those leave the choice of version to the caller, and this caller takes version 0: the
+// parser of version 1 in this release skips a field of the answer. Only the replication-factor
+// guard has to be asked for in version 1.
 
 import { readFileSync } from 'node:fs'
 import {
@@ -33,11 +34,6 @@ async function controller() {
   return (await admin.connectToBrokers([controllerId])).get(controllerId)
 }
 
-async function maxVersion(name) {
-  const api = (await admin.listApis()).find(candidate => candidate.name === name)
-  return api ? api.maxVersion : -1
-}
-
 const operations = {
   async describe_cluster() {
     const { brokers, controllerId } = await admin.metadata({ topics: [], forceUpdate: true })
@@ -46,9 +42,7 @@ const operations = {
 
   async alter({ topic, partition, replicas, allow_replication_factor_change: allow = true }) {
     const topics = [{ name: topic, partitions: [{ partitionIndex: partition, replicas }] }]
-    // Asked for the guard there is no choice of version: only v1 can carry it.
-    const v1 = !allow || (await maxVersion('AlterPartitionReassignments')) >= 1
-    const alter = v1 ? alterPartitionReassignmentsV1 : alterPartitionReassignmentsV0
+    const alter = allow ? alterPartitionReassignmentsV0 : alterPartitionReassignmentsV1
     await alter.api.async(await controller(), timeout, allow, topics)
   },
 
