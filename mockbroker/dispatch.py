@@ -31,6 +31,7 @@ from mockbroker.apis.api_versions import API_VERSIONS, identify
 from mockbroker.apis.refusals import error_response
 from mockbroker.cluster import Cluster
 from mockbroker.profiles import Profile
+from mockbroker.quirks import tolerated
 from mockbroker.scripts import Scripts
 
 __all__ = ["CLOSE", "Answered", "Close", "Dispatcher"]
@@ -90,6 +91,9 @@ class Dispatcher:
         if isinstance(event, UnsupportedRequest):
             return self._unsupported(connection, session, event)
         if isinstance(event, MalformedRequest):
+            request = tolerated(self.codec, event)
+            if request is not None:
+                return self._request(connection, session, request, "trailing-bytes")
             self._note(session, event, "malformed", str(event.error))
         return CLOSE
 
@@ -101,12 +105,16 @@ class Dispatcher:
         )  # fmt: skip
 
     def _request(
-        self, connection: ServerConnection, session: Session, request: RequestReceived
+        self,
+        connection: ServerConnection,
+        session: Session,
+        request: RequestReceived,
+        mark: str = "",
     ) -> Answered:
         header = request.header
         if header.request_api_key == API_VERSIONS:
             identify(session, header.request_api_version, request.body)
-        self._record(session, request, "request", request.frame)
+        self._record(session, request, "request", request.frame, mark)
         handler = self._handlers.get(header.request_api_key)
         if handler is None or not handler.cacheable or header.request_api_key in self.scripts:
             return self._respond(connection, session, request, handler)
@@ -268,7 +276,7 @@ class Dispatcher:
         self.journal.record(
             time.time_ns(), session.broker_id, session.connection_id, direction, session.peer,  # type: ignore[arg-type]
             header.request_api_key, header.request_api_version, header.correlation_id,
-            header.client_id, session.software, self.codec.name, raw, event,
+            header.client_id, session.software, request.dialect.name, raw, event,
         )  # fmt: skip
 
     def _note_request(
@@ -278,7 +286,7 @@ class Dispatcher:
         self.journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
             header.request_api_key, header.request_api_version, header.correlation_id,
-            header.client_id, session.software, self.codec.name, request.frame, event, note,
+            header.client_id, session.software, request.dialect.name, request.frame, event, note,
         )  # fmt: skip
 
     def _note(

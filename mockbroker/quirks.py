@@ -1,0 +1,47 @@
+"""What released clients send that does not follow the schema, and real brokers take all the same.
+
+Brokers ignore bytes behind a request's last field. The mock refuses them, because a test wants to
+hear of such a bug, except where that would shut out a client in use. Each exception is as narrow
+as the bug.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kproto.connection import MalformedRequest, RequestReceived
+from kproto.dialects import Dialect
+from kproto.errors import DecodeError
+from kproto.messages.request_header import RequestHeader
+
+__all__ = ["tolerated"]
+
+_METADATA: Final = 3
+_FIRST_FLEXIBLE_METADATA: Final = 9
+_BODY_OF_NULL: Final = b"\0" + b"\0\0\0"
+_AFTER_SIZE: Final = 4
+
+
+def tolerated(codec: Dialect, event: MalformedRequest) -> RequestReceived | None:
+    """The request as a broker reads it, None when the frame is none that a broker should read.
+
+    librdkafka (seen with 2.16) sets four bytes aside for the length of an array and, asking for
+    all topics from Metadata version 9 on, fills one of them with the null array: three zeros
+    follow that belong to nothing. A broker takes them for the next fields and leaves as many bytes
+    unread.
+    """
+    version = event.api_version
+    if event.api_key != _METADATA or version is None or version < _FIRST_FLEXIBLE_METADATA:
+        return None
+    api, frame = codec.apis[_METADATA], event.frame
+    try:
+        header, at = RequestHeader.decode_from(
+            frame, api.request_header_version(version), _AFTER_SIZE
+        )
+        if not frame.startswith(_BODY_OF_NULL, at):
+            return None
+        api.request.decode(frame[at : at + 1] + frame[at + len(_BODY_OF_NULL) :], version)
+        body, _ = api.request.decode_from(frame, version, at)
+    except DecodeError:
+        return None
+    return RequestReceived(event.number, codec, api, header, body, frame)
