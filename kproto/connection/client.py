@@ -286,23 +286,30 @@ class ClientConnection:
 
     def _read_negotiation(self, sent: SentRequest, frame: bytes) -> ClientEvent:
         try:
-            reply = negotiation.read_reply(self.dialect, frame, sent.api_version)
+            body = negotiation.read_reply(self.dialect, frame, sent.api_version).body
         except DecodeError as error:
-            raise RemoteProtocolError(f"the answer to {sent} cannot be read: {error}") from error
-        code = reply.body.error_code
-        if code == ErrorCode.NONE:
-            self._machine.advance(ClientInput.NEGOTIATION_ENDED)
-            self._versions = MappingProxyType(negotiation.advertised(reply.body))
-            return Negotiated(self._versions, reply.body, sent.api_version)
-        if code == ErrorCode.UNSUPPORTED_VERSION:
-            rows = negotiation.advertised(reply.body)
+            if sent.api_version == 0 or not negotiation.is_refusal(frame):
+                raise RemoteProtocolError(
+                    f"the answer to {sent} cannot be read: {error}"
+                ) from error
+            # A peer that refuses in a layout of no version (librdkafka's mock cluster, for one)
+            # has still said all that version 0 needs.
+            return self._retry(sent, 0)
+        if body.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            rows = negotiation.advertised(body)
             version = negotiation.next_attempt(sent.api_version, self._attempt, rows)
             if version is not None:
-                self._attempt += 1
-                data = self._encode(sent.api, version, self._api_versions_body(), None)
-                return NegotiationRetry(data, version)
+                return self._retry(sent, version)
         self._machine.advance(ClientInput.NEGOTIATION_ENDED)
-        return NegotiationFailed(code, reply.body, sent.api_version)
+        if body.error_code != ErrorCode.NONE:
+            return NegotiationFailed(body.error_code, body, sent.api_version)
+        self._versions = MappingProxyType(negotiation.advertised(body))
+        return Negotiated(self._versions, body, sent.api_version)
+
+    def _retry(self, refused: SentRequest, version: int) -> NegotiationRetry:
+        self._attempt += 1
+        data = self._encode(refused.api, version, self._api_versions_body(), None)
+        return NegotiationRetry(data, version)
 
 
 def _input_for(api_key: int, version: int) -> ClientInput:

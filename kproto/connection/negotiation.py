@@ -19,6 +19,7 @@ __all__ = [
     "ApiVersionsReply",
     "advertised",
     "choose_version",
+    "is_refusal",
     "next_attempt",
     "read_reply",
     "refusal",
@@ -44,7 +45,7 @@ def read_reply(dialect: Dialect, frame: bytes, version: int) -> ApiVersionsReply
     A broker that does not serve that version answers error 35 in a body of version 0, since it
     cannot know a layout both share. A body in the version asked for is taken too.
     """
-    if version != 0 and _error_code(frame) == ErrorCode.UNSUPPORTED_VERSION:
+    if version != 0 and is_refusal(frame):
         try:
             return _decode(dialect, frame, 0)
         except DecodeError:
@@ -57,11 +58,11 @@ def _decode(dialect: Dialect, frame: bytes, version: int) -> ApiVersionsReply:
     return ApiVersionsReply(header, body, version)
 
 
-def _error_code(frame: bytes) -> int | None:
+def is_refusal(frame: bytes) -> bool:
+    """Whether an ApiVersions response says error 35, which every version has in the same place."""
     if len(frame) < _ERROR_CODE_OFFSET + 2:
-        return None
-    code: int = _read_error_code(frame, _ERROR_CODE_OFFSET)[0]
-    return code
+        return False
+    return bool(_read_error_code(frame, _ERROR_CODE_OFFSET)[0] == ErrorCode.UNSUPPORTED_VERSION)
 
 
 def advertised(body: Any) -> dict[int, Versions]:

@@ -190,11 +190,10 @@ async def test_a_malformed_response_is_that_callers_alone() -> None:
             plain(broker, event)
 
     async with connected(answer) as (conn, _):
-        bad, good = await asyncio.gather(
-            conn.request(heartbeat(66)), conn.request(heartbeat(1)), return_exceptions=True
-        )
-        assert isinstance(bad, DecodeError)
-        assert good == HeartbeatResponse(error_code=1)
+        waiting = conn.request(heartbeat(66)), conn.request(heartbeat(1))
+        results: Any = await asyncio.gather(*waiting, return_exceptions=True)
+        assert isinstance(results[0], DecodeError)
+        assert results[1] == HeartbeatResponse(error_code=1)
 
 
 async def test_opening_fails_clearly() -> None:

@@ -372,7 +372,22 @@ def test_a_refusal_in_the_version_asked_for_is_understood_too() -> None:
     assert event.api_version == 2
 
 
-@pytest.mark.parametrize("rest", [b"", b"\0", b"\0\x23", b"\0\x23\0\0", b"\0\0\xff"])
+# The third is what librdkafka 2.16's mock cluster answers to version 4.
+@pytest.mark.parametrize("rest", ["0023", "00230000", "00230100120000000200000000"])
+def test_a_refusal_in_no_version_at_all_leads_to_version_0(rest: str) -> None:
+    connection = ClientConnection()
+    connection.begin_negotiation(4)
+    answer = encode_frame(struct.pack(">i", 0) + bytes.fromhex(rest))
+    connection.receive_data(answer)
+    (event,) = events(connection)
+    assert isinstance(event, NegotiationRetry)
+    assert event.api_version == 0
+    connection.receive_data(answer[:7] + b"\x01" + answer[8:])
+    with pytest.raises(RemoteProtocolError, match=r"^the answer to API_VERSIONS v0 #1 cannot"):
+        connection.next_event()
+
+
+@pytest.mark.parametrize("rest", [b"", b"\0", b"\0\x2a", b"\0\x2a\0\0", b"\0\0\xff"])
 def test_an_unreadable_api_versions_response_is_the_peers_fault(rest: bytes) -> None:
     connection = ClientConnection()
     connection.begin_negotiation(4)
