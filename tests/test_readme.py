@@ -26,11 +26,11 @@ def blocks(language: str, text: str = README) -> list[str]:
 
 
 def run(arguments: list[str]) -> str:
-    """Standard output of one of our commands, which has to succeed."""
+    """Standard output of one of our commands, which has to succeed, without trailing blanks."""
     command = [sys.executable, "-m", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return "\n".join(line.rstrip() for line in done.stdout.splitlines())
 
 
 def sessions() -> list[tuple[str, str]]:
@@ -39,7 +39,7 @@ def sessions() -> list[tuple[str, str]]:
     for block in blocks("console"):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, _, shown = part.partition("\n")
-            found.append((command, shown.strip()))
+            found.append((command, shown.strip("\n")))
     return found
 
 
@@ -65,7 +65,7 @@ def test_the_python_blocks_run():
 def test_the_console_sessions_print_what_is_shown(command, shown):
     words = shlex.split(command)
     assert words[0] in TOOLS
-    printed = run(words).strip()
+    printed = run(words).strip("\n")
     if shown == "...":
         assert printed
     else:

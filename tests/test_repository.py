@@ -31,6 +31,7 @@ EDGES = (
     "kproto/client/",
     "kproto/tools/",
     "kproto/cli/",
+    "mockbroker/cli/",
     "mockbroker/server",
     "mockbroker/control",
     "mockbroker/zookeeper",
@@ -147,7 +148,7 @@ def test_no_path_of_a_developers_machine():
 
 def test_only_known_hosts_are_named():
     """A registry's mirror or a colleague's machine does not slip into the repository."""
-    pattern = re.compile(r"https?://(?:[^/@\s]*@)?([A-Za-z0-9.-]+)")
+    pattern = re.compile(r"https?://(?:[^/@\s]*@)?([a-z0-9.-]+)")
     found = {
         (name, host)
         for name, text in texts().items()
