@@ -22,8 +22,9 @@ GENERATED = ("kproto/messages/",)
 """Folders that ``kproto codegen`` writes."""
 
 LONGEST = 450
+LONGEST_TEST = 500
 LONGER_FOR_A_REASON = {"kproto/error_codes.py": "one table, a row an error code"}
-"""Hand-written sources allowed beyond ``LONGEST`` lines, each with why it is still one idea."""
+"""Hand-written sources allowed beyond the limits, each with why it is still one idea."""
 
 EDGES = (
     "kproto/schema/load.py",
@@ -89,7 +90,8 @@ def texts() -> dict[str, str]:
 
 def test_no_file_outgrows_one_idea():
     lengths = {name: len((ROOT / name).read_text().splitlines()) for name in hand_written()}
-    long = {name for name, length in lengths.items() if length > LONGEST}
+    limits = {name: LONGEST_TEST if name.startswith("tests/") else LONGEST for name in lengths}
+    long = {name for name, length in lengths.items() if length > limits[name]}
     assert {name: lengths[name] for name in long - set(LONGER_FOR_A_REASON)} == {}
     assert set(LONGER_FOR_A_REASON) - long == set(), "no longer too long: take it off the list"
 

@@ -1,0 +1,1 @@
+"""Message schemas: the model, reading and checking them, comparing two, importing Kafka's."""
