@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Mapping
+from struct import Struct
 from typing import Final, TypeAlias
 
 from kproto.codegen.base import Message
@@ -24,7 +25,7 @@ from kproto.connection import (
 from kproto.dialects import Dialect, dialect
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
-from kproto.journal import Journal
+from kproto.journal import ClientSoftware, Journal
 from kproto.schema.versions import Versions
 from mockbroker.apis import HANDLERS, Call, Handler, Session
 from mockbroker.apis.api_versions import API_VERSIONS, identify
@@ -32,14 +33,21 @@ from mockbroker.apis.refusals import error_response
 from mockbroker.cluster import Cluster
 from mockbroker.profiles import Profile
 from mockbroker.quirks import tolerated
-from mockbroker.scripts import Scripts
+from mockbroker.scripts import Script, Scripts
 
 __all__ = ["CLOSE", "Answered", "Close", "Dispatcher"]
 
 _log = logging.getLogger("mockbroker")
 
-_MAX_CACHED_REQUEST: Final = 4096
-_MAX_CACHED_ANSWERS: Final = 256
+_MAX_KNOWN_REQUEST: Final = 4096
+_MAX_KNOWN_ANSWERS: Final = 256
+
+_PREFIX: Final = Struct(">ihhi")
+"""Size, api key, api version, correlation id: how every request begins."""
+
+_Known: TypeAlias = tuple[bytes, bytes, int, int, str | None, ClientSoftware | None]
+"""An answer before and behind its correlation id; api key and version; client id; for ApiVersions,
+who the client says it is."""
 
 
 class Close:
@@ -76,9 +84,54 @@ class Dispatcher:
         self.auto_create_topics = auto_create_topics
         self.scripts = Scripts()
         self._handlers = _usable_handlers(codec)
-        # Answers by receiving broker and request bytes, for as long as the action log is this long.
-        self._cache: dict[tuple[int, bytes], bytes] = {}
-        self._cache_offset = -1
+        # By receiving broker: the request's bytes without size and correlation id -> its answer,
+        # for as long as the action log has this length.
+        self._known: dict[int, dict[bytes, _Known]] = {}
+        self._known_offset = -1
+
+    # ---- many frames at once -----------------------------------------------------------------
+
+    def answer_known(self, session: Session, data: bytes) -> tuple[list[bytes], int]:
+        """The answers to the whole frames at the start of ``data`` that were answered before, byte
+        for byte, since when nothing has changed; and how many bytes those frames take.
+
+        This is where a burst of the same questions is fast: nothing is decoded or encoded.
+        """
+        answers: list[bytes] = []
+        at, length = 0, len(data)
+        known = self._known.get(session.broker_id)
+        if known is None or self._known_offset != len(self.cluster.log):
+            return answers, 0
+        record, now, dialect_name = self.journal.record, time.time_ns(), self.codec.name
+        broker_id, connection_id, peer = session.broker_id, session.connection_id, session.peer
+        while length - at >= _PREFIX.size:
+            size, _, _, correlation_id = _PREFIX.unpack_from(data, at)
+            end = at + 4 + size
+            if end > length or size < 8:
+                break
+            found = known.get(data[at + 4 : at + 8] + data[at + 12 : end])
+            if found is None:
+                break
+            head, tail, api_key, version, client_id, software = found
+            if software is not None:
+                session.software = software
+            answer = head + data[at + 8 : at + 12] + tail
+            record(
+                now, broker_id, connection_id, "request", peer, api_key, version, correlation_id,
+                client_id, session.software, dialect_name, data[at:end],
+            )  # fmt: skip
+            record(
+                now, broker_id, connection_id, "response", peer, api_key, version, correlation_id,
+                client_id, session.software, dialect_name, answer,
+            )  # fmt: skip
+            answers.append(answer)
+            at = end
+        return answers, at
+
+    def add_script(self, api_key: int, script: Script, times: int | None) -> None:
+        """As ``Scripts.add``; answers given so far say nothing about the next."""
+        self.scripts.add(api_key, script, times)
+        self._known.clear()
 
     # ---- one event ---------------------------------------------------------------------------
 
@@ -116,31 +169,40 @@ class Dispatcher:
             identify(session, header.request_api_version, request.body)
         self._record(session, request, "request", request.frame, mark)
         handler = self._handlers.get(header.request_api_key)
-        if handler is None or not handler.cacheable or header.request_api_key in self.scripts:
-            return self._respond(connection, session, request, handler)
-        frame = request.frame
         offset = len(self.cluster.log)
-        if offset != self._cache_offset:
-            self._cache.clear()
-            self._cache_offset = offset
-        # The correlation id is left out of the key and put into the answer, where its place is
-        # the same in every response header.
-        key = session.broker_id, frame[4:8] + frame[12:]
-        known = self._cache.get(key)
-        if known is not None:
-            data = known[:4] + frame[8:12] + known[8:]
-            self._record(session, request, "response", data)
-            return connection.send_bytes(request, data)
         answered = self._respond(connection, session, request, handler)
         if (
-            isinstance(answered, bytes)
-            and len(frame) <= _MAX_CACHED_REQUEST
+            handler is not None
+            and handler.cacheable
+            and not mark
+            and isinstance(answered, bytes)
+            and len(request.frame) <= _MAX_KNOWN_REQUEST
+            and header.request_api_key not in self.scripts
             and len(self.cluster.log) == offset
         ):
-            if len(self._cache) >= _MAX_CACHED_ANSWERS:
-                self._cache.clear()
-            self._cache[key] = answered
+            self._remember(session, request, answered, offset)
         return answered
+
+    def _remember(
+        self, session: Session, request: RequestReceived, answer: bytes, offset: int
+    ) -> None:
+        if offset != self._known_offset:
+            self._known.clear()
+            self._known_offset = offset
+        known = self._known.setdefault(session.broker_id, {})
+        if len(known) >= _MAX_KNOWN_ANSWERS:
+            known.clear()
+        frame, header = request.frame, request.header
+        # The correlation id is left out of the key and of the answer: its place is the same in
+        # every header.
+        known[frame[4:8] + frame[12:]] = (
+            answer[:4],
+            answer[8:],
+            header.request_api_key,
+            header.request_api_version,
+            header.client_id,
+            session.software if header.request_api_key == API_VERSIONS else None,
+        )
 
     # ---- answering ---------------------------------------------------------------------------
 

@@ -238,7 +238,7 @@ class MockCluster:
         self._check_served(api_key)
 
         def keep(script: Script) -> Script:
-            self._dispatcher.scripts.add(api_key, script, times)
+            self._dispatcher.add_script(api_key, script, times)
             return script
 
         return keep
@@ -246,7 +246,7 @@ class MockCluster:
     def script(self, api_key: int, reply: Scripted, *, times: int | None = None) -> None:
         """Answer an api key with this response: a message, or its JSON for the version asked."""
         self._check_served(api_key)
-        self._dispatcher.scripts.add(api_key, lambda _call: reply, times)
+        self._dispatcher.add_script(api_key, lambda _call: reply, times)
 
     def clear_scripts(self, api_key: int | None = None) -> None:
         """Back to the broker's own answers, for one api key or all."""

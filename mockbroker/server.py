@@ -57,6 +57,12 @@ class BrokerProtocol(asyncio.Protocol):
         self._dispatcher.note_event(self._session, "connected")
 
     def data_received(self, data: bytes) -> None:
+        if self._connection.idle and not self._writing_paused:
+            answers, used = self._dispatcher.answer_known(self._session, data)
+            self._write(answers)
+            if used == len(data):
+                return
+            data = data[used:]
         self._connection.receive_data(data)
         self._serve()
 

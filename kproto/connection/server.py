@@ -102,6 +102,18 @@ class ServerConnection:
         return self._machine.state in _PAUSED
 
     @property
+    def idle(self) -> bool:
+        """Whether a frame that begins now would be the next event, and its answer the next to go
+        out: no bytes are held back, nothing waits for an answer, no SASL is under way. A caller
+        that knows the answer to a frame by its bytes may then send it without asking here."""
+        return (
+            self._machine.state is ServerState.OPEN
+            and not self._splitter.buffered
+            and self.unanswered == 0
+            and not self._eof
+        )
+
+    @property
     def unanswered(self) -> int:
         """How many events still want an answer."""
         return self._received - self._sent - len(self._waiting)
