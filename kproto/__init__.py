@@ -8,13 +8,15 @@
     frame = kproto.encode_request(MetadataRequest(), api_version=12, correlation_id=1)
     header, body = kproto.decode_request(frame)
 
-Everything here is loaded when first used, so importing the package costs next to nothing.
+Importing the package loads the generator of codecs, so that the first use of a message does not
+pay for it; messages and dialects are loaded when first asked for.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import kproto.codegen.codec  # noqa: F401 - loaded here, not at the first encode
 from kproto.errors import (
     DecodeError,
     EncodeError,

@@ -31,7 +31,7 @@ from kproto.errors import (
     UnsupportedFrameError,
     UnsupportedVersionError,
 )
-from kproto.messages._index import REQUESTS, RESPONSES
+from kproto.messages._index import ALIASES, MODULES, REQUESTS, RESPONSES
 from kproto.messages.request_header import RequestHeader
 from kproto.messages.response_header import ResponseHeader
 from kproto.schema.load import load_directory, schemas_directory
@@ -117,8 +117,8 @@ class Dialect:
     def _released(self, name: str) -> type[Message] | None:
         if self.base is not None:
             return self.base._own.get(name) or self.base._released(name)
-        found = messages.ALIASES.get(name, name)
-        if found not in messages.MODULES:
+        found = ALIASES.get(name, name)
+        if found not in MODULES:
             return None
         cls = getattr(messages, found)
         return cls if issubclass(cls, Message) else None
@@ -127,8 +127,8 @@ class Dialect:
         """Every message name this dialect answers to, sorted."""
         names = set(self._own) | (set(self.base.message_names()) if self.base else set())
         if self.base is None:
-            names |= {name for name in messages.MODULES if _is_message(name)} | set(
-                messages.ALIASES
+            names |= {name for name in MODULES if _is_message(name)} | set(
+                ALIASES
             )
         return sorted(names)
 
@@ -327,7 +327,7 @@ class AutoDialect(Dialect):
 
 
 def _is_message(name: str) -> bool:
-    return messages.MODULES[name] == python_name(name)
+    return MODULES[name] == python_name(name)
 
 
 def _whole(frame: Buffer) -> bytes:

@@ -1,1 +1,1 @@
-"""Schema and version to plan (``plan``: every wire rule), plan to Python (``emit_*``, ``codec``)."""
+"""Schema and version to plan (``plan``: every wire rule), plan to Python text (``emit_*``)."""

@@ -232,6 +232,5 @@ def _stub(schemas: list[MessageSchema]) -> str:
         lines.append(line)
     for alias in sorted(aliases):
         lines.append(f"{alias} = {aliases[alias].name}")
-    lines += ["", "ALIASES: dict[str, str]", "AMBIGUOUS: dict[str, tuple[str, ...]]"]
-    lines += ["MODULES: dict[str, str]", ""]
+    lines.append("")
     return "\n".join(lines)

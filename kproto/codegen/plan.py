@@ -22,8 +22,9 @@ Rules and where they come from:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from kproto.errors import UnsupportedVersionError
 from kproto.schema.model import (
@@ -45,8 +46,7 @@ FORMATS: Final[dict[str, str]] = {
 """``struct`` format characters of the kinds that have one."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldPlan:
+class FieldPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One field at one version.
 
     ``kind`` is never ``records``: on the wire they are ``bytes``; ``is_records`` keeps the word
@@ -84,8 +84,7 @@ class FieldPlan:
         return FORMATS.get(self.element_kind) if self.element_kind is not None else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StructPlan:
+class StructPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One struct at one version.
 
     ``inline`` are the fields in wire order, ``tagged`` the known tagged fields by ascending tag,
@@ -119,8 +118,7 @@ class StructPlan:
         return None if None in formats else "".join(text for text in formats if text)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MessagePlan:
+class MessagePlan(msgspec.Struct, frozen=True, eq=False):
     """The plan of one message at one version; ``structs`` holds each struct plan once, children
     first, the root last."""
 
@@ -141,11 +139,11 @@ def build_plan(schema: MessageSchema, version: int) -> MessagePlan:
     return MessagePlan(schema.name, version, root, tuple(builder.done.values()))
 
 
-@dataclass(slots=True)
 class _Builder:
-    schema: MessageSchema
-    version: int
-    done: dict[str, StructPlan] = field(default_factory=dict)
+    def __init__(self, schema: MessageSchema, version: int) -> None:
+        self.schema = schema
+        self.version = version
+        self.done: dict[str, StructPlan] = {}
 
     def struct(self, struct: Struct) -> StructPlan:
         if struct.name in self.done:

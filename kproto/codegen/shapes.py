@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kproto.codegen.names import class_name
 from kproto.codegen.plan import FieldPlan, StructPlan
@@ -30,8 +29,7 @@ Run = tuple[int, list[tuple[int, int]], list[int], Callable[[bytes], list[Any]]]
 """Row width; (offset, value) of each length byte; offsets of bytes that must be 0; row reader."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """What of a struct decides its shape: its plan, and how long a run must be to pay."""
 
     plan: StructPlan

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kproto.codegen.shapes import Shape
 
 __all__ = ["CodecText", "Text"]
 
 
-@dataclass(frozen=True, slots=True)
-class CodecText:
+class CodecText(NamedTuple):
     """A decoder or encoder as source. ``constants`` are the globals it uses besides ``runtime``'s
     and the classes: name -> expression; ``shapes`` the structs that have a table of shapes."""
 
@@ -21,15 +20,15 @@ class CodecText:
     shapes: dict[str, Shape]
 
 
-@dataclass(slots=True)
 class Text:
     """Collects the lines of one function. ``constants`` maps a name the code uses to the
     expression that makes it, evaluated once when the code is loaded."""
 
-    constants: dict[str, str] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-    depth: int = 0
-    names: int = 0
+    def __init__(self, constants: dict[str, str]) -> None:
+        self.constants = constants
+        self.lines: list[str] = []
+        self.depth = 0
+        self.names = 0
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import importlib
 
-from kproto.messages._index import ALIASES, AMBIGUOUS, MODULES
-
-__all__ = sorted([*MODULES, *ALIASES])
-
 
 def __getattr__(name: str) -> object:
+    # The index names a thousand classes; a program that imports one module never reads it.
+    from kproto.messages._index import ALIASES, AMBIGUOUS, MODULES
+
+    if name == "__all__":
+        return sorted([*MODULES, *ALIASES])
     if name in AMBIGUOUS:
         modules = ", ".join(f"kproto.messages.{module}" for module in AMBIGUOUS[name])
         raise ImportError(f"{name} is in several messages; import it from one of: {modules}")
@@ -27,4 +28,6 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    from kproto.messages._index import ALIASES, MODULES
+
+    return sorted([*MODULES, *ALIASES])

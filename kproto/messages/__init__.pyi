@@ -1013,7 +1013,3 @@ from kproto.messages.zk_migration_state_record import (
 )
 ListClientMetricsResourcesRequest = ListConfigResourcesRequest
 ListClientMetricsResourcesResponse = ListConfigResourcesResponse
-
-ALIASES: dict[str, str]
-AMBIGUOUS: dict[str, tuple[str, ...]]
-MODULES: dict[str, str]
