@@ -40,6 +40,7 @@ class Client:
     highest: Mapping[int, int]
     guard: Guard | None = None
     misreads_guard: bool = False
+    oldest_node: tuple[int, int] | None = None
     lacks: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -102,6 +103,7 @@ CLIENTS: tuple[Client, ...] = (
         highest={METADATA: 12, ALTER_REASSIGNMENTS: 0, LIST_REASSIGNMENTS: 0},
         guard="sends",
         misreads_guard=True,
+        oldest_node=(20, 19),
         lacks={"elect": _NO_CALL},
     ),
     Client(

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,6 +84,7 @@ def _is_importable(client: Client) -> bool:
 
 
 def _node(client: Client) -> Launch:
+    _check_node(client)
     source = SOURCES / "node"
     files = sorted([*source.glob("*.json"), *source.glob("*.mjs")])
 
@@ -96,6 +98,14 @@ def _node(client: Client) -> Launch:
     made_of = [file.read_text() for file in files]
     folder = _built(client, [*made_of, toolchains.find("node") or ""], build, name="node")
     return Launch(("node", f"{client.driver}_driver.mjs"), folder)
+
+
+def _check_node(client: Client) -> None:
+    text = toolchains.find("node") or ""
+    numbers = [int(part) for part in text.lstrip("v").split(".")[:2] if part.isdigit()]
+    if client.oldest_node is not None and tuple(numbers) < client.oldest_node:
+        wanted = ".".join(map(str, client.oldest_node))
+        raise AbsentError(f"it needs Node.js {wanted} or newer, and this is {text}: see nodejs.org")
 
 
 def _java(client: Client) -> Launch:
@@ -157,13 +167,20 @@ def _built(
         return folder
     partial = folder.with_name(f"{folder.name}.{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    try:
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise AbsentError(
+            f"{partial}: {error.strerror}; KPROTO_CACHE names another place"
+        ) from None
     try:
         build(partial)
-        if not folder.is_dir():
+        with suppress(OSError):  # somebody else's may be there by now, and is as good
             partial.rename(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+    if not folder.is_dir():
+        raise AbsentError(f"{folder} cannot be made; KPROTO_CACHE names another place")
     return folder
 
 

@@ -31,6 +31,9 @@ MARKS: Mapping[Mark, tuple[str, str]] = {
     "lacking": ("\N{EN DASH}", "dim"),
 }
 
+WIDE = 121
+"""Columns the whole table takes; a narrower terminal gets fewer and shorter columns."""
+
 BODY_INDENT = 10
 
 BYTES_WIDTH = 35
@@ -161,19 +164,23 @@ class Terminal:
         clients: Sequence[Client],
     ) -> None:
         """One row a client and profile, one column a step, and under it every note."""
+        wide = self._console.width >= WIDE
         table = Table(title="What came of it", title_style="bold", header_style="bold")
-        for column in ("client", "release", "language", "broker"):
+        for column in ("client", "release", "language") if wide else ("client",):
             table.add_column(column, no_wrap=True)
+        table.add_column("broker", no_wrap=True)
         for step in STEPS:
-            table.add_column(step.name, justify="center", no_wrap=True)
+            table.add_column(step.name if wide else step.name[:4], justify="center", no_wrap=True)
         for client in clients:
-            facts = (client.name, client.release, _LANGUAGES[client.language])
+            facts: tuple[str, ...] = (client.name,)
+            if wide:
+                facts += (client.release, _LANGUAGES[client.language])
             if client.name in absent:
                 table.add_row(*facts, "absent", *("" for _ in STEPS), style="dim")
             for owner, profile, outcomes in rows:
                 if owner is client:
                     table.add_row(*facts, profile.name, *_cells(outcomes))
-                    facts = ("", "", "")
+                    facts = ("",) * len(facts)
             table.add_section()
         self._console.print()
         self._console.print(table)

@@ -89,7 +89,7 @@ def test_a_folder_is_built_once_for_each_thing_it_is_made_from(tmp_path, monkeyp
 
 
 def test_a_command_is_tried_again_and_its_last_words_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(install.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr("demo.install.time.sleep", lambda seconds: None)
     count = tmp_path / "count"
     script = f"open({str(count)!r}, 'a').write('x'); raise SystemExit('the registry said no')"
     with pytest.raises(AbsentError, match="failed 3 times: the registry said no"):
@@ -98,6 +98,24 @@ def test_a_command_is_tried_again_and_its_last_words_are_told(tmp_path, monkeypa
 
 
 def test_a_missing_toolchain_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(install.toolchains, "find", lambda name: None)
+    monkeypatch.setattr("demo.install.toolchains.find", lambda name: None)
     with pytest.raises(AbsentError, match=r"java is absent: install a JDK.*maven is absent"):
         install.install(client("java-admin"))
+
+
+@pytest.mark.parametrize(("version", "runs"), [("v18.20.4", False), ("v20.19.0", True)])
+def test_an_old_node_is_told_apart(monkeypatch, version, runs):
+    monkeypatch.setattr("demo.install.toolchains.find", lambda name: version)
+    if runs:
+        install._check_node(client("@platformatic/kafka"))
+    else:
+        with pytest.raises(AbsentError, match=r"needs Node.js 20.19 or newer, and this is v18"):
+            install._check_node(client("@platformatic/kafka"))
+    install._check_node(client("kafkajs"))
+
+
+def test_a_cache_that_cannot_be_written_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("KPROTO_CACHE", str(tmp_path / "file" / "inside"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AbsentError, match="KPROTO_CACHE names another place"):
+        install._built(client("kafkajs"), ["a"], lambda folder: None)
