@@ -22,44 +22,45 @@ _UNKNOWN_BROKER = 7_777
 
 @st.composite
 def clusters(draw: st.DrawFn) -> tuple[list[int], dict[str, list[list[int]]]]:
-    """Broker ids in a random order, and topics with random replica lists over them."""
-    ids = draw(st.lists(st.integers(0, 60), min_size=3, max_size=6, unique=True))
+    """Broker ids in a random order, and topics with random replica lists over them. Small, so
+    that the steps of a walk meet."""
+    ids = draw(st.lists(st.integers(0, 60), min_size=3, max_size=5, unique=True))
     names = draw(
-        st.lists(st.text("abz0-", min_size=1, max_size=4), min_size=1, max_size=3, unique=True)
+        st.lists(st.text("abz0-", min_size=1, max_size=4), min_size=1, max_size=2, unique=True)
     )
-    replicas = st.permutations(ids).flatmap(
+    return ids, {name: draw(st.lists(_some_of(ids), min_size=1, max_size=2)) for name in names}
+
+
+def _some_of(ids: list[int]) -> st.SearchStrategy[list[int]]:
+    """One to four brokers, in any order."""
+    return st.permutations(ids).flatmap(
         lambda order: st.integers(1, min(4, len(ids))).map(lambda n: list(order[:n]))
     )
-    return ids, {name: draw(st.lists(replicas, min_size=1, max_size=3)) for name in names}
 
 
 @st.composite
 def walks(draw: st.DrawFn) -> tuple[list[int], dict[str, list[list[int]]], list[Any]]:
     ids, topics = draw(clusters())
-    names = [*topics, "nosuch"]
-    partition = st.tuples(st.sampled_from(names), st.integers(-1, 3))
     known = [(name, i) for name, lists in topics.items() for i in range(len(lists))]
-    good = st.permutations(ids).flatmap(
-        lambda order: st.integers(1, min(4, len(ids))).map(lambda n: list(order[:n]))
-    )
+    tp = st.sampled_from(known)
+    any_tp = st.one_of(tp, tp, st.tuples(st.sampled_from([*topics, "nosuch"]), st.integers(-1, 2)))
     bad = st.lists(st.sampled_from([*ids, -1, _UNKNOWN_BROKER]), max_size=4)
     # Mostly what can succeed: a walk of refusals would say little.
+    good = _some_of(ids)
     target = st.one_of(good, good, good, bad, st.none())
-    one = st.tuples(st.one_of(st.sampled_from(known), st.sampled_from(known), partition), target)
     broker = st.sampled_from(ids)
-    tp = st.sampled_from(known)
     command = st.one_of(
-        st.tuples(st.just("alter"), st.lists(one, max_size=3), st.booleans()),
-        st.tuples(st.just("elect"), st.lists(partition, max_size=3), st.booleans()),
+        st.tuples(st.just("alter"), st.lists(st.tuples(any_tp, target), max_size=2), st.booleans()),
+        st.tuples(st.just("elect"), st.lists(any_tp, max_size=3), st.booleans()),
         st.tuples(st.just("elect-all"), st.booleans()),
-        st.tuples(st.just("join"), tp, broker),
+        st.tuples(st.just("catch-up"), tp),
         st.tuples(st.just("join"), tp, broker),
         st.tuples(st.just("leave"), tp, broker),
         st.tuples(st.just("stop"), broker),
         st.tuples(st.just("start"), broker),
-        st.tuples(st.just("unclean"), st.sampled_from(list(topics))),
     )
-    return ids, topics, draw(st.lists(command, min_size=1, max_size=25))
+    unclean = [("unclean", name) for name in topics if draw(st.booleans())]
+    return ids, topics, unclean + draw(st.lists(command, min_size=5, max_size=30))
 
 
 class _Pair:
@@ -117,6 +118,14 @@ class _Pair:
             assert not possible
         else:
             assert possible
+
+    def catch_up(self, tp: tuple[str, int]) -> None:
+        """The first replica that is out of sync, if any, joins."""
+        partition = self.model.P[tp]
+        for broker in partition.R:
+            if broker not in partition.I:
+                self.step("join", tp, broker)
+                return
 
     def switch(self, name: str, broker: int) -> None:
         try:
@@ -183,6 +192,8 @@ def test_every_answer_agrees_with_the_model(
                 pair.elect(asked, unclean)
             case ("elect-all", unclean):
                 pair.elect_all(unclean)
+            case ("catch-up", tp):
+                pair.catch_up(tp)
             case ("join" | "leave" as name, tp, broker):
                 pair.step(name, tp, broker)
             case ("stop" | "start" as name, broker):
