@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from demo.story import BROKERS, CONTROLLER, TOPICS
 from kproto.journal import Entry
-from mockbroker.mock_cluster import MockCluster
+from mockbroker import MockCluster
 
 __all__ = ["RunningCluster", "start"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,26 @@ def test_the_ranges_known_by_heart_are_those_of_the_releases():
     numbered = [name for name in released if name.removeprefix("kafka-").replace(".", "").isdigit()]
     newest = max(numbered, key=lambda name: [int(part) for part in name[6:].split(".")])
     assert PROFILES[-1].name == newest
+
+
+def test_the_releases_of_the_catalog_are_those_the_manifests_install():
+    root = Path(__file__).parents[2]
+    sources = root / "demo" / "clients"
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    packages = json.loads((sources / "node" / "package.json").read_text())["dependencies"]
+    lock = (sources / "node" / "package-lock.json").read_text()
+    modules = (sources / "go" / "go.mod").read_text()
+    for each in CLIENTS:
+        if each.language == "python":
+            assert f"{each.name}=={each.release}" in extras["clients"]
+        elif each.language == "node":
+            assert packages[each.name] == each.release
+        elif each.language == "go":
+            assert f"/{each.name} {each.release}\n" in modules
+    # Whoever installs says which registry it is from.
+    assert "resolved" not in lock
 
 
 def test_client_names_are_unique_and_every_gap_has_a_reason():
