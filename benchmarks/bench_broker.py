@@ -169,6 +169,7 @@ def _turn(server: Server, api: str, version: int) -> None:
         answer = pipeline.ask(frames[0])
         _check(api, version, answer)
         server.answers[api] = len(answer)
+        assert pipeline.correlation_ids() == list(range(DEPTH))
         pipeline.run(REQUESTS // 10)
         before = server.processor_seconds()
         outcome = pipeline.run(REQUESTS)

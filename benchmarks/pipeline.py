@@ -53,6 +53,15 @@ class Pipeline:
         answer = self._read(4)
         return answer + self._read(_SIZE.unpack(answer)[0])
 
+    def correlation_ids(self) -> list[int]:
+        """Those of the answers to one round of the frames sent at once, in order of arrival."""
+        self._socket.sendall(self._block[: self._offsets[self._depth]])
+        found = []
+        for _ in range(self._depth):
+            answer = self._read(_SIZE.unpack(self._read(4))[0])
+            found.append(_SIZE.unpack_from(answer)[0])
+        return found
+
     def run(self, requests: int) -> Outcome:
         """Send ``requests`` requests, never more than the depth ahead of the answers."""
         depth, block, offsets = self._depth, self._block, self._offsets
