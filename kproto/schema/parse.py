@@ -169,9 +169,12 @@ class MessageParser(ValueReader):
     # -- fields ----------------------------------------------------------------------------
 
     def field(self, item: Any, at: Path) -> Field:
+        # Named before anything else is looked at, so that every refusal can say which field.
+        known = isinstance(item, dict) and isinstance(item.get("name"), str)
+        if known and good_name(item["name"]):
+            self.path.append(item["name"])
         node = self.object(item, at, _FIELD_KEYS, "a field")
         name = self.name(node, at, "a field", capital=False)
-        self.path.append(name)
         tagged = self.versions(node, "taggedVersions", at, Versions.NONE)
         versions = self.versions(node, "versions", at, tagged or None)
         field_type = self.field_type(node, at, versions)

@@ -1,0 +1,87 @@
+"""Jars from Maven Central, by coordinates, kept outside the repository.
+
+They go to ``$KPROTO_CACHE/maven`` (``~/.cache/kproto/maven``), each once for all runs. Without
+Maven the calling test is skipped, or fails where ``KPROTO_REQUIRE`` says so.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pytest
+
+from tests.support.toolchain import require
+
+__all__ = ["artifact", "artifacts", "cache_folder"]
+
+ATTEMPTS = 3
+SECONDS = 300.0
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>kproto.tests</groupId><artifactId>jars</artifactId><version>1</version>
+  <packaging>pom</packaging>
+  <build><plugins><plugin>
+    <groupId>org.apache.maven.plugins</groupId>
+    <artifactId>maven-dependency-plugin</artifactId>
+    <configuration><artifactItems>{items}</artifactItems></configuration>
+  </plugin></plugins></build>
+</project>
+"""
+_ITEM = (
+    "<artifactItem><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+    "<version>{version}</version></artifactItem>"
+)
+
+
+def cache_folder() -> Path:
+    base = os.environ.get("KPROTO_CACHE")
+    return (Path(base) if base else Path.home() / ".cache" / "kproto") / "maven"
+
+
+def artifact(group_artifact: str, version: str) -> Path:
+    """The jar of ``group:artifact`` at ``version``, fetched unless it is there."""
+    return artifacts([(group_artifact, version)])[0]
+
+
+def artifacts(wanted: Iterable[tuple[str, str]]) -> list[Path]:
+    """Several jars by one run of Maven; ``wanted`` holds what ``artifact`` takes."""
+    wanted = list(wanted)
+    folder = cache_folder()
+    paths = [folder / f"{name.partition(':')[2]}-{version}.jar" for name, version in wanted]
+    missing = [item for item, path in zip(wanted, paths, strict=True) if not path.is_file()]
+    if missing:
+        require("java", "maven")
+        folder.mkdir(parents=True, exist_ok=True)
+        _fetch(missing, folder)
+    return paths
+
+
+def _fetch(wanted: list[tuple[str, str]], folder: Path) -> None:
+    items = "".join(
+        _ITEM.format(group=escape(group), name=escape(name), version=escape(version))
+        for group_artifact, version in wanted
+        for group, _, name in [group_artifact.partition(":")]
+    )
+    with tempfile.TemporaryDirectory(dir=folder, prefix="fetching-") as work:
+        pom = Path(work) / "pom.xml"
+        pom.write_text(_POM.format(items=items), "utf-8")
+        jars = Path(work) / "jars"
+        command = ["mvn", "-B", "-q", "-f", str(pom), "dependency:copy"]
+        command += [f"-DoutputDirectory={jars}"]
+        for _ in range(ATTEMPTS):
+            # Registries fail now and then; what did arrive is kept in Maven's own repository.
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
+            if done.returncode == 0:
+                break
+        else:
+            pytest.fail(f"Maven could not fetch {wanted}:\n{done.stdout}{done.stderr}")
+        for jar in jars.iterdir():
+            os.replace(jar, folder / jar.name)  # atomic: two runs may fetch at once
