@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Mapping
-from struct import Struct
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
 from kproto.codegen.base import Message
@@ -25,12 +24,13 @@ from kproto.connection import (
 from kproto.dialects import Dialect, dialect
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
-from kproto.journal import ClientSoftware, Journal
+from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.apis import HANDLERS, Call, Handler, Session
 from mockbroker.apis.api_versions import API_VERSIONS, identify
 from mockbroker.apis.refusals import error_response
 from mockbroker.cluster import Cluster
+from mockbroker.known_answers import KnownAnswers
 from mockbroker.profiles import Profile
 from mockbroker.quirks import tolerated
 from mockbroker.scripts import Script, Scripts
@@ -38,16 +38,6 @@ from mockbroker.scripts import Script, Scripts
 __all__ = ["CLOSE", "Answered", "Close", "Dispatcher"]
 
 _log = logging.getLogger("mockbroker")
-
-_MAX_KNOWN_REQUEST: Final = 4096
-_MAX_KNOWN_ANSWERS: Final = 256
-
-_PREFIX: Final = Struct(">ihhi")
-"""Size, api key, api version, correlation id: how every request begins."""
-
-_Known: TypeAlias = tuple[bytes, bytes, int, int, str | None, ClientSoftware | None]
-"""An answer before and behind its correlation id; api key and version; client id; for ApiVersions,
-who the client says it is."""
 
 
 class Close:
@@ -64,6 +54,8 @@ class Dispatcher:
     """Shared by all connections of a mock cluster.
 
     ``served`` is what every listener advertises, and the only keys and versions it accepts.
+    ``reply35`` answers a version outside that range with error 35, in the nearest version served,
+    where brokers close the connection. ``follow_clock`` is called before anything may change.
     """
 
     def __init__(
@@ -75,6 +67,8 @@ class Dispatcher:
         served: Mapping[int, Versions],
         journal: Journal,
         auto_create_topics: bool = False,
+        reply35: bool = False,
+        follow_clock: Callable[[], None] = lambda: None,
     ) -> None:
         self.cluster = cluster
         self.profile = profile
@@ -82,56 +76,16 @@ class Dispatcher:
         self.served = served
         self.journal = journal
         self.auto_create_topics = auto_create_topics
+        self.reply35 = reply35
+        self._follow_clock = follow_clock
         self.scripts = Scripts()
         self._handlers = _usable_handlers(codec)
-        # By receiving broker: the request's bytes without size and correlation id -> its answer,
-        # for as long as the action log has this length.
-        self._known: dict[int, dict[bytes, _Known]] = {}
-        self._known_offset = -1
-
-    # ---- many frames at once -----------------------------------------------------------------
-
-    def answer_known(self, session: Session, data: bytes) -> tuple[list[bytes], int]:
-        """The answers to the whole frames at the start of ``data`` that were answered before, byte
-        for byte, since when nothing has changed; and how many bytes those frames take.
-
-        This is where a burst of the same questions is fast: nothing is decoded or encoded.
-        """
-        answers: list[bytes] = []
-        at, length = 0, len(data)
-        known = self._known.get(session.broker_id)
-        if known is None or self._known_offset != len(self.cluster.log):
-            return answers, 0
-        record, now, dialect_name = self.journal.record, time.time_ns(), self.codec.name
-        broker_id, connection_id, peer = session.broker_id, session.connection_id, session.peer
-        while length - at >= _PREFIX.size:
-            size, _, _, correlation_id = _PREFIX.unpack_from(data, at)
-            end = at + 4 + size
-            if end > length or size < 8:
-                break
-            found = known.get(data[at + 4 : at + 8] + data[at + 12 : end])
-            if found is None:
-                break
-            head, tail, api_key, version, client_id, software = found
-            if software is not None:
-                session.software = software
-            answer = head + data[at + 8 : at + 12] + tail
-            record(
-                now, broker_id, connection_id, "request", peer, api_key, version, correlation_id,
-                client_id, session.software, dialect_name, data[at:end],
-            )  # fmt: skip
-            record(
-                now, broker_id, connection_id, "response", peer, api_key, version, correlation_id,
-                client_id, session.software, dialect_name, answer,
-            )  # fmt: skip
-            answers.append(answer)
-            at = end
-        return answers, at
+        self.known_answers = KnownAnswers(cluster.log, journal, codec.name)
 
     def add_script(self, api_key: int, script: Script, times: int | None) -> None:
         """As ``Scripts.add``; answers given so far say nothing about the next."""
         self.scripts.add(api_key, script, times)
-        self._known.clear()
+        self.known_answers.forget()
 
     # ---- one event ---------------------------------------------------------------------------
 
@@ -168,6 +122,7 @@ class Dispatcher:
         if header.request_api_key == API_VERSIONS:
             identify(session, header.request_api_version, request.body)
         self._record(session, request, "request", request.frame, mark)
+        self._follow_clock()
         handler = self._handlers.get(header.request_api_key)
         offset = len(self.cluster.log)
         answered = self._respond(connection, session, request, handler)
@@ -176,33 +131,10 @@ class Dispatcher:
             and handler.cacheable
             and not mark
             and isinstance(answered, bytes)
-            and len(request.frame) <= _MAX_KNOWN_REQUEST
             and header.request_api_key not in self.scripts
-            and len(self.cluster.log) == offset
         ):
-            self._remember(session, request, answered, offset)
+            self.known_answers.remember(session, request, answered, offset)
         return answered
-
-    def _remember(
-        self, session: Session, request: RequestReceived, answer: bytes, offset: int
-    ) -> None:
-        if offset != self._known_offset:
-            self._known.clear()
-            self._known_offset = offset
-        known = self._known.setdefault(session.broker_id, {})
-        if len(known) >= _MAX_KNOWN_ANSWERS:
-            known.clear()
-        frame, header = request.frame, request.header
-        # The correlation id is left out of the key and of the answer: its place is the same in
-        # every header.
-        known[frame[4:8] + frame[12:]] = (
-            answer[:4],
-            answer[8:],
-            header.request_api_key,
-            header.request_api_version,
-            header.client_id,
-            session.software if header.request_api_key == API_VERSIONS else None,
-        )
 
     # ---- answering ---------------------------------------------------------------------------
 
@@ -215,7 +147,7 @@ class Dispatcher:
     ) -> Answered:
         call = self._call(session, request)
         try:
-            body: Message | Awaitable[Message] | None = self.scripts.answer(request.api, call)
+            body = self.scripts.answer(request.api, call)
             if body is None:
                 if handler is None or call.version not in handler.versions:
                     return self._unimplemented(connection, session, request)
@@ -313,13 +245,24 @@ class Dispatcher:
         served = self.served.get(event.api_key)
         problem = f"versions {served} are served" if served else "the api key is not served"
         self._note(session, event, "unsupported", problem)
-        if event.api_key != API_VERSIONS or served is None:
+        if served is None:
             return CLOSE
-        body = refusal(self.codec, served if self.profile.fallback_row else None)
-        data = connection.send_response(event, body, api_version=0)
+        body: Message | None
+        if event.api_key == API_VERSIONS:
+            version = 0
+            body = refusal(self.codec, served if self.profile.fallback_row else None)
+        elif self.reply35:
+            version = min(max(event.api_version, served.lowest), served.highest)
+            response = self.codec.apis[event.api_key].response
+            body = error_response(response, version, ErrorCode.UNSUPPORTED_VERSION)
+        else:
+            return CLOSE
+        if body is None:
+            return CLOSE
+        data = connection.send_response(event, body, api_version=version)
         self.journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "response", session.peer,
-            event.api_key, 0, event.correlation_id, event.client_id, session.software,
+            event.api_key, version, event.correlation_id, event.client_id, session.software,
             self.codec.name, data, "unsupported",
         )  # fmt: skip
         return data

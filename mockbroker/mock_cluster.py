@@ -49,7 +49,8 @@ class MockCluster:
     ``dialect`` is a name, or what ``kproto.load_dialect`` returned.
 
     ``clock`` "wall" lets the simulated time follow real time, "manual" only ``advance``;
-    ``auto_progress_ms`` lets one replica join an ISR each time it has passed.
+    ``auto_progress_ms`` lets one replica join an ISR each time it has passed. ``reply35`` answers
+    versions that are not served with error 35, where brokers close the connection.
 
     Raises ClusterError or UnknownNameError for what makes no sense, OSError from ``start`` when an
     address is taken. Everything must be called from the event loop that ran ``start``.
@@ -70,6 +71,7 @@ class MockCluster:
         auto_progress_ms: int | None = None,
         clock: Clock = "wall",
         auto_create_topics: bool = False,
+        reply35: bool = False,
         journal: Journal | None = None,
         max_frame_size: int = DEFAULT_MAX_SIZE,
     ) -> None:
@@ -94,6 +96,8 @@ class MockCluster:
             ),
             journal=self.journal,
             auto_create_topics=auto_create_topics,
+            reply35=reply35,
+            follow_clock=self.follow_clock,
         )
         self._max_frame_size = max_frame_size
         self._advertised = Advertised(advertise)

@@ -6,20 +6,21 @@ and one that returns None passes the request on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from kproto.codegen.base import Message
 from kproto.dialects import Api
-from mockbroker.apis.registry import Call
+from mockbroker.apis.registry import Answer, Call
 
 __all__ = ["Script", "Scripted", "Scripts"]
 
 Scripted: TypeAlias = Message | Mapping[str, Any] | str
 """A response: a message, or its JSON for the version of the request, parsed or as text."""
 
-Script: TypeAlias = Callable[[Call], Scripted | None]
+Script: TypeAlias = Callable[[Call], Scripted | Awaitable[Scripted] | None]
+"""None leaves the request to the broker; an awaitable must give a response in the end."""
 
 
 @dataclass(slots=True)
@@ -48,7 +49,7 @@ class Scripts:
         else:
             self._entries.pop(api_key, None)
 
-    def answer(self, api: Api, call: Call) -> Message | None:
+    def answer(self, api: Api, call: Call) -> Answer | None:
         """The scripted response to this request, None when no script wants it."""
         entries = self._entries.get(api.api_key, [])
         for entry in list(entries):
@@ -59,9 +60,9 @@ class Scripts:
                 entry.left -= 1
                 if entry.left <= 0:
                     self._drop(api.api_key, entry)
-            if isinstance(scripted, Message):
-                return scripted
-            return api.response.from_json(scripted, call.version)
+            if isinstance(scripted, Awaitable):
+                return _later(scripted, api, call.version)
+            return _message(scripted, api, call.version)
         return None
 
     def _drop(self, api_key: int, entry: _Entry) -> None:
@@ -69,3 +70,13 @@ class Scripts:
         entries.remove(entry)
         if not entries:
             del self._entries[api_key]
+
+
+def _message(scripted: Scripted, api: Api, version: int) -> Message:
+    if isinstance(scripted, Message):
+        return scripted
+    return api.response.from_json(scripted, version)
+
+
+async def _later(scripted: Awaitable[Scripted], api: Api, version: int) -> Message:
+    return _message(await scripted, api, version)

@@ -58,7 +58,7 @@ class BrokerProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._connection.idle and not self._writing_paused:
-            answers, used = self._dispatcher.answer_known(self._session, data)
+            answers, used = self._dispatcher.known_answers.answer(self._session, data)
             self._write(answers)
             if used == len(data):
                 return

@@ -126,6 +126,11 @@ def _schemas(text: str) -> Dialect:
 @click.option("--auto-create-topics", is_flag=True,
               help="Create a topic when Metadata asks for it and the client allows.")  # fmt: skip
 @click.option(
+    "--reply35",
+    is_flag=True,
+    help="Answer versions that are not served with error 35; brokers close the connection.",
+)
+@click.option(
     "--clock",
     type=click.Choice(["wall", "manual"]),
     default="wall",
@@ -143,8 +148,13 @@ def _schemas(text: str) -> Dialect:
     type=_Parsed("FOLDER", _schemas),
     help="A folder of message schemas of yours, laid over the released ones.",
 )
-@click.option("--reply", "replies", type=_Parsed("KEY=FILE.json", _reply), multiple=True,
-              help="Answer an api key with this response, always. Repeatable.")  # fmt: skip
+@click.option(
+    "--reply",
+    "replies",
+    type=_Parsed("KEY=FILE.json", _reply),
+    multiple=True,
+    help="Answer an api key with this response, always. Repeatable.",
+)
 def serve(**options: Any) -> None:
     """Run a mock cluster until interrupted.
 
@@ -183,6 +193,7 @@ def _build(
             auto_progress_ms=options["auto_progress"],
             clock=options["clock"],
             auto_create_topics=options["auto_create_topics"],
+            reply35=options["reply35"],
             journal=Journal(sink=sink),
         )
         for api_key, reply in options["replies"]:
