@@ -15,7 +15,7 @@ setup(
     ],
     package_dir={SCHEMAS: "schemas"},
     package_data={
-        **dict.fromkeys(schema_packages, ["*.json", "*.md"]),
+        **{package: ["*.json", "*.md"] for package in schema_packages},
         "kproto": ["py.typed"],
         "mockbroker": ["py.typed", "profiles/*.json"],
     },

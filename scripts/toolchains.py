@@ -6,6 +6,7 @@ nothing: the bootstrap prints the list, tests skip or fail by it, the demo leave
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from functools import lru_cache
@@ -69,7 +70,8 @@ def find(name: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    lines = done.stdout.strip().splitlines()
+    # Maven writes its name in bold whoever reads it.
+    lines = re.sub("\x1b\\[[0-9;]*m", "", done.stdout).strip().splitlines()
     return lines[0] if lines else "version unknown"
 
 
