@@ -38,7 +38,7 @@ test-full: ## every test with the full number of values, a fresh seed, and nothi
 lint: ## style, types, import contracts
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m ruff check $(SOURCES)
-	@$(PYTHON) -m ruff format --check --quiet $(SOURCES) || { $(PYTHON) -m ruff format --check $(SOURCES); exit 1; }
+	@$(PYTHON) -m ruff format --check $(SOURCES)
 	@$(PYTHON) -m mypy $(SOURCES)
 	@.venv/bin/lint-imports
 
