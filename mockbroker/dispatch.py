@@ -1,8 +1,8 @@
 """One request in, the bytes of its answer out. No sockets, and no opinion on any single api.
 
 Decides what real brokers decide before a handler sees a request: unsupported versions, malformed
-frames, requests nobody implements; keeps the journal; and remembers the bytes of answers that
-cannot have changed. ``mockbroker.server`` writes the bytes, ``mockbroker.apis`` says what is true.
+frames, requests nobody implements; and keeps the journal. ``mockbroker.server`` writes the bytes,
+``mockbroker.apis`` says what is true.
 """
 
 from __future__ import annotations
@@ -122,6 +122,10 @@ class Dispatcher:
         if header.request_api_key == API_VERSIONS:
             identify(session, header.request_api_version, request.body)
         self._record(session, request, "request", request.frame, mark)
+        known = self.known_answers.answer_one(session, request.frame)
+        if known is not None:
+            self._record(session, request, "response", known)
+            return connection.send_bytes(request, known)
         self._follow_clock()
         handler = self._handlers.get(header.request_api_key)
         offset = len(self.cluster.log)

@@ -41,17 +41,18 @@ class KnownAnswers:
         self._known: dict[int, dict[bytes, _Known]] = {}
         self._offset = -1
 
-    def answer(self, session: Session, data: bytes) -> tuple[list[bytes], int]:
+    def answer(self, session: Session, data: bytes, limit: int) -> tuple[list[bytes], int]:
         """The answers to the whole frames at the start of ``data`` whose questions are known, and
-        how many bytes those frames take. Both sides go to the journal."""
+        how many bytes those frames take. Both sides go to the journal. Stops once the answers
+        have ``limit`` bytes: small questions can have large answers."""
         answers: list[bytes] = []
-        at, length = 0, len(data)
+        at, length, room = 0, len(data), limit
         known = self._known.get(session.broker_id)
         if known is None or self._offset != len(self._log):
             return answers, 0
         record, now, dialect_name = self._journal.record, time.time_ns(), self._dialect_name
         broker_id, connection_id, peer = session.broker_id, session.connection_id, session.peer
-        while length - at >= _PREFIX.size:
+        while room > 0 and length - at >= _PREFIX.size:
             size, _, _, correlation_id = _PREFIX.unpack_from(data, at)
             end = at + 4 + size
             if end > length or size < 8:
@@ -72,8 +73,16 @@ class KnownAnswers:
                 client_id, session.software, dialect_name, answer,
             )  # fmt: skip
             answers.append(answer)
+            room -= len(answer)
             at = end
         return answers, at
+
+    def answer_one(self, session: Session, frame: bytes) -> bytes | None:
+        """As ``answer`` for one whole frame, leaving the journal to the caller."""
+        if self._offset != len(self._log):
+            return None
+        found = self._known.get(session.broker_id, {}).get(frame[4:8] + frame[12:])
+        return None if found is None else found[0] + frame[8:12] + found[1]
 
     def remember(
         self, session: Session, request: RequestReceived, answer: bytes, offset: int

@@ -57,14 +57,11 @@ class BrokerProtocol(asyncio.Protocol):
         self._dispatcher.note_event(self._session, "connected")
 
     def data_received(self, data: bytes) -> None:
-        if self._connection.idle and not self._writing_paused:
-            answers, used = self._dispatcher.known_answers.answer(self._session, data)
-            self._write(answers)
-            if used == len(data):
-                return
-            data = data[used:]
-        self._connection.receive_data(data)
-        self._serve()
+        if self._connection.idle:
+            data = self._serve_known(data)
+        if data:
+            self._connection.receive_data(data)
+            self._serve()
 
     def eof_received(self) -> bool:
         """A client that half-closes is gone: brokers never answer it either."""
@@ -117,6 +114,17 @@ class BrokerProtocol(asyncio.Protocol):
                 self._wait_for(answer)
         self._write(answers)
         return None
+
+    def _serve_known(self, data: bytes) -> bytes:
+        """Answer the questions that were asked before; return what is behind them."""
+        known = self._dispatcher.known_answers
+        while data and not (self._closing or self._writing_paused):
+            answers, used = known.answer(self._session, data, _FLUSH_AT)
+            if not used:
+                break
+            self._write(answers)
+            data = data[used:]
+        return data
 
     def _wait_for(self, answer: Awaitable[bytes | Close]) -> None:
         async def wait() -> bytes | Close:

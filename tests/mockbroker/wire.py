@@ -1,0 +1,70 @@
+"""One raw connection to a mock broker: frames in and out by the codec, bounded waits, no client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kproto.dialects import Dialect, dialect
+from mockbroker import MockCluster
+
+__all__ = ["PATIENCE", "Wire", "connect"]
+
+PATIENCE = 10.0
+"""Seconds after which something that should have happened did not. Never what is measured."""
+
+
+class Wire:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, codec: Dialect
+    ) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.codec = codec
+        self._correlation_id = 0
+
+    def frame(self, body: Any, version: int, client_id: str | None = "wire") -> bytes:
+        """A request frame with a correlation id of its own."""
+        self._correlation_id += 1
+        return self.codec.encode_request(
+            body, api_version=version, correlation_id=self._correlation_id, client_id=client_id
+        )
+
+    def send(self, *frames: bytes) -> None:
+        self.writer.write(b"".join(frames))
+
+    async def receive(self) -> bytes:
+        """The next frame, its size included."""
+        async with asyncio.timeout(PATIENCE):
+            size = await self.reader.readexactly(4)
+            return size + await self.reader.readexactly(int.from_bytes(size, "big"))
+
+    async def ask(self, body: Any, version: int) -> Any:
+        """The body of the answer, whose correlation id must be the request's."""
+        self.send(self.frame(body, version))
+        header, answer = self.codec.decode_response(
+            await self.receive(), api_key=body.API_KEY, api_version=version
+        )
+        assert header.correlation_id == self._correlation_id
+        return answer
+
+    async def closed(self) -> bytes:
+        """Wait until the broker closes; what it still said."""
+        async with asyncio.timeout(PATIENCE):
+            try:
+                return await self.reader.read()
+            except ConnectionResetError:
+                return b""
+
+
+@asynccontextmanager
+async def connect(mock: MockCluster, broker_id: int = 1) -> AsyncIterator[Wire]:
+    host, port = mock.addresses[broker_id].rsplit(":", 1)
+    async with asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    try:
+        yield Wire(reader, writer, mock.dialect or dialect("kafka"))
+    finally:
+        writer.close()
