@@ -22,6 +22,8 @@ from kproto.messages.response_header import ResponseHeader
 
 __all__ = ["decode_command", "dialect_option", "encode_command", "named_dialect"]
 
+PARTS = frozenset({"count", "presence", "tagged fields", "tag count", "tag"})
+
 dialect_option = click.option(
     "--dialect",
     "dialect_name",
@@ -130,18 +132,22 @@ def _fields(
     body: Message,
     version: int,
 ) -> list[dict[str, Any]]:
-    """Every field of the frame, offsets from the first byte of its size."""
+    """Every field of the frame, offsets from the first byte of its size, paths as DecodeError's."""
     header_at = 4
     _, header_end = type(header).decode_from(data, header_version, header_at)
     rows = [_row(0, 4, "size", "int32", int.from_bytes(data[:4], "big", signed=True))]
     parts = (
-        ("header", header, header_version, header_at, header_end),
-        ("body", body, version, header_end, len(data)),
+        (header, header_version, header_at, header_end),
+        (body, version, header_end, len(data)),
     )
-    for prefix, message, at_version, start, end in parts:
+    for message, at_version, start, end in parts:
         schema = schema_of(type(message))
         for span in reference.fields(schema, at_version, data[start:end]):
-            path = f"{prefix}.{span.path}" if span.path else prefix
+            # Counts, markers and tag sections are part of a field that has a row of its own.
+            path = span.path
+            if span.type in PARTS:
+                owner = path or ("header" if message is header else "body")
+                path = f"{owner} ({span.type})"
             rows.append(_row(start + span.offset, span.length, path, span.type, span.value))
     return rows
 
@@ -157,9 +163,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(bytes(value)).decode()
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return None  # a struct: its fields have rows of their own
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return None if value and isinstance(value[0], dict) else [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

@@ -345,6 +345,8 @@ class _Writer:
         return bytes(out)
 
     def value(self, kind: str, item: FieldPlan, nullable: bool, value: Any, path: str) -> bytes:
+        if kind == "bool" and not isinstance(value, bool):
+            raise EncodeError(f"{value!r} is not a bool", path=path)
         if kind in _FORMAT:
             try:
                 return struct.pack(_FORMAT[kind], value)

@@ -1,0 +1,172 @@
+"""``kproto show | decode | encode | codegen``: what they print and how they end."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kproto
+from kproto.__main__ import cli
+from kproto.cli.run import run
+from kproto.messages import ApiVersionsResponse, MetadataRequest
+from kproto.messages.api_versions_response import ApiVersion
+
+FRAME = (
+    "0000002c002d000000000002000361636300"
+    "0000ea600204666f6f020000000004000000040000000500000006000000"
+)
+
+
+def kproto_cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of one command."""
+    with pytest.raises(SystemExit) as ended:
+        run(cli, "kproto", list(arguments))
+    out = capsys.readouterr()
+    return int(ended.value.code or 0), out.out, out.err
+
+
+def test_decode_a_request(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    raw, text = tmp_path / "frame.bin", tmp_path / "frame.hex"
+    raw.write_bytes(bytes.fromhex(FRAME))
+    text.write_text(f"{FRAME[:8]} {FRAME[8:]}\n")
+    for source in (FRAME, str(raw), str(text)):
+        code, out, _ = kproto_cli(capsys, "decode", "--request", source)
+        decoded = json.loads(out)
+        assert code == 0
+        assert decoded["dialect"] == "kafka"
+        assert decoded["header"]["clientId"] == "acc"
+        assert decoded["body"]["topics"][0]["partitions"][0]["replicas"] == [4, 5, 6]
+
+
+def test_decode_from_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for given in (bytes.fromhex(FRAME), FRAME.encode()):
+        stdin = io.TextIOWrapper(io.BytesIO(given))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        code, out, _ = kproto_cli(capsys, "decode", "--request", "-")
+        assert code == 0
+        assert json.loads(out)["header"]["correlationId"] == 2
+
+
+def test_bytes_lists_every_field_from_the_first_byte(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = kproto_cli(capsys, "decode", "--request", "--bytes", FRAME)
+    rows = json.loads(out)["fields"]
+    fields = {row["path"]: row for row in rows}
+    assert len(fields) == len(rows)
+    data = bytes.fromhex(FRAME)
+    assert fields["size"] == {
+        "offset": 0, "length": 4, "path": "size", "type": "int32", "value": 44,
+    }  # fmt: skip
+    client = fields["client_id"]
+    assert (client["offset"], client["length"], client["value"]) == (12, 5, "acc")
+    name = fields["topics[0].name"]
+    assert data[name["offset"] : name["offset"] + name["length"]] == b"\x04foo"
+    assert fields["topics[0].partitions[0].replicas"]["value"] == [4, 5, 6]
+
+
+def test_bytes_gives_uuid_as_the_body_does(capsys: pytest.CaptureFixture[str]) -> None:
+    topic = kproto.dialect("kafka").message("MetadataRequest.MetadataRequestTopic")(name="t")
+    body = MetadataRequest(topics=[topic])
+    frame = kproto.encode_request(body, api_version=12, correlation_id=1).hex()
+    _, out, _ = kproto_cli(capsys, "decode", "--request", "--bytes", frame)
+    rows = [row for row in json.loads(out)["fields"] if row["path"].endswith("topic_id")]
+    assert rows[0]["value"] == base64.urlsafe_b64encode(bytes(16)).rstrip(b"=").decode()
+
+
+def test_decode_a_response(capsys: pytest.CaptureFixture[str]) -> None:
+    body = ApiVersionsResponse(api_keys=[ApiVersion(api_key=45, max_version=1)])
+    frame = kproto.encode_response(body, api_version=3, correlation_id=8).hex()
+    code, out, _ = kproto_cli(capsys, "decode", "--response", "18", "3", frame)
+    assert code == 0
+    assert json.loads(out)["body"]["apiKeys"] == [{"apiKey": 45, "minVersion": 0, "maxVersion": 1}]
+
+
+def test_auto_names_the_dialect(capsys: pytest.CaptureFixture[str]) -> None:
+    draft = "00000013002d0000000000010001630000ea60ffffffff"
+    _, out, _ = kproto_cli(capsys, "decode", "--request", "--dialect", "auto", draft)
+    assert json.loads(out)["dialect"] == "kip-455-new"
+    _, out, _ = kproto_cli(capsys, "decode", "--request", "--dialect", "auto", FRAME)
+    assert json.loads(out)["dialect"] == "kafka"
+
+
+def test_encode(capsys: pytest.CaptureFixture[str]) -> None:
+    text = '{"timeoutMs":60000,"topics":[]}'
+    name = "AlterPartitionReassignmentsRequest"
+    assert kproto_cli(capsys, "encode", name, "0", text) == (0, "0000ea600100\n", "")
+    draft = ("encode", "--dialect", "kip-455-new", name, "0", '{"timeoutMs":1,"topics":null}')
+    assert kproto_cli(capsys, *draft) == (0, "00000001ffffffff\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("decode", "--request", FRAME[:-2]), 1, "size says 44 bytes, 43 follow (at byte 0)"),
+        (("decode", "--request", "no-such-file"), 1, "neither hexadecimal nor a file"),
+        (("decode", FRAME), 2, "Say one of --request and --response"),
+        (("decode", "--response", "45", "9", FRAME), 1, "not 9"),
+        (("encode", "Metadata", "0", "{}"), 1, "no message 'Metadata'"),
+        (("encode", "MetadataRequest", "99", "{}"), 1, "no version 99"),
+        (("encode", "MetadataRequest", "x", "{}"), 2, "is not a valid integer"),
+        (("encode", "MetadataRequest", "1", "{"), 1, "not JSON"),
+        (("show", "MetadataRequest.MetadataRequestTopic"), 1, "is a struct"),
+        (("show", "--dialect", "kip-1", "MetadataRequest"), 1, "no dialect 'kip-1'"),
+        (("nonsense",), 2, "No such command"),
+    ],
+)
+def test_errors_are_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, text: str
+) -> None:
+    ended, out, err = kproto_cli(capsys, *arguments)
+    assert (ended, out) == (code, "")
+    assert text in err
+    assert err.count("\n") == 1
+
+
+def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    code, out, _ = kproto_cli(capsys, "show", "--json", *arguments)
+    assert code == 0
+    fields: list[dict[str, Any]] = json.loads(out)["fields"]
+    return fields
+
+
+def test_show_tells_draft_from_shipped(capsys: pytest.CaptureFixture[str]) -> None:
+    """K455-15, K455-17: TargetReplicas in the draft's v3, two lists in the shipped one's."""
+    shipped = [row["name"] for row in show(capsys, "LeaderAndIsrRequest", "3")]
+    draft = show(capsys, "LeaderAndIsrRequest", "3", "--dialect", "kip-455-new")
+    names = [row["name"] for row in draft]
+    assert names[names.index("target_replicas") + 1] == "is_new"
+    assert next(row for row in draft if row["name"] == "target_replicas")["nullable"]
+    assert "target_replicas" not in shipped
+    assert shipped[shipped.index("adding_replicas") + 1] == "removing_replicas"
+
+
+def test_show_is_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = kproto_cli(capsys, "show", "FetchRequest", "17")
+    assert code == 0
+    assert "FetchRequest v17" in out
+    assert "in tag 0" in out
+
+
+def test_codegen(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = kproto_cli(capsys, "codegen", "--check")
+    assert code == 0
+    assert "up to date" in out
+    code, out, _ = kproto_cli(capsys, "codegen", "--show", "HeartbeatRequest", "4")
+    assert code == 0
+    compile(out, "codec", "exec")
+    assert "def decode(buf, p):" in out
+
+
+def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, command in cli.commands.items():
+        code, out, _ = kproto_cli(capsys, name, "--help")
+        assert code == 0
+        assert command.help is not None
+        assert "Usage: kproto" in out

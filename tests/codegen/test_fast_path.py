@@ -1,0 +1,48 @@
+"""The generated code alone reads and writes every valid body: the interpreter is for errors only.
+
+A fast path that quietly handed valid bodies to the interpreter would still be right, and slow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kproto
+from kproto.codegen import codec, interpret
+from kproto.schema.load import load_directory, schemas_directory
+from tests.support import seeds
+from tests.support.instances import to_instance
+from tests.support.values import random_tree
+
+
+@pytest.mark.parametrize("folder", ["kafka", "kip_183", "kip_240", "kip_455_old", "kip_455_new"])
+def test_valid_bodies_never_reach_the_interpreter(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unexpected(*_args: Any) -> Any:
+        raise AssertionError("handed to the interpreter")
+
+    monkeypatch.setattr(interpret, "decode", unexpected)
+    monkeypatch.setattr(interpret, "encode", unexpected)
+    dialect = kproto.dialect(folder.replace("_", "-"))
+    for schema in load_directory(schemas_directory() / folder).values():
+        cls = dialect.message(schema.name)
+        for version in schema.valid_versions:
+            for size in (3, 60):
+                rng = seeds.generator(f"fast:{schema.name}:{version}:{size}")
+                message = to_instance(cls, random_tree(schema, version, rng, size=size), schema)
+                data = message.encode(version)
+                assert cls.decode(data, version) == message, (schema.name, version)
+
+
+def test_source_is_shown_by_tracebacks_and_is_deterministic() -> None:
+    import linecache
+
+    cls = kproto.dialect("kafka").message("MetadataResponse")
+    cls.decode(cls().encode(9), 9)
+    lines = linecache.getlines("<kproto decode MetadataResponse v9>")
+    assert lines[0].startswith("def decode(buf, p):")
+    assert codec.source_of(cls, 9) == codec.source_of(cls, 9)
+    assert "".join(lines).strip() in codec.source_of(cls, 9)
