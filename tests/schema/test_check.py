@@ -1,0 +1,174 @@
+"""The lint: silent on what Kafka's generator takes, and a finding for everything it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kproto.schema.check import Finding, check_directory, check_text
+from kproto.schema.load import schemas_directory
+
+
+def message(*fields: dict[str, Any], **properties: Any) -> str:
+    document = {
+        "apiKey": 7, "type": "request", "name": "SmallRequest", "validVersions": "0-3",
+        "flexibleVersions": "2+", **properties, "fields": list(fields) or [field("A")],
+    }  # fmt: skip
+    present = {key: value for key, value in document.items() if value is not None}
+    return json.dumps(present, indent=1)
+
+
+def field(name: str, kind: str = "int32", versions: str = "0+", **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "versions": versions, **more}
+
+
+def test_a_clean_message_has_no_findings() -> None:
+    assert check_text(message(), "SmallRequest.json") == []
+
+
+RULES: list[tuple[str, str, str, str]] = [
+    # rule, severity, text, part of the problem
+    ("flexible-versions", "error", message(flexibleVersions=None), "is missing"),
+    ("flexible-versions", "error", message(flexibleVersions="2-3"), "ends"),
+    ("request-only", "error",
+     message(type="response", name="SmallResponse", listeners=["broker"]), "listeners on a"),
+    ("request-only", "error",
+     message(type="data", name="Small", latestVersionUnstable=True), "latestVersionUnstable on"),
+    ("listeners", "error", message(listeners=["raft"]), "'raft' is no listener"),
+    ("name", "error", message(name="Small"), "a request is called Small"),
+    ("name", "error", message(type="response"), "a response is called"),
+    ("name", "error", message(type="coordinator-value", name="Small"), "coordinator-value"),
+    ("name", "warning", message(type="metadata", name="Small"), "metadata record"),
+    ("api-key", "error", message(type="metadata", name="SmallRecord", apiKey=None), "api key"),
+    ("api-key", "error",
+     message(type="coordinator-value", name="SmallValue", apiKey=None), "api key"),
+    ("coordinator-key", "error",
+     message(type="coordinator-key", name="SmallKey", flexibleVersions="none"), "has versions 0-3"),
+    ("coordinator-key", "error",
+     message(type="coordinator-key", name="SmallKey", validVersions="0", flexibleVersions="0+"),
+     "is flexible"),
+    ("deprecated-versions", "error", message(deprecatedVersions="2-4"), "outside 0-3"),
+    ("tag-gap", "error", message(field("A", tag=1, taggedVersions="2+")), "leaves out tag 0"),
+    ("tagged-versions-end", "error", message(field("A", tag=0, taggedVersions="2-3")), "ends"),
+    ("null-default", "error",
+     message(field("A", "string", nullableVersions="1+", default="null")), "nullable only at 1+"),
+    ("map-key", "error", message(field("A", mapKey=True)), "of the message itself"),
+    ("map-key", "warning",
+     message(field("A", "[]S", fields=[field("K", "[]int8", mapKey=True)])), "of type []int8"),
+    ("map-key", "warning",
+     message(field("A", "S", fields=[field("K", mapKey=True)])), "is no array's element"),
+    ("entity-type", "error", message(field("A", entityType="groupId")), "on a field of type int32"),
+    ("entity-type", "error", message(field("A", entityType="planet")), "is no entity type"),
+    ("never-present", "warning", message(field("A", versions="5+")), "holds none of 0-3"),
+    ("nullable-outside", "warning",
+     message(field("A", "string", "3+", nullableVersions="0+")), "reaches outside"),
+    ("struct-versions", "error",
+     message(field("A", "S"),
+             commonStructs=[{"name": "S", "versions": "1+", "fields": [field("X")]}]),
+     "only defined at 1+"),
+    ("unused-struct", "warning",
+     message(commonStructs=[{"name": "S", "versions": "0+", "fields": [field("X")]}]), "not used"),
+    ("empty-struct", "warning", message(field("A", "[]S", fields=[])), "has no fields"),
+    ("name", "warning", message(field("ab"), field("aB")), "only in case"),
+    ("alias", "error", message(field("A"), field("B", aliases=["A"])), "also means another"),
+    ("load", "error", message(field("A", "boolean")), "'boolean' is no type"),
+    ("load", "error", message(field("A", zeroCopy=True)), "zeroCopy is for bytes"),
+    ("load", "error", message(field("A", nullableVersions="0+")), "cannot be nullable"),
+    ("load", "error", "{", "not valid JSON"),
+]  # fmt: skip
+
+
+def remedied(finding: Finding) -> bool:
+    return bool(finding.remedy) and finding.source == "S.json" and "\n" not in str(finding)
+
+
+@pytest.mark.parametrize(("rule", "severity", "text", "problem"), RULES)
+def test_each_rule(rule: str, severity: str, text: str, problem: str) -> None:
+    found = [item for item in check_text(text, "S.json") if item.rule == rule]
+    assert [item.severity for item in found] == [severity]
+    assert problem in found[0].problem
+    assert remedied(found[0])
+    assert found[0].line is not None
+
+
+def test_findings_point_at_the_field() -> None:
+    text = message(field("A"), field("B", entityType="groupId"))
+    (finding,) = check_text(text, "S.json")
+    assert finding.line is not None
+    assert '"B"' in "".join(text.splitlines()[finding.line - 1 : finding.line + 1])
+    assert str(finding).startswith(f"S.json:{finding.line}: error: B: entityType groupId")
+
+
+def write(folder: Path, *texts: str) -> Path:
+    for text in texts:
+        name = json.loads(text)["name"]
+        (folder / f"{name}.json").write_text(text)
+    return folder
+
+
+RESPONSE = {"type": "response", "name": "SmallResponse"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "texts"),
+    [
+        ("pair", [message(), message(**RESPONSE, validVersions="0-2")]),
+        ("pair", [message(), message(**RESPONSE, flexibleVersions="1+")]),
+        ("pair", [message()]),
+        ("pair", [message(**RESPONSE)]),
+        ("duplicate-api-key", [message(), message(name="OtherRequest"), message(**RESPONSE)]),
+        (
+            "duplicate-name",
+            [
+                message(),
+                message(**RESPONSE),
+                message(name="Other", type="data", apiKey=None, aliases=["SmallRequest"]),
+            ],
+        ),
+        (
+            "duplicate-api-key",
+            [
+                message(type="metadata", name="OneRecord"),
+                message(type="metadata", name="TwoRecord"),
+            ],
+        ),
+    ],
+)
+def test_rules_about_a_folder(rule: str, texts: list[str], tmp_path: Path) -> None:
+    found = check_directory(write(tmp_path, *texts))
+    assert [item.rule for item in found] == [rule]
+
+
+def test_a_pair_that_fits(tmp_path: Path) -> None:
+    assert check_directory(write(tmp_path, message(), message(**RESPONSE))) == []
+
+
+def test_a_file_that_does_not_load_hides_no_other(tmp_path: Path) -> None:
+    write(tmp_path, message(), message(**RESPONSE))
+    (tmp_path / "Broken.json").write_text("{")
+    (tmp_path / "Binary.json").write_bytes(b"\xff")
+    (tmp_path / "Misnamed.json").write_text(message(name="Right", type="data", apiKey=None))
+    assert [item.rule for item in check_directory(tmp_path)] == ["load", "load", "file-name"]
+
+
+@pytest.mark.parametrize("folder", sorted(schemas_directory().glob("k*")), ids=lambda it: it.name)
+def test_shipped_schemas_have_no_errors(folder: Path) -> None:
+    found = check_directory(folder)
+    assert [str(item) for item in found if item.severity == "error"] == []
+    warned = {(item.rule, Path(item.source).stem) for item in found}
+    if folder.name != "kafka":
+        assert warned == set()
+        return
+    # Kafka's own: ranges nobody tidied, and two logs that number their records apart.
+    assert warned == {
+        ("nullable-outside", "CreateTopicsResponse"),
+        ("nullable-outside", "DescribeConfigsResponse"),
+        ("nullable-outside", "UpdateMetadataRequest"),
+        ("duplicate-api-key", "RemoteLogSegmentMetadataRecord"),
+        ("duplicate-api-key", "UnregisterBrokerRecord"),
+        ("duplicate-api-key", "TopicRecord"),
+        ("duplicate-api-key", "RemoteLogSegmentMetadataSnapshotRecord"),
+    }
