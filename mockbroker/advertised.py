@@ -52,7 +52,7 @@ def served_versions(
 def parse_api_override(text: str) -> tuple[int, Versions | None]:
     """``45=0-1``, ``45=0`` or ``45=off``; or by name, ``ALTER_PARTITION_REASSIGNMENTS=0-1``."""
     key, equals, value = text.partition("=")
-    if not equals:
+    if not (equals and value.strip()):
         raise ClusterError(f"{text!r}: use KEY=LOWEST-HIGHEST or KEY=off, as in 45=0-1")
     api_key = _api_key(key.strip())
     if value.strip().lower() == "off":

@@ -129,13 +129,14 @@ class Dispatcher:
         self._follow_clock()
         handler = self._handlers.get(header.request_api_key)
         offset = len(self.cluster.log)
+        scripted = header.request_api_key in self.scripts
         answered = self._respond(connection, session, request, handler)
         if (
             handler is not None
             and handler.cacheable
             and not mark
             and isinstance(answered, bytes)
-            and header.request_api_key not in self.scripts
+            and not scripted
         ):
             self.known_answers.remember(session, request, answered, offset)
         return answered
