@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
+
 from mockbroker.errors import ClusterError
 
 __all__ = ["Advertised", "dialable", "is_loopback", "parse_endpoint", "show"]
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
-_LOOPBACK = ("localhost", "::1")
 
 
 def parse_endpoint(text: str, *, default_port: int | None = None) -> tuple[str, int | None]:
@@ -43,7 +44,10 @@ def dialable(host: str) -> str:
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach a listener on ``host``."""
-    return host in _LOOPBACK or host.startswith("127.")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class Advertised:

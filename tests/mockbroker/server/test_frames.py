@@ -131,7 +131,9 @@ async def test_trailing_bytes_close_the_connection(extra: bytes) -> None:
 )
 async def test_what_is_not_served_closes_the_connection(api_key: int, version: int) -> None:
     async with MockCluster(profile="kafka-4.1") as mock, connect(mock) as wire:
-        wire.send(wire.frame(API_VERSIONS, 3), struct.pack(">ihhihb", 11, api_key, version, 5, -1, 0))
+        wire.send(
+            wire.frame(API_VERSIONS, 3), struct.pack(">ihhihb", 11, api_key, version, 5, -1, 0)
+        )
         await wire.receive()
         assert await wire.closed() == b""
         (entry,) = mock.journal.select(event="unsupported")

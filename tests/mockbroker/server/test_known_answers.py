@@ -31,7 +31,9 @@ QUESTIONS: list[tuple[Any, int]] = [
 
 STEPS = st.one_of(
     st.tuples(st.sampled_from(["leave_isr", "join_isr"]), st.just("foo-0"), st.integers(1, 3)),
-    st.tuples(st.sampled_from(["failover", "hold_metadata", "release_metadata"]), st.integers(1, 3)),
+    st.tuples(
+        st.sampled_from(["failover", "hold_metadata", "release_metadata"]), st.integers(1, 3)
+    ),
     st.tuples(st.just("stop_broker"), st.integers(2, 3)),
     st.tuples(st.just("start_broker"), st.integers(2, 3)),
     st.tuples(st.just("create"), st.sampled_from("abc")),

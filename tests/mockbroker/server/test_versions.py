@@ -17,7 +17,15 @@ from mockbroker.profiles import DEFAULT_PROFILE, all_profiles, profile
 from tests.mockbroker.wire import PATIENCE, connect
 
 PROFILES = list(load_releases())
-SOME = ["kafka-0.10.0", "kafka-2.3", "kafka-2.4", "kafka-3.9-zk", "kafka-3.9", "kafka-4.1", "kafka-4.4"]
+SOME = [
+    "kafka-0.10.0",
+    "kafka-2.3",
+    "kafka-2.4",
+    "kafka-3.9-zk",
+    "kafka-3.9",
+    "kafka-4.1",
+    "kafka-4.4",
+]
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
 
@@ -52,9 +60,7 @@ async def test_api_versions_above_the_highest(name: str, asked: int | None) -> N
         version = highest + 1 if asked is None else asked
         frame = wire.frame(ApiVersionsRequest(), 0)
         wire.send(frame[:6] + version.to_bytes(2, "big", signed=True) + frame[8:])
-        header, body = wire.codec.decode_response(
-            await wire.receive(), api_key=18, api_version=0
-        )
+        header, body = wire.codec.decode_response(await wire.receive(), api_key=18, api_version=0)
         assert (header.correlation_id, body.error_code) == (1, 35)  # type: ignore[attr-defined]
         rows = [(row.api_key, row.min_version, row.max_version) for row in body.api_keys]  # type: ignore[attr-defined]
         before_kip_511 = name in ("kafka-0.10.0", "kafka-2.3")
@@ -128,7 +134,9 @@ def test_an_override_is_read(text: str, expected: tuple[int, Versions | None]) -
     assert parse_api_override(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "45", "45=", "45=x", "45=1-0", "45=-1", "=0", "NOPE=0", "-1=0"])
+@pytest.mark.parametrize(
+    "text", ["", "45", "45=", "45=x", "45=1-0", "45=-1", "=0", "NOPE=0", "-1=0"]
+)
 def test_a_bad_override_is_refused(text: str) -> None:
     with pytest.raises(ClusterError):
         parse_api_override(text)
