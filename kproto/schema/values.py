@@ -6,7 +6,6 @@ message is put together (``parse`` knows that).
 
 from __future__ import annotations
 
-import difflib
 import keyword
 import re
 from collections.abc import Iterable, Mapping
@@ -158,5 +157,7 @@ def short(value: object) -> str:
 
 
 def near(word: str, known: Iterable[str]) -> str:
+    import difflib  # only when something is wrong: it would slow every start
+
     close = difflib.get_close_matches(word[:60], sorted(known), 1)
     return f"did you mean {close[0]}?" if close else ""
