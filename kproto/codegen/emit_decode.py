@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 
 from kproto.codegen.names import class_name
-from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan
+from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan, repeated_structs
 from kproto.codegen.shapes import Shape, shape_of
 from kproto.codegen.text import CodecText, Text
 from kproto.schema.model import NewStruct
@@ -25,13 +25,14 @@ MAX_DEPTH = 12
 
 
 def decoder_text(plan: MessagePlan) -> CodecText:
-    emitter = _Emitter()
+    emitter = _Emitter(repeated_structs(plan.root))
     body = emitter.function("decode", plan.root, whole=True)
     return CodecText("\n\n".join([*emitter.functions, body]), emitter.constants, emitter.shapes)
 
 
 class _Emitter:
-    def __init__(self) -> None:
+    def __init__(self, repeated: frozenset[StructPlan]) -> None:
+        self.repeated = repeated
         self.constants: dict[str, str] = {}
         self.functions: list[str] = []
         self.shapes: dict[str, Shape] = {}
@@ -57,7 +58,7 @@ class _Emitter:
                 text.line("if p > end:")
                 text.line("    return explain(buf, start)")
             else:
-                target = self.struct(plan)
+                target = self.struct_fields(plan)
             text.line(f"return {target}, p")
         source = "\n".join(text.lines)
         self.text, self.pending = outer
@@ -96,11 +97,16 @@ class _Emitter:
     def struct(self, plan: StructPlan) -> str:
         """Read a struct; return the name of the local that holds it."""
         text = self.text
-        target = text.name("o")
-        if text.depth > MAX_DEPTH:
+        if text.depth > MAX_DEPTH or plan in self.repeated:
             self.flush()
+            target = text.name("o")
             text.line(f"{target}, p = {self.split_function(plan)}(buf, p)")
             return target
+        return self.struct_fields(plan)
+
+    def struct_fields(self, plan: StructPlan) -> str:
+        text = self.text
+        target = text.name("o")
         arguments: dict[str, str] = {}
         for item in plan.inline:
             local = arguments[item.name] = text.name(item.name)
@@ -191,10 +197,8 @@ class _Emitter:
         if item.compact:
             self.read("B", target)
             self.flush()
-            with text.block(f"if {target} > 127:"):
-                text.line(f"{target}, p = varint(buf, p, {target})")
-                if kind == "string":
-                    text.line(f"if {target} > 32768: raise Slow")
+            varint = "string_varint" if kind == "string" else "varint"
+            text.line(f"if {target} > 127: {target}, p = {varint}(buf, p, {target})")
             text.line(f"if {target}: q = p + {target} - 1; {target} = buf[p:q]{convert}; p = q")
             text.line(f"else: {target} = None" if nullable else "else: raise Slow")
             return

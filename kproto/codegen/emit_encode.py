@@ -11,19 +11,21 @@ from __future__ import annotations
 import struct
 
 from kproto.codegen.names import class_name
-from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan
-from kproto.codegen.shapes import Shape, shape_of
+from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan, repeated_structs
+from kproto.codegen.shapes import MAX_ELEMENTS, Shape, shape_of
 from kproto.codegen.text import CodecText, Text
 from kproto.schema.model import NewStruct
 
 __all__ = ["encoder_text"]
 
 MAX_DEPTH = 12
+NULL_SIZE = MAX_ELEMENTS + 1
+"""Stands for the size of a null array; a size no shape has."""
 
 
 def encoder_text(plan: MessagePlan) -> CodecText:
     """The source of ``encode(o)``."""
-    emitter = _Emitter()
+    emitter = _Emitter(repeated_structs(plan.root))
     body = emitter.function("encode", plan.root, whole=True)
     source = "\n\n".join([*emitter.functions, body])
     return CodecText(source, emitter.constants, emitter.shapes)
@@ -41,7 +43,8 @@ def _is_flat(plan: StructPlan) -> bool:
 
 
 class _Emitter:
-    def __init__(self) -> None:
+    def __init__(self, repeated: frozenset[StructPlan]) -> None:
+        self.repeated = repeated
         self.constants: dict[str, str] = {}
         self.functions: list[str] = []
         self.split: dict[int, str] = {}
@@ -68,13 +71,13 @@ class _Emitter:
                     self.flush()
                     if self.slots is not None:
                         text.line(f"return {' + '.join(self.slots) or repr(b'')}")
-                    else:
+                    elif not flat:
                         text.line("return b''.join(parts)")
                 text.line("except Exception:")
                 text.line("    return explain(o)")
         else:
             with text.block(f"def {name}(o, w):"):
-                self.struct(plan, "o")
+                self.struct_fields(plan, "o")
                 self.flush()
         source = "\n".join(text.lines)
         self.text, self.pending, self.slots = outer
@@ -151,7 +154,7 @@ class _Emitter:
             short = self.pack(letters + "B", f"{lead}{count} + 1")
             long = f"{self.pack(letters, arguments)} + {long}"
         else:
-            short = f"ONE_BYTE[{count} + 1]"
+            short = f"SHORT_LENGTH[{count}]"
         text.line(f"if {count} < 127: {self.write(short + plus)}")
         text.line(f"else: {self.write(long + plus)}")
 
@@ -159,10 +162,14 @@ class _Emitter:
 
     def struct(self, plan: StructPlan, local: str) -> None:
         text = self.text
-        if text.depth > MAX_DEPTH:
+        if text.depth > MAX_DEPTH or plan in self.repeated:
             self.flush()
             text.line(f"{self.split_function(plan)}({local}, w)")
             return
+        self.struct_fields(plan, local)
+
+    def struct_fields(self, plan: StructPlan, local: str) -> None:
+        text = self.text
         for item in plan.absent:
             if not item.ignorable:
                 text.line(f"if {self.differs(item, f'{local}.{item.name}')}: raise Slow")
@@ -178,7 +185,12 @@ class _Emitter:
             zero = self.pack(letters + "B", lead + "0") if letters else "b'\\0'"
             before = f"{self.pack(letters, arguments)} + " if letters else ""
             section = f"{before}tagged_section([], {local}._unknown_tags)"
-            self.begin()
+            if self.slots is not None:
+                done = "".join(f"{slot} + " for slot in self.slots)
+                text.line(f"if {local}._unknown_tags: return {done}{section}")
+                text.line(f"return {done}{zero}")
+                self.slots = None
+                return
             text.line(f"if {local}._unknown_tags: {self.write(section)}")
             text.line(f"else: {self.write(zero)}")
 
@@ -299,10 +311,14 @@ class _Emitter:
         text.line(f"if type({local}) is not list: raise Slow")
         self.length(item, size, pending)
         element = text.name("e")
+        shape = shape_of(item.struct) if item.struct is not None else None
+        if shape is not None and text.depth <= MAX_DEPTH:
+            self.shaped_loop(shape, local, element)
+            return
         with text.block(f"for {element} in {local}:"):
             if item.element_kind == "struct":
                 assert item.struct is not None
-                self.element_struct(item.struct, element)
+                self.struct(item.struct, element)
             elif item.element_kind == "bool":
                 text.line(f"if {element} is not True and {element} is not False: raise Slow")
                 self.later("?", element)
@@ -311,46 +327,47 @@ class _Emitter:
                 self.scalar(item.element_kind, item, False, element)
             self.flush()
 
-    def element_struct(self, plan: StructPlan, element: str) -> None:
-        """One struct of an array: in a single pack where its shape is one we have met."""
-        text = self.text
-        shape = shape_of(plan)
-        if shape is None or text.depth > MAX_DEPTH:
-            self.struct(plan, element)
-            return
+    def shaped_loop(self, shape: Shape, local: str, element: str) -> None:
+        """Structs of numbers and arrays of numbers: each in one pack, made for its shape and
+        looked up again only when the shape changes; what the pack cannot do is left to a
+        function."""
+        text, plan = self.text, shape.plan
         self.shapes[plan.name] = shape
         table = text.constant(f"S_{plan.name}", f"tables[{plan.name!r}]")
         pack = text.name("pack")
+        arrays = {item.name: text.name(item.name) for item in plan.inline if item.kind == "array"}
+        sizes = {name: text.name("n") for name in arrays}
+        new_sizes = {name: text.name("m") for name in arrays}
         arguments: list[str] = []
-        sizes: list[str] = []
+        checks = [f"{pack} is None", f"{element}._unknown_tags"]
+        for item in plan.absent:
+            if not item.ignorable:
+                checks.append(self.differs(item, f"{element}.{item.name}"))
         for item in plan.inline:
-            if item.kind != "array":
-                arguments.append(f"{element}.{item.name}")
-                continue
-            local, size = text.name(item.name), text.name("n")
-            text.line(f"{local} = {element}.{item.name}")
-            text.line(
-                f"{size} = len({local})" + (f" if {local} is not None else 999" * item.nullable)
-            )
-            sizes.append(size)
-            arguments += [f"{size} + 1" if item.compact else size, f"*{local}"]
+            value = f"{element}.{item.name}"
+            if item.kind == "bool":
+                checks.append(f"({value} is not True and {value} is not False)")
+            if item.name in arrays:
+                size = sizes[item.name]
+                arguments += [f"{size} + 1" if item.compact else size, f"*{arrays[item.name]}"]
+            else:
+                arguments.append(value)
         if plan.flexible:
             arguments.append("0")
-        checks = [f"{element}._unknown_tags"]
-        checks += [
-            f"{self.differs(item, f'{element}.{item.name}')}"
-            for item in plan.absent
-            if not item.ignorable
-        ]
-        for item in plan.inline:
-            if "bool" in (item.kind, item.element_kind):
-                value = f"{element}.{item.name}"
-                checks.append(f"{value} is not True and {value} is not False")
-        text.line(f"{pack} = {table}[{', '.join(sizes)}]")
-        with text.block(f"if {pack} is None or {' or '.join(checks)}:"):
-            self.struct(plan, element)
-            self.flush()
-        text.line(f"else: {self.write(f'{pack}({chr(44).join(arguments)})')}")
+        text.line(f"{' = '.join(sizes.values())} = -1")
+        with text.block(f"for {element} in {local}:"):
+            for item in plan.inline:
+                if item.name in arrays:
+                    array, size = arrays[item.name], new_sizes[item.name]
+                    null = f" if {array} is not None else {NULL_SIZE}" if item.nullable else ""
+                    text.line(f"{array} = {element}.{item.name}; {size} = len({array}){null}")
+            changed = " or ".join(f"{new_sizes[name]} != {sizes[name]}" for name in arrays)
+            with text.block(f"if {changed}:"):
+                keep = "; ".join(f"{sizes[name]} = {new_sizes[name]}" for name in arrays)
+                text.line(f"{keep}; {pack} = {table}[{', '.join(sizes.values())}]")
+            general = f"{self.split_function(plan)}({element}, w)"
+            text.line(f"if {' or '.join(checks)}: {general}")
+            text.line(f"else: w({pack}({', '.join(arguments)}))")
 
     def numbers(self, item: FieldPlan, local: str, size: str, pending: tuple[str, str]) -> None:
         """An array of numbers, its count and what is pending, in one pack of a prebuilt table."""

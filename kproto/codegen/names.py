@@ -20,7 +20,19 @@ TAKEN: Final = frozenset(
         "string_length",
         "tagged_section",
     }
-    | {"unknown_tags", "unpackers", "varint", "data", "float", "len", "range", "any", "list"}
+    | {
+        "unknown_tags",
+        "unpackers",
+        "varint",
+        "string_varint",
+        "SHORT_LENGTH",
+        "data",
+        "float",
+        "len",
+        "range",
+        "any",
+        "list",
+    }
 )
 """Names that generated code uses for other things than classes."""
 

@@ -37,7 +37,14 @@ from kproto.schema.model import (
     Struct,
 )
 
-__all__ = ["FORMATS", "FieldPlan", "MessagePlan", "StructPlan", "build_plan"]
+__all__ = [
+    "FORMATS",
+    "FieldPlan",
+    "MessagePlan",
+    "StructPlan",
+    "build_plan",
+    "repeated_structs",
+]
 
 FORMATS: Final[dict[str, str]] = {
     "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
@@ -137,6 +144,20 @@ def build_plan(schema: MessageSchema, version: int) -> MessagePlan:
     builder = _Builder(schema, version)
     root = builder.struct(schema.root)
     return MessagePlan(schema.name, version, root, tuple(builder.done.values()))
+
+
+def repeated_structs(root: StructPlan) -> frozenset[StructPlan]:
+    """The structs that more than one field holds: worth a function of their own, not a copy at
+    each place."""
+    seen: dict[StructPlan, int] = {}
+    waiting = [root]
+    while waiting:
+        for item in (*(plan := waiting.pop()).inline, *plan.tagged):
+            if item.struct is not None:
+                seen[item.struct] = seen.get(item.struct, 0) + 1
+                if seen[item.struct] == 1:
+                    waiting.append(item.struct)
+    return frozenset(plan for plan, count in seen.items() if count > 1)
 
 
 class _Builder:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final
 
 __all__ = [
-    "ONE_BYTE",
+    "SHORT_LENGTH",
     "Slow",
     "compact",
     "long_array",
     "make_uuid",
     "packers",
     "string_length",
+    "string_varint",
     "tagged_section",
     "unknown_tags",
     "unpackers",
@@ -29,6 +31,8 @@ TABLE_SIZE: Final = 128
 """Arrays of up to ``TABLE_SIZE - 2`` numbers use prebuilt unpackers: their count fits one byte."""
 
 ONE_BYTE: Final = [bytes((value,)) for value in range(128)]
+SHORT_LENGTH: Final = ONE_BYTE[1:]
+"""The compact form, one more, of the lengths that fit one byte: 0 to 126."""
 
 
 class Slow(Exception):
@@ -48,6 +52,14 @@ def varint(data: bytes, at: int, first: int) -> tuple[int, int]:
     if byte > 0x07:  # beyond 2^31 - 1: no length, count or tag is that large
         raise Slow
     return value | byte << 28, at + 1
+
+
+def string_varint(data: bytes, at: int, first: int) -> tuple[int, int]:
+    """As ``varint``, for the length + 1 of a string, which an int16 bounds."""
+    value, at = varint(data, at, first)
+    if value > 0x8000:
+        raise Slow
+    return value, at
 
 
 def unknown_tags(data: bytes, at: int, count: int) -> tuple[dict[int, bytes], int]:
@@ -86,6 +98,7 @@ def _refuse_null(*_args: object) -> Any:
     raise Slow
 
 
+@cache
 def unpackers(letter: str) -> list[Callable[..., tuple[Any, ...]]]:
     """Unpackers of arrays of ``letter`` by count + 1, as compact lengths write it; 0, null,
     raises. Each is made on its first use."""
@@ -102,6 +115,7 @@ def unpackers(letter: str) -> list[Callable[..., tuple[Any, ...]]]:
     return table
 
 
+@cache
 def packers(prefix: str, letter: str) -> list[Callable[..., bytes]]:
     """Packers of ``prefix`` and then ``count`` numbers of ``letter``, by count."""
     table: list[Callable[..., bytes]] = []
