@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_the_controller_moves_when_its_broker_stops() -> None:
 
 def test_wrong_steps_say_why() -> None:
     cluster = Cluster(3, topics=["foo=1,2"])
-    for call, error, text in [
+    wrong: list[tuple[Callable[[], object], type[ClusterError], str]] = [
         (lambda: cluster.join_isr(("bar", 0), 1), UnknownPartitionError, "no topic 'bar'"),
         (
             lambda: cluster.join_isr(("foo", 1), 1),
@@ -91,7 +92,8 @@ def test_wrong_steps_say_why() -> None:
         (lambda: cluster.release_metadata(1), ClusterError, "the metadata of broker 1 is not held"),
         (lambda: cluster.hold_metadata(7), UnknownBrokerError, "no broker 7 (there are 1, 2, 3)"),
         (lambda: cluster.topic_config("foo", "x"), ClusterError, "no topic config 'x'"),
-    ]:  # fmt: skip
+    ]  # fmt: skip
+    for call, error, text in wrong:
         with pytest.raises(error) as caught:
             call()
         assert str(caught.value) == text
