@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kproto.dialects import Dialect, dialect
+from kproto.dialects import Dialect
 from mockbroker import MockCluster
 
 __all__ = ["PATIENCE", "Wire", "connect"]
@@ -65,6 +65,6 @@ async def connect(mock: MockCluster, broker_id: int = 1) -> AsyncIterator[Wire]:
     async with asyncio.timeout(PATIENCE):
         reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     try:
-        yield Wire(reader, writer, mock.dialect or dialect("kafka"))
+        yield Wire(reader, writer, mock.dialect)
     finally:
         writer.close()

@@ -169,18 +169,21 @@ async def test_acks_0_is_not_answered_and_disturbs_nothing() -> None:
 
 async def test_a_client_that_does_not_read_costs_bounded_memory_and_loses_nothing() -> None:
     count = 3000
-    async with MockCluster(topics=["foo:100:3"]) as mock:
-        async with connect(mock) as wire, connect(mock) as other:
-            frame = wire.frame(MetadataRequest(topics=None), 12)
+    async with (
+        MockCluster(topics=["foo:100:3"]) as mock,
+        connect(mock) as wire,
+        connect(mock) as other,
+    ):
+        frame = wire.frame(MetadataRequest(topics=None), 12)
+        for _ in range(count):
+            wire.send(frame)
+        answer = await other.ask(MetadataRequest(topics=None), 12)
+        assert len(answer.topics[0].partitions) == 100
+        # The broker stops taking questions long before it has all of these answered.
+        assert len(mock.journal.select(direction="response")) < count
+        async with asyncio.timeout(PATIENCE):
             for _ in range(count):
-                wire.send(frame)
-            answer = await other.ask(MetadataRequest(topics=None), 12)
-            assert len(answer.topics[0].partitions) == 100
-            # The broker stops taking questions long before it has all of these answered.
-            assert len(mock.journal.select(direction="response")) < count
-            async with asyncio.timeout(PATIENCE):
-                for _ in range(count):
-                    await wire.receive()
+                await wire.receive()
 
 
 @settings(max_examples=30)

@@ -95,14 +95,17 @@ def test_answers_follow_every_change(steps: list[tuple[Any, ...]]) -> None:
 
 
 async def test_brokers_answer_for_themselves() -> None:
-    async with MockCluster(topics=["foo=1,2,3"]) as mock, connect(mock, 1) as one:
-        async with connect(mock, 2) as two:
-            before = await one.ask(MetadataRequest(topics=None), 12)
-            mock.hold_metadata(2)
-            mock.cluster.auto_create_topic("new")
-            for _ in range(2):
-                assert len((await one.ask(MetadataRequest(topics=None), 12)).topics) == 2
-                assert await two.ask(MetadataRequest(topics=None), 12) == before
+    async with (
+        MockCluster(topics=["foo=1,2,3"]) as mock,
+        connect(mock, 1) as one,
+        connect(mock, 2) as two,
+    ):
+        before = await one.ask(MetadataRequest(topics=None), 12)
+        mock.hold_metadata(2)
+        mock.cluster.auto_create_topic("new")
+        for _ in range(2):
+            assert len((await one.ask(MetadataRequest(topics=None), 12)).topics) == 2
+            assert await two.ask(MetadataRequest(topics=None), 12) == before
 
 
 async def test_what_is_answered_from_memory_is_journalled_all_the_same() -> None:

@@ -6,7 +6,11 @@ import pytest
 
 from kproto.client import Connection
 from kproto.dialects import dialect
-from kproto.messages import ApiVersionsRequest, MetadataRequest
+from kproto.messages import (
+    AlterPartitionReassignmentsRequest,
+    ApiVersionsRequest,
+    MetadataRequest,
+)
 from kproto.schema.releases import load_releases
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
@@ -108,14 +112,14 @@ async def test_without_key_18_even_api_versions_closes() -> None:
 
 
 async def test_reply35_answers_in_the_nearest_version_served() -> None:
-    async with MockCluster(apis={45: Versions(0, 0)}, reply35=True) as mock:
-        async with connect(mock) as wire:
-            from kproto.messages import AlterPartitionReassignmentsRequest
-
-            wire.send(wire.frame(AlterPartitionReassignmentsRequest(), 1))
-            _, body = wire.codec.decode_response(await wire.receive(), api_key=45, api_version=0)
-            assert body.error_code == 35  # type: ignore[attr-defined]
-            assert (await wire.ask(HELLO, 3)).error_code == 0
+    async with (
+        MockCluster(apis={45: Versions(0, 0)}, reply35=True) as mock,
+        connect(mock) as wire,
+    ):
+        wire.send(wire.frame(AlterPartitionReassignmentsRequest(), 1))
+        _, body = wire.codec.decode_response(await wire.receive(), api_key=45, api_version=0)
+        assert body.error_code == 35  # type: ignore[attr-defined]
+        assert (await wire.ask(HELLO, 3)).error_code == 0
 
 
 @pytest.mark.parametrize(
