@@ -56,10 +56,13 @@ ASSUMES = [
     "inter-broker protocol, feature levels and record format at the release's own newest",
     "unstable.api.versions.enable is off, where the release has that switch",
     "no client telemetry receiver is configured, so 71 and 72 are not advertised",
-    "a KRaft broker has heard from its active controller, which runs the same release: requests it "
-    "forwards are advertised in the versions both take",
+    "a KRaft broker is a process of its own and has forwarded a request to its controller, which "
+    "runs the same release: what it forwards is advertised in the versions both take (up to 3.1 a "
+    "broker that has not, or that is its own controller, shows a key more or less)",
     "a ZooKeeper broker is not migrating to KRaft",
 ]
+"""Held against the ApiVersions responses of brokers started from the releases' own jars: 2.4.1 and
+3.9.2 on ZooKeeper, 3.1.2 (broker apart from its controller), 3.9.2 and 4.4.0 on KRaft: equal."""
 
 
 def profile_name(line: str, mode: str, dual: bool) -> str:
