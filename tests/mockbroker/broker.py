@@ -1,0 +1,62 @@
+"""A broker without sockets: frames through ``ServerConnection`` and ``Dispatcher``, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kproto.connection import ServerConnection
+from kproto.dialects import dialect
+from kproto.journal import Journal
+from kproto.schema.versions import Versions
+from mockbroker.advertised import served_versions
+from mockbroker.apis import Session
+from mockbroker.cluster import Cluster
+from mockbroker.dispatch import Dispatcher
+from mockbroker.profiles import profile
+
+__all__ = ["Asked"]
+
+
+class Asked:
+    """Ask any broker of ``cluster`` and get the decoded answer; None when it closes instead."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        profile_name: str = "kafka-4.4",
+        apis: Mapping[int, Versions | None] | None = None,
+        auto_create_topics: bool = False,
+    ) -> None:
+        self.cluster = cluster
+        self.codec = dialect("kafka")
+        self.journal = Journal()
+        found = profile(profile_name)
+        self.dispatcher = Dispatcher(
+            cluster=cluster,
+            profile=found,
+            codec=self.codec,
+            served=served_versions(found, self.codec, apis),
+            journal=self.journal,
+            auto_create_topics=auto_create_topics,
+        )
+        self._correlation_id = 0
+
+    def ask(self, body: Any, version: int, *, broker_id: int = 1) -> Any:
+        self._correlation_id += 1
+        frame = self.codec.encode_request(
+            body, api_version=version, correlation_id=self._correlation_id, client_id="test"
+        )
+        connection = ServerConnection(codec=self.codec, served=self.dispatcher.served)
+        connection.receive_data(frame)
+        event = connection.next_event()
+        assert event is not None
+        answer = self.dispatcher.answer(connection, Session(1, broker_id, "peer"), event)
+        if not isinstance(answer, bytes):
+            return None
+        header, response = self.codec.decode_response(
+            answer, api_key=body.API_KEY, api_version=version
+        )
+        assert header.correlation_id == self._correlation_id
+        return response
