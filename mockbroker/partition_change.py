@@ -2,8 +2,11 @@
 
 Pure: a partition, what shall change and which brokers are live go in; the next partition comes out.
 Every change takes the same road, whatever asked for it: finish the reassignment if it can finish,
-elect a leader, count the epochs. Behaviour of Kafka 3.6 and newer without eligible leader replicas
-(KIP-966): an ISR never becomes empty, and losing a member of it does not raise the leader epoch.
+elect a leader, count the epochs. In this order, as in Kafka: a reassignment that only an unclean
+election makes complete is finished by the partition's next change.
+
+Behaviour of Kafka 3.6 and newer without eligible leader replicas (KIP-966): an ISR never becomes
+empty, and losing a member of it does not raise the leader epoch.
 """
 
 from __future__ import annotations

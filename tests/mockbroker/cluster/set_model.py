@@ -38,6 +38,12 @@ class ModelPartition:
         """Where it is going: (replicas with adding) without removing."""
         return (set(self.R) | self.A) - self.D
 
+    @property
+    def overdue(self) -> bool:
+        """Complete, yet not completed: an unclean election comes after Kafka looked whether a
+        reassignment is complete, so the next change of the partition, of whatever kind, does it."""
+        return self.busy and self.heading <= self.I
+
 
 class SetModel:
     """Brokers with a live set, and partitions by (topic, index)."""
@@ -135,10 +141,11 @@ class SetModel:
         p = self.P[topic, index]
         if (p.leader in self.live) if unclean else (p.leader == p.R[0]):
             return 84, GENERIC[84]
-        if unclean and not self.live & set(p.R):
-            return 83, GENERIC[83]
-        if not unclean and p.R[0] not in p.I & self.live:
-            return 80, GENERIC[80]
+        if not p.overdue:
+            if unclean and not self.live & set(p.R):
+                return 83, GENERIC[83]
+            if not unclean and p.R[0] not in p.I & self.live:
+                return 80, GENERIC[80]
         first = [] if unclean else [p.R[0]]
         self._settle(topic, p, set(p.R), p.leader, unclean=unclean, first=first)
         return SUCCESS
@@ -152,8 +159,10 @@ class SetModel:
 
     def join(self, tp: tuple[str, int], broker: int) -> bool:
         p = self.P[tp]
+        if broker in p.I:
+            return True
         if broker not in set(p.R) & self.live or p.leader == -1:
-            return broker in p.I
+            return False
         before_r, before_leader = set(p.R), p.leader
         p.I = p.I | {broker}
         self._settle(tp[0], p, before_r, before_leader, unclean=tp[0] in self.unclean)

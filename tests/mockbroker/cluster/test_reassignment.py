@@ -168,6 +168,21 @@ def test_cancel_may_lose_data_where_that_is_allowed(
     assert (after.leader, after.isr) == (leader, isr)
 
 
+def test_what_an_unclean_election_completes_is_finished_by_the_next_change() -> None:
+    """Kafka looks whether a reassignment is complete before it elects a leader."""
+    cluster = cluster_with([1])
+    alter(cluster, [2])
+    cluster.incremental_alter_configs([(2, "foo", [("unclean.leader.election.enable", 0, "true")])])
+    cluster.stop_broker(1)
+    assert (foo(cluster).isr, foo(cluster).leader, foo(cluster).removing) == ((2,), 2, (1,))
+    # Nothing to elect, nothing to join: still as it was.
+    cluster.elect_leaders(0, None)
+    cluster.join_isr(("foo", 0), 2)
+    assert foo(cluster).reassigning
+    alter(cluster, [2])
+    assert (foo(cluster).replicas, foo(cluster).reassigning) == ((2,), False)
+
+
 def test_second_alter_starts_from_all_present_replicas() -> None:
     cluster = cluster_with([0, 1])
     alter(cluster, [2, 3])

@@ -209,8 +209,9 @@ class Everything(RuleBasedStateMachine):
                 assert p.leader == -1 or p.leader in set(p.isr) & live
                 # Offline only when no in-sync replica could lead.
                 assert p.leader != -1 or not set(p.isr) & live
-                # What could be complete is.
-                assert p.target is None or not 0 < len(p.target) <= len(set(p.target) & set(p.isr))
+                # What could be complete is; but an unclean election comes after that was looked at.
+                complete = p.target is not None and set(p.target) <= set(p.isr)
+                assert not complete or (p.isr == p.target and len(p.isr) == 1)
 
     @invariant()
     def epochs_never_fall(self) -> None:
