@@ -1,0 +1,289 @@
+"""The thin handlers: what the cluster says reaches the wire, at old versions and new."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.messages import DescribeClusterRequest, SaslAuthenticateRequest, SaslHandshakeRequest
+from kproto.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kproto.messages.create_partitions_request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from kproto.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kproto.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kproto.messages.describe_acls_request import DescribeAclsRequest
+from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kproto.messages.describe_log_dirs_request import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+)
+from kproto.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from kproto.messages.find_coordinator_request import FindCoordinatorRequest
+from kproto.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from mockbroker.apis import HANDLERS
+from mockbroker.cluster import Cluster
+from tests.mockbroker.broker import Asked
+
+TOPIC, BROKER = 2, 4
+
+
+@pytest.fixture
+def broker() -> Asked:
+    return Asked(Cluster(topics=["foo=1,2,3"]), apis={k: h.versions for k, h in HANDLERS.items()})
+
+
+def describe(broker: Asked, kind: int, name: str, *names: str, version: int = 4, **flags: bool):
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=list(names) or None
+    )
+    body = DescribeConfigsRequest(resources=[resource], **flags)
+    (result,) = broker.ask(body, version).results
+    return result
+
+
+def alter(broker: Asked, kind: int, name: str, *changes: tuple[str, int, str | None], **options):
+    resource = AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[AlterableConfig(name=n, config_operation=o, value=v) for n, o, v in changes],
+    )
+    body = IncrementalAlterConfigsRequest(resources=[resource], **options)
+    (result,) = broker.ask(body, 1).responses
+    return result.error_code, result.error_message
+
+
+# ---- configs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_configs_of_a_topic(broker: Asked, version: int) -> None:
+    assert alter(broker, TOPIC, "foo", ("retention.ms", 0, "5")) == (0, None)
+    result = describe(broker, TOPIC, "foo", "retention.ms", "segment.bytes", version=version)
+    found = {row.name: row for row in result.configs}
+    assert found["retention.ms"].value == "5"
+    assert found["segment.bytes"].value == "1073741824"
+    sources = [found[name].config_source for name in ("retention.ms", "segment.bytes")]
+    assert sources == ([1, 5] if version >= 1 else [-1, -1])
+    if version == 0:
+        assert [found[n].is_default for n in ("retention.ms", "segment.bytes")] == [False, True]
+    types = {row.config_type for row in result.configs}
+    assert types == ({5, 3} if version >= 3 else {0})
+
+
+def test_synonyms_and_documentation_on_request_only(broker: Asked) -> None:
+    quiet = describe(broker, TOPIC, "foo", "retention.ms").configs[0]
+    assert (quiet.synonyms, quiet.documentation) == ([], None)
+    full = describe(broker, TOPIC, "foo", "retention.ms", include_synonyms=True).configs[0]
+    assert [s.name for s in full.synonyms] == ["log.retention.ms"] or full.synonyms
+    validated = alter(broker, TOPIC, "foo", ("retention.ms", 0, "5"), validate_only=True)
+    assert validated == (0, None)
+    assert describe(broker, TOPIC, "foo", "retention.ms").configs[0].value != "5"
+
+
+def test_a_brokers_configs_are_asked_of_that_broker(broker: Asked) -> None:
+    assert describe(broker, BROKER, "1").error_code == 0
+    assert describe(broker, BROKER, "").error_code == 0
+    wrong = describe(broker, BROKER, "2")
+    assert (wrong.error_code, wrong.configs) == (42, [])
+    assert wrong.error_message == (
+        "Unexpected broker id, expected 1 or empty string, but received 2"
+    )
+    assert alter(broker, BROKER, "2", ("x", 0, "1")) == (
+        42, "Unexpected broker id, expected 1, but received 2"
+    )  # fmt: skip
+    rate = ("leader.replication.throttled.rate", 0, "1000")
+    assert alter(broker, BROKER, "1", rate) == (0, None)
+    assert describe(broker, BROKER, "1", rate[0]).configs[0].value == "1000"
+
+
+def test_configs_of_nothing(broker: Asked) -> None:
+    assert describe(broker, TOPIC, "nope").error_code == 3
+    assert alter(broker, TOPIC, "nope", ("retention.ms", 0, "5"))[0] == 3
+
+
+# ---- topics -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(8))
+def test_topics_come_and_go(broker: Asked, version: int) -> None:
+    body = CreateTopicsRequest(
+        topics=[
+            CreatableTopic(
+                name="new",
+                num_partitions=-1,
+                replication_factor=-1,
+                assignments=[
+                    CreatableReplicaAssignment(partition_index=1, broker_ids=[2, 3]),
+                    CreatableReplicaAssignment(partition_index=0, broker_ids=[3, 1]),
+                ],
+                configs=[CreatableTopicConfig(name="retention.ms", value="7")],
+            ),
+            CreatableTopic(name="foo", num_partitions=1, replication_factor=1),
+        ]
+    )
+    made, exists = broker.ask(body, version).topics
+    assert (made.name, made.error_code, exists.error_code) == ("new", 0, 36)
+    assert bool(exists.error_message) == (version >= 1)
+    topic = broker.cluster.topics["new"]
+    assert [p.replicas for p in topic.partitions] == [(3, 1), (2, 3)]
+    if version >= 5:
+        assert (made.num_partitions, made.replication_factor) == (2, 2)
+        assert {c.name: c.value for c in made.configs}["retention.ms"] == "7"
+    if version >= 7:
+        assert made.topic_id == topic.topic_id
+
+    by_name = min(version, 5)
+    rows = broker.ask(DeleteTopicsRequest(topic_names=["new", "nope"]), by_name).responses
+    assert [(row.name, row.error_code) for row in rows] == [("new", 0), ("nope", 3)]
+    assert set(broker.cluster.topics) == {"foo"}
+
+
+def test_delete_by_id(broker: Asked) -> None:
+    topic_id = broker.cluster.topics["foo"].topic_id
+    body = DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic_id)])
+    (row,) = broker.ask(body, 6).responses
+    assert (row.name, row.topic_id, row.error_code) == ("foo", topic_id, 0)
+    (row,) = broker.ask(body, 6).responses
+    assert (row.topic_id, row.error_code) == (topic_id, 100)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_more_partitions(broker: Asked, version: int) -> None:
+    body = CreatePartitionsRequest(
+        topics=[
+            CreatePartitionsTopic(
+                name="foo",
+                count=2,
+                assignments=[CreatePartitionsAssignment(broker_ids=[3, 2, 1])],
+            ),
+            CreatePartitionsTopic(name="nope", count=2, assignments=None),
+        ]
+    )
+    rows = broker.ask(body, version).results
+    assert {row.name: row.error_code for row in rows} == {"foo": 0, "nope": 3}
+    assert broker.cluster.partition("foo", 1).replicas == (3, 2, 1)
+
+
+# ---- log directories, producers, coordinators, SASL ---------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_log_dirs_hold_what_the_broker_replicates(version: int) -> None:
+    broker = Asked(Cluster(topics=["foo=1,2/2,3", "bar=3"]), apis={35: HANDLERS[35].versions})
+    expected = {1: {("foo", 0)}, 2: {("foo", 0), ("foo", 1)}, 3: {("foo", 1), ("bar", 0)}}
+    for broker_id, held in expected.items():
+        answer = broker.ask(DescribeLogDirsRequest(topics=None), version, broker_id=broker_id)
+        assert replicas(answer) == held
+    some = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic="foo", partitions=[1])])
+    assert replicas(broker.ask(some, version, broker_id=2)) == {("foo", 1)}
+
+
+def replicas(answer: Any) -> set[tuple[str, int]]:
+    return {
+        (topic.name, p.partition_index)
+        for result in answer.results
+        for topic in result.topics
+        for p in topic.partitions
+    }
+
+
+def test_producers_are_known_to_the_leader_alone(broker: Asked) -> None:
+    body = DescribeProducersRequest(
+        topics=[
+            TopicRequest(name="foo", partition_indexes=[0, 5]),
+            TopicRequest(name="nope", partition_indexes=[0]),
+        ]
+    )
+    seen = {}
+    for broker_id in (1, 2):
+        answer = broker.ask(body, 0, broker_id=broker_id)
+        seen[broker_id] = [p.error_code for t in answer.topics for p in t.partitions]
+        assert all(not p.active_producers for t in answer.topics for p in t.partitions)
+    assert seen == {1: [0, 3, 3], 2: [6, 3, 3]}
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_there_is_no_coordinator(broker: Asked, version: int) -> None:
+    body = (
+        FindCoordinatorRequest(key="g")
+        if version < 4
+        else FindCoordinatorRequest(coordinator_keys=["g", "h"])
+    )
+    answer = broker.ask(body, version)
+    found = [answer] if version < 4 else answer.coordinators
+    assert len(found) == (1 if version < 4 else 2)
+    for each in found:
+        assert (each.error_code, each.node_id, each.host, each.port) == (15, -1, "", -1)
+    if version >= 4:
+        assert [each.key for each in found] == ["g", "h"]
+
+
+def test_sasl_is_refused_where_there_is_none(broker: Asked) -> None:
+    assert broker.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 34
+    assert broker.ask(SaslAuthenticateRequest(auth_bytes=b""), 2).error_code == 34
+    assert broker.ask(DescribeClusterRequest(), 0).error_code == 0
+
+
+# ---- access rules -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_access_rules(broker: Asked, version: int) -> None:
+    rules = [
+        AclCreation(
+            resource_type=TOPIC,
+            resource_name=name,
+            resource_pattern_type=3,
+            principal=principal,
+            host="*",
+            operation=3,
+            permission_type=3,
+        )
+        for name, principal in [("foo", "User:a"), ("foo", "User:b"), ("bar", "User:a"), ("", "x")]
+    ]
+    created = broker.ask(CreateAclsRequest(creations=rules), version).results
+    assert [row.error_code == 0 for row in created] == [True, True, True, False]
+    everything = DescribeAclsRequest(
+        resource_type_filter=1, resource_name_filter=None,
+        pattern_type_filter=1 if version else 3,
+        principal_filter=None, host_filter=None, operation=1, permission_type=1,
+    )  # fmt: skip
+    listed = {
+        (resource.resource_name, acl.principal)
+        for resource in broker.ask(everything, version).resources
+        for acl in resource.acls
+    }
+    assert listed == {("foo", "User:a"), ("foo", "User:b"), ("bar", "User:a")}
+    names = [r.resource_name for r in broker.ask(everything, version).resources]
+    assert len(names) == len(set(names)) == 2
+    body = DeleteAclsRequest(
+        filters=[
+            DeleteAclsFilter(
+                resource_type_filter=TOPIC, resource_name_filter="foo",
+                pattern_type_filter=3, principal_filter=principal, host_filter=None,
+                operation=1, permission_type=1,
+            )
+            for principal in ("User:a", "User:nobody")
+        ]
+    )  # fmt: skip
+    results = broker.ask(body, version).filter_results
+    removed = [[acl.principal for acl in result.matching_acls] for result in results]
+    assert removed == [["User:a"], []]
+    left = broker.ask(everything, version).resources
+    assert {(r.resource_name, acl.principal) for r in left for acl in r.acls} == {
+        ("foo", "User:b"), ("bar", "User:a")
+    }  # fmt: skip

@@ -1,0 +1,127 @@
+"""ApiVersions: who the client is (KIP-511), where it meant to go (KIP-1242), features (KIP-584)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.messages import ApiVersionsRequest, MetadataRequest
+from mockbroker.cluster import Cluster
+from mockbroker.profiles import all_profiles, profile
+from mockbroker.profiles.features import features_of
+from tests.mockbroker.broker import Asked
+
+
+def hello(name: str = "test", version: str = "1", **fields: object) -> ApiVersionsRequest:
+    return ApiVersionsRequest(
+        client_software_name=name,
+        client_software_version=version,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("name", ["a", "A9", "kafka-python", "apache.kafka-java", "0", "a.-.b"])
+def test_names_that_kip_511_allows(name: str) -> None:
+    asked = Asked(Cluster())
+    for body in (hello(name), hello(version=name)):
+        assert asked.ask(body, 3).error_code == 0
+    seen = [str(entry.client_software) for entry in asked.journal.select(direction="request")]
+    assert seen == [f"{name} 1", f"test {name}"]
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", ".a", "a.", "a b", "a_b", "é", "a/1", "a\n"])
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_names_that_kip_511_forbids(name: str, version: int) -> None:
+    asked = Asked(Cluster())
+    for body in (hello(name), hello(version=name)):
+        answer = asked.ask(body, version)
+        assert (answer.error_code, answer.api_keys) == (42, [])
+    assert not any(entry.client_software for entry in asked.journal)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_before_version_3_nobody_says_who_they_are(version: int) -> None:
+    asked = Asked(Cluster())
+    assert asked.ask(ApiVersionsRequest(), version).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "expected"),
+    [
+        (None, -1, 0),
+        (None, 9, 0),
+        ("mine", 1, 0),
+        ("mine", 2, 129),
+        ("other", 1, 129),
+        ("", 1, 129),
+    ],
+)
+def test_a_connection_that_went_astray(cluster_id: str | None, node_id: int, expected: int) -> None:
+    asked = Asked(Cluster(cluster_id="mine"))
+    body = hello(cluster_id=cluster_id, node_id=node_id)
+    answer = asked.ask(body, 5)
+    assert answer.error_code == expected
+    assert bool(answer.api_keys) == (expected == 0)
+
+
+def test_rows_are_the_profile_in_order() -> None:
+    for each in all_profiles():
+        asked = Asked(Cluster(), profile_name=each.name)
+        answer = asked.ask(hello(), each.versions[18].highest)
+        rows = [(row.api_key, row.min_version, row.max_version) for row in answer.api_keys]
+        assert rows == [(key, v.lowest, v.highest) for key, v in each.versions.items()]
+
+
+def test_features_of_a_kraft_cluster() -> None:
+    asked = Asked(Cluster(), profile_name="kafka-4.1")
+    answer = asked.ask(hello(), 4)
+    supported = {row.name: (row.min_version, row.max_version) for row in answer.supported_features}
+    finalized = {
+        row.name: (row.min_version_level, row.max_version_level)
+        for row in answer.finalized_features
+    }
+    assert supported["metadata.version"] == (7, 27)
+    assert supported["share.version"] == (0, 1)
+    assert finalized["metadata.version"] == (27, 27)
+    assert "share.version" not in finalized
+    assert set(finalized) < set(supported)
+    assert answer.finalized_features_epoch >= 0
+
+
+def test_version_3_hides_what_its_clients_take_for_malformed() -> None:
+    answer = Asked(Cluster(), profile_name="kafka-4.1").ask(hello(), 3)
+    assert [row.name for row in answer.supported_features] == ["metadata.version"]
+    assert all(row.min_version > 0 for row in answer.supported_features)
+
+
+def test_a_zookeeper_cluster_has_no_features() -> None:
+    answer = Asked(Cluster(), profile_name="kafka-3.9-zk").ask(hello(), 4)
+    assert answer.supported_features == answer.finalized_features == []
+    assert answer.finalized_features_epoch == -1
+
+
+def test_features_only_grow() -> None:
+    """A later release supports everything an earlier one did, at least as far."""
+    releases = [(3, 2), (3, 3), *((3, minor) for minor in range(4, 10)), (4, 0), (4, 1), (4, 4)]
+    known: dict[str, int] = {}
+    for release in releases:
+        features = {each.name: each.supported[1] for each in features_of(release)}
+        assert all(features.get(name, -1) >= highest for name, highest in known.items())
+        known = features
+    assert features_of((9, 9)) == features_of((4, 4))
+    assert features_of((3, 2)) == ()
+
+
+def test_the_summary_names_what_differs() -> None:
+    assert "forward" in profile("kafka-3.9").summary
+    assert "NOT_CONTROLLER" in profile("kafka-3.9-zk").summary
+    assert "no row" in profile("kafka-2.3").summary
+    assert "one row" in profile("kafka-2.4").summary
+
+
+def test_a_later_request_carries_the_name() -> None:
+    """On the same connection only: here each request has its own."""
+    asked = Asked(Cluster())
+    asked.ask(hello("one"), 3)
+    asked.ask(MetadataRequest(topics=[]), 9)
+    (entry,) = asked.journal.select(api=3, direction="request")
+    assert entry.client_software is None

@@ -1,0 +1,179 @@
+"""Who answers what is the controller's: everybody with forwarding, one broker without (A-53).
+
+Without forwarding a broker that is not the controller says NOT_CONTROLLER(41), and says it of
+everything it was asked about, because clients look for each item in the answer.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from kproto.messages import (
+    DescribeClusterRequest,
+    IncrementalAlterConfigsRequest,
+    ListPartitionReassignmentsRequest,
+    MetadataRequest,
+)
+from kproto.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kproto.messages.create_partitions_request import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
+from kproto.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
+from mockbroker.cluster import Cluster
+from tests.mockbroker.broker import Asked
+
+ZK, KRAFT = "kafka-3.9-zk", "kafka-3.9"
+
+
+def asked(profile: str) -> Asked:
+    return Asked(Cluster(topics=["foo=1,2,3/2,3,1", "bar:1:1"]), profile_name=profile)
+
+
+ALTER = AlterPartitionReassignmentsRequest(
+    topics=[
+        ReassignableTopic(
+            name="foo",
+            partitions=[
+                ReassignablePartition(partition_index=1, replicas=[3, 2]),
+                ReassignablePartition(partition_index=0, replicas=None),
+            ],
+        ),
+        ReassignableTopic(name="none", partitions=[]),
+    ]
+)
+
+
+def test_alter() -> None:
+    answer = asked(ZK).ask(ALTER, 0, broker_id=2)
+    assert (answer.error_code, answer.error_message) == (41, None)
+    assert [
+        (t.name, [(p.partition_index, p.error_code, p.error_message) for p in t.partitions])
+        for t in answer.responses
+    ] == [("foo", [(1, 41, None), (0, 41, None)]), ("none", [])]
+
+
+def test_list() -> None:
+    body = ListPartitionReassignmentsRequest(
+        topics=[ListPartitionReassignmentsTopics(name="foo", partition_indexes=[1, 5])]
+    )
+    answer = asked(ZK).ask(body, 0, broker_id=2)
+    assert (answer.error_code, answer.error_message) == (41, None)
+    (topic,) = answer.topics
+    assert [
+        (p.partition_index, p.replicas, p.adding_replicas, p.removing_replicas)
+        for p in topic.partitions
+    ] == [(1, [], [], []), (5, [], [], [])]
+    everything = asked(ZK).ask(ListPartitionReassignmentsRequest(topics=None), 0, broker_id=2)
+    assert (everything.error_code, everything.topics) == (41, [])
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_elect(version: int) -> None:
+    body = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="foo", partitions=[1, 7])])
+    answer = asked(ZK).ask(body, version, broker_id=2)
+    assert answer.error_code == 0
+    assert [
+        (t.topic, [(p.partition_id, p.error_code) for p in t.partition_result])
+        for t in answer.replica_election_results
+    ] == [("foo", [(1, 41), (7, 41)])]
+    every = asked(ZK).ask(ElectLeadersRequest(topic_partitions=None), version, broker_id=2)
+    assert sorted(
+        (t.topic, p.partition_id, p.error_code)
+        for t in every.replica_election_results
+        for p in t.partition_result
+    ) == [("bar", 0, 41), ("foo", 0, 41), ("foo", 1, 41)]
+
+
+CREATE = CreateTopicsRequest(
+    topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)]
+)
+GROW = CreatePartitionsRequest(
+    topics=[CreatePartitionsTopic(name="foo", count=4, assignments=None)]
+)
+
+
+def test_topics() -> None:
+    broker = asked(ZK)
+    created = broker.ask(CREATE, 7, broker_id=3).topics
+    assert [(t.name, t.error_code, t.error_message) for t in created] == [("new", 41, None)]
+    grown = broker.ask(GROW, 3, broker_id=3).results
+    assert [(t.name, t.error_code, t.error_message) for t in grown] == [("foo", 41, None)]
+    by_name = broker.ask(DeleteTopicsRequest(topic_names=["foo"]), 5, broker_id=3).responses
+    assert [(t.name, t.error_code) for t in by_name] == [("foo", 41)]
+    some_id = uuid.uuid4()
+    by_id = DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=some_id)])
+    (row,) = broker.ask(by_id, 6, broker_id=3).responses
+    assert (row.name, row.topic_id, row.error_code) == (None, some_id, 41)
+    assert set(broker.cluster.topics) == {"foo", "bar"}
+
+
+@pytest.mark.parametrize("body", [ALTER, CREATE, GROW], ids=["alter", "create", "grow"])
+def test_nothing_changes_on_the_wrong_broker(body: Any) -> None:
+    broker = asked(ZK)
+    before = len(broker.cluster.log)
+    broker.ask(body, 0 if body is ALTER else 3, broker_id=2)
+    assert len(broker.cluster.log) == before
+    broker.ask(body, 0 if body is ALTER else 3, broker_id=1)
+    assert len(broker.cluster.log) > before
+
+
+@pytest.mark.parametrize("profile", [KRAFT, "kafka-4.4"])
+def test_forwarding_never_says_41(profile: str) -> None:
+    broker = asked(profile)
+    answer = broker.ask(ALTER, 0, broker_id=2)
+    assert [p.error_code for p in answer.responses[0].partitions] == [0, 85]
+    assert broker.ask(ListPartitionReassignmentsRequest(), 0, broker_id=3).error_code == 0
+    assert broker.ask(CREATE, 7, broker_id=3).topics[0].error_code == 0
+    assert broker.ask(GROW, 3, broker_id=3).results[0].error_code == 0
+    assert (
+        broker.ask(DeleteTopicsRequest(topic_names=["new"]), 5, broker_id=2).responses[0].error_code
+        == 0
+    )
+
+
+def test_topic_configs_go_to_any_broker() -> None:
+    """ZooKeeper brokers write them themselves."""
+    broker = asked(ZK)
+    body = IncrementalAlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=2,
+                resource_name="foo",
+                configs=[AlterableConfig(name="retention.ms", config_operation=0, value="1")],
+            )
+        ]
+    )
+    assert broker.ask(body, 1, broker_id=2).responses[0].error_code == 0
+    assert broker.cluster.topic_config("foo", "retention.ms").value == "1"
+
+
+def test_after_a_failover_the_other_broker_answers() -> None:
+    broker = asked(ZK)
+    broker.cluster.failover(2)
+    assert broker.ask(ALTER, 0, broker_id=1).error_code == 41
+    assert broker.ask(ALTER, 0, broker_id=2).error_code == 0
+
+
+@pytest.mark.parametrize("profile", [ZK, KRAFT])
+def test_the_controller_that_clients_are_shown(profile: str) -> None:
+    broker = asked(profile)
+    broker.cluster.failover(3)
+    shown = broker.ask(MetadataRequest(topics=[]), 12).controller_id
+    described = shown if profile == ZK else broker.ask(DescribeClusterRequest(), 0).controller_id
+    assert shown == described
+    if profile == ZK:
+        assert shown == 3
+    else:
+        assert shown in broker.cluster.brokers

@@ -1,0 +1,176 @@
+"""Metadata and DescribeCluster: which topics are meant at which version, and what old ones hide."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from kproto.messages import DescribeClusterRequest, MetadataRequest
+from kproto.messages.metadata_request import MetadataRequestTopic
+from kproto.schema.model import ZERO_UUID
+from mockbroker.cluster import Cluster
+from mockbroker.model import Broker
+from tests.mockbroker.broker import Asked
+
+VERSIONS = range(14)
+
+
+def named(*names: str | None, **fields: Any) -> MetadataRequest:
+    return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names], **fields)
+
+
+def asked(**options: Any) -> Asked:
+    cluster = Cluster(
+        [Broker(1, "one", 1001), Broker(2, "two", 1002, rack="b"), Broker(3, "three", 1003)],
+        cluster_id="the-cluster",
+        topics=["foo=1,2,3/3,2", "bar=2", "__consumer_offsets:1:1"],
+    )
+    return Asked(cluster, **options)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_all_none_or_some_topics(version: int) -> None:
+    broker = asked()
+    every = {"foo", "bar", "__consumer_offsets"}
+    empty = {topic.name for topic in broker.ask(MetadataRequest(topics=[]), version).topics}
+    assert empty == (every if version == 0 else set())
+    if version > 0:
+        null = broker.ask(MetadataRequest(topics=None), version).topics
+        assert {topic.name for topic in null} == every
+        assert [t.name for t in null if t.is_internal] == ["__consumer_offsets"]
+    some = broker.ask(named("bar", "foo", "bar"), version).topics
+    assert [(topic.name, topic.error_code) for topic in some] == [("bar", 0), ("foo", 0)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_brokers_and_controller(version: int) -> None:
+    answer = asked().ask(named("foo"), version)
+    assert [(b.node_id, b.host, b.port) for b in answer.brokers] == [
+        (1, "one", 1001), (2, "two", 1002), (3, "three", 1003)
+    ]  # fmt: skip
+    assert [b.rack for b in answer.brokers] == ([None, "b", None] if version else [None] * 3)
+    assert answer.controller_id == (1 if version else -1)
+    assert answer.cluster_id == ("the-cluster" if version >= 2 else None)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_unknown_and_illegal_names(version: int) -> None:
+    answer = asked().ask(named("nope", "a b", "..", "x" * 250), version)
+    assert [(t.name, t.error_code, t.partitions) for t in answer.topics] == [
+        ("nope", 3, []), ("a b", 17, []), ("..", 17, []), ("x" * 250, 17, [])
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("allowed", [True, False])
+def test_auto_creation_needs_broker_and_client(version: int, enabled: bool, allowed: bool) -> None:
+    broker = asked(auto_create_topics=enabled)
+    if version < 4 and not allowed:
+        pytest.skip("the client cannot say so before version 4")
+    body = named("new", allow_auto_topic_creation=allowed)
+    first = broker.ask(body, version).topics[0].error_code
+    assert first == 3
+    again = broker.ask(body, version).topics[0]
+    assert again.error_code == (0 if enabled and allowed else 3)
+    assert len(again.partitions) == (1 if enabled and allowed else 0)
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_topics_by_id(version: int) -> None:
+    broker = asked()
+    known, unknown = broker.cluster.topics["foo"].topic_id, uuid.uuid4()
+    body = MetadataRequest(
+        topics=[MetadataRequestTopic(name=None, topic_id=each) for each in (known, unknown)]
+    )
+    answer = broker.ask(body, version)
+    assert [(t.name, t.topic_id, t.error_code) for t in answer.topics] == [
+        ("foo", known, 0), (None, unknown, 100)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_ids_are_refused_before_version_12(version: int) -> None:
+    some_id = uuid.uuid4()
+    body = MetadataRequest(topics=[MetadataRequestTopic(name="foo", topic_id=some_id)])
+    answer = asked().ask(body, version)
+    assert [(t.name, t.topic_id, t.error_code) for t in answer.topics] == [("foo", some_id, 42)]
+    assert (answer.brokers, answer.controller_id, answer.cluster_id) == ([], -1, None)
+    assert asked().ask(named(None), version).topics[0].name == ""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_ids_are_given_from_version_10(version: int) -> None:
+    broker = asked()
+    answer = broker.ask(named("foo"), version)
+    expected = broker.cluster.topics["foo"].topic_id if version >= 10 else ZERO_UUID
+    assert answer.topics[0].topic_id == expected
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_stopped_replica(version: int) -> None:
+    broker = asked()
+    broker.cluster.stop_broker(3)
+    foo = broker.ask(named("foo"), version).topics[0]
+    first, second = foo.partitions
+    if version == 0:
+        # Version 0 clients choke on ids that are not among the brokers.
+        assert (first.error_code, first.replica_nodes, first.isr_nodes) == (9, [1, 2], [1, 2])
+    else:
+        assert (first.error_code, first.replica_nodes, first.isr_nodes) == (0, [1, 2, 3], [1, 2])
+    assert first.offline_replicas == ([3] if version >= 5 else [])
+    assert second.leader_id == 2
+    assert second.leader_epoch == (1 if version >= 7 else -1)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_offline_partition(version: int) -> None:
+    broker = asked()
+    broker.cluster.stop_broker(2)
+    (row,) = broker.ask(named("bar"), version).topics[0].partitions
+    assert (row.error_code, row.leader_id) == (5, -1)
+
+
+@pytest.mark.parametrize("version", [8, 9, 10, 11, 13])
+def test_authorized_operations_on_request(version: int) -> None:
+    body = named("foo", "nope", include_topic_authorized_operations=True)
+    body.include_cluster_authorized_operations = version <= 10
+    answer = asked().ask(body, version)
+    assert [t.topic_authorized_operations for t in answer.topics] == [3576, -(2**31)]
+    assert answer.cluster_authorized_operations == (8096 if version <= 10 else -(2**31))
+    silent = asked().ask(named("foo"), version)
+    assert silent.topics[0].topic_authorized_operations == -(2**31)
+
+
+# ---- DescribeCluster -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_describe_cluster(version: int) -> None:
+    broker = asked()
+    broker.cluster.stop_broker(2)
+    answer = broker.ask(DescribeClusterRequest(include_cluster_authorized_operations=True), version)
+    assert (answer.cluster_id, answer.controller_id) == ("the-cluster", 1)
+    assert [(b.broker_id, b.host, b.is_fenced) for b in answer.brokers] == [
+        (1, "one", False), (3, "three", False)
+    ]  # fmt: skip
+    assert answer.cluster_authorized_operations == 8096
+
+
+def test_fenced_brokers_on_request() -> None:
+    broker = asked()
+    broker.cluster.stop_broker(2)
+    answer = broker.ask(DescribeClusterRequest(include_fenced_brokers=True), 2)
+    assert [(b.broker_id, b.is_fenced) for b in answer.brokers] == [
+        (1, False), (2, True), (3, False)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("endpoint_type", "code"), [(1, 0), (2, 114), (0, 115), (3, 115)])
+def test_endpoint_types(endpoint_type: int, code: int) -> None:
+    answer = asked().ask(DescribeClusterRequest(endpoint_type=endpoint_type), 1)
+    assert answer.error_code == code
+    assert bool(answer.brokers) == (code == 0)
+    assert (answer.error_message is None) == (code == 0)
