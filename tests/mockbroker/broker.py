@@ -1,4 +1,4 @@
-"""A broker without sockets: frames through ``ServerConnection`` and ``Dispatcher``, nothing else."""
+"""A broker without sockets: frames through ``ServerConnection`` and ``Dispatcher`` alone."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def broker() -> Asked:
     return Asked(Cluster(topics=["foo=1,2,3"]), apis={k: h.versions for k, h in HANDLERS.items()})
 
 
-def describe(broker: Asked, kind: int, name: str, *names: str, version: int = 4, **flags: bool):
+def describe(broker: Asked, kind: int, name: str, *names: str, version: int = 4, **flags: Any):
     resource = DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=list(names) or None
     )
