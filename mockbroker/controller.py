@@ -30,7 +30,7 @@ from mockbroker.actions import (
     TopicDeleted,
 )
 from mockbroker.metadata_views import MetadataView
-from mockbroker.model import Broker, Partition, Topic, TopicPartition
+from mockbroker.model import Broker, Partition, Topic
 from mockbroker.results import AclBinding
 
 __all__ = ["BROKER", "TOPIC", "ClusterState", "Controller", "replay"]
@@ -150,10 +150,6 @@ class Controller:
     def live_ids(self) -> tuple[int, ...]:
         """Ids of the live brokers, ascending."""
         return tuple(sorted(i for i, broker in self.state.brokers.items() if broker.live))
-
-    def partition(self, tp: TopicPartition) -> Partition | None:
-        topic = self.state.topics.get(tp[0])
-        return None if topic is None else topic.partition(tp[1])
 
     def partitions(self) -> Iterator[tuple[str, Partition]]:
         """Every partition, by topic name and index ascending. Safe to change them meanwhile."""

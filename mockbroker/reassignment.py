@@ -128,11 +128,6 @@ def _cancelled(controller: Controller, name: str, partition: Partition) -> Parti
     replicas = tuple(r for r in partition.replicas if r not in partition.adding)
     isr = tuple(r for r in partition.isr if r not in partition.adding)
     if not isr:
-        if not replicas:
-            raise Refusal(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                "Invalid replica assignment: addingReplicas contains all replicas.",
-            )
         if not unclean_allowed:
             raise Refusal(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
