@@ -4,8 +4,8 @@ A reassignment needs nothing but three lists of the partition: ``replicas`` alre
 new at once, ``adding`` and ``removing`` say which is which. It completes inside whatever change
 makes it complete (``partition_change``), be that this call or a replica joining the ISR.
 
-Error texts are those of Kafka 3.9 to 4.4 (``ReplicationControlManager``). A partition named twice in
-one request is changed twice, the second time from where the first left it.
+Error texts are those of Kafka 3.9 to 4.4 (``ReplicationControlManager``). A partition named
+twice in one request is changed twice, the second time from where the first left it.
 """
 
 from __future__ import annotations
