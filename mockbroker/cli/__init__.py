@@ -19,7 +19,7 @@ from mockbroker.cli.serve import serve
 __all__ = ["cli", "main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
 def cli() -> None:
     """A mock Kafka cluster: real clients connect, negotiate and reassign partitions."""
 
@@ -43,9 +43,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         )
         # Without standalone mode click returns the code of --help and the like.
         return result if isinstance(result, int) else 0
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return error.exit_code
+    except click.UsageError as error:
+        hint = "" if error.ctx is None else f" (see {error.ctx.command_path} --help)"
+        return _fail(error.format_message() + hint, error.exit_code)
     except click.ClickException as error:
         return _fail(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):

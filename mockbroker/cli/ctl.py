@@ -62,7 +62,7 @@ _partition = click.argument("partition", metavar="TOPIC-PARTITION")
 _broker = click.argument("broker", type=int)
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 @click.argument("url")
 @click.option("--token", envvar="MOCKBROKER_TOKEN", show_envvar=True,
               help="The control token, if the port wants one.")  # fmt: skip

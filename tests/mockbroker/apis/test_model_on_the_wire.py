@@ -141,7 +141,7 @@ def test_a_walk(data: st.DataObject) -> None:
     wanted = st.lists(
         st.tuples(tp, target), min_size=1, max_size=2, unique_by=lambda pair: pair[0][0]
     )
-    steps = [
+    steps: list[Any] = [
         st.tuples(st.just("alter"), broker, wanted, st.booleans()),
         st.tuples(st.just("alter"), broker, wanted, st.booleans()),
         st.tuples(st.just("elect"), broker, st.lists(tp, min_size=1, max_size=3), st.booleans()),

@@ -1,0 +1,284 @@
+"""``mockbroker serve``, ``ctl`` and ``profiles``, driven from outside as any user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kproto
+from kproto.journal import read_journal
+from kproto.messages import ApiVersionsRequest, MetadataRequest
+from mockbroker.cli import _run as run_here
+from mockbroker.profiles import all_profiles
+from tests.mockbroker.server.test_scripts import REQUEST, RESPONSE
+
+PATIENCE = 30
+ROOT = Path(__file__).parents[3]
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mockbroker", "serve", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        yield process, json.loads(first) if first else {}
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+
+
+def end(process: subprocess.Popen[str], number: int) -> tuple[int, str, str]:
+    process.send_signal(number)
+    out, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, out, err
+
+
+def ctl(capsys: pytest.CaptureFixture[str], url: str, *words: str) -> tuple[int, str, str]:
+    code = run_here(["ctl", url, *words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def ask(address: str, body: Any, version: int) -> Any:
+    import socket
+
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as sock:
+        sock.sendall(kproto.encode_request(body, api_version=version, correlation_id=1))
+        data = b""
+        while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
+            chunk = sock.recv(65536)
+            assert chunk, "closed"
+            data += chunk
+    return kproto.decode_response(data, api_key=body.API_KEY, api_version=version)[1]
+
+
+# ---- serve ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_says_where_it_is_and_stops_cleanly(number: int) -> None:
+    with serving("--brokers", "2", "--topic", "foo:2:2") as (process, ready):
+        assert list(ready) == ["bootstrap", "brokers", "control"]
+        assert ready["control"] is None
+        assert list(ready["brokers"]) == ["1", "2"]
+        assert ready["bootstrap"] == ",".join(ready["brokers"].values())
+        for address in ready["brokers"].values():
+            answer = ask(address, MetadataRequest(topics=None), 12)
+            assert {b.node_id: f"{b.host}:{b.port}" for b in answer.brokers} == {
+                int(key): value for key, value in ready["brokers"].items()
+            }
+            assert answer.controller_id == 1
+            assert [[p.replica_nodes for p in topic.partitions] for topic in answer.topics] == [
+                [[1, 2], [2, 1]]
+            ]
+        assert end(process, number) == (0, "", "")
+
+
+def test_ctl_drives_what_serve_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = tmp_path / "wire.jsonl"
+    options = [
+        "--brokers", "4", "--topic", "foo=1,2,3", "--control", "127.0.0.1:0", "--clock", "manual",
+        "--profile", "kafka-2.4", "--api", "45=off", "--advertise", "localhost",
+        "--advertise", "implemented", "--auto-progress", "500ms", "--journal", str(journal),
+    ]  # fmt: skip
+    with serving(*options) as (process, ready):
+        url = ready["control"]
+        answer = ask(ready["brokers"]["1"], ApiVersionsRequest(), 0)
+        keys = {row.api_key for row in answer.api_keys}
+        # The profile's keys that have an answer, but for the one switched off.
+        assert keys >= {3, 18, 43, 46}
+        assert not keys & {0, 1, 45, 60}
+        assert ask(ready["brokers"]["1"], MetadataRequest(topics=[]), 5).brokers[0].host == (
+            "localhost"
+        )
+        # In the file before the client has its answer.
+        entries = list(read_journal(journal.read_text().splitlines(keepends=True)))
+        assert [e.api_key for e in entries if e.direction == "request"] == [18, 3]
+
+        code, out, _ = ctl(capsys, url, "state", "--json")
+        state = json.loads(out)
+        assert (code, state["topics"]["foo"]["0"]["isr"]) == (0, [1, 2, 3])
+        assert ctl(capsys, url, "leave-isr", "foo-0", "3")[0] == 0
+        code, out, _ = ctl(capsys, url, "join-isr", "foo-0", "3", "--json")
+        assert json.loads(out)["actions"][0]["kind"] == "PartitionChanged"
+        for words in (
+            ["failover", "3"], ["stop-broker", "2"], ["start-broker", "2"],
+            ["hold-metadata", "4"], ["release-metadata", "4"], ["advance", "500ms"],
+        ):  # fmt: skip
+            assert ctl(capsys, url, *words)[0] == 0, words
+        code, out, _ = ctl(capsys, url, "log", "--json")
+        causes = {action["cause"] for action in json.loads(out)}
+        assert causes >= {"leave_isr", "join_isr", "failover", "stop_broker", "auto_progress"}
+        code, out, _ = ctl(capsys, url, "state")
+        assert "controller 3, epoch 2" in out
+        code, out, _ = ctl(capsys, url, "log")
+        assert "foo-0  isr [1,2] -> [1,2,3]" in out
+        code, out, _ = ctl(capsys, url, "journal", "--api", "Metadata")
+        assert "api 3 v5" in out
+
+        code, out, err = ctl(capsys, url, "failover", "9")
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert "9" in err
+        assert end(process, signal.SIGTERM)[0] == 0
+    code, out, err = ctl(capsys, url, "state")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+
+
+def test_an_unseen_schema_is_served_from_the_command_line(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "FrobnicateRequest.json").write_text(REQUEST)
+    (folder / "FrobnicateResponse.json").write_text(RESPONSE)
+    reply = tmp_path / "reply.json"
+    reply.write_text('{"errorCode": 0, "verdict": "frobbed"}')
+    mine = kproto.load_dialect(folder)
+    with serving("--dialect", str(folder), "--reply", f"31000={reply}") as (_, ready):
+        import socket
+
+        host, port = ready["brokers"]["2"].split(":")
+        request = mine.message("FrobnicateRequest")()
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as sock:
+            sock.sendall(mine.encode_request(request, api_version=1, correlation_id=5))
+            _, body = mine.decode_response(sock.recv(65536), api_key=31000, api_version=1)
+        assert body.verdict == "frobbed"  # type: ignore[attr-defined]
+
+
+def test_a_taken_port_is_a_failed_operation() -> None:
+    with serving("--brokers", "1") as (_, ready):
+        done = subprocess.run(
+            [sys.executable, "-m", "mockbroker", "serve", "--brokers", "1",
+             "--listen", ready["bootstrap"]],
+            capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert "in use" in done.stderr
+
+
+BAD = [
+    ["serve", "--brokers", "0"],
+    ["serve", "--brokers", "x"],
+    ["serve", "--profile", "kafka-9.9"],
+    ["serve", "--topic", "foo:1:4"],
+    ["serve", "--topic", "foo"],
+    ["serve", "--topic", "foo=1,1"],
+    ["serve", "--topic", "foo=9"],
+    ["serve", "--topic", "foo:1:1", "--topic", "foo:1:1"],
+    ["serve", "--topic", "a b:1:1"],
+    ["serve", "--api", "45"],
+    ["serve", "--api", "45=0-9"],
+    ["serve", "--api", "999=0"],
+    ["serve", "--auto-progress", "soon"],
+    ["serve", "--auto-progress", "0ms"],
+    ["serve", "--clock", "sun"],
+    ["serve", "--listen", "127.0.0.1"],
+    ["serve", "--listen", "127.0.0.1:99999"],
+    ["serve", "--listen", "127.0.0.1:65535"],
+    ["serve", "--advertise", "a:b:c"],
+    ["serve", "--advertise", "a", "--advertise", "b"],
+    ["serve", "--control", "nowhere"],
+    ["serve", "--control", "0.0.0.0:0"],
+    ["serve", "--journal", "x.pcapng"],
+    ["serve", "--dialect", "/nonexistent"],
+    ["serve", "--reply", "45"],
+    ["serve", "--reply", "45=/nonexistent"],
+    ["serve", "--faults", "x"],
+    ["serve", "--replay", "x"],
+    ["serve", "--sasl", "x"],
+    ["serve", "--tls", "x"],
+    ["serve", "--zookeeper", "x"],
+    ["serve", "extra"],
+    [],
+    ["ctl"],
+    ["ctl", "http://127.0.0.1:1"],
+    ["ctl", "nonsense", "state"],
+    ["ctl", "https://127.0.0.1:1", "state"],
+    ["ctl", "http://127.0.0.1:1", "join-isr", "foo-0"],
+    ["ctl", "http://127.0.0.1:1", "join-isr", "foo-0", "x"],
+    ["ctl", "http://127.0.0.1:1", "fault"],
+    ["profiles", "--nope"],
+    ["nope"],
+]
+
+
+@pytest.mark.parametrize("words", BAD, ids=" ".join)
+def test_bad_usage_is_2_and_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code = run_here(words)
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.startswith("mockbroker: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["serve"], ["ctl", "http://h:1"], ["ctl", "http://h:1", "log"], ["profiles"]]
+)
+def test_help_everywhere(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_here([*words, "--help"]) == 0
+    assert "Usage: mockbroker" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("word", ["--faults", "--replay", "--sasl", "--tls", "--zookeeper"])
+def test_what_is_not_there_yet_is_not_offered(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_here(["serve", "--help"])
+    assert word not in capsys.readouterr().out
+
+
+def test_a_journal_that_cannot_be_opened(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_here(["serve", "--journal", "/nonexistent/x.jsonl"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+# ---- profiles ------------------------------------------------------------------------------------
+
+
+def test_profiles_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_here(["profiles"]) == 0
+    out = capsys.readouterr().out
+    for each in all_profiles():
+        assert each.name in out
+    # What ZooKeeper profiles do not do yet is said, not left to be found out.
+    assert "ZooKeeper profiles" in out
+
+
+def test_profiles_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_here(["profiles", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert list(rows) == [each.name for each in all_profiles()]
+    assert [name for name, row in rows.items() if row["default"]] == ["kafka-4.1"]
+    assert (rows["kafka-3.9"]["mode"], rows["kafka-3.9-zk"]["mode"]) == ("kraft", "zk")
+    assert rows["kafka-2.4"]["apis"]["45"] == [0, 0]
+    assert rows["kafka-4.1"]["apis"]["45"] == [0, 1]
+    assert all(bool(row["limits"]) == (row["mode"] == "zk") for row in rows.values())
+
+
+def test_the_command_line_starts_without_a_codec() -> None:
+    """``ctl`` is called in loops by shell scripts: no message module, no aiohttp."""
+    code = (
+        "import sys; import mockbroker.cli; "
+        "slow = ('kproto.messages', 'aiohttp', 'construct'); "
+        "print([name for name in sys.modules if name.startswith(slow)])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE,
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "[]"
