@@ -185,10 +185,19 @@ class Connection:
         received: bytes = answer.auth_bytes
         return received
 
-    async def close(self) -> None:
-        """Close; every request still waiting fails with ConnectionClosedError. Never raises."""
+    async def close(self, *, flush: float = 1.0) -> None:
+        """Close; every request still waiting fails with ConnectionClosedError. Never raises.
+
+        What is written but not sent yet gets ``flush`` seconds to leave: a peer that has stopped
+        reading must not hold us.
+        """
         self._protocol.close("closed by us")
-        await self._protocol.wait_closed()
+        try:
+            async with asyncio.timeout(flush):
+                await self._protocol.wait_closed()
+        except TimeoutError:
+            self._protocol.abort("closed by us")
+            await self._protocol.wait_closed()
 
     async def __aenter__(self) -> Connection:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -140,6 +141,35 @@ async def test_a_time_out_and_a_cancelled_caller_disturb_nobody() -> None:
             broker.respond(event, HeartbeatResponse(error_code=code))
         assert (await waiting).error_code == 103
         assert isinstance(RequestTimeoutError("x"), TimeoutError)
+
+
+async def test_a_caller_cancelled_while_the_socket_is_full_leaves_nothing_behind() -> None:
+    complaints: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+
+    # The loop forgets a transport that does not read, so it is kept here.
+    deaf: list[Broker] = []
+
+    def answer(broker: Broker, event: Any) -> None:
+        plain(broker, event)
+        broker.transport.pause_reading()
+        deaf.append(broker)
+
+    async with connected(answer) as (conn, _):
+        large = HeartbeatRequest(group_id="g" * 30_000, generation_id=1, member_id="m")
+        waiting = [asyncio.create_task(conn.request(large)) for _ in range(500)]
+        await asyncio.sleep(0.01)
+        assert not any(task.done() for task in waiting)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await conn.close(flush=0.01)
+        assert conn.closed
+    deaf.pop().transport.abort()
+    del waiting, task, conn
+    await asyncio.sleep(0)
+    gc.collect()
+    assert complaints == []
 
 
 async def test_closing_fails_everyone_who_waits() -> None:

@@ -126,6 +126,7 @@ def test_the_ring_keeps_the_newest_within_both_bounds(
     assert journal.dropped_bytes == sum(sizes) - sum(held)
     assert len(held) <= max_entries
     assert sum(held) <= max_bytes or len(held) == 1
+    assert bool(held) == bool(sizes), "the newest is always kept"
     # Nothing was dropped that would still have fitted.
     if journal.dropped and len(held) < max_entries:
         assert sum(held) + sizes[len(sizes) - len(held) - 1] > max_bytes
