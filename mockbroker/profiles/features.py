@@ -41,7 +41,8 @@ _OTHERS: Final[dict[str, tuple[tuple[tuple[int, int], int, int], ...]]] = {
     "kraft.version": (((3, 9), 1, 0), ((4, 0), 1, 1)),
     "transaction.version": (((4, 0), 2, 2),),
     "group.version": (((4, 0), 1, 1),),
-    "eligible.leader.replicas.version": (((4, 0), 1, 0), ((4, 1), 1, 1)),
+    # On by default since 4.1, but the simulated partitions behave as with it off.
+    "eligible.leader.replicas.version": (((4, 0), 1, 0),),
     "share.version": (((4, 1), 1, 0), ((4, 2), 1, 1), ((4, 4), 2, 2)),
     "streams.version": (((4, 2), 1, 1),),
 }
