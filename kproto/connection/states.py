@@ -28,7 +28,13 @@ __all__ = [
 ]
 
 
-class ClientState(Enum):
+class _Name(Enum):
+    """Members are looked up on every frame; Enum's own hash is a Python function."""
+
+    __hash__ = object.__hash__
+
+
+class ClientState(_Name):
     """The value completes the sentence "cannot ... while ..."."""
 
     OPEN = "requests may be sent"
@@ -40,7 +46,7 @@ class ClientState(Enum):
     CLOSED = "the connection is closed"
 
 
-class ClientInput(Enum):
+class ClientInput(_Name):
     """The value completes the sentence "cannot ..." for ours, "the peer may not ..." for theirs."""
 
     NEGOTIATE = "begin a negotiation"
@@ -56,7 +62,7 @@ class ClientInput(Enum):
     HANDSHAKE_REFUSED = "refuse a SASL mechanism"
 
 
-class ServerState(Enum):
+class ServerState(_Name):
     OPEN = "requests are served"
     SASL_REQUIRED = "the client has not authenticated"
     HANDSHAKING = "a SaslHandshake waits for its answer"
@@ -68,7 +74,7 @@ class ServerState(Enum):
     CLOSED = "the connection is closed"
 
 
-class ServerInput(Enum):
+class ServerInput(_Name):
     RECEIVE_API_VERSIONS = "send ApiVersions"
     RECEIVE_HANDSHAKE = "send SaslHandshake"
     RECEIVE_AUTHENTICATE = "send SaslAuthenticate"
