@@ -66,7 +66,6 @@ class Dispatcher:
         codec: Dialect,
         served: Mapping[int, Versions],
         journal: Journal,
-        auto_create_topics: bool = False,
         reply35: bool = False,
         follow_clock: Callable[[], None] = lambda: None,
     ) -> None:
@@ -75,7 +74,6 @@ class Dispatcher:
         self.codec = codec
         self.served = served
         self.journal = journal
-        self.auto_create_topics = auto_create_topics
         self.reply35 = reply35
         self._follow_clock = follow_clock
         self.scripts = Scripts()
@@ -184,7 +182,6 @@ class Dispatcher:
             cluster=self.cluster,
             profile=self.profile,
             advertised=self.served,
-            auto_create_topics=self.auto_create_topics,
         )
 
     def _send(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Literal, Self, TypeAlias
 
 from kproto.dialects import Dialect, dialect
@@ -46,6 +46,8 @@ class MockCluster:
     on; with a port other than 0 broker n takes ``port + n - 1``. ``advertise`` is the (host, port)
     that Metadata gives for broker 1, port None being each broker's own. ``apis`` overrides the
     profile's versions, None hiding a key; ``implemented_only`` hides what has no handler.
+    ``broker_configs`` are static configs of every broker, by Kafka's names; unlike Kafka's brokers
+    these create no topic because Metadata asked for it, unless ``auto_create_topics``.
     ``dialect`` is a name, or what ``kproto.load_dialect`` returned.
 
     ``clock`` "wall" lets the simulated time follow real time, "manual" only ``advance``;
@@ -71,6 +73,7 @@ class MockCluster:
         auto_progress_ms: int | None = None,
         clock: Clock = "wall",
         auto_create_topics: bool = False,
+        broker_configs: Mapping[str, str] = MappingProxyType({}),
         reply35: bool = False,
         journal: Journal | None = None,
         max_frame_size: int = DEFAULT_MAX_SIZE,
@@ -85,6 +88,10 @@ class MockCluster:
             topics=topics,
             now_ms=_wall_ms() if clock == "wall" else 0,
             auto_progress_ms=auto_progress_ms,
+            broker_configs={
+                "auto.create.topics.enable": str(auto_create_topics).lower(),
+                **broker_configs,
+            },
         )
         self.auto_progress_ms = auto_progress_ms
         self._dispatcher = Dispatcher(
@@ -95,7 +102,6 @@ class MockCluster:
                 self.profile, self.dialect, apis, implemented_only=implemented_only
             ),
             journal=self.journal,
-            auto_create_topics=auto_create_topics,
             reply35=reply35,
             follow_clock=self.follow_clock,
         )

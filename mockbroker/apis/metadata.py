@@ -95,10 +95,10 @@ def _by_id(version: int, view: MetadataView, topic_id: uuid.UUID) -> MetadataRes
 
 def _missing(call: Call, name: str, *, may_create: bool) -> MetadataResponseTopic:
     code: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if may_create and call.auto_create_topics:
-        code = call.cluster.auto_create_topic(name)
-    elif name_problem(name) is not None:
+    if name_problem(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    elif may_create:
+        code = call.cluster.auto_create_topic(name)
     return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
 
 

@@ -49,7 +49,6 @@ class Call:
     cluster: Cluster
     profile: Profile
     advertised: Mapping[int, Versions]
-    auto_create_topics: bool = False
 
     @property
     def broker_id(self) -> int:

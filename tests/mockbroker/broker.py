@@ -27,7 +27,6 @@ class Asked:
         *,
         profile_name: str = "kafka-4.4",
         apis: Mapping[int, Versions | None] | None = None,
-        auto_create_topics: bool = False,
     ) -> None:
         self.cluster = cluster
         self.codec = dialect("kafka")
@@ -39,7 +38,6 @@ class Asked:
             codec=self.codec,
             served=served_versions(found, self.codec, apis),
             journal=self.journal,
-            auto_create_topics=auto_create_topics,
         )
         self._correlation_id = 0
 

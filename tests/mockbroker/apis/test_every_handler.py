@@ -78,7 +78,7 @@ def test_an_empty_request_is_answered(key: int, version: int) -> None:
 def test_any_request_is_answered(data: st.DataObject) -> None:
     """No request that can be decoded makes a handler fail, or an answer that cannot be encoded."""
     cluster = Cluster(4, topics=["foo=1,2,3/2,3,4"])
-    asked = Asked(cluster, apis=EVERYTHING, auto_create_topics=True)
+    asked = Asked(cluster, apis=EVERYTHING)
     for _ in range(4):
         key, version = data.draw(st.sampled_from(SERVED))
         request = KAFKA.apis[key].request

@@ -21,13 +21,14 @@ def named(*names: str | None, **fields: Any) -> MetadataRequest:
     return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names], **fields)
 
 
-def asked(**options: Any) -> Asked:
+def asked(*, auto_create: bool = False) -> Asked:
     cluster = Cluster(
         [Broker(1, "one", 1001), Broker(2, "two", 1002, rack="b"), Broker(3, "three", 1003)],
         cluster_id="the-cluster",
         topics=["foo=1,2,3/3,2", "bar=2", "__consumer_offsets:1:1"],
+        broker_configs={"auto.create.topics.enable": str(auto_create).lower()},
     )
-    return Asked(cluster, **options)
+    return Asked(cluster)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -70,7 +71,7 @@ def test_unknown_and_illegal_names(version: int) -> None:
 )
 @pytest.mark.parametrize("enabled", [True, False])
 def test_auto_creation_needs_broker_and_client(version: int, enabled: bool, allowed: bool) -> None:
-    broker = asked(auto_create_topics=enabled)
+    broker = asked(auto_create=enabled)
     body = named("new", allow_auto_topic_creation=allowed)
     first = broker.ask(body, version).topics[0].error_code
     assert first == 3

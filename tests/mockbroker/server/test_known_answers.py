@@ -85,7 +85,8 @@ async def check(mock: MockCluster, wire: Wire) -> None:
 @given(steps=st.lists(STEPS, max_size=8))
 def test_answers_follow_every_change(steps: list[tuple[Any, ...]]) -> None:
     async def run() -> None:
-        async with MockCluster(topics=["foo=1,2,3"]) as mock, connect(mock) as wire:
+        cluster = MockCluster(topics=["foo=1,2,3"], auto_create_topics=True)
+        async with cluster as mock, connect(mock) as wire:
             await check(mock, wire)
             for step in steps:
                 await apply(mock, step)
@@ -96,7 +97,7 @@ def test_answers_follow_every_change(steps: list[tuple[Any, ...]]) -> None:
 
 async def test_brokers_answer_for_themselves() -> None:
     async with (
-        MockCluster(topics=["foo=1,2,3"]) as mock,
+        MockCluster(topics=["foo=1,2,3"], auto_create_topics=True) as mock,
         connect(mock, 1) as one,
         connect(mock, 2) as two,
     ):

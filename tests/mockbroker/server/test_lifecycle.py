@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
+from kproto.messages.metadata_request import MetadataRequestTopic
 from mockbroker import MockCluster
 from mockbroker.endpoints import dialable, is_loopback, parse_endpoint, show
 from mockbroker.errors import ClusterError, UnknownBrokerError
@@ -192,3 +193,20 @@ def test_loopback() -> None:
     assert all(map(is_loopback, ["127.0.0.1", "127.1.2.3", "localhost", "::1"]))
     assert not any(map(is_loopback, ["0.0.0.0", "::", "10.0.0.1", "", "127.example.com"]))
     assert dialable("0.0.0.0") == "127.0.0.1"
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+async def test_topics_are_created_by_metadata_only_if_asked_for(enabled: bool) -> None:
+    """And the broker's config says which, so that clients see what they get."""
+    name = "auto.create.topics.enable"
+    async with MockCluster(auto_create_topics=enabled) as mock, connect(mock) as wire:
+        body = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
+        for _ in range(2):
+            await wire.ask(body, 12)
+        assert ("new" in mock.cluster.topics) == enabled
+        assert mock.cluster.broker_config(1, name).value == str(enabled).lower()
+
+
+async def test_static_configs_of_the_brokers() -> None:
+    async with MockCluster(broker_configs={"num.partitions": "7"}) as mock:
+        assert mock.cluster.broker_config(2, "num.partitions").value == "7"
