@@ -7,6 +7,7 @@ frames, requests nobody implements; and keeps the journal. ``mockbroker.server``
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -77,6 +78,7 @@ class Dispatcher:
         self.reply35 = reply35
         self._follow_clock = follow_clock
         self.scripts = Scripts()
+        self._connection_ids = itertools.count(1)
         self._handlers = _usable_handlers(codec)
         self.known_answers = KnownAnswers(cluster.log, journal, codec.name)
 
@@ -84,6 +86,10 @@ class Dispatcher:
         """As ``Scripts.add``; answers given so far say nothing about the next."""
         self.scripts.add(api_key, script, times)
         self.known_answers.forget()
+
+    def next_connection_id(self) -> int:
+        """Connections are counted from 1, over all brokers."""
+        return next(self._connection_ids)
 
     # ---- one event ---------------------------------------------------------------------------
 
@@ -230,6 +236,9 @@ class Dispatcher:
         code: ErrorCode,
         event: str,
     ) -> bytes | Close:
+        if not request.expects_response:
+            self._note_request(session, request, event)
+            return b""
         version = request.header.request_api_version
         body = error_response(request.api.response, version, code)
         try:

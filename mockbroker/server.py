@@ -7,7 +7,6 @@ whose request is being waited for is muted: nothing behind it is looked at until
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
@@ -21,8 +20,6 @@ __all__ = ["BrokerListener", "BrokerProtocol"]
 
 _FLUSH_AT: Final = 256 * 1024
 """Bytes of answers gathered at most before they are written, in the midst of a burst."""
-
-_connection_ids = itertools.count(1)
 
 
 class BrokerProtocol(asyncio.Protocol):
@@ -39,7 +36,7 @@ class BrokerProtocol(asyncio.Protocol):
         self._connection = ServerConnection(
             codec=dispatcher.codec, served=dispatcher.served, max_size=max_frame_size
         )
-        self._session = Session(next(_connection_ids), broker_id, peer="")
+        self._session = Session(dispatcher.next_connection_id(), broker_id, peer="")
         self._open_connections = open_connections
         self._transport: asyncio.Transport | None = None
         self._pending: asyncio.Task[bytes | Close] | None = None

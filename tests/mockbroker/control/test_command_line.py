@@ -270,6 +270,36 @@ def test_profiles_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(bool(row["limits"]) == (row["mode"] == "zk") for row in rows.values())
 
 
+def without(module: str, *words: str) -> subprocess.Popen[str]:
+    """``mockbroker`` as if an optional package were not installed."""
+    code = (
+        f"import sys; sys.modules[{module!r}] = None; "
+        f"from mockbroker.cli import main; main({list(words)!r})"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def test_serve_without_uvloop() -> None:
+    process = without("uvloop", "serve", "--brokers", "1")
+    try:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["bootstrap"]
+        assert len(ask(address, MetadataRequest(topics=[]), 9).brokers) == 1
+        assert end(process, signal.SIGTERM) == (0, "", "")
+    finally:
+        process.kill()
+
+
+def test_the_control_port_says_what_it_needs() -> None:
+    process = without("aiohttp", "serve", "--control", "127.0.0.1:0")
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out, err.count("\n")) == (1, "", 1)
+    assert "kproto[control]" in err
+
+
 def test_the_command_line_starts_without_a_codec() -> None:
     """``ctl`` is called in loops by shell scripts: no message module, no aiohttp."""
     code = (
