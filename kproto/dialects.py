@@ -60,12 +60,12 @@ class Api:
     request: type[Message]
     response: type[Message]
 
-    @property
+    @cached_property
     def name(self) -> str:
         """As Kafka's ApiKeys spells it: ``ALTER_PARTITION_REASSIGNMENTS``."""
         return python_name(self.request.MESSAGE_NAME.removesuffix("Request")).upper()
 
-    @property
+    @cached_property
     def valid_versions(self) -> Versions:
         """The versions both directions have."""
         return self.request.VALID_VERSIONS.intersect(self.response.VALID_VERSIONS)
@@ -127,9 +127,7 @@ class Dialect:
         """Every message name this dialect answers to, sorted."""
         names = set(self._own) | (set(self.base.message_names()) if self.base else set())
         if self.base is None:
-            names |= {name for name in MODULES if _is_message(name)} | set(
-                ALIASES
-            )
+            names |= {name for name in MODULES if _is_message(name)} | set(ALIASES)
         return sorted(names)
 
     @cached_property
@@ -241,11 +239,9 @@ class Dialect:
             )
         # The class in hand decides the layout; it need not be this dialect's own.
         own = type(body)
-        return (
-            Api(api.api_key, own, api.response)
-            if direction == "request"
-            else Api(api.api_key, api.request, own)
-        )
+        if direction == "request":
+            return api if own is api.request else Api(api.api_key, own, api.response)
+        return api if own is api.response else Api(api.api_key, api.request, own)
 
 
 class _Apis(Mapping[int, Api]):
