@@ -6,8 +6,8 @@ elect a leader, count the epochs. In this order, as in Kafka: a reassignment tha
 election makes complete is finished by the partition's next change.
 
 Behaviour of Kafka 3.6 to 4.2 without eligible leader replicas (KIP-966): an ISR never becomes
-empty, and losing a member of it does not raise the leader epoch. Kafka 4.3 (KAFKA-19975) finishes sooner,
-without waiting for a lagging replica that was there before; that is not done here.
+empty, and losing a member of it does not raise the leader epoch. Kafka 4.3 (KAFKA-19975) finishes
+sooner, without waiting for a lagging replica that was there before; that is not done here.
 """
 
 from __future__ import annotations

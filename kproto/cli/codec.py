@@ -89,7 +89,6 @@ def decode_command(
         header_version = api.response_header_version(version)
     out: dict[str, Any] = {
         "dialect": chosen.name,
-        "api": {"key": key, "name": api.name, "version": version},
         "header": header.to_json_value(header_version),
         "body": body.to_json_value(version),
     }
