@@ -116,18 +116,12 @@ class _Reader:
     def struct(self, plan: StructPlan, data: Any, path: str) -> MessageStruct:
         if not isinstance(data, Mapping):
             raise DecodeError(f"expected an object, got {_type(data)}", offset=0, path=path)
-        known = {item.json_name for item in plan.order}
-        for key in data:
-            if key not in known:
-                raise DecodeError(
-                    f"{plan.name} has no field {key!r}; its fields are {', '.join(sorted(known))}",
-                    offset=0,
-                    path=path,
-                )
+        names = _names_used(plan, data, path)
         values: dict[str, Any] = {}
         for item in plan.order:
-            item_path = _join(path, item.json_name)
-            if item.json_name not in data:
+            name = names.get(item.json_name)
+            item_path = _join(path, name or item.json_name)
+            if name is None:
                 if item.tag is None and item not in plan.absent:
                     raise DecodeError(
                         f"{plan.name}: unable to locate field '{item.json_name}', which is "
@@ -136,7 +130,7 @@ class _Reader:
                         path=item_path,
                     )
                 continue
-            value = self.field(item, data[item.json_name], item_path, item in plan.absent)
+            value = self.field(item, data[name], item_path, item in plan.absent)
             if item not in plan.absent:
                 values[item.name] = value
             elif not item.ignorable and not is_default(item, value, self.classes):
@@ -196,6 +190,26 @@ class _Reader:
         except (binascii.Error, ValueError):
             form = "padded base64" if kind == "bytes" else "16 bytes in URL-safe base64"
             raise DecodeError(f"{data!r:.60} is not {form}", offset=0, path=path) from None
+
+
+def _names_used(plan: StructPlan, data: Mapping[str, Any], path: str) -> dict[str, str]:
+    """Field -> the key ``data`` has it under: its name, or one an older release had for it."""
+    known = {item.json_name: item.json_name for item in plan.order}
+    for item in plan.order:
+        for alias in item.json_aliases:
+            known.setdefault(alias, item.json_name)
+    used: dict[str, str] = {}
+    for key in data:
+        name = known.get(key)
+        if name is None:
+            fields = ", ".join(sorted(item.json_name for item in plan.order))
+            problem = f"{plan.name} has no field {key!r}; its fields are {fields}"
+            raise DecodeError(problem, offset=0, path=path)
+        if name in used:
+            problem = f"{plan.name} has {name!r} twice, as {used[name]!r} and {key!r}"
+            raise DecodeError(problem, offset=0, path=path)
+        used[name] = key
+    return used
 
 
 def _in_range(kind: str, value: int) -> bool:

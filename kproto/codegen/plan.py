@@ -60,6 +60,7 @@ class FieldPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     for JSON. ``element_kind`` is set for arrays. ``min_size`` is the least number of bytes the
     value can take; for arrays ``element_min_size`` (at least 1) bounds how many elements the
     remaining bytes can hold.
+    ``json_aliases`` are the names older releases had for the field; JSON is read under them too.
     """
 
     name: str
@@ -75,6 +76,7 @@ class FieldPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     tag: int | None = None
     ignorable: bool = False
     is_records: bool = False
+    json_aliases: tuple[str, ...] = ()
 
     @property
     def format(self) -> str | None:
@@ -207,7 +209,7 @@ class _Builder:
         struct = self.struct(inner) if inner is not None else None
         return FieldPlan(
             name=item.python_name,
-            json_name=item.name[:1].lower() + item.name[1:],
+            json_name=_json_name(item.name),
             kind=_wire_kind(kind),
             compact=compact,
             nullable=nullable,
@@ -221,7 +223,13 @@ class _Builder:
             tag=item.tag if item.is_tagged(self.version) else None,
             ignorable=item.ignorable,
             is_records=kind == "records",
+            json_aliases=tuple(_json_name(alias) for alias in item.aliases),
         )
+
+
+def _json_name(name: str) -> str:
+    """``TimeoutMs`` -> ``timeoutMs``, as Kafka's JsonConverter writes it."""
+    return name[:1].lower() + name[1:]
 
 
 def _wire_kind(kind: Kind) -> Kind:

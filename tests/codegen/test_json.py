@@ -93,3 +93,20 @@ def test_floats_that_json_has_no_number_for() -> None:
         assert cls.from_json(cls(x=value).to_json(0), 0).x == value
     assert json.loads(cls(x=math.nan).to_json(0)) == {"x": "NaN"}
     assert math.isnan(cls.from_json('{"x": "NaN"}', 0).x)
+
+
+def test_names_of_older_releases_are_read() -> None:
+    """A field renamed between releases is read from the JSON of either."""
+    cls = make_message_class(
+        parse_message(
+            '{"type": "data", "name": "R", "validVersions": "0", "flexibleVersions": "none",'
+            ' "fields": [{"name": "NewName", "type": "int32", "versions": "0+",'
+            ' "aliases": ["OldName"]}]}'
+        )
+    )
+    assert cls.from_json({"oldName": 4}, 0) == cls.from_json({"newName": 4}, 0) == cls(new_name=4)
+    with pytest.raises(DecodeError, match="twice"):
+        cls.from_json({"oldName": 4, "newName": 5}, 0)
+    with pytest.raises(DecodeError) as caught:
+        cls.from_json({"oldName": "x"}, 0)
+    assert caught.value.path == "oldName"
