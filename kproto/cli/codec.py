@@ -12,17 +12,14 @@ from typing import Any
 
 import click
 
-from kproto import reference
+from kproto.annotate import FrameField, request_fields, response_fields
 from kproto.codegen.base import Message
-from kproto.codegen.codec import schema_of
-from kproto.dialects import DIALECTS, Api, AutoDialect, Dialect, dialect, load_dialect
+from kproto.dialects import DIALECTS, AutoDialect, Dialect, dialect, load_dialect
 from kproto.errors import DecodeError, KprotoError
 from kproto.messages.request_header import RequestHeader
 from kproto.messages.response_header import ResponseHeader
 
 __all__ = ["decode_command", "dialect_option", "encode_command", "named_dialect"]
-
-PARTS = frozenset({"count", "presence", "tagged fields", "tag count", "tag"})
 
 dialect_option = click.option(
     "--dialect",
@@ -76,24 +73,27 @@ def decode_command(
             chosen, header, body = chosen.identify_request(data)
         else:
             header, body = chosen.decode_request(data)
-        key, version = header.request_api_key, header.request_api_version
-        api = chosen.api(key, version)
-        header_version = api.request_header_version(version)
+        version = header.request_api_version
+        header_version = chosen.api(header.request_api_key).request_header_version(version)
     else:
         key, version = response
         if isinstance(chosen, AutoDialect):
             chosen, header, body = chosen.identify_response(data, api_key=key, api_version=version)
         else:
             header, body = chosen.decode_response(data, api_key=key, api_version=version)
-        api = chosen.api(key, version)
-        header_version = api.response_header_version(version)
+        header_version = chosen.api(key).response_header_version(version)
     out: dict[str, Any] = {
         "dialect": chosen.name,
         "header": header.to_json_value(header_version),
         "body": body.to_json_value(version),
     }
     if with_bytes:
-        out["fields"] = _fields(data, api, header, header_version, body, version)
+        fields = (
+            request_fields(chosen, data)
+            if response is None
+            else response_fields(chosen, data, api_key=response[0], api_version=version)
+        )
+        out["fields"] = [_row(field) for field in fields]
     click.echo(json.dumps(out, indent=2, ensure_ascii=False))
 
 
@@ -123,36 +123,14 @@ def _hexadecimal(text: bytes) -> bytes | None:
         return None
 
 
-def _fields(
-    data: bytes,
-    api: Api,
-    header: Message,
-    header_version: int,
-    body: Message,
-    version: int,
-) -> list[dict[str, Any]]:
-    """Every field of the frame, offsets from the first byte of its size, paths as DecodeError's."""
-    header_at = 4
-    _, header_end = type(header).decode_from(data, header_version, header_at)
-    rows = [_row(0, 4, "size", "int32", int.from_bytes(data[:4], "big", signed=True))]
-    parts = (
-        (header, header_version, header_at, header_end),
-        (body, version, header_end, len(data)),
-    )
-    for message, at_version, start, end in parts:
-        schema = schema_of(type(message))
-        for span in reference.fields(schema, at_version, data[start:end]):
-            # Counts, markers and tag sections are part of a field that has a row of its own.
-            path = span.path
-            if span.type in PARTS:
-                owner = path or ("header" if message is header else "body")
-                path = f"{owner} ({span.type})"
-            rows.append(_row(start + span.offset, span.length, path, span.type, span.value))
-    return rows
-
-
-def _row(offset: int, length: int, path: str, kind: str, value: Any) -> dict[str, Any]:
-    return {"offset": offset, "length": length, "path": path, "type": kind, "value": _plain(value)}
+def _row(field: FrameField) -> dict[str, Any]:
+    return {
+        "offset": field.offset,
+        "length": field.length,
+        "path": field.path,
+        "type": field.type,
+        "value": _plain(field.value),
+    }
 
 
 def _plain(value: Any) -> Any:

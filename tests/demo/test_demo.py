@@ -192,7 +192,7 @@ def test_the_command_shows_the_wire_the_table_and_writes_json(tmp_path):
     for text in (
         '{"errorCode":35,"apiKeys":[{"apiKey":18,"minVersion":0,"maxVersion":3}]}',
         'AlterPartitionReassignments v0 {"timeoutMs":8000,"topics":[{"name":"foo",',
-        "header.request_api_key 45",
+        " request_api_key 45",
         "join-isr foo-0 6",
         "Everything came out as it has to.",
     ):
