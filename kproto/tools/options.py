@@ -1,0 +1,146 @@
+"""Which options of a tool go together. Pure: names in, a ToolUsageError in Kafka's words out.
+
+Options are named without dashes (``reassignment-json-file``) and given in the order in which they
+stood on the command line: the first that is out of place is the one that is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kproto.tools.errors import ToolUsageError
+
+__all__ = ["check_election", "check_reassign", "check_topics"]
+
+_CONFIG: Final = "command-config"
+_SERVER: Final = "bootstrap-server"
+_CONTROLLER: Final = "bootstrap-controller"
+_PLAN: Final = "reassignment-json-file"
+
+_REASSIGN_ACTIONS: Final = ("generate", "execute", "verify", "cancel", "list")
+_REASSIGN_REQUIRED: Final = {
+    "generate": ("topics-to-move-json-file", "broker-list"),
+    "execute": (_PLAN,),
+    "verify": (_PLAN,),
+    "cancel": (_PLAN,),
+    "list": (),
+}
+_REASSIGN_PERMITTED: Final = {
+    "generate": (_SERVER, "disable-rack-aware"),
+    "execute": (
+        _SERVER,
+        "additional",
+        "throttle",
+        "replica-alter-log-dirs-throttle",
+        "timeout",
+        "disallow-replication-factor-change",
+    ),
+    "verify": (_SERVER, "preserve-throttles"),
+    "cancel": (_SERVER, _CONTROLLER, "preserve-throttles", "timeout"),
+    "list": (_SERVER, _CONTROLLER),
+}
+
+
+def check_reassign(given: Sequence[str]) -> str:
+    """The action, once everything else given goes with it."""
+    actions = [action for action in _REASSIGN_ACTIONS if action in given]
+    if len(actions) != 1:
+        raise ToolUsageError(
+            "Command must include exactly one action: "
+            + ", ".join(f"--{action}" for action in _REASSIGN_ACTIONS)
+        )
+    if _SERVER in given and _CONTROLLER in given:
+        raise ToolUsageError(
+            "Please don't specify both --bootstrap-server and --bootstrap-controller"
+        )
+    if _SERVER not in given and _CONTROLLER not in given:
+        raise ToolUsageError("Please specify either --bootstrap-server or --bootstrap-controller")
+    (action,) = actions
+    _require(given, *_REASSIGN_REQUIRED[action])
+    fitting = {action, _CONFIG, *_REASSIGN_REQUIRED[action], *_REASSIGN_PERMITTED[action]}
+    for option in given:
+        if option not in fitting:
+            raise ToolUsageError(f'Option "[{option}]" can\'t be used with action "[{action}]"')
+    return action
+
+
+def check_election(given: Sequence[str]) -> None:
+    """Kafka's ``LeaderElectionCommandOptions.validate``."""
+    missing = [option for option in (_SERVER, "election-type") if option not in given]
+    if missing:
+        raise ToolUsageError(f"Missing required option(s): {', '.join(missing)}")
+    _exclude(given, "admin.config", _CONFIG)
+    whom = ("topic", "all-topic-partitions", "path-to-json-file")
+    if sum(option in given for option in whom) != 1:
+        raise ToolUsageError(
+            f"One and only one of the following options is required: {', '.join(whom)}"
+        )
+    if "topic" in given and "partition" not in given:
+        raise ToolUsageError("Missing required option(s): partition")
+    if "partition" in given and "topic" not in given:
+        raise ToolUsageError("Option partition is only allowed if topic is used")
+
+
+_TOPIC_ACTIONS: Final = ("list", "describe", "create", "alter", "delete")
+_REPORTS: Final = (
+    "under-replicated-partitions",
+    "under-min-isr-partitions",
+    "at-min-isr-partitions",
+    "unavailable-partitions",
+)
+_OVERRIDES: Final = "topics-with-overrides"
+_TOPIC_GOES_WITH: Final = {
+    "config": ("create", "alter"),
+    "partitions": ("create", "alter"),
+    "replication-factor": ("create",),
+    "replica-assignment": ("create", "alter"),
+    **dict.fromkeys((*_REPORTS, _OVERRIDES), ("describe",)),
+    "if-exists": ("alter", "delete", "describe"),
+    "if-not-exists": ("create",),
+    "exclude-internal": ("list", "describe"),
+}
+
+
+def check_topics(given: Sequence[str]) -> str:
+    """The action, once everything else given goes with it."""
+    actions = [action for action in _TOPIC_ACTIONS if action in given]
+    if len(actions) != 1:
+        raise ToolUsageError(
+            "Command must include exactly one action: "
+            "--list, --describe, --create, --alter or --delete"
+        )
+    (action,) = actions
+    if _SERVER not in given:
+        raise ToolUsageError("--bootstrap-server must be specified")
+    if action == "describe" and "if-exists" in given and not {"topic", "topic-id"} & {*given}:
+        raise ToolUsageError("--topic or --topic-id is required to describe a topic")
+    if action not in ("list", "describe"):
+        _require(given, "topic")
+    if action == "alter":
+        if "config" in given:
+            raise ToolUsageError(
+                'Option combination "[bootstrap-server],[config]" can\'t be used with option '
+                '"[alter]" (To alter topic configurations, the kafka-configs tool can be used.)'
+            )
+        _require(given, "partitions")
+    for option, fitting in _TOPIC_GOES_WITH.items():
+        if action not in fitting:
+            _exclude(given, option, action)
+    if action == "create":
+        _exclude(given, "replica-assignment", "partitions", "replication-factor")
+    for report in _REPORTS:
+        _exclude(given, report, _OVERRIDES, *(other for other in _REPORTS if other != report))
+    return action
+
+
+def _require(given: Sequence[str], *options: str) -> None:
+    for option in options:
+        if option not in given:
+            raise ToolUsageError(f'Missing required argument "[{option}]"')
+
+
+def _exclude(given: Sequence[str], used: str, *others: str) -> None:
+    for other in others:
+        if used in given and other in given:
+            raise ToolUsageError(f'Option "[{used}]" can\'t be used with option "[{other}]"')

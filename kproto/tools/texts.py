@@ -1,0 +1,60 @@
+"""How Kafka's tools write partitions, lists and errors. Whole outputs are the tools' own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from kproto import error_codes
+
+__all__ = ["java_error", "java_list", "joined", "plural", "show_partition", "show_partitions"]
+
+
+def show_partition(partition: tuple[str, int]) -> str:
+    """``foo-0``."""
+    topic, index = partition
+    return f"{topic}-{index}"
+
+
+def show_partitions(partitions: Iterable[tuple[str, int]], separator: str = ",") -> str:
+    """By topic, then by index: ``bar-0,foo-2,foo-10``."""
+    return separator.join(map(show_partition, sorted(partitions)))
+
+
+def joined(values: Iterable[object]) -> str:
+    """``1,2,3``."""
+    return ",".join(map(str, values))
+
+
+def java_list(values: Iterable[object]) -> str:
+    """As Java writes a collection: ``[1, 2, 3]``."""
+    return f"[{', '.join(map(str, values))}]"
+
+
+def plural(count: int) -> str:
+    """What Kafka's tools put after "partition reassignment": nothing for one, else an s."""
+    return "" if count == 1 else "s"
+
+
+_PACKAGE: Final = "org.apache.kafka.common.errors."
+_IRREGULAR: Final = {
+    "REQUEST_TIMED_OUT": "TimeoutException",
+    "CLUSTER_AUTHORIZATION_FAILED": "ClusterAuthorizationException",
+    "TOPIC_AUTHORIZATION_FAILED": "TopicAuthorizationException",
+    "TOPIC_ALREADY_EXISTS": "TopicExistsException",
+    "INVALID_TOPIC_EXCEPTION": "InvalidTopicException",
+    "INVALID_CONFIG": "InvalidConfigurationException",
+    "UNKNOWN_SERVER_ERROR": "UnknownServerException",
+}
+
+
+def java_error(code: int, message: str) -> str:
+    """An error as a Java tool prints the exception of that code: class name, then message.
+
+    The class name is the code's own in camel case but for a few; scripts look for it.
+    """
+    name = error_codes.name(code)
+    words = re.sub(r"[^A-Z0-9]+", " ", name).split()
+    regular = "".join(word.capitalize() for word in words) + "Exception"
+    return f"{_PACKAGE}{_IRREGULAR.get(name, regular)}: {message}"

@@ -1,0 +1,71 @@
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Base64;
+import org.apache.kafka.common.utils.Exit;
+
+/**
+ * Runs main methods of Kafka's command-line tools in one process: a JVM's start takes longer than
+ * most of them do. A line in is a class name and its arguments, separated by U+001F; a line out is
+ * the exit code, standard output and standard error, the latter two in base64.
+ */
+public class ToolRunner {
+    private static final class Exited extends Error {
+        final int code;
+
+        Exited(int code) {
+            super("exit " + code, null, false, false);
+            this.code = code;
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        PrintStream answers = System.out;
+        PrintStream errors = System.err;
+        Exit.setExitProcedure((code, message) -> {
+            throw new Exited(code);
+        });
+        BufferedReader lines =
+            new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String[] words = line.split("\u001f", -1);
+            ByteArrayOutputStream out = new ByteArrayOutputStream();
+            ByteArrayOutputStream err = new ByteArrayOutputStream();
+            System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
+            System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
+            int code;
+            try {
+                code = run(words[0], Arrays.copyOfRange(words, 1, words.length));
+            } finally {
+                System.setOut(answers);
+                System.setErr(errors);
+            }
+            answers.println(code + " " + encode(out) + " " + encode(err));
+            answers.flush();
+        }
+    }
+
+    private static int run(String name, String[] words) throws Exception {
+        Method main = Class.forName(name).getMethod("main", String[].class);
+        try {
+            main.invoke(null, (Object) words);
+            return 0;
+        } catch (InvocationTargetException problem) {
+            if (problem.getCause() instanceof Exited) {
+                return ((Exited) problem.getCause()).code;
+            }
+            problem.getCause().printStackTrace();
+            return 1;
+        }
+    }
+
+    private static String encode(ByteArrayOutputStream stream) {
+        // A text may be empty, and the line must still have three words.
+        return "=" + Base64.getEncoder().encodeToString(stream.toByteArray());
+    }
+}
