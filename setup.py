@@ -5,8 +5,11 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 SCHEMAS = "kproto._schemas"
-folders = [path.name for path in sorted(Path("schemas").iterdir()) if path.is_dir()]
-schema_packages = [SCHEMAS, *(f"{SCHEMAS}.{folder}" for folder in folders)]
+folders = sorted(path for path in Path("schemas").rglob("*") if path.is_dir())
+schema_packages = [
+    SCHEMAS,
+    *(".".join((SCHEMAS, *folder.relative_to("schemas").parts)) for folder in folders),
+]
 
 setup(
     packages=[

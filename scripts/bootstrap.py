@@ -2,7 +2,9 @@
 
 Works where Debian's python3 has no ``ensurepip`` (no ``python3-venv`` package): each way of getting
 pip into an environment is tried in turn, and if none works the message names what is missing and
-how to get it. A stamp inside ``.venv`` makes a second run instant.
+how to get it. A stamp inside ``.venv`` makes a second run instant. Bytecode of the packages is
+written here, because nothing else would: an editable install has none, and with
+PYTHONDONTWRITEBYTECODE set (as in many containers) every start would compile them anew.
 
     python3 scripts/bootstrap.py                    # everything tests and the demo need
     python3 scripts/bootstrap.py --with bench       # and what `make bench` compares with
@@ -33,6 +35,7 @@ VENV = ROOT / ".venv"
 STAMP = VENV / ".kproto-stamp"
 OLDEST = (3, 11)
 NEWEST = 14
+PACKAGES = ["kproto", "mockbroker", "wiredump", "kspec"]
 REQUIRED_EXTRAS = ["dev", "control"]
 OPTIONAL_EXTRAS = ["speed", "clients"]
 ATTEMPTS = 3
@@ -53,6 +56,14 @@ def run(command: list[str], quiet: bool = False) -> bool:
         return subprocess.call(command, stdout=sink, stderr=sink) == 0
     except OSError:
         return False
+
+
+def run_or_show(command: list[str]) -> bool:
+    """Run ``command``; True where it exits 0, otherwise what it printed is shown."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        sys.stderr.write(done.stdout.decode(errors="replace"))
+    return done.returncode == 0
 
 
 # ---- which Python -----------------------------------------------------------------------------
@@ -197,7 +208,8 @@ def install(extras: list[str]) -> bool:
     command = [venv_python(), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                "--retries", "5", "--editable", target]  # fmt: skip
     for attempt in range(1, ATTEMPTS + 1):
-        if run(command):
+        # What a build backend warns of is not for the reader of a set-up that worked.
+        if run_or_show(command):
             return True
         if attempt < ATTEMPTS:
             say(f"pip failed (attempt {attempt} of {ATTEMPTS}); again in {attempt * 3} s")
@@ -248,6 +260,12 @@ def set_up(extras: list[str]) -> None:
     STAMP.write_text(" ".join([mark, *wanted]) + "\n")
 
 
+def compile_sources() -> None:
+    """Write bytecode of files that changed; one that does not compile is for its reader to meet."""
+    folders = [str(ROOT / name) for name in PACKAGES]
+    run([venv_python(), "-m", "compileall", "-qq", *folders], quiet=True)
+
+
 def fail(text: str) -> NoReturn:
     say("error: " + text)
     sys.exit(1)
@@ -262,6 +280,11 @@ def main() -> None:
         set_up([*REQUIRED_EXTRAS, *OPTIONAL_EXTRAS, *arguments.more])
     except SetupError as error:
         fail(str(error))
+    except OSError as error:  # a full disk, a checkout that may not be written to
+        fail(f"{error}; {VENV} has to be writable")
+    except KeyboardInterrupt:
+        fail("interrupted; run again to go on")
+    compile_sources()
     if arguments.toolchains:
         say("toolchains of this machine")
         print("\n".join(toolchains.report()), file=sys.stderr, flush=True)
