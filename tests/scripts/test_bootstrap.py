@@ -88,7 +88,7 @@ def test_every_way_to_an_environment_is_tried_until_one_works(checkout, monkeypa
             assert not bootstrap.VENV.exists(), "what a failed attempt left is in the way"
             bootstrap.VENV.mkdir()
             tried.append(number)
-            return number == working
+            return bool(number == working)
 
         return attempt
 
