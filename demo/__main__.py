@@ -75,6 +75,8 @@ def main(
     installed = time.monotonic()
     told = Terminal(Console(quiet=True) if quiet else console)
     chosen = [each for each in PROFILES if not profiles or each.name in profiles]
+    if launches:
+        told.opening(len(launches), chosen)
     rows = [
         (client, profile, _play(client, launches[client.name], profile, told))
         for client in clients
@@ -87,7 +89,7 @@ def main(
     right = bool(rows) and not required and _all_right(rows)
     seconds = time.monotonic() - installed
     console.print(
-        f"{len(launches)} clients in {seconds:.0f} s"
+        f"{len(launches)} of {len(clients)} clients in {seconds:.0f} s"
         f" (getting them ready: {installed - started:.0f} s). "
         + ("Everything came out as it has to." if right else "Not everything came out right.")
     )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
@@ -18,7 +19,7 @@ from rich.text import Text
 from demo.annotate import Span, annotate
 from demo.catalog import ALTER_REASSIGNMENTS, API_VERSIONS, Client
 from demo.drivers import Answer
-from demo.story import STEPS, Mark, Outcome
+from demo.story import BROKERS, CONTROLLER, STEPS, Mark, Outcome, Step
 from demo.wire import CONTROLLER_APIS, Profile, api_name
 from kproto.journal import Entry
 
@@ -32,12 +33,15 @@ MARKS: Mapping[Mark, tuple[str, str]] = {
 }
 
 WIDE = 121
-"""Columns the whole table takes; a narrower terminal gets fewer and shorter columns."""
+"""Columns the whole table takes; a narrower terminal gets fewer of them, and no frame (78)."""
 
 BODY_INDENT = 10
 
 BYTES_WIDTH = 35
 """Columns for bytes in hexadecimal: twelve of them."""
+
+NARROW, NARROW_BYTES_WIDTH = 100, 23
+"""Terminals of fewer columns show eight bytes, so that path and value have room."""
 
 _LANGUAGES = {"python": "Python", "node": "Node.js", "java": "Java", "go": "Go"}
 
@@ -57,6 +61,16 @@ class Terminal:
         self._console = console
         self._told: set[tuple[int | None, int | None]] = set()
         self._annotated = False
+
+    def opening(self, clients: int, profiles: Sequence[Profile]) -> None:
+        """What is about to be seen, and how to read it."""
+        releases = " and of ".join(profile.name for profile in profiles)
+        self._console.print(
+            f"{clients} client{'s' * (clients != 1)}, each on a mock cluster of {releases}.\n{BROKERS} brokers,"
+            f" {CONTROLLER} is the controller, and only `cluster` lines move anything.\n"
+            "→ is a request, ← its response, decoded from what went over the socket.",
+            markup=False,
+        )
 
     def client(self, client: Client, version: str, profile: Profile) -> None:
         """Head of one client on one cluster."""
@@ -108,11 +122,12 @@ class Terminal:
         style = "green" if answer.ok else "yellow"
         self._line(("  answer  ", "dim"), (str(answer), style))
 
-    def outcome(self, outcome: Outcome) -> None:
+    def outcome(self, step: Step, outcome: Outcome) -> None:
         if outcome.mark == "lacking":
             return
         sign, style = MARKS[outcome.mark]
-        self._console.print(Text.assemble(("  " + sign, style), " " + printable(outcome.note)))
+        note = step.holds if outcome.mark == "right" else printable(outcome.note)
+        self._console.print(Text.assemble(("  " + sign, style), " " + note))
 
     def _request(self, entry: Entry) -> None:
         head = Text.assemble(
@@ -126,7 +141,7 @@ class Terminal:
             self._bytes(annotate(entry))
 
     def _response(self, entry: Entry) -> None:
-        self._frame(Text(f"     ← {entry.broker_id}  ", "bright_green"), entry)
+        self._frame(Text.assemble((f"     ← {entry.broker_id}  ", "bright_green")), entry)
 
     def _frame(self, head: Text, entry: Entry) -> None:
         """The body behind ``head``: whole where the demo is about it, otherwise one line of it."""
@@ -134,21 +149,27 @@ class Terminal:
         if entry.api_key not in CONTROLLER_APIS:
             self._console.print(head + Text(body), no_wrap=True, overflow="ellipsis", crop=True)
             return
-        room = max(self._console.width - BODY_INDENT, 20)
-        first = max(self._console.width - head.cell_len, 20)
-        self._console.print(head + Text(body[:first]), no_wrap=True, crop=True)
-        for start in range(first, len(body), room):
-            self._console.print(" " * BODY_INDENT + body[start : start + room], markup=False)
+        first, *rest = _wrapped(
+            body, self._console.width - head.cell_len, self._console.width - BODY_INDENT
+        )
+        self._console.print(head + Text(first), no_wrap=True, crop=True)
+        for line in rest:
+            self._console.print(" " * BODY_INDENT + line, markup=False)
 
     def _bytes(self, spans: Sequence[Span]) -> None:
         """The first such request of the demo, field by field."""
+        narrow = self._console.width < NARROW
+        width = NARROW_BYTES_WIDTH if narrow else BYTES_WIDTH
         for span in spans:
             raw = span.raw.hex(" ")
-            shown = raw if len(raw) <= BYTES_WIDTH else raw[: BYTES_WIDTH - 1] + "…"
+            shown = raw if len(raw) <= width else raw[: width - 1] + "…"
+            kind = f"  {span.type}" if span.type in ("count", "tag count") else ""
+            before = f"          {span.offset:3} "
+            taken = len(before) + width + len(f"{span.value}") + len(kind) + 2
             self._line(
-                (f"          {span.offset:3} ", "dim"), (f"{shown:{BYTES_WIDTH}}", "bright_blue"),
-                (f" {span.path} ", "dim"), (f"{span.value}", ""),
-                (f"  {span.type}" if span.type in ("count", "tag count") else "", "dim"),
+                (before, "dim"), (f"{shown:{width}}", "bright_blue"),
+                (f" {_short(span.path, self._console.width - taken)} ", "dim"),
+                (f"{span.value}", ""), (kind, "dim"),
             )  # fmt: skip
 
     def _line(self, *parts: tuple[str, str]) -> None:
@@ -166,11 +187,13 @@ class Terminal:
         """One row a client and profile, one column a step, and under it every note."""
         wide = self._console.width >= WIDE
         table = Table(title="What came of it", title_style="bold", header_style="bold")
+        if not wide:
+            table.box, table.padding, table.show_edge = box.SIMPLE_HEAD, (0, 0), False
         for column in ("client", "release", "language") if wide else ("client",):
             table.add_column(column, no_wrap=True)
         table.add_column("broker", no_wrap=True)
         for step in STEPS:
-            table.add_column(step.name if wide else step.name[:4], justify="center", no_wrap=True)
+            table.add_column(step.name, justify="center", no_wrap=True)
         for client in clients:
             facts: tuple[str, ...] = (client.name,)
             if wide:
@@ -179,9 +202,11 @@ class Terminal:
                 table.add_row(*facts, "absent", *("" for _ in STEPS), style="dim")
             for owner, profile, outcomes in rows:
                 if owner is client:
-                    table.add_row(*facts, profile.name, *_cells(outcomes))
+                    broker = profile.name if wide else profile.name.removeprefix("kafka-")
+                    table.add_row(*facts, broker, *_cells(outcomes))
                     facts = ("",) * len(facts)
-            table.add_section()
+            if wide:
+                table.add_section()
         self._console.print()
         self._console.print(table)
         self._console.print(_legend())
@@ -209,6 +234,28 @@ class Terminal:
         sign, style = MARKS["lacking"]
         for text, steps in lacking.items():
             self._console.print(Text.assemble((sign, style), f" {text}: {', '.join(steps)}"))
+
+
+def _wrapped(text: str, first: int, others: int) -> list[str]:
+    """Lines of at most ``first`` and then ``others`` characters, behind a comma where one is
+    not too near the start."""
+    lines = []
+    room = max(first, 20)
+    while len(text) > room:
+        comma = text.rfind(",", room // 3, room)
+        end = room if comma < 0 else comma + 1
+        lines.append(text[:end])
+        text, room = text[end:], max(others, 20)
+    return [*lines, text]
+
+
+def _short(path: str, room: int) -> str:
+    """The end of a path: what tells its fields apart."""
+    names = path.split(".")
+    while len(path) > room and len(names) > 1:
+        del names[0]
+        path = "…" + ".".join(names)
+    return path
 
 
 def _cells(outcomes: Mapping[str, Outcome]) -> list[Text]:

@@ -84,7 +84,7 @@ class Screen(Protocol):
     def move(self, text: str) -> None: ...
     def wire(self, entries: Sequence[Entry]) -> None: ...
     def answer(self, answer: Answer) -> None: ...
-    def outcome(self, outcome: Outcome) -> None: ...
+    def outcome(self, step: Step, outcome: Outcome) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,19 +296,52 @@ def _listed(run: Run) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """One step: its column, what it tries, what was seen to hold where it is right, and how."""
+
     name: str
     title: str
+    holds: str
     play: Callable[[Run], None]
 
 
 STEPS = (
-    Step("negotiate", "Negotiate versions and find the controller", _negotiate),
-    Step("guard", "Ask that the replication factor may not change", _guard),
-    Step("reassign", "Start moving foo-0 from 1,2,3 to 4,5,6", _reassign),
-    Step("list", "List what is under way", _list),
-    Step("complete", "4, 5 and 6 catch up: the move completes", _complete),
-    Step("cancel", "Start another and cancel it", _cancel),
-    Step("elect", "Elect the preferred leader of baz-0", _elect),
+    Step(
+        "negotiate",
+        "Negotiate versions and find the controller",
+        "each request in the newest version both sides know; all brokers found",
+        _negotiate,
+    ),
+    Step(
+        "guard",
+        "Ask that the replication factor may not change",
+        "the client says why not, and qux-0 keeps its three replicas",
+        _guard,
+    ),
+    Step(
+        "reassign",
+        "Start moving foo-0 from 1,2,3 to 4,5,6",
+        "foo-0 is adding 4,5,6 and removing 1,2,3, and 1 still leads it",
+        _reassign,
+    ),
+    Step("list", "List what is under way", "the client sees the move in progress", _list),
+    Step(
+        "complete",
+        "4, 5 and 6 catch up: the move completes",
+        "it ended with the last of the three, not before; foo-0 is on 4,5,6",
+        _complete,
+    ),
+    Step(
+        "cancel",
+        "Start another and cancel it",
+        "bar-0 is on 1,2,3 again, and cancelling twice is an error",
+        _cancel,
+    ),
+    Step(
+        "elect",
+        "Elect the preferred leader of baz-0",
+        "6 leads baz-0 again, and electing it twice is an error",
+        _elect,
+    ),
 )
 
 
@@ -328,7 +361,7 @@ def run(
             screen.step(step.title)
             dead = _play(here, step)
             outcomes[step.name] = _judge(here)
-        screen.outcome(outcomes[step.name])
+        screen.outcome(step, outcomes[step.name])
     return outcomes
 
 

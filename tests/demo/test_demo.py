@@ -42,7 +42,7 @@ class Silent:
     def move(self, text): ...
     def wire(self, entries): ...
     def answer(self, answer): ...
-    def outcome(self, outcome): ...
+    def outcome(self, step, outcome): ...
 
 
 def play(
@@ -249,11 +249,36 @@ def test_annotated_bytes_leave_no_gap():
         assert b"".join(span.raw for span in annotate(entry)) == entry.raw
 
 
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_on_any_terminal_every_field_has_its_value_and_every_step_its_name(monkeypatch, width):
+    """Bodies of the story's own requests are there to the last character, over as many lines as
+    they need."""
+    out = StringIO()
+    screen = Terminal(Console(file=out, width=width))
+    which = client("kafka-python")
+    with start("kafka-2.4") as cluster:
+        with drive(install.install(which), cluster.bootstrap) as driver:
+            driver.call("alter", topic="foo", partition=0, replicas=[4, 5, 6])
+        (entry,) = [e for e in cluster.entries() if (e.direction, e.api_key) == ("request", 45)]
+        screen.wire([entry])
+    outcomes = {step.name: Outcome("right") for step in STEPS}
+    screen.table([(which, OLD, outcomes)], {}, [which])
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    shown = "".join(line.strip() for line in lines)
+    assert entry.decode().body.to_json(0) in shown
+    for span in annotate(entry):
+        name = span.path.rpartition(".")[2]
+        assert any(f"{name} {span.value}" in line for line in lines), span
+    head = next(line for line in lines if "negotiate" in line)
+    assert [step.name for step in STEPS if step.name not in head] == []
+
+
 def test_what_a_peer_sent_reaches_no_terminal_unescaped():
     out = StringIO()
     screen = Terminal(Console(file=out, width=80))
     screen.answer(Answer(ok=False, error="E", message="\x1b[2J\nok"))
-    screen.outcome(Outcome("wrong", "\x1b]0;title\x07"))
+    screen.outcome(STEPS[0], Outcome("wrong", "\x1b]0;title\x07"))
     text = out.getvalue()
     assert "\x1b" not in text
     assert "\x07" not in text
