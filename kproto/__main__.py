@@ -14,7 +14,7 @@ from kproto.cli.show import show_command
 __all__ = ["cli", "main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
 @click.version_option(
     kproto.__version__, prog_name="kproto", message=f"%(prog)s %(version)s ({kproto.engine} engine)"
 )

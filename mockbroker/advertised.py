@@ -42,10 +42,12 @@ def served_versions(
             if key in HANDLERS and (both := versions.intersect(HANDLERS[key].versions))
         }
     for key, wanted in (overrides or {}).items():
-        if wanted is None:
+        if wanted is not None:
+            served[key] = _checked(codec, key, wanted)
+        elif key in codec.apis:
             served.pop(key, None)
         else:
-            served[key] = _checked(codec, key, wanted)
+            raise ClusterError(f"dialect {codec.name} has no api key {key}")
     return dict(sorted(served.items()))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -26,6 +27,8 @@ __all__ = ["COMMANDS", "ControlServer"]
 
 _MAX_BODY: Final = 64 * 1024
 _MAX_JOURNAL: Final = 10_000
+_MAX_INTEGER: Final = 10**12 - 1
+"""No id is larger, and no test moves the clock by more milliseconds at once."""
 
 Step: TypeAlias = Callable[[MockCluster, Mapping[str, Any]], Awaitable[None]]
 
@@ -40,14 +43,16 @@ def _broker(body: Mapping[str, Any]) -> int:
 def _integer(body: Mapping[str, Any], name: str) -> int:
     value = body[name]
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ClusterError(f'"{name}" must be a whole number, not {value!r}')
+        raise ClusterError(f'"{name}" must be a whole number, not {value!r:.80}')
+    if abs(value) > _MAX_INTEGER:
+        raise ClusterError(f'"{name}" is too large: {_MAX_INTEGER} at most')
     return value
 
 
 def _partition(body: Mapping[str, Any]) -> tuple[str, int]:
     value = body["partition"]
     if not isinstance(value, str):
-        raise ClusterError(f'"partition" must be text such as "foo-0", not {value!r}')
+        raise ClusterError(f'"partition" must be text such as "foo-0", not {value!r:.80}')
     return parse_topic_partition(value)
 
 
@@ -195,7 +200,7 @@ class ControlServer:
         }
         api = request.query.get("api")
         if api is not None:
-            filters["api"] = int(api) if api.isascii() and api.isdigit() else api
+            filters["api"] = int(api) if _is_number(api) else api
         if "broker" in request.query:
             filters["broker_id"] = _query_integer(request, "broker", 0)
         filters["after"] = _query_integer(request, "after", 0)
@@ -231,12 +236,16 @@ def _error(status: int, text: str) -> web.Response:
     return web.json_response({"error": text}, status=status)
 
 
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,18}", text) is not None
+
+
 def _query_integer(request: web.Request, name: str, default: int) -> int:
     text = request.query.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()):
-        raise ClusterError(f"{name}={text!r} must be a whole number")
+    if not _is_number(text):
+        raise ClusterError(f"{name}={text!r:.80} must be a whole number")
     return int(text)
 
 
@@ -246,8 +255,8 @@ async def _json_object(request: web.Request, fields: tuple[str, ...]) -> dict[st
     if request.content_type != "application/json":
         raise ClusterError("send JSON, with Content-Type: application/json")
     try:
-        body = json.loads(await request.text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        body = json.loads(await request.read())
+    except (ValueError, RecursionError) as error:
         raise ClusterError(f"the body is no JSON: {error}") from None
     if not isinstance(body, dict):
         raise ClusterError("the body must be a JSON object")

@@ -7,6 +7,7 @@ whose request is being waited for is muted: nothing behind it is looked at until
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
@@ -199,9 +200,12 @@ class BrokerListener:
         if self._server is not None:
             return
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: self._make_protocol(self.broker_id, self.connections), self.host, self.port
-        )
+        try:
+            self._server = await loop.create_server(
+                lambda: self._make_protocol(self.broker_id, self.connections), self.host, self.port
+            )
+        except socket.gaierror as error:
+            raise OSError(f"cannot listen on {self.host!r}: {error.strerror}") from None
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:

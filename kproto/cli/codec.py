@@ -15,7 +15,7 @@ import click
 from kproto.annotate import FrameField, request_fields, response_fields
 from kproto.codegen.base import Message
 from kproto.dialects import DIALECTS, AutoDialect, Dialect, dialect, load_dialect
-from kproto.errors import DecodeError, KprotoError
+from kproto.errors import KprotoError, UnknownNameError
 from kproto.messages.request_header import RequestHeader
 from kproto.messages.response_header import ResponseHeader
 
@@ -161,6 +161,6 @@ def encode_command(dialect_name: str, name: str, version: int, text: str) -> Non
     """
     cls = named_dialect(dialect_name).message(name)
     if not issubclass(cls, Message):
-        raise DecodeError(f"{name} is a struct; only a message has an encoding", offset=0)
+        raise UnknownNameError(f"{name} is a struct; only a message has an encoding")
     message = cls.from_json(sys.stdin.read() if text == "-" else text, version)
     click.echo(message.encode(version).hex())

@@ -39,6 +39,8 @@ def codegen_command(
     Codecs themselves are made from the same plan at first use; --show prints one, --all makes
     all of them.
     """
+    if (show is not None) + make_all + check > 1:
+        raise click.UsageError("Say one of --check, --all and --show NAME VERSION.")
     if show is not None:
         _show(*show, dialect_name)
     elif make_all:

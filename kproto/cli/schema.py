@@ -26,7 +26,7 @@ _Existing = click.Path(exists=True, path_type=Path)
 _Folder = click.Path(file_okay=False, path_type=Path)
 
 
-@click.group("schema")
+@click.group("schema", no_args_is_help=False)
 def schema_group() -> None:
     """Message schemas: import Kafka's, lint your own, compare two editions."""
 

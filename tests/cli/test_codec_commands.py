@@ -117,7 +117,12 @@ def test_encode(capsys: pytest.CaptureFixture[str]) -> None:
         (("encode", "MetadataRequest", "1", "{"), 1, "not JSON"),
         (("show", "MetadataRequest.MetadataRequestTopic"), 1, "is a struct"),
         (("show", "--dialect", "kip-1", "MetadataRequest"), 1, "no dialect 'kip-1'"),
+        (("codegen", "--check", "--show", "MetadataRequest", "1"), 2, "Say one of --check"),
+        (("codegen", "--check", "--all"), 2, "Say one of --check"),
+        (("encode", "MetadataRequest.MetadataRequestTopic", "1", "{}"), 1, "only a message has"),
         (("nonsense",), 2, "No such command"),
+        ((), 2, "kproto: Missing command. (see kproto --help)"),
+        (("schema",), 2, "kproto: Missing command. (see kproto schema --help)"),
     ],
 )
 def test_errors_are_one_line(

@@ -184,6 +184,7 @@ BAD = [
     ["serve", "--api", "45"],
     ["serve", "--api", "45=0-9"],
     ["serve", "--api", "999=0"],
+    ["serve", "--api", "999=off"],
     ["serve", "--auto-progress", "soon"],
     ["serve", "--auto-progress", "0ms"],
     ["serve", "--clock", "sun"],
@@ -245,6 +246,13 @@ def test_what_is_not_there_yet_is_not_offered(
 def test_a_journal_that_cannot_be_opened(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_here(["serve", "--journal", "/nonexistent/x.jsonl"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_host_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_here(["serve", "--listen", "no.such.host.invalid:0"]) == 1
+    err = capsys.readouterr().err
+    assert "no.such.host.invalid" in err
+    assert err.count("\n") == 1
 
 
 # ---- profiles ------------------------------------------------------------------------------------

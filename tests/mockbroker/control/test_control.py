@@ -149,6 +149,9 @@ BAD = [
     ("join-isr", '{"partition":"foo-0","broker":"4"}', "must be a whole number"),
     ("join-isr", '{"partition":"foo-0","broker":true}', "must be a whole number"),
     ("join-isr", '{"partition":"foo-0","broker":4.5}', "must be a whole number"),
+    ("join-isr", '{"partition":"foo-0","broker":' + "9" * 5000 + "}", "the body is no JSON"),
+    ("join-isr", '{"partition":"foo-0","broker":' + "9" * 400 + "}", "too large"),
+    ("join-isr", "[" * 20_000, "the body is no JSON"),
     ("join-isr", '{"partition":7,"broker":4}', "must be text"),
     ("join-isr", '{"partition":"foo","broker":4}', "is no partition"),
     ("join-isr", '{"partition":"bar-0","broker":4}', "bar"),
@@ -161,10 +164,11 @@ BAD = [
     ("advance", '{"duration":"soon"}', "no duration"),
     ("advance", '{"duration":-5}', "cannot go back"),
     ("advance", '{"duration":null}', "must be a whole number"),
+    ("advance", '{"duration":' + "9" * 30 + "}", "too large"),
 ]
 
 
-@pytest.mark.parametrize(("command", "body", "problem"), BAD)
+@pytest.mark.parametrize(("command", "body", "problem"), BAD, ids=range(len(BAD)))
 async def test_a_bad_body_is_400_and_changes_nothing(command: str, body: str, problem: str) -> None:
     async with controlled(clock="manual") as (mock, client):
         before = len(mock.cluster.log)
@@ -174,6 +178,23 @@ async def test_a_bad_body_is_400_and_changes_nothing(command: str, body: str, pr
         assert problem in answer["error"]
         assert "\n" not in answer["error"]
         assert len(mock.cluster.log) == before
+
+
+async def test_a_charset_nobody_knows_is_no_error_of_ours() -> None:
+    async with controlled() as (mock, client):
+        headers = {"Content-Type": "application/json; charset=nope"}
+        assert (await client.post("/failover", data=b'{"broker":2}', headers=headers))[0] == 200
+        assert mock.cluster.controller_id == 2
+
+
+@pytest.mark.parametrize("query", ["log?since", "journal?after", "journal?limit", "journal?broker"])
+@pytest.mark.parametrize("value", ["x", "-1", "9" * 5000])
+async def test_a_bad_number_in_a_query_is_400(query: str, value: str) -> None:
+    async with controlled() as (_, client):
+        status, answer = await client.get(f"/{query}={value}")
+        assert status == 400
+        assert "must be a whole number" in answer["error"]
+        assert len(answer["error"]) < 200
 
 
 async def test_other_content_types_are_refused() -> None:

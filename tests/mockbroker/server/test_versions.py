@@ -146,8 +146,10 @@ def test_a_bad_override_is_refused(text: str) -> None:
         parse_api_override(text)
 
 
-@pytest.mark.parametrize(("key", "versions"), [(45, Versions(0, 2)), (999, Versions(0, 0))])
-def test_versions_the_codec_lacks_cannot_be_served(key: int, versions: Versions) -> None:
+@pytest.mark.parametrize(
+    ("key", "versions"), [(45, Versions(0, 2)), (999, Versions(0, 0)), (999, None)]
+)
+def test_versions_the_codec_lacks_cannot_be_served(key: int, versions: Versions | None) -> None:
     with pytest.raises(ClusterError, match=str(key)):
         MockCluster(apis={key: versions})
 
