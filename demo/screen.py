@@ -66,8 +66,9 @@ class Terminal:
         """What is about to be seen, and how to read it."""
         releases = " and of ".join(profile.name for profile in profiles)
         self._console.print(
-            f"{clients} client{'s' * (clients != 1)}, each on a mock cluster of {releases}.\n{BROKERS} brokers,"
-            f" {CONTROLLER} is the controller, and only `cluster` lines move anything.\n"
+            f"{clients} client{'s' * (clients != 1)}, each on a mock cluster of {releases}.\n"
+            f"{BROKERS} brokers, {CONTROLLER} is the controller, and only `cluster` lines move"
+            " anything.\n"
             "→ is a request, ← its response, decoded from what went over the socket.",
             markup=False,
         )

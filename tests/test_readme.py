@@ -2,11 +2,13 @@
 
 ``python`` blocks run in order in one namespace. In ``console`` blocks each ``$ kproto ...`` line is
 run, and its output compared unless the README shows ``...``. In ``sh`` blocks each command must
-exist, with every option it is given, and every ``make`` target.
+exist, with every option it is given, and every ``make`` target; the cluster it serves is steered
+as shown.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -90,6 +92,25 @@ def test_the_commands_exist_with_their_options(words):
     known = run([*command, "--help"])
     missing = [w for w in words if w.startswith("--") and w.partition("=")[0] not in known]
     assert missing == []
+
+
+def test_the_steering_of_a_cluster_works_as_shown():
+    """The first ``mockbroker serve`` of the README, and every ``ctl`` line on that cluster."""
+    lines = [words for words in shell_lines() if words[0] == "mockbroker"]
+    serve = next(words for words in lines if words[1] == "serve" and "--control" in words)
+    steps = [words[3:] for words in lines if words[1] == "ctl"]
+    assert steps
+    process = subprocess.Popen(
+        [sys.executable, "-m", *serve], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["control"]
+        for step in steps:
+            assert run(["mockbroker", "ctl", url, *step]), step
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
 
 
 def test_the_make_targets_exist():
