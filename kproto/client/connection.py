@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from kproto.client.errors import (
     ConnectionClosedError,
     RequestTimeoutError,
+    SaslExchangeError,
     broker_error,
     raise_for_code,
 )
@@ -152,13 +153,15 @@ class Connection:
         """Run a SASL mechanism. ``exchange`` gets each token of the broker's (first b"") and gives
         the next of ours, or None when it is satisfied.
 
-        SaslHandshake v0 is followed by raw tokens, v1 by SaslAuthenticate. Raises a BrokerError
-        with what the broker answered; the caller closes the connection then.
+        SaslHandshake v0 is followed by raw tokens, v1 by SaslAuthenticate; None takes the best
+        that the broker has. Raises a BrokerError with what the broker answered, or
+        SaslExchangeError where it closed instead, as it does on wrong credentials in raw tokens;
+        the caller closes the connection then.
         """
         protocol, message = self._protocol, self._protocol.wire.dialect.message
         version = handshake_version
         if version is None:
-            version = self.version_for(_SASL_HANDSHAKE)
+            version = self._best_handshake()
         handshake: Any = message("SaslHandshakeRequest")
         answer = await self.request(handshake(mechanism=mechanism), version)
         if answer.error_code:
@@ -168,12 +171,23 @@ class Connection:
             )
         received = b""
         while (token := exchange(received)) is not None:
-            if version == 0:
-                waiting = protocol.sasl_token(token)
-                received = await self._within(self._timeout, waiting, "answer to a SASL token")
-            else:
-                received = await self._framed_token(token)
+            try:
+                if version == 0:
+                    waiting = protocol.sasl_token(token)
+                    received = await self._within(self._timeout, waiting, "answer to a SASL token")
+                else:
+                    received = await self._framed_token(token)
+            except ConnectionClosedError as error:
+                raise SaslExchangeError(
+                    f"{mechanism}: the broker closed the connection instead of answering a token; "
+                    "the credentials may be wrong"
+                ) from error
         protocol.wire.complete_sasl()
+
+    def _best_handshake(self) -> int:
+        """Version 1 is of no use with a broker that lacks SaslAuthenticate (before Kafka 1.0)."""
+        framed = _SASL_AUTHENTICATE in (self.peer_versions or ())
+        return self.version_for(_SASL_HANDSHAKE, None if framed else Versions(0, 0))
 
     async def _framed_token(self, token: bytes) -> bytes:
         wire = self._protocol.wire

@@ -6,7 +6,10 @@
     ├── UnknownTopicOrPartitionError, NotControllerError, ...      one a code, see BY_CODE
     KprotoError
     ├── ConnectionClosedError       (also ConnectionError) no answer will come any more
-    └── RequestTimeoutError         (also TimeoutError) no answer came in time
+    ├── NodeUnavailableError        (also ConnectionError) no broker to send to, for now
+    ├── RequestTimeoutError         (also TimeoutError) no answer came in time
+    ├── SaslExchangeError           a SASL mechanism broke off without an error code of the broker's
+    └── NotRequestedError           (also KeyError) a result is asked for what was not in the call
 
 A code without a class of its own is a plain ``BrokerError``; that is true of codes of the future
 too. The peer's code 35 is ``BrokerUnsupportedVersionError``, which is not our own refusal to send,
@@ -36,14 +39,17 @@ __all__ = [
     "InvalidRequestError",
     "InvalidTopicError",
     "NoReassignmentInProgressError",
+    "NodeUnavailableError",
     "NotControllerError",
     "NotLeaderOrFollowerError",
+    "NotRequestedError",
     "PolicyViolationError",
     "PreferredLeaderNotAvailableError",
     "ReassignmentInProgressError",
     "RequestTimedOutError",
     "RequestTimeoutError",
     "SaslAuthenticationError",
+    "SaslExchangeError",
     "TopicAlreadyExistsError",
     "TopicAuthorizationError",
     "UnknownServerError",
@@ -209,5 +215,21 @@ class ConnectionClosedError(KprotoError, ConnectionError):
     is ``__cause__``."""
 
 
+class NodeUnavailableError(KprotoError, ConnectionError):
+    """No broker can be reached, or none of them is the controller; it may be otherwise soon."""
+
+
 class RequestTimeoutError(KprotoError, TimeoutError):
     """No answer within the time the caller allowed."""
+
+
+class SaslExchangeError(KprotoError):
+    """A SASL exchange that cannot go on: the broker closed the connection in the midst of it, as
+    it does on wrong credentials after SaslHandshake v0, or its own proof is wrong."""
+
+
+class NotRequestedError(KprotoError, KeyError):
+    """The result of a call holds nothing for this, because the call did not ask for it."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""

@@ -1,0 +1,106 @@
+"""Reading what callers of ``Admin`` pass: what is refused at once, and by whose error. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from kproto.client.errors import InvalidTopicError
+from kproto.client.results import KeyedResult
+from kproto.client.values import (
+    NewPartitionReassignment,
+    TopicPartition,
+    unrepresentable,
+    unrepresentable_topic,
+)
+from kproto.dialects import AutoDialect, Dialect, dialect
+
+__all__ = [
+    "EVERYTHING",
+    "Everything",
+    "Partitions",
+    "distinct",
+    "fixed_dialect",
+    "milliseconds",
+    "partitions_or_topics",
+    "problem_of",
+    "refuse",
+    "replicas_of",
+]
+
+Partitions = Iterable[tuple[str, int]]
+
+
+class Everything:
+    """The type of an argument left out; an explicit None is not it."""
+
+    def __repr__(self) -> str:
+        return "everything"
+
+
+EVERYTHING: Final = Everything()
+
+
+def fixed_dialect(wanted: str | Dialect) -> Dialect:
+    found = dialect(wanted) if isinstance(wanted, str) else wanted
+    if isinstance(found, AutoDialect):
+        raise ValueError("a client has to know what it speaks: name a dialect other than 'auto'")
+    return found
+
+
+def milliseconds(timeout_ms: int | None) -> int | None:
+    """What an int32 can carry."""
+    if timeout_ms is not None and not 0 <= timeout_ms < 2**31:
+        raise ValueError(f"timeout_ms is {timeout_ms}; it has to be 0 to {2**31 - 1}")
+    return timeout_ms
+
+
+def replicas_of(wanted: Sequence[int] | NewPartitionReassignment | None) -> list[int] | None:
+    if wanted is None:
+        return None
+    if not isinstance(wanted, NewPartitionReassignment):
+        wanted = NewPartitionReassignment(wanted)
+    return wanted.target_replicas
+
+
+def distinct(partitions: Partitions) -> list[TopicPartition]:
+    return list(dict.fromkeys(TopicPartition(*each) for each in partitions))
+
+
+def partitions_or_topics(
+    wanted: Partitions | Iterable[str] | Everything | None,
+) -> list[TopicPartition] | list[str] | None:
+    if isinstance(wanted, Everything):
+        return None
+    if wanted is None or isinstance(wanted, str):
+        raise TypeError(
+            f"partitions is {wanted!r}; give a set of partitions or of topics, or leave it out "
+            "for all"
+        )
+    given: list[Any] = list(wanted)
+    names = [each for each in given if isinstance(each, str)]
+    if names and len(names) < len(given):
+        raise TypeError("partitions and topics are mixed; ask for either")
+    return list(dict.fromkeys(names)) if names else distinct(given)
+
+
+def problem_of(wanted: TopicPartition | str) -> InvalidTopicError | None:
+    if isinstance(wanted, TopicPartition):
+        return unrepresentable(wanted)
+    return unrepresentable_topic(wanted)
+
+
+def refuse(
+    result: KeyedResult[Any, Any],
+    keys: Iterable[Any],
+    problem: Callable[[Any], InvalidTopicError | None],
+) -> list[Any]:
+    """Fail what no request can carry; return the others."""
+    fine = []
+    for key in keys:
+        error = problem(key)
+        if error is None:
+            fine.append(key)
+        else:
+            result.resolve(key, error)
+    return fine

@@ -1,0 +1,151 @@
+"""Carrying a call through: to the right broker, again where that can help, until its deadline.
+
+What a request says and an answer means is the callers'; this file knows NOT_CONTROLLER(41) and
+broken connections. A call runs in a task of its own and its outcome is a future: who waits for it
+may be cancelled, which ends the call, and ``close`` fails those that are left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from kproto.client.connection import Connection
+from kproto.client.deadlines import Backoff, Deadline
+from kproto.client.errors import ConnectionClosedError, NotControllerError, RequestTimeoutError
+from kproto.client.nodes import Nodes
+from kproto.dialects import Dialect
+from kproto.schema.versions import Versions
+
+__all__ = ["Attempt", "Calls", "Where"]
+
+T = TypeVar("T")
+
+Where = Callable[[Deadline], Awaitable[Connection]]
+"""``Nodes.controller``, ``Nodes.any``, or one broker."""
+
+
+class Attempt:
+    """One try of a call: a connection, and the time there is."""
+
+    def __init__(
+        self, connection: Connection, dialect: Dialect, deadline: Deadline, timeout_ms: int
+    ) -> None:
+        self.dialect = dialect
+        self.timeout_ms = timeout_ms
+        """For the request: how long the broker may take."""
+        self._connection = connection
+        self._deadline = deadline
+
+    def version(self, api_key: int, allowed: Versions | None = None) -> int:
+        """The highest common version. Raises UnsupportedVersionError."""
+        return self._connection.version_for(api_key, allowed)
+
+    def serves(self, api_key: int) -> bool:
+        """Whether the broker advertises it."""
+        return api_key in (self._connection.peer_versions or ())
+
+    async def request(self, body: Any, version: int | None = None) -> Any:
+        """The response's body; see ``Connection.request``."""
+        return await self._connection.request(body, version, timeout=self._deadline.for_an_answer)
+
+
+class Calls:
+    """Runs calls, and keeps track of those under way."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        dialect: Dialect,
+        *,
+        timeout_ms: int,
+        backoff_ms: int,
+        longest_backoff_ms: int,
+    ) -> None:
+        self.nodes = nodes
+        self._dialect = dialect
+        self._timeout_ms = timeout_ms
+        self._backoff = (backoff_ms, longest_backoff_ms)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        """Run ``work``; cancelling the future cancels it. Its error is no complaint of the event
+        loop's where nobody asks for it: other futures of the same call carry it too."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if self._closed:
+            work.close()
+            future.set_exception(ConnectionClosedError("the client was closed"))
+            future.exception()
+            return future
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._settle(done, future))
+        future.add_done_callback(lambda done: _look(done, task))
+        return future
+
+    def _settle(self, task: asyncio.Task[T], future: asyncio.Future[T]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            if not future.done():
+                future.set_exception(ConnectionClosedError("the client was closed"))
+            return
+        error = task.exception()
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(task.result())
+
+    async def run(
+        self, where: Where, attempt: Callable[[Attempt], Awaitable[T]], timeout_ms: int | None
+    ) -> T:
+        """Try until it is answered for good, or the time is over.
+
+        ``timeout_ms`` None is the client's default. The first request says it to the broker as it
+        is, later ones what is left of it. Raises what ``attempt`` does; at the end of the time
+        NotControllerError where that was the last answer, or else RequestTimeoutError.
+        """
+        allowed = self._timeout_ms if timeout_ms is None else timeout_ms
+        deadline = Deadline(allowed)
+        backoff = Backoff(*self._backoff)
+        wire_timeout = allowed
+        while True:
+            try:
+                connection = await where(deadline)
+                return await attempt(Attempt(connection, self._dialect, deadline, wire_timeout))
+            except ssl.SSLError:
+                # Certificates do not get better by asking again.
+                raise
+            except (NotControllerError, OSError) as error:
+                self.nodes.forget()
+                pause = backoff.next()
+                if pause >= deadline.remaining:
+                    raise _final(error, allowed) from error
+            await asyncio.sleep(pause)
+            wire_timeout = deadline.remaining_ms
+
+    async def close(self) -> None:
+        """Fail what is under way, and close every connection."""
+        self._closed = True
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.nodes.close()
+
+
+def _look(future: asyncio.Future[Any], task: asyncio.Task[Any]) -> None:
+    if future.cancelled():
+        task.cancel()
+    else:
+        future.exception()
+
+
+def _final(error: Exception, timeout_ms: int) -> Exception:
+    if isinstance(error, NotControllerError | RequestTimeoutError):
+        return error
+    return RequestTimeoutError(f"nothing came of it within {timeout_ms} ms: {error}")

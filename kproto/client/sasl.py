@@ -1,0 +1,95 @@
+"""SASL mechanisms, the client's side: what tokens say. ``Connection.authenticate`` carries them.
+
+SCRAM's computation is the package ``scramp``'s (the extra ``sasl``), imported when used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Protocol
+
+from kproto.client.errors import SaslExchangeError
+
+__all__ = ["SCRAM_MECHANISMS", "Exchange", "SaslMechanism", "SaslPlain", "SaslScram"]
+
+Exchange = Callable[[bytes], bytes | None]
+"""Given the broker's token (first ``b""``), ours; None once satisfied."""
+
+SCRAM_MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+class SaslMechanism(Protocol):
+    """What ``Admin(sasl=...)`` takes: a mechanism of your own needs no more than this."""
+
+    @property
+    def mechanism(self) -> str:
+        """As SaslHandshake names it."""
+
+    def exchange(self) -> Exchange:
+        """A new exchange, one a connection."""
+
+
+@dataclass(frozen=True)
+class SaslPlain:
+    """PLAIN (RFC 4616): the password itself travels; use TLS. Neither part may contain NUL."""
+
+    username: str
+    password: str = field(repr=False)
+
+    mechanism: ClassVar[str] = "PLAIN"
+
+    def __post_init__(self) -> None:
+        if "\0" in self.username + self.password:
+            raise ValueError("PLAIN separates user and password by NUL; neither may contain it")
+
+    def exchange(self) -> Exchange:
+        tokens = [f"\0{self.username}\0{self.password}".encode()]
+        return lambda _received: tokens.pop() if tokens else None
+
+
+@dataclass(frozen=True)
+class SaslScram:
+    """SCRAM (RFC 5802, KIP-84): the password does not travel, and the broker proves that it knows
+    it. Needs the package ``scramp``; raises ImportError naming the extra where it is absent."""
+
+    mechanism: str
+    username: str
+    password: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in SCRAM_MECHANISMS:
+            known = " and ".join(SCRAM_MECHANISMS)
+            raise ValueError(f"no mechanism {self.mechanism!r}; Kafka has {known}")
+        _scramp()
+
+    def exchange(self) -> Exchange:
+        scramp = _scramp()
+        try:
+            client = scramp.ScramClient([self.mechanism], self.username, self.password)
+        except scramp.ScramException as error:
+            raise SaslExchangeError(f"{self.mechanism}: {error}") from error
+        steps = [
+            lambda _: client.get_client_first(),
+            lambda text: (client.set_server_first(text), client.get_client_final())[1],
+            client.set_server_final,
+        ]
+
+        def answer(received: bytes) -> bytes | None:
+            try:
+                token = steps.pop(0)(received.decode())
+            except (scramp.ScramException, UnicodeDecodeError) as error:
+                raise SaslExchangeError(
+                    f"{self.mechanism}: the broker's token is wrong: {error}"
+                ) from error
+            return None if token is None else token.encode()
+
+        return answer
+
+
+def _scramp() -> Any:
+    try:
+        import scramp
+    except ImportError:
+        raise ImportError("SCRAM needs the package scramp: pip install 'kproto[sasl]'") from None
+    return scramp
