@@ -165,7 +165,7 @@ class Message(MessageStruct, kw_only=True, gc=False):
     def to_json(self, version: int) -> str:
         """The text Kafka's JsonConverter writes for this version (uuid as URL-safe base64, bytes
         as padded base64, tagged fields left out at their default). Records are base64, where
-        Kafka's writes only their size."""
+        Kafka's writes an empty string, or only their size."""
         return str(_json_form().dumps(self, version))
 
     def to_json_value(self, version: int) -> dict[str, Any]:

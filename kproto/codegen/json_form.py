@@ -1,9 +1,10 @@
 """Messages as JSON, exactly as Kafka's JsonConverter classes write them, read off the plan.
 
 uuid is URL-safe base64 without padding, bytes padded base64, tagged fields are left out at their
-default, a version's missing fields are absent, unknown tags have no JSON. Two differences, both
-on purpose: records are padded base64 (Kafka's converter writes only their size), and a key that
-the schema does not have is refused instead of ignored.
+default, a version's missing fields are absent, unknown tags have no JSON. Differences, all on
+purpose: records are padded base64 (Kafka's converter writes an empty string, or only their size),
+a key that the schema does not have is refused instead of ignored, numbers that are not finite and
+the names that older releases had for a field are read too.
 """
 
 from __future__ import annotations
