@@ -205,8 +205,11 @@ def environment_works() -> bool:
 def install(extras: list[str]) -> bool:
     """``pip install -e .[extras]``, tried again where the registry was out of reach."""
     target = "{}[{}]".format(ROOT, ",".join(extras))
+    # compat: the checkout is put on the path. The default, an import hook behind it, loses to any
+    # folder called `kproto` in the current directory, such as this one seen from its parent.
     command = [venv_python(), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-               "--retries", "5", "--editable", target]  # fmt: skip
+               "--retries", "5", "--config-settings", "editable_mode=compat",
+               "--editable", target]  # fmt: skip
     for attempt in range(1, ATTEMPTS + 1):
         # What a build backend warns of is not for the reader of a set-up that worked.
         if run_or_show(command):
