@@ -154,7 +154,7 @@ def _plain(value: Any) -> Any:
 @click.argument("version", type=int)
 @click.argument("text", metavar="JSON|-")
 def encode_command(dialect_name: str, name: str, version: int, text: str) -> None:
-    """Encode the JSON of a message NAME at VERSION; print lower-case hexadecimal.
+    """Encode a message's JSON to lower-case hexadecimal.
 
     The JSON is what Kafka's JsonConverter writes for that version; - reads it from standard
     input. Only the body is written: no size and no header.

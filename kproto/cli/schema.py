@@ -28,7 +28,7 @@ _Folder = click.Path(file_okay=False, path_type=Path)
 
 @click.group("schema", no_args_is_help=False)
 def schema_group() -> None:
-    """Message schemas: import Kafka's, lint your own, compare two editions."""
+    """Import, lint and compare message schemas."""
 
 
 # -- import ----------------------------------------------------------------------------------

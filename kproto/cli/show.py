@@ -46,7 +46,10 @@ class Row:
 @click.argument("name")
 @click.argument("version", type=int, required=False)
 def show_command(dialect_name: str, as_json: bool, name: str, version: int | None) -> None:
-    """Show the layout of message NAME at VERSION (by default the newest), field by field."""
+    """Show the layout of a message at a version.
+
+    NAME is the schema's, such as MetadataRequest; VERSION is the newest unless given.
+    """
     cls = named_dialect(dialect_name).message(name)
     if not issubclass(cls, Message):
         raise UnknownNameError(f"{name} is a struct; show the message it is part of")
