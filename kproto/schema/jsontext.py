@@ -22,6 +22,7 @@ Path: TypeAlias = tuple[str | int, ...]
 _COMMENT: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TOKEN: Final = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]|[^\s{}\[\],:"]+|"', re.DOTALL)
 _NOT_NEWLINE: Final = re.compile(r"[^\n]")
+_DEEPEST: Final = 80
 
 
 class _DuplicateKey(ValueError):
@@ -100,6 +101,7 @@ def _walk(text: str, visit: Callable[[Path, int, bool], bool]) -> None:
 
     ``line`` is where the value's key (or the array element) starts. Any text is survived: tokens
     that do not fit are stepped over, since this only ever locates what a parser already judged.
+    Values nested deeper than any schema's are not visited: their paths alone could fill the memory.
     """
     stack: list[tuple[Path, bool, set[str]]] = []
     counters: list[int] = []
@@ -123,9 +125,12 @@ def _walk(text: str, visit: Callable[[Path, int, bool], bool]) -> None:
         elif stack and stack[-1][1] and key is None:
             key = (_unquote(token), line)
         else:
-            path, start, repeat = _place(stack, counters, key, line)
-            if visit(path, start, repeat):
-                return
+            if len(stack) < _DEEPEST:
+                path, start, repeat = _place(stack, counters, key, line)
+                if visit(path, start, repeat):
+                    return
+            else:
+                path = stack[-1][0]
             if token in ("{", "["):
                 stack.append((path, token == "{", set()))
                 counters.append(0)

@@ -84,9 +84,14 @@ def _reply(text: str) -> tuple[int, str]:
     if not equals or not (key.isascii() and key.isdigit()):
         raise ClusterError(f"{text!r}: use KEY=FILE.json, KEY being the api key")
     try:
-        return int(key), Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        reply = Path(file).read_text(encoding="utf-8")
+        parsed = json.loads(reply)
+    except (OSError, ValueError, RecursionError) as error:
         raise ClusterError(f"{text!r}: {error}") from None
+    # Whether it fits the response is known only once a version is asked for.
+    if not isinstance(parsed, dict):
+        raise ClusterError(f"{text!r}: the file must hold a JSON object")
+    return int(key), reply
 
 
 def _schemas(text: str) -> Dialect:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kproto.errors import SchemaError
 from kproto.schema.check import check_text
 from kproto.schema.facts import schema_text
+from kproto.schema.jsontext import lines
 from kproto.schema.layout import layout
 from kproto.schema.load import load_directory, load_message, parse_message, schemas_directory
 from kproto.schema.model import MessageSchema, NewStruct
@@ -290,6 +291,13 @@ def test_boolean_is_taken_leniently() -> None:
     assert parse_message(one(type="boolean"), lenient=True).root.fields[0].type.kind == "bool"
     listed = parse_message(one(type="[]boolean"), lenient=True).root.fields[0].type
     assert str(listed) == "[]bool"
+
+
+def test_deep_nesting_costs_no_memory_to_locate() -> None:
+    deep = "[" * 3000 + "]" * 3000
+    found = lines(f'{{"a": {deep},\n"b": 1}}')
+    assert max(map(len, found)) <= 80
+    assert found[("b",)] == 2
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -243,6 +243,18 @@ def test_what_is_not_there_yet_is_not_offered(
     assert word not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("text", ["{", "[]", "7" * 5000, "[" * 100_000], ids=range(4))
+def test_a_reply_that_is_no_json_object(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reply = tmp_path / "reply.json"
+    reply.write_text(text)
+    assert run_here(["serve", "--reply", f"45={reply}"]) == 2
+    err = capsys.readouterr().err
+    assert str(reply) in err
+    assert err.count("\n") == 1
+
+
 def test_a_journal_that_cannot_be_opened(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_here(["serve", "--journal", "/nonexistent/x.jsonl"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
