@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 import kproto
+from kproto.cli.admin import admin_group
 from kproto.cli.codec import decode_command, encode_command
 from kproto.cli.codegen import codegen_command
 from kproto.cli.run import run
@@ -22,7 +23,14 @@ def cli() -> None:
     """The Kafka wire protocol, from its message schemas."""
 
 
-for command in (show_command, decode_command, encode_command, schema_group, codegen_command):
+for command in (
+    show_command,
+    decode_command,
+    encode_command,
+    schema_group,
+    codegen_command,
+    admin_group,
+):
     cli.add_command(command)
 
 

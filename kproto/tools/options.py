@@ -120,7 +120,7 @@ def check_topics(given: Sequence[str]) -> str:
     if action == "alter":
         if "config" in given:
             raise ToolUsageError(
-                'Option combination "[bootstrap-server],[config]" can\'t be used with option '
+                'Option combination "[[bootstrap-server], [config]]" can\'t be used with option '
                 '"[alter]" (To alter topic configurations, the kafka-configs tool can be used.)'
             )
         _require(given, "partitions")
@@ -130,7 +130,7 @@ def check_topics(given: Sequence[str]) -> str:
     if action == "create":
         _exclude(given, "replica-assignment", "partitions", "replication-factor")
     for report in _REPORTS:
-        _exclude(given, report, _OVERRIDES, *(other for other in _REPORTS if other != report))
+        _exclude(given, report, _OVERRIDES)
     return action
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from kproto.client.values import TopicPartition
 from kproto.tools.errors import ToolError
 from kproto.tools.texts import java_list, show_partition, show_partitions
 
@@ -20,7 +21,6 @@ __all__ = [
     "ANY_LOG_DIR",
     "Plan",
     "Replica",
-    "TopicPartition",
     "format_plan",
     "parse_broker_list",
     "parse_election_partitions",
@@ -28,7 +28,6 @@ __all__ = [
     "parse_topics_to_move",
 ]
 
-TopicPartition: TypeAlias = tuple[str, int]
 Replica: TypeAlias = tuple[str, int, int]
 """A topic, a partition index, a broker id."""
 
@@ -49,7 +48,7 @@ class Plan:
 
     @property
     def topics(self) -> set[str]:
-        return {topic for (topic, _), _ in self.partitions}
+        return {partition.topic for partition, _ in self.partitions}
 
     def executable(self) -> dict[TopicPartition, tuple[int, ...]]:
         """The target replicas of each partition, or a ToolError where a plan cannot be started.
@@ -90,20 +89,19 @@ def parse_plan(text: str, source: str = "the plan") -> Plan:
     partitions: list[tuple[TopicPartition, tuple[int, ...]]] = []
     log_dirs: dict[Replica, str] = {}
     for where, row in _rows(document, "partitions", source):
-        topic, index = _topic_partition(row, where)
+        partition = _topic_partition(row, where)
         replicas = _integers(row, "replicas", where)
         if "log_dirs" in row:
             directories = _strings(row, "log_dirs", where)
             if len(directories) != len(replicas):
                 raise _refused(
                     f"Size of replicas list {java_list(replicas)} is different from size of log "
-                    f"dirs list {java_list(directories)} for partition "
-                    + show_partition((topic, index))
+                    f"dirs list {java_list(directories)} for partition " + show_partition(partition)
                 )
             for broker_id, directory in zip(replicas, directories, strict=True):
                 if directory != ANY_LOG_DIR:
-                    log_dirs[topic, index, broker_id] = directory
-        partitions.append(((topic, index), replicas))
+                    log_dirs[(*partition, broker_id)] = directory
+        partitions.append((partition, replicas))
     return Plan(partitions, log_dirs)
 
 
@@ -118,12 +116,12 @@ def format_plan(assignment: Mapping[TopicPartition, Sequence[int]]) -> str:
             "version": _VERSION,
             "partitions": [
                 {
-                    "topic": topic,
-                    "partition": index,
-                    "replicas": list(assignment[topic, index]),
-                    "log_dirs": [ANY_LOG_DIR] * len(assignment[topic, index]),
+                    "topic": partition.topic,
+                    "partition": partition.partition,
+                    "replicas": list(assignment[partition]),
+                    "log_dirs": [ANY_LOG_DIR] * len(assignment[partition]),
                 }
-                for topic, index in sorted(assignment)
+                for partition in sorted(assignment)
             ],
         }
     )
@@ -205,7 +203,7 @@ def _rows(
 
 
 def _topic_partition(row: Mapping[str, Any], where: str) -> TopicPartition:
-    return _string(row, "topic", where), _integer(row, "partition", where)
+    return TopicPartition(_string(row, "topic", where), _integer(row, "partition", where))
 
 
 def _object(value: object, where: str) -> dict[str, Any]:

@@ -8,7 +8,15 @@ from typing import Final
 
 from kproto import error_codes
 
-__all__ = ["java_error", "java_list", "joined", "plural", "show_partition", "show_partitions"]
+__all__ = [
+    "JAVA_ERRORS",
+    "java_error",
+    "java_list",
+    "joined",
+    "plural",
+    "show_partition",
+    "show_partitions",
+]
 
 
 def show_partition(partition: tuple[str, int]) -> str:
@@ -37,7 +45,8 @@ def plural(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-_PACKAGE: Final = "org.apache.kafka.common.errors."
+JAVA_ERRORS: Final = "org.apache.kafka.common.errors."
+"""The package of the exceptions that Kafka's tools print by name."""
 _IRREGULAR: Final = {
     "REQUEST_TIMED_OUT": "TimeoutException",
     "CLUSTER_AUTHORIZATION_FAILED": "ClusterAuthorizationException",
@@ -57,4 +66,4 @@ def java_error(code: int, message: str) -> str:
     name = error_codes.name(code)
     words = re.sub(r"[^A-Z0-9]+", " ", name).split()
     regular = "".join(word.capitalize() for word in words) + "Exception"
-    return f"{_PACKAGE}{_IRREGULAR.get(name, regular)}: {message}"
+    return f"{JAVA_ERRORS}{_IRREGULAR.get(name, regular)}: {message}"

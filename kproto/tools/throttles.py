@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from kproto.tools.plan import TopicPartition
+from kproto.client.values import TopicPartition
 
 __all__ = [
     "ALTER_LOG_DIRS_RATE",
@@ -101,6 +101,6 @@ def moving_brokers(moves: Moves) -> list[int]:
 def _throttled(moves: Moves, brokers: Callable[[Move], Iterable[int]]) -> dict[str, str]:
     by_topic: dict[str, list[str]] = {topic: [] for topic, _ in sorted(moves)}
     for (topic, index), move in moves.items():
-        by_topic[topic] += (f"{index}:{broker}" for broker in brokers(move))
+        by_topic[topic] += [f"{index}:{broker}" for broker in brokers(move)]
     # Sorted as texts ("10:1" before "2:1"), as Kafka's tool sends them.
     return {topic: ",".join(sorted(entries)) for topic, entries in by_topic.items()}

@@ -16,18 +16,21 @@ import org.apache.kafka.common.utils.Exit;
  */
 public class ToolRunner {
     private static final class Exited extends Error {
-        final int code;
-
         Exited(int code) {
             super("exit " + code, null, false, false);
-            this.code = code;
         }
     }
+
+    /** Of the first exit: some tools catch what it throws here, and then exit again. */
+    private static Integer exitCode;
 
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = System.out;
         PrintStream errors = System.err;
         Exit.setExitProcedure((code, message) -> {
+            if (exitCode == null) {
+                exitCode = code;
+            }
             throw new Exited(code);
         });
         BufferedReader lines =
@@ -38,6 +41,7 @@ public class ToolRunner {
             ByteArrayOutputStream err = new ByteArrayOutputStream();
             System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
             System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
+            exitCode = null;
             int code;
             try {
                 code = run(words[0], Arrays.copyOfRange(words, 1, words.length));
@@ -54,14 +58,13 @@ public class ToolRunner {
         Method main = Class.forName(name).getMethod("main", String[].class);
         try {
             main.invoke(null, (Object) words);
-            return 0;
         } catch (InvocationTargetException problem) {
-            if (problem.getCause() instanceof Exited) {
-                return ((Exited) problem.getCause()).code;
+            if (exitCode == null) {
+                problem.getCause().printStackTrace();
+                return 1;
             }
-            problem.getCause().printStackTrace();
-            return 1;
         }
+        return exitCode == null ? 0 : exitCode;
     }
 
     private static String encode(ByteArrayOutputStream stream) {

@@ -1,0 +1,56 @@
+"""What a command is waiting for, shown on standard error while it waits, and only to a terminal."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+
+__all__ = ["Waiting"]
+
+
+class Waiting:
+    """In ``with``: ``doing`` changes the line, ``write`` prints to standard output around it."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._live: Live | None = None
+        self._spinner = Spinner("dots", "connecting")
+        if console.is_terminal:
+            # Not redirecting: standard output may be a file, and is none of this console's.
+            self._live = Live(
+                self._spinner,
+                console=console,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+
+    def doing(self, what: str) -> None:
+        self._spinner.update(text=what)
+
+    def write(self, text: str) -> None:
+        # The line has to be gone while others write: both may be one terminal.
+        if self._live is not None:
+            self._live.stop()
+        click.echo(text, nl=False)
+        if self._live is not None:
+            self._live.start()
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()

@@ -1,0 +1,273 @@
+"""What the tools ask of a cluster, each question a coroutine with a plain answer.
+
+On ``Admin``, with the requests it has no method for: CreatePartitions (37), DescribeLogDirs (35),
+AlterReplicaLogDirs (34). Nothing is printed here: ``doing`` is told what is being waited for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from kproto.client.admin import Admin
+from kproto.client.calls import Attempt
+from kproto.client.errors import BrokerError, broker_error, raise_for_code
+from kproto.client.values import (
+    AlterConfigOp,
+    ClusterDescription,
+    ConfigEntry,
+    ConfigResource,
+    ElectionType,
+    NewPartitionReassignment,
+    NewTopic,
+    PartitionReassignment,
+    TopicDescription,
+    TopicPartition,
+)
+from kproto.error_codes import ErrorCode
+from kproto.tools.errors import ToolError
+from kproto.tools.plan import Replica
+
+__all__ = ["Access", "ReplicaLogDir"]
+
+_OPTIONAL: Final = frozenset({ErrorCode.REPLICA_NOT_AVAILABLE})
+NewPartitions = Mapping[str, tuple[int, Sequence[Sequence[int]] | None]]
+"""By topic: how many partitions it shall have, and the brokers of the new ones if not any."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLogDir:
+    """The directory a replica is in, and the one it is moving to; None where there is none."""
+
+    current: str | None = None
+    future: str | None = None
+
+
+class Access(Admin):
+    """An ``Admin`` that the tools ask; made and closed like one."""
+
+    doing: Callable[[str], None] = staticmethod(lambda _what: None)
+
+    # ---- reassignments -----------------------------------------------------------------------
+
+    async def reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, PartitionReassignment]:
+        """What is in progress, of these partitions or of all."""
+        self.doing("listing reassignments")
+        if partitions is None:
+            return await self.list_partition_reassignments()
+        return await self.list_partition_reassignments(partitions)
+
+    async def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+    ) -> dict[TopicPartition, Exception]:
+        """Start or (None) cancel; the errors of those partitions that were refused."""
+        self.doing("altering reassignments")
+        wanted: dict[tuple[str, int], Sequence[int] | NewPartitionReassignment | None] = {}
+        wanted.update(targets.items())
+        result = self.alter_partition_reassignments(
+            wanted, allow_replication_factor_change=allow_replication_factor_change
+        )
+        return {key: each for key, each in (await _settled(result.values)).items() if each}
+
+    async def elect(
+        self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """What became of each partition for which an election was attempted."""
+        self.doing("electing leaders")
+        return await self.elect_leaders(election_type, partitions).partitions()
+
+    # ---- topics and the cluster --------------------------------------------------------------
+
+    async def cluster(self) -> ClusterDescription:
+        self.doing("asking for the brokers")
+        return await self.describe_cluster()
+
+    async def topic_names(self) -> list[str]:
+        """All of them, ascending, internal ones too."""
+        self.doing("listing topics")
+        return sorted(await self.list_topics(list_internal=True))
+
+    async def topics_or_errors(
+        self, names: Iterable[str]
+    ) -> dict[str, TopicDescription | Exception]:
+        self.doing("describing topics")
+        futures = self.describe_topics(sorted(set(names))).values
+        errors = await _settled(futures)
+        return {name: errors[name] or futures[name].result() for name in futures}
+
+    async def create_topic(self, topic: NewTopic) -> None:
+        self.doing(f"creating {topic.name}")
+        await self.create_topics([topic]).all()
+
+    async def remove_topics(self, names: Iterable[str]) -> None:
+        self.doing("deleting topics")
+        await self.delete_topics(names).all()
+
+    async def create_partitions(self, wanted: NewPartitions) -> None:
+        """Raises the first topic's error. CreatePartitions (37, KIP-195)."""
+        self.doing("creating partitions")
+        attempt = partial(_create_partitions, wanted=wanted)
+        for error in await self._call(self._nodes.controller, attempt, None):
+            raise error
+
+    # ---- configs -----------------------------------------------------------------------------
+
+    async def topic_configs(self, names: Iterable[str]) -> dict[str, list[ConfigEntry]]:
+        """Every config of each topic, defaults included, in the broker's order."""
+        self.doing("describing configs")
+        found = await self.describe_configs(map(ConfigResource.topic, names)).all()
+        return {resource.name: [*entries.values()] for resource, entries in found.items()}
+
+    async def alter_configs(
+        self, changes: Mapping[ConfigResource, Sequence[AlterConfigOp]]
+    ) -> None:
+        self.doing("setting throttles")
+        await self.incremental_alter_configs(changes).all()
+
+    # ---- log directories (KIP-113) -----------------------------------------------------------
+
+    async def replica_log_dirs(self, replicas: Iterable[Replica]) -> dict[Replica, ReplicaLogDir]:
+        """Where each replica is; of one that its broker does not have, nothing."""
+        found = dict.fromkeys(replicas, ReplicaLogDir())
+        for broker_id, mine in sorted(_by_broker(found).items()):
+            self.doing(f"asking broker {broker_id} for log directories")
+            where = self._broker(broker_id)
+            response = await self._call(where, partial(_describe_log_dirs, wanted=mine), None)
+            for replica, directory, is_future in _placed(response, broker_id):
+                if replica not in found:
+                    continue
+                known = found[replica]
+                found[replica] = (
+                    ReplicaLogDir(known.current, directory)
+                    if is_future
+                    else ReplicaLogDir(directory, known.future)
+                )
+        return found
+
+    async def alter_replica_log_dirs(self, targets: Mapping[Replica, str]) -> set[Replica]:
+        """Those moves that were accepted; the rest are not on their broker yet.
+
+        Raises ToolError for any other error.
+        """
+        accepted: set[Replica] = set()
+        for broker_id, mine in sorted(_by_broker(targets).items()):
+            self.doing(f"moving log directories on broker {broker_id}")
+            by_directory = {replica: targets[replica] for replica in mine}
+            attempt = partial(_alter_log_dirs, targets=by_directory)
+            codes = await self._call(self._broker(broker_id), attempt, None)
+            for replica in mine:
+                code = codes.get(replica, ErrorCode.UNKNOWN_SERVER_ERROR)
+                if code == ErrorCode.NONE:
+                    accepted.add(replica)
+                elif code not in _OPTIONAL:
+                    message = f"Failed to alter dir for {'-'.join(map(str, replica))}"
+                    raise ToolError(f"{message}: {broker_error(code)}", printed=f"Error: {message}")
+        return accepted
+
+
+# ---- requests ------------------------------------------------------------------------------------
+
+
+async def _create_partitions(attempt: Attempt, *, wanted: NewPartitions) -> list[BrokerError]:
+    request: Any = attempt.dialect.message("CreatePartitionsRequest")
+    topic = request.STRUCTS["CreatePartitionsTopic"]
+    assignment = request.STRUCTS["CreatePartitionsAssignment"]
+    body = request(
+        topics=[
+            topic(
+                name=name,
+                count=count,
+                assignments=(
+                    None if new is None else [assignment(broker_ids=list(ids)) for ids in new]
+                ),
+            )
+            for name, (count, new) in wanted.items()
+        ],
+        timeout_ms=attempt.timeout_ms,
+    )
+    rows = (await attempt.request(body)).results
+    if rows and all(row.error_code == ErrorCode.NOT_CONTROLLER for row in rows):
+        raise_for_code(rows[0].error_code, rows[0].error_message)
+    return [broker_error(row.error_code, row.error_message) for row in rows if row.error_code]
+
+
+async def _describe_log_dirs(attempt: Attempt, *, wanted: Iterable[Replica]) -> Any:
+    request: Any = attempt.dialect.message("DescribeLogDirsRequest")
+    topic = request.STRUCTS["DescribableLogDirTopic"]
+    rows = [topic(topic=name, partitions=ids) for name, ids in _by_topic(wanted).items()]
+    response = await attempt.request(request(topics=rows))
+    raise_for_code(getattr(response, "error_code", ErrorCode.NONE))
+    return response
+
+
+def _placed(response: Any, broker_id: int) -> Iterable[tuple[Replica, str, bool]]:
+    for directory in response.results:
+        if directory.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+            continue  # Offline: what was in it is in no live directory.
+        raise_for_code(directory.error_code)
+        for topic in directory.topics:
+            for row in topic.partitions:
+                replica = (topic.name, row.partition_index, broker_id)
+                yield replica, directory.log_dir, row.is_future_key
+
+
+async def _alter_log_dirs(
+    attempt: Attempt, *, targets: Mapping[Replica, str]
+) -> dict[Replica, int]:
+    request: Any = attempt.dialect.message("AlterReplicaLogDirsRequest")
+    directory = request.STRUCTS["AlterReplicaLogDir"]
+    topic = request.STRUCTS["AlterReplicaLogDirTopic"]
+    broker_id = next(iter(targets))[2]
+    body = request(
+        dirs=[
+            directory(
+                path=path,
+                topics=[
+                    topic(name=name, partitions=ids)
+                    for name, ids in _by_topic(r for r in targets if targets[r] == path).items()
+                ],
+            )
+            for path in sorted(set(targets.values()))
+        ]
+    )
+    response = await attempt.request(body)
+    return {
+        (row.topic_name, each.partition_index, broker_id): each.error_code
+        for row in response.results
+        for each in row.partitions
+    }
+
+
+def _by_broker(replicas: Iterable[Replica]) -> dict[int, list[Replica]]:
+    groups: defaultdict[int, list[Replica]] = defaultdict(list)
+    for replica in sorted(replicas):
+        groups[replica[2]].append(replica)
+    return groups
+
+
+def _by_topic(replicas: Iterable[Replica]) -> dict[str, list[int]]:
+    groups: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, index, _ in sorted(replicas):
+        groups[topic].append(index)
+    return groups
+
+
+async def _settled(futures: Mapping[Any, Any]) -> dict[Any, Exception | None]:
+    """Each future's error, None for none. Being cancelled is no outcome and goes through."""
+    errors: dict[Any, Exception | None] = {}
+    for key, future in futures.items():
+        try:
+            await future
+        except Exception as error:
+            errors[key] = error
+        else:
+            errors[key] = None
+    return errors

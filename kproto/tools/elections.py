@@ -1,0 +1,67 @@
+"""``kafka-leader-election``: have leaders elected, and say which were (KIP-460).
+
+Follows Kafka's ``LeaderElectionCommand``: results on standard output, the failure as a whole on
+standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kproto.client import (
+    BrokerError,
+    ClusterAuthorizationError,
+    ElectionNotNeededError,
+    ElectionType,
+    RequestTimedOutError,
+    RequestTimeoutError,
+    TopicPartition,
+)
+from kproto.tools.access import Access
+from kproto.tools.errors import ToolError
+from kproto.tools.texts import java_error, show_partition, show_partitions
+
+__all__ = ["elect_leaders"]
+
+
+async def elect_leaders(
+    access: Access,
+    write: Callable[[str], None],
+    election_type: ElectionType,
+    partitions: Iterable[TopicPartition] | None,
+) -> None:
+    """Elect for these partitions; None is all of them, those that need no election left out.
+
+    Partitions are printed in order. Raises ToolError if one could not be elected.
+    """
+    try:
+        results = await access.elect(election_type, partitions)
+    except (RequestTimedOutError, RequestTimeoutError):
+        raise _printed("Timeout waiting for election results") from None
+    except ClusterAuthorizationError:
+        raise _printed("Not authorized to perform leader election") from None
+    elected = [partition for partition, error in results.items() if error is None]
+    needless = [p for p, error in results.items() if isinstance(error, ElectionNotNeededError)]
+    if elected:
+        write(
+            f"Successfully completed leader election ({election_type.name}) for partitions "
+            f"{show_partitions(elected, ', ')}\n"
+        )
+    if needless:
+        write(f"Valid replica already elected for partitions {show_partitions(needless, ', ')}\n")
+    failed = {p: e for p, e in results.items() if e is not None and p not in needless}
+    for partition in sorted(failed):
+        write(
+            f"Error completing leader election ({election_type.name}) for partition: "
+            f"{show_partition(partition)}: {_shown(failed[partition])}\n"
+        )
+    if failed:
+        raise ToolError(f"{len(failed)} replica(s) could not be elected")
+
+
+def _shown(error: Exception) -> str:
+    return java_error(error.code, str(error)) if isinstance(error, BrokerError) else str(error)
+
+
+def _printed(message: str) -> ToolError:
+    return ToolError(message, printed=message)

@@ -1,0 +1,183 @@
+"""``--command-config``: Java properties files, and what they mean for our client. Pure.
+
+Understood: TLS by PEM files, SASL PLAIN and SCRAM, client id and time-outs. Any other ``ssl.``,
+``sasl.`` or ``security.`` setting is refused rather than passed over: a client that is less secure
+than its file says is worse than none. Settings of other kinds have no effect here and are ignored,
+as Kafka's tools ignore names they do not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kproto.client.sasl import SCRAM_MECHANISMS, SaslMechanism, SaslPlain, SaslScram
+from kproto.tools.errors import ToolError
+
+__all__ = ["Settings", "Tls", "parse_properties", "settings"]
+
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_SECURITY: Final = ("ssl.", "sasl.", "security.")
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Paths of PEM files, or texts. None: the system's certificates, no key of ours."""
+
+    trusted_path: str | None = None
+    trusted_text: str | None = None
+    key_path: str | None = None
+    key_password: str | None = None
+    check_hostname: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Of one properties file; None where it says nothing."""
+
+    client_id: str | None = None
+    timeout_ms: int | None = None
+    tls: Tls | None = None
+    sasl: SaslMechanism | None = None
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Read Java's properties format: ``key=value``, ``key: value`` or ``key value``, comments with
+    # or !, lines continued by a backslash, its escapes. The last of one name counts."""
+    found = {}
+    for line in _logical_lines(text):
+        key, value = _split(line)
+        found[_unescaped(key)] = _unescaped(value)
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    pending = ""
+    for raw in text.splitlines():
+        line = raw.lstrip(" \t\f")
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        pending += line
+        backslashes = len(pending) - len(pending.rstrip("\\"))
+        if backslashes % 2:
+            pending = pending[:-1]
+            continue
+        yield pending
+        pending = ""
+    if pending:
+        yield pending
+
+
+def _split(line: str) -> tuple[str, str]:
+    """At the first blank, = or : that no backslash precedes; one = or : may stand among blanks."""
+    match = re.match(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", line, re.DOTALL)
+    assert match is not None  # Every part may be empty.
+    return match[1], match[2]
+
+
+_ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def _unescaped(text: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        code = match[1]
+        return chr(int(code[1:], 16)) if len(code) > 1 else _CONTROL.get(code, code)
+
+    return _ESCAPE.sub(plain, text)
+
+
+def settings(properties: Mapping[str, str], source: str = "the properties") -> Settings:
+    """What the client shall do. Raises ToolError naming ``source`` and the setting."""
+    left = {name: value.strip() for name, value in properties.items()}
+    protocol = left.pop("security.protocol", "PLAINTEXT").upper()
+    if protocol not in _PROTOCOLS:
+        raise _refused(source, "security.protocol", f"is one of {', '.join(_PROTOCOLS)}")
+    # Taken in any case: a file may hold settings its protocol does not use.
+    tls = _tls(left, source)
+    sasl = _sasl(left, source, wanted=protocol.startswith("SASL"))
+    timeout = _integer(left, "default.api.timeout.ms", source)
+    for name in left:
+        if name.startswith(_SECURITY):
+            raise _refused(source, name, "is not understood; remove it if it does not matter")
+    return Settings(
+        client_id=left.get("client.id"),
+        timeout_ms=timeout,
+        tls=tls if protocol.endswith("SSL") else None,
+        sasl=sasl,
+    )
+
+
+def _tls(left: dict[str, str], source: str) -> Tls:
+    trusted_path, trusted_text = (
+        left.pop("ssl.truststore.location", None),
+        left.pop("ssl.truststore.certificates", None),
+    )
+    key_path = left.pop("ssl.keystore.location", None)
+    for name, used in (("ssl.truststore.type", trusted_path), ("ssl.keystore.type", key_path)):
+        kind = left.pop(name, "PEM" if used is None else "JKS").upper()
+        if kind != "PEM":
+            raise _refused(source, name, f"has to be PEM; {kind} stores cannot be read here")
+    algorithm = left.pop("ssl.endpoint.identification.algorithm", "https").lower()
+    if algorithm not in ("", "https"):
+        raise _refused(source, "ssl.endpoint.identification.algorithm", 'is "https" or empty')
+    return Tls(
+        trusted_path=trusted_path,
+        trusted_text=trusted_text,
+        key_path=key_path,
+        key_password=left.pop("ssl.key.password", None),
+        check_hostname=algorithm == "https",
+    )
+
+
+_JAAS: Final = re.compile(
+    r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*);\s*$", re.DOTALL
+)
+_JAAS_OPTION: Final = re.compile(r'([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|(\S+))')
+
+
+def _sasl(left: dict[str, str], source: str, *, wanted: bool) -> SaslMechanism | None:
+    mechanism = left.pop("sasl.mechanism", "GSSAPI")
+    jaas = left.pop("sasl.jaas.config", None)
+    if not wanted:
+        return None
+    if mechanism != "PLAIN" and mechanism not in SCRAM_MECHANISMS:
+        known = ", ".join(("PLAIN", *SCRAM_MECHANISMS))
+        raise _refused(source, "sasl.mechanism", f"is one of {known} here, not {mechanism}")
+    if jaas is None:
+        raise _refused(source, "sasl.jaas.config", "is missing: it has the user and password")
+    match = _JAAS.match(jaas)
+    module = "PlainLoginModule" if mechanism == "PLAIN" else "ScramLoginModule"
+    if match is None or not match[1].endswith(f".{module}"):
+        raise _refused(
+            source, "sasl.jaas.config", f'reads ...{module} required username="" password="";'
+        )
+    options = {
+        name: re.sub(r"\\(.)", r"\1", quoted) if quoted else bare
+        for name, quoted, bare in _JAAS_OPTION.findall(match[3])
+    }
+    if not {"username", "password"} <= options.keys():
+        raise _refused(source, "sasl.jaas.config", "needs a username and a password")
+    user, password = options["username"], options["password"]
+    if mechanism == "PLAIN":
+        return SaslPlain(user, password)
+    try:
+        return SaslScram(mechanism, user, password)
+    except ImportError as error:
+        raise _refused(source, "sasl.mechanism", str(error)) from None
+
+
+def _integer(left: dict[str, str], name: str, source: str) -> int | None:
+    text = left.pop(name, None)
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,10}", text):
+        raise _refused(source, name, f"is a number of milliseconds, not {text}")
+    return int(text)
+
+
+def _refused(source: str, name: str, why: str) -> ToolError:
+    message = f"{source}: {name} {why}"
+    return ToolError(message, printed=f"Error: {message}")
