@@ -70,7 +70,7 @@ class _Emitter:
                     self.struct(plan, "o")
                     self.flush()
                     if self.slots is not None:
-                        text.line(f"return {' + '.join(self.slots) or repr(b'')}")
+                        text.line(_concatenation(self.slots))
                     elif not flat:
                         text.line("return b''.join(parts)")
                 text.line("except Exception:")
@@ -188,7 +188,7 @@ class _Emitter:
             if self.slots is not None:
                 done = "".join(f"{slot} + " for slot in self.slots)
                 text.line(f"if {local}._unknown_tags: return {done}{section}")
-                text.line(f"return {done}{zero}")
+                text.line(_concatenation([*self.slots, zero]))
                 self.slots = None
                 return
             text.line(f"if {local}._unknown_tags: {self.write(section)}")
@@ -392,3 +392,10 @@ class _Emitter:
         head = f"compact({size})" if item.compact else self.pack("i", size)
         long = f"{before}{head} + pack('>%d{letter}' % {size}, *{local})"
         text.line(f"else: {self.write(long)}")
+
+
+def _concatenation(slots: list[str]) -> str:
+    """Three parts and fewer are added, more are joined: each addition copies what is there."""
+    if len(slots) > 3:
+        return f"return b''.join(({', '.join(slots)}))"
+    return f"return {' + '.join(slots) or repr(b'')}"
