@@ -170,6 +170,8 @@ class Admin:
         and cancelled one by one, and one that ends in between has NoReassignmentInProgressError.
         """
 
+        milliseconds(timeout_ms)
+
         async def work() -> list[BrokerError | None]:
             where = self._nodes.controller
             outcomes = await self._calls.run(where, reassigning.cancel_all, timeout_ms)
@@ -200,16 +202,13 @@ class Admin:
         wanted = partitions_or_topics(partitions)
         problem = next(filter(None, map(problem_of, wanted or ())), None)
 
-        async def work() -> dict[TopicPartition, PartitionReassignment]:
-            if problem is not None:
-                raise problem
-            return await self._calls.run(
-                self._nodes.controller,
-                lambda attempt: reassigning.list_ongoing(attempt, wanted),
-                timeout_ms,
-            )
-
-        return self._calls.start(work())
+        if problem is not None:
+            return self._calls.start(_failing(problem))
+        return self._call(
+            self._nodes.controller,
+            lambda attempt: reassigning.list_ongoing(attempt, wanted),
+            timeout_ms,
+        )
 
     # ---- elections (KIP-183, KIP-460) --------------------------------------------------------
 
@@ -430,3 +429,7 @@ class Admin:
             await connection.close()
             raise
         return connection
+
+
+async def _failing(problem: Exception) -> Any:
+    raise problem
