@@ -33,7 +33,7 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
         # complains again when it flushes at exit.
         sys.stdout = None
         sys.exit(0)
-    except KprotoError as error:
+    except (KprotoError, OSError) as error:
         _fail(str(error), 1, name)
 
 

@@ -22,6 +22,8 @@ FRAME = (
     "0000ea600204666f6f020000000004000000040000000500000006000000"
 )
 
+HEARTBEAT = '{"groupId":"g","generationId":7,"memberId":"m"}'
+
 
 def kproto_cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of one command."""
@@ -132,6 +134,18 @@ def test_errors_are_one_line(
     assert (ended, out) == (code, "")
     assert text in err
     assert err.count("\n") == 1
+
+
+def test_output_that_cannot_be_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    code, _, err = kproto_cli(capsys, "encode", "HeartbeatRequest", "0", HEARTBEAT)
+    assert (code, err) == (1, "kproto: [Errno 28] No space left on device\n")
 
 
 def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
