@@ -25,7 +25,7 @@ from kproto.connection import (
 from kproto.dialects import Dialect, dialect
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
-from kproto.journal import Journal
+from kproto.journal import Direction, Journal
 from kproto.schema.versions import Versions
 from mockbroker.apis import HANDLERS, Call, Handler, Session
 from mockbroker.apis.api_versions import API_VERSIONS, identify
@@ -163,7 +163,7 @@ class Dispatcher:
                 body = handler.answer(call)
             if isinstance(body, Message):
                 return self._send(connection, session, request, body)
-        except Exception as error:
+        except Exception as error:  # a test's script may raise anything; the broker lives on
             return self._failed(connection, session, request, error)
         return self._respond_later(connection, session, request, body)
 
@@ -176,7 +176,7 @@ class Dispatcher:
     ) -> bytes | Close:
         try:
             return self._send(connection, session, request, await later)
-        except Exception as error:
+        except Exception as error:  # as in ``_respond``
             return self._failed(connection, session, request, error)
 
     def _call(self, session: Session, request: RequestReceived) -> Call:
@@ -284,13 +284,13 @@ class Dispatcher:
         self,
         session: Session,
         request: RequestReceived,
-        direction: str,
+        direction: Direction,
         raw: bytes,
         event: str = "",
     ) -> None:
         header = request.header
         self.journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, direction, session.peer,  # type: ignore[arg-type]
+            time.time_ns(), session.broker_id, session.connection_id, direction, session.peer,
             header.request_api_key, header.request_api_version, header.correlation_id,
             header.client_id, session.software, request.dialect.name, raw, event,
         )  # fmt: skip
