@@ -105,7 +105,7 @@ def _schemas(text: str) -> Dialect:
 @click.command()
 @click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True,
               help="How many brokers; ids 1 to N, controller 1.")  # fmt: skip
-@click.option("--profile", default="kafka-4.1", show_default=True,
+@click.option("--profile", default="kafka-4.1", show_default=True, metavar="NAME",
               help="The release to behave as; see `mockbroker profiles`.")  # fmt: skip
 @click.option("--listen", type=_Parsed("HOST:PORT", _listen), default="127.0.0.1:0",
               show_default=True,
@@ -115,8 +115,8 @@ def _schemas(text: str) -> Dialect:
               help="HOST[:PORT] is what Metadata tells clients to dial (broker n: the n-th port "
                    "from PORT, else its own); `implemented` hides the apis nobody wrote an "
                    "answer for. May be given twice, once for each.")  # fmt: skip
-@click.option("--topic", "topics", multiple=True,
-              help="NAME:PARTITIONS:REPLICAS, or the replicas of each partition: "
+@click.option("--topic", "topics", multiple=True, metavar="NAME:PARTITIONS:REPLICAS",
+              help="Have this topic; also as the replicas of each partition: "
                    "NAME=1,2,3/2,3,4. Repeatable.")  # fmt: skip
 @click.option("--api", "apis", type=_Parsed("KEY=VERSIONS", _api), multiple=True,
               help="Serve an api key at these versions, as in 45=0-0, or not at all: 45=off. "

@@ -17,7 +17,7 @@ import pytest
 import kproto
 from kproto.journal import read_journal
 from kproto.messages import ApiVersionsRequest, MetadataRequest
-from mockbroker.cli import _run as run_here
+from mockbroker.cli import main
 from mockbroker.profiles import all_profiles
 from tests.mockbroker.server.test_scripts import REQUEST, RESPONSE
 
@@ -47,6 +47,14 @@ def end(process: subprocess.Popen[str], number: int) -> tuple[int, str, str]:
     process.send_signal(number)
     out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out, err
+
+
+def run_here(words: list[str]) -> int:
+    """The exit code of the command line in this process."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
 
 
 def ctl(capsys: pytest.CaptureFixture[str], url: str, *words: str) -> tuple[int, str, str]:
