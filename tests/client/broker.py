@@ -4,6 +4,7 @@ that says what each event is answered with."""
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -55,12 +56,14 @@ class Broker(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def serving(answer: Answer, **options: Any) -> AsyncIterator[tuple[int, list[Any]]]:
+async def serving(
+    answer: Answer, *, tls: ssl.SSLContext | None = None, **options: Any
+) -> AsyncIterator[tuple[int, list[Any]]]:
     """The port of a listening broker, and what it saw on all connections."""
     loop = asyncio.get_running_loop()
     seen: list[Any] = []
     server = await loop.create_server(
-        lambda: Broker(ServerConnection(**options), answer, seen), "127.0.0.1", 0
+        lambda: Broker(ServerConnection(**options), answer, seen), "127.0.0.1", 0, ssl=tls
     )
     try:
         yield server.sockets[0].getsockname()[1], seen

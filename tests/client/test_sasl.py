@@ -1,0 +1,304 @@
+"""Authentication and TLS: Admin against brokers that ask for them. The broker's side of SCRAM is
+scramp's, as the client's is; the example of RFC 7677 pins both to the standard."""
+
+from __future__ import annotations
+
+import builtins
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scramp import ScramClient, ScramException, ScramMechanism
+
+import kproto
+from kproto.client import (
+    Admin,
+    RequestTimeoutError,
+    SaslAuthenticationError,
+    SaslExchangeError,
+    SaslPlain,
+    SaslScram,
+    UnsupportedSaslMechanismError,
+)
+from kproto.client.sasl import SCRAM_MECHANISMS
+from kproto.connection import RequestReceived, SaslTokenReceived
+from kproto.messages import (
+    ListPartitionReassignmentsResponse,
+    SaslAuthenticateResponse,
+    SaslHandshakeResponse,
+)
+from tests.client.broker import Broker, serving
+from tests.client.fake import answering
+
+SOON = 20_000
+PEM = Path(__file__).with_name("localhost.pem")
+SERVED = {3: (0, 13), 17: (0, 1), 18: (0, 4), 36: (0, 2), 46: (0, 0)}
+USERS = {"alice": "pencil", "b=o,b": "pâté"}
+ENABLED = ["PLAIN", *SCRAM_MECHANISMS]
+
+Step = Callable[[bytes], tuple[bytes, bool]]
+"""A token of the client's -> ours, and whether that was the last one. Raises Refused."""
+
+
+class Refused(Exception):
+    pass
+
+
+def plain(token: bytes) -> tuple[bytes, bool]:
+    _, user, password = token.decode().split("\0")
+    if USERS.get(user) != password:
+        raise Refused("Authentication failed: Invalid username or password")
+    return b"", True
+
+
+def scram(name: str) -> Step:
+    mechanism = ScramMechanism(name)
+
+    def lookup(user: str) -> Any:
+        if user not in USERS:
+            raise ScramException("no such user")
+        return mechanism.make_auth_info(USERS[user], iteration_count=4096, salt=b"pepper" * 3)
+
+    server = mechanism.make_server(lookup)
+    first = True
+
+    def step(token: bytes) -> tuple[bytes, bool]:
+        nonlocal first
+        try:
+            if first:
+                first = False
+                server.set_client_first(token.decode())
+                return server.get_server_first().encode(), False
+            server.set_client_final(token.decode())
+            return server.get_server_final().encode(), True
+        except ScramException:
+            raise Refused("Authentication failed during authentication due to invalid "
+                          f"credentials with SASL mechanism {name}") from None  # fmt: skip
+
+    return step
+
+
+class SaslBroker:
+    """Authenticates each connection, then answers that nothing is being reassigned."""
+
+    def __init__(self, served: dict[int, tuple[int, int]], forge: bool = False) -> None:
+        nothing = ListPartitionReassignmentsResponse(error_message=None)
+        self._served = answering({46: lambda _body: nothing}, kproto.dialect(), served)
+        self._steps: dict[Broker, Step] = {}
+        self._forge = forge
+
+    def __call__(self, broker: Broker, event: Any) -> None:
+        wire = broker.wire
+        match event:
+            case RequestReceived(api=api, body=body) if api.api_key == 17:
+                known = body.mechanism in ENABLED
+                self._steps[broker] = (
+                    scram(body.mechanism) if body.mechanism in SCRAM_MECHANISMS else plain
+                )
+                code = 0 if known else 33
+                broker.respond(event, SaslHandshakeResponse(error_code=code, mechanisms=ENABLED))
+            case SaslTokenReceived(token=token):
+                try:
+                    answer, last = self._step(broker, token)
+                except Refused:
+                    return broker.transport.close()
+                broker.transport.write(wire.send_sasl_token(answer))
+                if last:
+                    wire.complete_sasl()
+            case RequestReceived(api=api, body=body) if api.api_key == 36:
+                try:
+                    answer, last = self._step(broker, body.auth_bytes)
+                except Refused as error:
+                    return broker.respond(
+                        event, SaslAuthenticateResponse(error_code=58, error_message=str(error))
+                    )
+                broker.respond(
+                    event, SaslAuthenticateResponse(error_message=None, auth_bytes=answer)
+                )
+                if last:
+                    wire.complete_sasl()
+            case _:
+                self._served(broker, event)
+        return None
+
+    def _step(self, broker: Broker, token: bytes) -> tuple[bytes, bool]:
+        answer, last = self._steps[broker](token)
+        return (b"v=" + b"A" * 43 + b"=" if self._forge and last else answer), last
+
+
+def seen_keys(seen: list[Any]) -> list[int]:
+    return [e.api.api_key if isinstance(e, RequestReceived) else -1 for e in seen]
+
+
+@asynccontextmanager
+async def admin_of(
+    sasl: Any,
+    *,
+    served: dict[int, tuple[int, int]] = SERVED,
+    tls: ssl.SSLContext | None = None,
+    forge: bool = False,
+    **options: Any,
+) -> AsyncIterator[tuple[Admin, list[Any]]]:
+    broker = SaslBroker(served, forge)
+    async with (
+        serving(broker, tls=tls, sasl_required=True) as (port, seen),
+        Admin(
+            f"127.0.0.1:{port}", default_timeout_ms=SOON, retry_backoff_ms=1, sasl=sasl, **options
+        ) as admin,
+    ):
+        yield admin, seen
+
+
+def credentials(mechanism: str, user: str, password: str) -> Any:
+    if mechanism == "PLAIN":
+        return SaslPlain(user, password)
+    return SaslScram(mechanism, user, password)
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("mechanism", ENABLED)
+@pytest.mark.parametrize("handshake", [0, 1, None])
+async def test_the_right_password(mechanism: str, user: str, handshake: int | None) -> None:
+    sasl = credentials(mechanism, user, USERS[user])
+    async with admin_of(sasl, sasl_handshake_version=handshake) as (admin, seen):
+        assert await admin.list_partition_reassignments() == {}
+        assert (await admin.describe_cluster()).controller_id == 1
+        tokens = 1 if mechanism == "PLAIN" else 2
+        key = -1 if handshake == 0 else 36
+        assert seen_keys(seen)[:-3] == [18, 17] + [key] * tokens
+        assert seen_keys(seen)[-3:] == [3, 46, 3]
+
+
+@pytest.mark.parametrize("mechanism", ENABLED)
+@pytest.mark.parametrize("user", ["alice", "mallory"])
+async def test_the_wrong_password_is_not_tried_twice(mechanism: str, user: str) -> None:
+    sasl = credentials(mechanism, user, "wrong")
+    async with admin_of(sasl) as (admin, seen):
+        with pytest.raises(SaslAuthenticationError, match="Authentication failed"):
+            await admin.list_partition_reassignments()
+        assert seen_keys(seen).count(17) == 1
+    # In raw tokens a broker has no way to say so: it closes.
+    async with admin_of(sasl, sasl_handshake_version=0) as (admin, seen):
+        with pytest.raises(
+            SaslExchangeError,
+            match=rf"^{mechanism}: the broker closed .* the credentials may be wrong$",
+        ):
+            await admin.list_partition_reassignments()
+        assert seen_keys(seen).count(17) == 1
+
+
+async def test_a_broker_before_sasl_authenticate_gets_raw_tokens() -> None:
+    old = {key: versions for key, versions in SERVED.items() if key != 36}
+    async with admin_of(SaslPlain("alice", "pencil"), served=old) as (admin, seen):
+        assert await admin.list_partition_reassignments() == {}
+        assert seen_keys(seen) == [18, 17, -1, 3, 46]
+        assert seen[1].header.request_api_version == 0
+
+
+async def test_a_mechanism_the_broker_has_not() -> None:
+    class Gssapi:
+        mechanism = "GSSAPI"
+
+        def exchange(self) -> Any:
+            return lambda _token: None
+
+    async with admin_of(Gssapi()) as (admin, _):
+        with pytest.raises(
+            UnsupportedSaslMechanismError,
+            match="GSSAPI is not enabled; the broker offers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        ):
+            await admin.list_topics()
+
+
+@pytest.mark.parametrize("handshake", [0, 1])
+async def test_a_broker_that_does_not_know_the_password_is_found_out(handshake: int) -> None:
+    sasl = SaslScram("SCRAM-SHA-256", "alice", "pencil")
+    async with admin_of(sasl, forge=True, sasl_handshake_version=handshake) as (admin, seen):
+        with pytest.raises(SaslExchangeError, match="the broker's token is wrong"):
+            await admin.list_topics()
+        assert 46 not in seen_keys(seen)
+
+
+def test_what_cannot_be() -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        SaslPlain("a\0b", "c")
+    with pytest.raises(ValueError, match=r"no mechanism 'SCRAM-SHA-1'; Kafka has SCRAM-SHA-256"):
+        SaslScram("SCRAM-SHA-1", "a", "b")
+    for secret in (SaslPlain("user", "hidden"), SaslScram("SCRAM-SHA-512", "user", "hidden")):
+        assert "hidden" not in repr(secret)
+        assert "user" in repr(secret)
+    with pytest.raises(SaslExchangeError, match="SCRAM-SHA-256"):
+        SaslScram("SCRAM-SHA-256", "", "b").exchange()
+
+
+def test_without_scramp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def absent(name: str, *rest: Any) -> Any:
+        if name == "scramp":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(ImportError, match=r"pip install 'kproto\[sasl\]'"):
+        SaslScram("SCRAM-SHA-256", "a", "b")
+    SaslPlain("a", "b")
+
+
+def test_the_example_of_rfc_7677(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tokens of section 3, with its nonce in place of a random one."""
+    import scramp
+
+    def fixed(*arguments: Any) -> Any:
+        return ScramClient(*arguments, c_nonce="rOprNGfwEbeRWgbNEkqO")
+
+    monkeypatch.setattr(scramp, "ScramClient", fixed)
+    exchange = SaslScram("SCRAM-SHA-256", "user", "pencil").exchange()
+    assert exchange(b"") == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+    nonce = b"rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+    assert exchange(b"r=" + nonce + b",s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096") == (
+        b"c=biws,r=" + nonce + b",p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+    )
+    assert exchange(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=") is None
+
+
+# ---- TLS ----------------------------------------------------------------------------------------
+
+
+def tls_server() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(PEM)
+    return context
+
+
+async def test_tls_with_and_without_sasl() -> None:
+    trusting = ssl.create_default_context(cafile=PEM)
+    sasl = SaslScram("SCRAM-SHA-512", "alice", "pencil")
+    async with admin_of(sasl, tls=tls_server(), ssl=trusting) as (admin, seen):
+        assert await admin.list_partition_reassignments() == {}
+        assert 36 in seen_keys(seen)
+    nothing = ListPartitionReassignmentsResponse(error_message=None)
+    answer = answering({46: lambda _body: nothing}, kproto.dialect(), SERVED)
+    async with (
+        serving(answer, tls=tls_server()) as (port, _),
+        Admin(f"127.0.0.1:{port}", ssl=trusting, default_timeout_ms=SOON) as admin,
+    ):
+        assert await admin.list_partition_reassignments() == {}
+
+
+async def test_a_certificate_nobody_vouches_for_is_refused_at_once() -> None:
+    async with (
+        admin_of(SaslPlain("alice", "pencil"), tls=tls_server(), ssl=True) as (admin, seen),
+    ):
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await admin.list_partition_reassignments()
+        assert seen == []
+
+
+async def test_without_tls_where_the_broker_wants_it() -> None:
+    async with admin_of(SaslPlain("alice", "pencil"), tls=tls_server()) as (admin, _):
+        with pytest.raises(RequestTimeoutError):
+            await admin.list_topics(timeout_ms=50)
