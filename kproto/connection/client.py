@@ -42,6 +42,7 @@ _PRODUCE: Final = 0
 _SASL_HANDSHAKE: Final = 17
 _SASL_AUTHENTICATE: Final = 36
 _MAX_CORRELATION_ID: Final = 2**31 - 1
+_INPUTS: Final = {_SASL_AUTHENTICATE: ClientInput.SEND_AUTHENTICATE}
 _read_int32: Final = Struct(">i").unpack_from
 
 
@@ -316,6 +317,3 @@ def _input_for(api_key: int, version: int) -> ClientInput:
     if api_key == _SASL_HANDSHAKE:
         return ClientInput.SEND_HANDSHAKE_V1 if version else ClientInput.SEND_HANDSHAKE_V0
     return _INPUTS.get(api_key, ClientInput.SEND_REQUEST)
-
-
-_INPUTS: Final = {_SASL_AUTHENTICATE: ClientInput.SEND_AUTHENTICATE}

@@ -13,7 +13,7 @@ from pathlib import Path
 from kproto.errors import SchemaError
 from kproto.schema.check_rules import RULES, CheckedMessage, Finding
 from kproto.schema.jsontext import read_json
-from kproto.schema.load import parse_message, read_schema_text
+from kproto.schema.load import parse_message, read_schema_text, schema_files
 
 __all__ = ["Finding", "check_directory", "check_file", "check_text"]
 
@@ -35,14 +35,9 @@ def check_directory(path: Path, *, lenient: bool = False) -> list[Finding]:
 
     Raises SchemaError only where there is no folder or no file in it.
     """
-    if not path.is_dir():
-        raise SchemaError("is not a folder", source=str(path), remedy="name a folder of schemas")
     found: list[Finding] = []
     messages: list[CheckedMessage] = []
-    files = sorted(path.glob("*.json"))
-    if not files:
-        raise SchemaError("holds no *.json file", source=str(path), remedy="name another folder")
-    for file in files:
+    for file in schema_files(path):
         findings, message = _check_file(file, lenient=lenient)
         found += findings
         if message is not None:

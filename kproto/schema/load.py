@@ -22,6 +22,7 @@ __all__ = [
     "load_message",
     "parse_message",
     "read_schema_text",
+    "schema_files",
     "schemas_directory",
 ]
 
@@ -63,6 +64,16 @@ def load_message(
     return parse_message(text, str(path), lenient=lenient, with_lines=with_lines)
 
 
+def schema_files(folder: Path) -> list[Path]:
+    """Every ``*.json`` directly in a folder, sorted. Raises SchemaError where there is none."""
+    if not folder.is_dir():
+        raise SchemaError("is not a folder", source=str(folder), remedy="name a folder of schemas")
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise SchemaError("holds no *.json file", source=str(folder), remedy="name another folder")
+    return files
+
+
 def load_directory(
     path: Path | str, *, lenient: bool = False, with_lines: bool = False
 ) -> dict[str, MessageSchema]:
@@ -71,11 +82,8 @@ def load_directory(
     Folders below are not entered: the importer keeps its own notes in one. Raises SchemaError
     for a folder without schemas and for two files with one name.
     """
-    path = Path(path)
     found: dict[str, MessageSchema] = {}
-    if not path.is_dir():
-        raise SchemaError("is not a folder", source=str(path), remedy="name a folder of schemas")
-    for file in sorted(path.glob("*.json")):
+    for file in schema_files(Path(path)):
         schema = load_message(file, lenient=lenient, with_lines=with_lines)
         if (other := found.get(schema.name)) is not None:
             raise SchemaError(
@@ -85,8 +93,6 @@ def load_directory(
                 remedy="keep one of the two",
             )
         found[schema.name] = schema
-    if not found:
-        raise SchemaError("holds no *.json file", source=str(path), remedy="name another folder")
     return found
 
 
