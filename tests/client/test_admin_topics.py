@@ -84,7 +84,7 @@ async def test_topics_come_and_go(profile: str) -> None:
         assert await admin.list_topics() == ["assigned", "foo", "t"]
 
         deleted = admin.delete_topics(["t", "nope"])
-        assert await deleted.values["t"] is None
+        await deleted.values["t"]
         with pytest.raises(UnknownTopicOrPartitionError):
             await deleted.all()
         assert await admin.list_topics() == ["assigned", "foo"]
