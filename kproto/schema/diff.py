@@ -193,7 +193,7 @@ def _in_step(new: MessageSchema, difference: Difference, step: str) -> Change:
         verdict: Verdict = "breaking"
         why = difference.why_in_new_version
     else:
-        verdict, why = "compatible", "only the new version has it so"
+        verdict, why = "compatible", "older versions are as they were"
     return Change(verdict, difference.kind, new.name, step, difference.field, difference.what, why)
 
 
