@@ -63,7 +63,7 @@ coverage: ## the quick tests under coverage, and the lines they miss
 	@$(PYTHON) -m coverage run -m pytest -q -m "not slow and not oracle and not java and not node and not go" $(PYTEST_ARGS)
 	@$(PYTHON) -m coverage report
 
-clean: ## remove what was built and downloaded, .venv included
+clean: ## remove what was built here, .venv included (the clients of the demo stay in KPROTO_CACHE)
 	rm -rf .venv .cache build dist *.egg-info .coverage htmlcov .hypothesis
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
-	find kproto mockbroker wiredump kspec tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find kproto mockbroker wiredump kspec demo tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
