@@ -1,0 +1,70 @@
+"""ZooKeeper as the controllers of Kafka 2.4 to 3.9, and of the drafts, need it.
+
+``ZnodeTree`` is a server's data in memory, pure: no I/O, time passed in. ``EmbeddedStore`` is one
+session on it, ``mockbroker.zookeeper.KazooStore`` one on a real server, and ``ZnodeStore`` the
+interface of both. ``kafka_znodes`` and ``plan_znodes`` hold the paths and texts of what Kafka keeps
+there.
+
+Start at ``store`` for what a caller sees, at ``transaction`` for the rules of each operation.
+"""
+
+from __future__ import annotations
+
+from mockbroker.znodes.errors import (
+    BadArgumentsError,
+    BadVersionError,
+    ConnectionLossError,
+    MalformedZnodeError,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    SessionExpiredError,
+    ZnodeError,
+)
+from mockbroker.znodes.model import (
+    ANY_VERSION,
+    Check,
+    Create,
+    Delete,
+    EventType,
+    Operation,
+    OperationResult,
+    SetData,
+    Stat,
+    WatchedEvent,
+    Znode,
+)
+from mockbroker.znodes.requests import MAX_REQUEST_BYTES
+from mockbroker.znodes.store import EmbeddedStore, ZnodeStore
+from mockbroker.znodes.transaction import ZnodeWrite
+from mockbroker.znodes.tree import ZnodeTree
+
+__all__ = [
+    "ANY_VERSION",
+    "MAX_REQUEST_BYTES",
+    "BadArgumentsError",
+    "BadVersionError",
+    "Check",
+    "ConnectionLossError",
+    "Create",
+    "Delete",
+    "EmbeddedStore",
+    "EventType",
+    "MalformedZnodeError",
+    "NoChildrenForEphemeralsError",
+    "NoNodeError",
+    "NodeExistsError",
+    "NotEmptyError",
+    "Operation",
+    "OperationResult",
+    "SessionExpiredError",
+    "SetData",
+    "Stat",
+    "WatchedEvent",
+    "Znode",
+    "ZnodeError",
+    "ZnodeStore",
+    "ZnodeTree",
+    "ZnodeWrite",
+]

@@ -1,0 +1,77 @@
+"""What a request looks like from outside: is it legal, and how many bytes is it on the wire?
+
+ZooKeeper limits neither znodes nor their data but whole requests: a server closes the connection
+of a client whose request is longer than ``jute.maxbuffer`` (1,048,575 bytes unless configured),
+counted without the four bytes that carry the length, and applies nothing of it. A request of
+exactly that length passes. Held against ZooKeeper 3.8.4 by the tests beside this package. What is
+read back is not limited by the server.
+
+So the largest data a create takes is 1,048,575 - 47 - the path's UTF-8 length (the other fields
+are the header, two lengths, flags, and the ACL ``world:anyone``, which is all Kafka sets without
+SASL), and the largest of a set 1,048,575 - 20 - the path's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mockbroker.znodes import paths
+from mockbroker.znodes.errors import BadArgumentsError, ConnectionLossError
+from mockbroker.znodes.model import Check, Create, Delete, Operation, SetData
+
+__all__ = ["MAX_REQUEST_BYTES", "check_size", "multi_size", "request_size", "validate"]
+
+MAX_REQUEST_BYTES = 0xFFFFF
+"""``jute.maxbuffer``'s default: one byte less than 1 MiB."""
+
+_INT = 4
+_HEADER = 2 * _INT  # xid, type
+_MULTI_HEADER = 9  # type, done, error; before each operation, and once more at the end
+_OPEN_ACL = 3 * _INT + _INT + len("world") + len("anyone")  # count, perms, two lengths
+_VERSIONS = range(-(2**31), 2**31)
+
+
+def validate(operation: Operation) -> None:
+    """Raise ``BadArgumentsError`` for a path or version that is not sent at all.
+
+    A sequential path may not end in "/" here (ZooKeeper would take the digits as the whole name):
+    kazoo drops that slash inside a multi, and Kafka always gives a prefix.
+    """
+    paths.validate(operation.path)
+    if not isinstance(operation, Create) and operation.version not in _VERSIONS:
+        raise BadArgumentsError(operation.path, f"version {operation.version} is not an int32")
+    if operation.path == paths.ROOT:
+        if isinstance(operation, Delete):
+            raise BadArgumentsError(operation.path, "the root cannot be deleted")
+        if isinstance(operation, Create) and operation.sequential:
+            raise BadArgumentsError(operation.path, "a sequential name needs a prefix")
+
+
+def request_size(operation: Operation) -> int:
+    """Bytes of the request on the wire, its own length left out."""
+    return _HEADER + _body_size(operation)
+
+
+def multi_size(operations: Sequence[Operation]) -> int:
+    """The same for several operations as one request."""
+    bodies = sum(_MULTI_HEADER + _body_size(operation) for operation in operations)
+    return _HEADER + bodies + _MULTI_HEADER
+
+
+def _body_size(operation: Operation) -> int:
+    size = _INT + len(operation.path.encode())
+    match operation:
+        case Create():
+            return size + _INT + len(operation.data) + _OPEN_ACL + _INT
+        case SetData():
+            return size + _INT + len(operation.data) + _INT
+        case Delete() | Check():
+            return size + _INT
+
+
+def check_size(path: str, size: int, limit: int) -> None:
+    """Raise what a client sees of a request that is too long: its connection breaks."""
+    if size > limit:
+        raise ConnectionLossError(
+            path, f"the request has {size} bytes, and the server takes {limit} (jute.maxbuffer)"
+        )

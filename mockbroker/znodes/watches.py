@@ -1,0 +1,75 @@
+"""Who watches what, and which events a write sends whom.
+
+Watches are one-shot and per session: the same session watching a path twice hears once. Data
+watches are left by get and exists (also of a znode that is not there yet), child watches by
+children. Events wait in the session's queue, in the order of the writes, until it takes them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+
+from mockbroker.znodes import paths
+from mockbroker.znodes.model import EventType, WatchedEvent
+from mockbroker.znodes.transaction import ZnodeWrite
+
+__all__ = ["Watches"]
+
+_DATA_EVENTS = {
+    "create": EventType.NODE_CREATED,
+    "set": EventType.NODE_DATA_CHANGED,
+    "delete": EventType.NODE_DELETED,
+}
+
+
+class Watches:
+    """The watches of every session, and the events not taken yet."""
+
+    def __init__(self) -> None:
+        self._data: defaultdict[str, set[int]] = defaultdict(set)
+        self._children: defaultdict[str, set[int]] = defaultdict(set)
+        self._queues: dict[int, deque[WatchedEvent]] = {}
+
+    def open(self, session: int) -> None:
+        self._queues[session] = deque()
+
+    def end(self, session: int) -> None:
+        """Forget the session's watches; its last event says that it ended."""
+        for table in (self._data, self._children):
+            for path in [path for path, watchers in table.items() if session in watchers]:
+                table[path].discard(session)
+                if not table[path]:
+                    del table[path]
+        self._queues[session].append(WatchedEvent(EventType.SESSION_EXPIRED, ""))
+
+    def watch_data(self, session: int, path: str) -> None:
+        self._data[path].add(session)
+
+    def watch_children(self, session: int, path: str) -> None:
+        self._children[path].add(session)
+
+    def take(self, session: int) -> list[WatchedEvent]:
+        """The session's events so far, oldest first; they are handed out once."""
+        queue = self._queues[session]
+        events = list(queue)
+        queue.clear()
+        return events
+
+    def fire(self, write: ZnodeWrite) -> set[int]:
+        """Queue what one write sends; returns the sessions that have something new."""
+        told = self._send(self._data, write.path, _DATA_EVENTS[write.op], set())
+        if write.op == "set":
+            return told
+        if write.op == "delete":
+            # One who watched both the data and the children hears of the deletion once.
+            told |= self._send(self._children, write.path, EventType.NODE_DELETED, told)
+        parent = paths.parent_of(write.path)
+        return told | self._send(self._children, parent, EventType.NODE_CHILDREN_CHANGED, set())
+
+    def _send(
+        self, table: dict[str, set[int]], path: str, kind: EventType, heard: set[int]
+    ) -> set[int]:
+        watchers = table.pop(path, set())
+        for session in watchers - heard:
+            self._queues[session].append(WatchedEvent(kind, path))
+        return watchers

@@ -1,0 +1,318 @@
+"""A znode store on a real ZooKeeper server, through kazoo. The only file that knows kazoo.
+
+Gives ``mockbroker.znodes.ZnodeStore`` and decides nothing about what is kept in it. Needs the
+``zookeeper`` extra. kazoo runs threads of its own: ``wakeup`` is called on one of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mockbroker.znodes import requests
+from mockbroker.znodes.errors import (
+    BadArgumentsError,
+    BadVersionError,
+    ConnectionLossError,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    SessionExpiredError,
+    ZnodeError,
+)
+from mockbroker.znodes.model import (
+    ANY_VERSION,
+    Check,
+    Create,
+    Delete,
+    EventType,
+    Operation,
+    OperationResult,
+    SetData,
+    Stat,
+    WatchedEvent,
+    Znode,
+)
+from mockbroker.znodes.paths import ROOT, validate
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient, TransactionRequest
+
+__all__ = ["KazooStore"]
+
+_ERRORS: dict[int, type[ZnodeError]] = {
+    kind.code: kind
+    for kind in (
+        BadArgumentsError,
+        BadVersionError,
+        ConnectionLossError,
+        NoChildrenForEphemeralsError,
+        NodeExistsError,
+        NoNodeError,
+        NotEmptyError,
+        SessionExpiredError,
+    )
+}
+_EVENTS = {
+    "CREATED": EventType.NODE_CREATED,
+    "DELETED": EventType.NODE_DELETED,
+    "CHANGED": EventType.NODE_DATA_CHANGED,
+    "CHILD": EventType.NODE_CHILDREN_CHANGED,
+    "NONE": EventType.CONNECTION_LOST,
+}
+
+
+class KazooStore:
+    """One session on the servers of ``connect``: "host:port[,host:port...][/chroot]", as Kafka's
+    ``zookeeper.connect``. The chroot is made where it is missing, as Kafka does.
+
+    ``timeout`` (seconds) bounds the connecting and each call. ``session_timeout`` (seconds) is
+    what the server is asked for; it has limits of its own. Raises ``ConnectionLossError`` where no
+    server answers in time.
+
+    A connection that breaks is made anew behind the scenes, and the session lives on if that was
+    in time; its watches do not (``EventType.CONNECTION_LOST``). A session that expired stays so.
+    """
+
+    def __init__(
+        self,
+        connect: str,
+        *,
+        session_timeout: float = 6.0,
+        timeout: float = 10.0,
+        wakeup: Callable[[], None] | None = None,
+    ) -> None:
+        hosts, slash, chroot = connect.partition("/")
+        self._chroot = (slash + chroot).rstrip("/")
+        if self._chroot:
+            validate(self._chroot)
+        self._timeout = timeout
+        self._wakeup = wakeup
+        self._events: deque[WatchedEvent] = deque()
+        self._last_event: object = None
+        self._ended = False
+        self._client = _client(hosts, session_timeout)
+        self._client.add_listener(self._state_changed)
+        self._start(hosts)
+
+    def _start(self, hosts: str) -> None:
+        from kazoo.handlers.threading import KazooTimeoutError
+
+        try:
+            self._client.start(self._timeout)
+        except KazooTimeoutError:
+            self._client.close()
+            detail = f"no ZooKeeper answered at {hosts} within {self._timeout:g} s"
+            raise ConnectionLossError("", detail) from None
+        self._session = int(self._client.client_id[0])
+        for end in [i for i, c in enumerate(self._chroot) if c == "/" and i] + [None]:
+            part = self._chroot[:end]
+            if part and self._call(part, self._client.exists_async(part)) is None:
+                self._make_chroot(part)
+
+    def _make_chroot(self, path: str) -> None:
+        with contextlib.suppress(NodeExistsError):  # another one was quicker
+            self._call(path, self._client.create_async(path))
+
+    @property
+    def session_id(self) -> int:
+        return self._session
+
+    # ---- operations ----------------------------------------------------------------------------
+
+    def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        requests.validate(Create(path, data, ephemeral, sequential))
+        request = self._open(path).create_async(
+            self._full(path), data, ephemeral=ephemeral, sequence=sequential
+        )
+        return self._own(self._call(path, request))
+
+    def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        requests.validate(SetData(path, data, version))
+        request = self._open(path).set_async(self._full(path), data, version)
+        return Stat._make(self._call(path, request))
+
+    def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        requests.validate(Delete(path, version))
+        self._call(path, self._open(path).delete_async(self._full(path), version))
+
+    def get(self, path: str, *, watch: bool = False) -> Znode:
+        validate(path)
+        request = self._open(path).get_async(self._full(path), self._watcher(watch))
+        data, stat = self._call(path, request)
+        return Znode(data or b"", Stat._make(stat))  # a znode without data is read as None
+
+    def exists(self, path: str, *, watch: bool = False) -> Stat | None:
+        validate(path)
+        request = self._open(path).exists_async(self._full(path), self._watcher(watch))
+        stat = self._call(path, request)
+        return None if stat is None else Stat._make(stat)
+
+    def children(self, path: str, *, watch: bool = False) -> list[str]:
+        validate(path)
+        request = self._open(path).get_children_async(self._full(path), self._watcher(watch))
+        return sorted(self._call(path, request))
+
+    def multi(self, operations: Sequence[Operation]) -> list[OperationResult]:
+        for index, operation in enumerate(operations):
+            try:
+                requests.validate(operation)
+            except ZnodeError as error:
+                raise error.in_multi(index) from None
+        transaction = self._open("").transaction()
+        for operation in operations:
+            self._add(transaction, operation)
+        outcomes = self._call("", transaction.commit_async())
+        self._raise_first(operations, outcomes)
+        return [
+            self._result(operation, outcome)
+            for operation, outcome in zip(operations, outcomes, strict=True)
+        ]
+
+    def _add(self, transaction: TransactionRequest, operation: Operation) -> None:
+        path = self._full(operation.path)
+        match operation:
+            case Create():
+                transaction.create(
+                    path,
+                    operation.data,
+                    ephemeral=operation.ephemeral,
+                    sequence=operation.sequential,
+                )
+            case SetData():
+                transaction.set_data(path, operation.data, operation.version)
+            case Delete():
+                transaction.delete(path, operation.version)
+            case Check():
+                transaction.check(path, operation.version)
+
+    def _raise_first(self, operations: Sequence[Operation], outcomes: Sequence[Any]) -> None:
+        """Where a multi failed, every outcome is an error: only one says why."""
+        from kazoo.exceptions import RolledBackError, RuntimeInconsistency
+
+        for index, outcome in enumerate(outcomes):
+            if isinstance(outcome, Exception) and not isinstance(
+                outcome, RolledBackError | RuntimeInconsistency
+            ):
+                raise _ours(outcome, operations[index].path).in_multi(index)
+
+    def _result(self, operation: Operation, outcome: Any) -> OperationResult:
+        match operation:
+            case Create():
+                return self._own(outcome)
+            case SetData():
+                return Stat._make(outcome)
+        return None
+
+    # ---- events --------------------------------------------------------------------------------
+
+    def take_events(self) -> list[WatchedEvent]:
+        self._catch_up()
+        events = []
+        while self._events:
+            events.append(self._events.popleft())
+        return events
+
+    def _catch_up(self) -> None:
+        """Wait until what the server sent before now is in the queue.
+
+        It sends events before the answer to whatever is asked after the change, and kazoo hands
+        out events one by one in that order: so ask something, then stand in line.
+        """
+        if self._ended:
+            return
+        from kazoo.protocol.states import Callback
+
+        try:
+            self._call(ROOT, self._client.exists_async(self._chroot or ROOT))
+        except ZnodeError:
+            return  # the connection is gone, and what it had sent with it
+        reached = threading.Event()
+        self._client.handler.dispatch_callback(Callback("watch", reached.set, ()))
+        reached.wait(self._timeout)
+
+    def _watcher(self, watch: bool) -> Callable[[Any], None] | None:
+        return self._fired if watch else None
+
+    def _fired(self, event: Any) -> None:
+        """Called by kazoo, twice for one event where both a data and a child watch were left."""
+        if event is self._last_event:
+            return
+        self._last_event = event
+        kind = _EVENTS.get(event.type)
+        if kind is not None and not self._ended:
+            path = "" if kind is EventType.CONNECTION_LOST else self._own(event.path)
+            self._tell(WatchedEvent(kind, path))
+
+    def _state_changed(self, state: str) -> None:
+        """Called by kazoo before it does anything about the change."""
+        if state == "LOST" and not self._ended:
+            # kazoo would go on with a new session, without the ephemeral znodes of the old one.
+            self._ended = True
+            self._tell(WatchedEvent(EventType.SESSION_EXPIRED, ""))
+
+    def _tell(self, event: WatchedEvent) -> None:
+        self._events.append(event)
+        if self._wakeup:
+            self._wakeup()
+
+    # ---- the session ---------------------------------------------------------------------------
+
+    def close(self) -> None:
+        self._client.stop()
+        self._client.close()
+
+    def _open(self, path: str) -> KazooClient:
+        if self._ended:
+            raise SessionExpiredError(path)
+        return self._client
+
+    def _call(self, path: str, request: Any) -> Any:
+        """Wait for an answer; kazoo's errors become ours."""
+        from kazoo.exceptions import KazooException
+        from kazoo.handlers.threading import KazooTimeoutError
+
+        try:
+            return request.get(timeout=self._timeout)
+        except KazooTimeoutError:
+            raise ConnectionLossError(path, f"no answer within {self._timeout:g} s") from None
+        except KazooException as error:
+            raise _ours(error, path) from error
+
+    def _full(self, path: str) -> str:
+        return self._chroot + path if path != ROOT else self._chroot or ROOT
+
+    def _own(self, path: str) -> str:
+        """A path as the server has it, seen from the chroot."""
+        return path[len(self._chroot) :] or ROOT
+
+
+def _client(hosts: str, session_timeout: float) -> KazooClient:
+    try:
+        from kazoo.client import KazooClient
+    except ImportError:
+        raise ModuleNotFoundError(
+            "a ZooKeeper server is reached through kazoo: pip install 'kproto[zookeeper]'"
+        ) from None
+    logger = logging.getLogger(__name__)
+    return KazooClient(hosts, timeout=session_timeout, logger=logger)
+
+
+def _ours(error: Exception, path: str) -> ZnodeError:
+    """The error of the same code; one whose code has no class keeps code and name."""
+    from kazoo.exceptions import ConnectionClosedError
+
+    if isinstance(error, ConnectionClosedError):
+        return SessionExpiredError(path)
+    code = getattr(error, "code", None)
+    kind = _ERRORS.get(code) if code is not None else None
+    if kind is not None:
+        return kind(path)
+    return ZnodeError(path, str(error), code=code, name=type(error).__name__.removesuffix("Error"))

@@ -1,0 +1,110 @@
+"""A real ZooKeeper server on loopback, from Maven's jars: one process, its data thrown away.
+
+Without a JDK or Maven the calling test is skipped, or fails where ``KPROTO_REQUIRE`` says so.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.maven import artifacts
+from tests.support.toolchain import require
+
+__all__ = ["VERSION", "running_server"]
+
+VERSION = "3.8.4"
+"""What Kafka 3.9 ships."""
+
+_JARS = [
+    ("org.apache.zookeeper:zookeeper", VERSION),
+    ("org.apache.zookeeper:zookeeper-jute", VERSION),
+    ("org.slf4j:slf4j-api", "1.7.30"),
+    # Declared as "provided", and yet a server does not start without them.
+    ("io.dropwizard.metrics:metrics-core", "4.1.12.1"),
+    ("org.xerial.snappy:snappy-java", "1.1.10.7"),
+]
+_JVM = [
+    "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+    # Nothing here has to survive a power cut.
+    "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024",
+]  # fmt: skip
+_SETTINGS = {
+    "clientPortAddress": "127.0.0.1",
+    "tickTime": "500",  # sessions last 2 to 20 of these
+    "admin.enableServer": "false",
+    "maxClientCnxns": "0",
+    "4lw.commands.whitelist": "srvr",
+}
+ATTEMPTS = 3
+READY_SECONDS = 60.0
+
+
+@contextmanager
+def running_server() -> Iterator[str]:
+    """Start a server; gives "127.0.0.1:PORT". It is stopped whatever happens."""
+    require("java", "maven")
+    jars = artifacts(_JARS)
+    with tempfile.TemporaryDirectory(prefix="zookeeper-") as folder:
+        process, port = _start(jars, Path(folder))
+        try:
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _start(jars: list[Path], folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """A server takes no port 0, so a free one is chosen, and another if it was taken meanwhile."""
+    for attempt in range(ATTEMPTS):
+        port = _free_port()
+        settings = {**_SETTINGS, "clientPort": str(port), "dataDir": str(folder / "data")}
+        config = folder / f"zoo-{attempt}.cfg"
+        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), "utf-8")
+        output = folder / f"output-{attempt}"
+        process = _launch(jars, config, output)
+        if _is_ready(process, port):
+            return process, port
+        process.kill()
+        process.wait()
+    raise RuntimeError(f"ZooKeeper did not start:\n{output.read_text('utf-8', 'replace')}")
+
+
+def _launch(jars: list[Path], config: Path, output: Path) -> subprocess.Popen[bytes]:
+    class_path = os.pathsep.join(map(str, jars))
+    main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+    with output.open("wb") as sink:
+        return subprocess.Popen(
+            ["java", *_JVM, "-cp", class_path, main, str(config)],
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Poll until the server answers ``srvr`` with its mode; False if it ended or never did."""
+    deadline = time.monotonic() + READY_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
+                connection.sendall(b"srvr")
+                if b"Mode: standalone" in b"".join(iter(lambda: connection.recv(4096), b"")):
+                    return True
+        except OSError:
+            pass
+        time.sleep(0.05)
+    return False
