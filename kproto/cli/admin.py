@@ -65,6 +65,11 @@ _command_config = _value("command-config", "A properties file for the client.", 
 @_flag("cancel", "Cancel those of the plan's reassignments that are in progress.")
 @_flag("list", "List the reassignments in progress.")
 @_bootstrap_server
+@_value(
+    "bootstrap-controller",
+    "With --list and --cancel: KRaft controllers to ask instead of brokers.",
+    "HOST:PORT,...",
+)
 @_command_config
 @_value("reassignment-json-file", "The plan: partitions and their replicas.", "FILE")
 @_value("topics-to-move-json-file", "The topics to propose an assignment for.", "FILE")
@@ -326,8 +331,13 @@ def _run(
 
     async def session() -> None:
         found = read_settings(given["command_config"])
+        controllers = given.get("bootstrap_controller")
         access = connect(
-            given["bootstrap_server"], found, client_id=client_id, timeout_ms=timeout_ms
+            controllers or given["bootstrap_server"],
+            found,
+            client_id=client_id,
+            timeout_ms=timeout_ms,
+            controllers=controllers is not None,
         )
         access.doing = waiting.doing
         async with access:

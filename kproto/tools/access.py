@@ -10,11 +10,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from ssl import SSLContext
 from typing import Any, Final
 
 from kproto.client.admin import Admin
-from kproto.client.calls import Attempt
+from kproto.client.calls import Attempt, Where
 from kproto.client.errors import BrokerError, broker_error, raise_for_code
+from kproto.client.nodes import parse_bootstrap
+from kproto.client.sasl import SaslMechanism
 from kproto.client.values import (
     AlterConfigOp,
     ClusterDescription,
@@ -28,6 +31,7 @@ from kproto.client.values import (
     TopicPartition,
 )
 from kproto.error_codes import ErrorCode
+from kproto.tools.controllers import Controllers, describe_controllers
 from kproto.tools.errors import ToolError
 from kproto.tools.plan import Replica
 
@@ -47,9 +51,39 @@ class ReplicaLogDir:
 
 
 class Access(Admin):
-    """An ``Admin`` that the tools ask; made and closed like one."""
+    """An ``Admin`` that the tools ask; made and closed like one.
+
+    With ``controllers`` the bootstrap addresses are a KRaft quorum's controllers, and everything is
+    asked of those (KIP-919, Kafka 3.7).
+    """
 
     doing: Callable[[str], None] = staticmethod(lambda _what: None)
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        client_id: str,
+        default_timeout_ms: int,
+        ssl: SSLContext | None = None,
+        sasl: SaslMechanism | None = None,
+        controllers: bool = False,
+    ) -> None:
+        super().__init__(
+            bootstrap,
+            client_id=client_id,
+            default_timeout_ms=default_timeout_ms,
+            ssl=ssl,
+            sasl=sasl,
+        )
+        self._of_controllers = controllers
+        if controllers:
+            self._nodes = Controllers(parse_bootstrap(bootstrap), self.dialect, self._open)
+            self._calls.nodes = self._nodes
+
+    def _broker(self, broker_id: int | None) -> Where:
+        # A controller takes the configs of every broker.
+        return self._nodes.controller if self._of_controllers else super()._broker(broker_id)
 
     # ---- reassignments -----------------------------------------------------------------------
 
@@ -87,8 +121,11 @@ class Access(Admin):
     # ---- topics and the cluster --------------------------------------------------------------
 
     async def cluster(self) -> ClusterDescription:
+        """Brokers, or controllers where those are asked."""
         self.doing("asking for the brokers")
-        return await self.describe_cluster()
+        if not self._of_controllers:
+            return await self.describe_cluster()
+        return await self._call(self._nodes.any, describe_controllers, None)
 
     async def topic_names(self) -> list[str]:
         """All of them, ascending, internal ones too."""

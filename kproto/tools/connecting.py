@@ -34,10 +34,16 @@ def read_settings(path: str | None) -> Settings:
 
 
 def connect(
-    bootstrap: str, found: Settings, *, client_id: str, timeout_ms: int = _TIMEOUT_MS
+    bootstrap: str,
+    found: Settings,
+    *,
+    client_id: str,
+    timeout_ms: int = _TIMEOUT_MS,
+    controllers: bool = False,
 ) -> Access:
     """A client that has sent nothing yet; use it in ``async with``.
 
+    ``controllers``: the addresses are those of a KRaft quorum's controllers, not of brokers.
     ``client_id`` and ``timeout_ms`` are the tool's own, which ``found`` goes before. Raises
     ToolUsageError for an address that is none, ToolError for certificates that cannot be used.
     """
@@ -49,6 +55,7 @@ def connect(
             default_timeout_ms=timeout_ms if found.timeout_ms is None else found.timeout_ms,
             ssl=context,
             sasl=found.sasl,
+            controllers=controllers,
         )
     except ValueError as error:
         raise ToolUsageError(str(error)) from None

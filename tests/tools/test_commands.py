@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import ListPartitionReassignmentsResponse
+from kproto.messages import (
+    DescribeClusterBroker,
+    DescribeClusterResponse,
+    ListPartitionReassignmentsResponse,
+)
 from mockbroker.mock_cluster import MockCluster
 from mockbroker.model import Broker
 from tests.tools.commands import Outcome, admin, at
@@ -60,7 +64,8 @@ async def reassign(mock: MockCluster, *arguments: str) -> Outcome:
     return await at(mock, "reassign-partitions", *arguments)
 
 
-@pytest.mark.requirement("K455-54", "K455-55")
+@pytest.mark.requirement("K455-54")
+@pytest.mark.requirement("K455-55")
 async def test_executing_adds_to_what_is_in_progress_and_the_rollback_restores(
     mock, plan, tmp_path
 ):
@@ -138,7 +143,8 @@ async def test_cancelling_nothing_cancels_nothing(mock, plan):
     assert (await reassign(mock, "--list")).out.count("foo-0") == 1
 
 
-@pytest.mark.requirement("K860-04", "K860-06")
+@pytest.mark.requirement("K860-04")
+@pytest.mark.requirement("K860-06")
 async def test_the_guard_of_the_replication_factor(mock, plan):
     guard = "--disallow-replication-factor-change"
     code, out, err = await reassign(mock, "--execute", guard, plan(foo_0=[4, 5, 6], bar_0=[1]))
@@ -166,6 +172,36 @@ async def test_the_guard_against_a_cluster_that_lacks_it(plan):
         assert (await reassign(mock, "--execute", plan(foo_0=[2]))).code == 0
 
 
+async def test_controllers_are_asked_themselves(mock, plan):
+    assert (await reassign(mock, "--execute", plan(foo_0=[4, 5, 6]))).code == 0
+    mock.failover(2)
+    quorum = [(each, *mock.addresses[each].split(":")) for each in (1, 2)]
+    answer = DescribeClusterResponse(
+        endpoint_type=2,
+        cluster_id="c",
+        controller_id=2,
+        brokers=[
+            DescribeClusterBroker(broker_id=each, host=host, port=int(port))
+            for each, host, port in quorum
+        ],
+    )
+    mock.script(60, answer)
+    mock.journal.clear()
+    controllers = f"--bootstrap-controller={mock.addresses[1]}"
+    code, out, _ = await admin("reassign-partitions", "--list", controllers)
+    assert (code, "foo-0: replicas: 4,5,6,1,2,3." in out) == (0, True)
+    asked = mock.journal.select(api=46, direction="request")
+    assert [entry.broker_id for entry in asked] == [2]
+    assert mock.journal.select(api=3) == []
+    code, out, _ = await admin(
+        "reassign-partitions", "--cancel", "--preserve-throttles", plan(foo_0=[]), controllers
+    )
+    assert (code, out.splitlines()[0]) == (
+        0,
+        "Successfully cancelled partition reassignment for: foo-0",
+    )
+
+
 async def test_racks_are_respected_or_left_out(tmp_path):
     topics = tmp_path / "topics.json"
     topics.write_text('{"topics": [{"topic": "foo"}]}')
@@ -184,7 +220,8 @@ async def test_racks_are_respected_or_left_out(tmp_path):
         ).code == 0
 
 
-@pytest.mark.requirement("K455-57", "K860-16")
+@pytest.mark.requirement("K455-57")
+@pytest.mark.requirement("K860-16")
 async def test_describe_shows_what_is_added_and_removed(mock, plan):
     await reassign(mock, "--execute", plan(foo_0=[4, 2, 5, 6]))
     lines = (await at(mock, "topics", "--describe", "--topic", "foo")).out.splitlines()

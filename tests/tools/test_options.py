@@ -17,6 +17,14 @@ ACTIONS = "--generate, --execute, --verify, --cancel, --list"
         ([], f"Command must include exactly one action: {ACTIONS}"),
         ([S, "--list", "--verify"], f"Command must include exactly one action: {ACTIONS}"),
         (["--list"], "Please specify either --bootstrap-server or --bootstrap-controller"),
+        (
+            [S, "--list", "--bootstrap-controller=127.0.0.1:1"],
+            "Please don't specify both --bootstrap-server and --bootstrap-controller",
+        ),
+        (
+            ["--verify", C, "--bootstrap-controller=127.0.0.1:1"],
+            'Option "[bootstrap-controller]" can\'t be used with action "[verify]"',
+        ),
         ([S, "--execute"], 'Missing required argument "[reassignment-json-file]"'),
         ([S, "--verify"], 'Missing required argument "[reassignment-json-file]"'),
         ([S, "--cancel"], 'Missing required argument "[reassignment-json-file]"'),
