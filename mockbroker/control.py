@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 import re
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -140,8 +141,10 @@ class ControlServer:
         site = web.TCPSite(self._runner, self._host, self._port)
         try:
             await site.start()
-        except OSError:
+        except OSError as error:
             await self.stop()
+            if isinstance(error, socket.gaierror):
+                raise OSError(f"cannot listen on {self._host!r}: {error.strerror}") from None
             raise
         self._port = self._runner.addresses[0][1]
 

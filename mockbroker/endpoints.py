@@ -25,6 +25,10 @@ def parse_endpoint(text: str, *, default_port: int | None = None) -> tuple[str, 
         raise ClusterError(f"{text!r} is no address; put an IPv6 host in brackets: [::1]:9092")
     if not host or any(char.isspace() for char in host):
         raise ClusterError(f"{text!r} has no host; use HOST:PORT")
+    try:
+        host.encode("idna")
+    except UnicodeError as error:
+        raise ClusterError(f"{text!r} has no host name: {error}") from None
     if not port:
         return host, default_port
     if not (port.isascii() and port.isdigit() and int(port) < 65536):

@@ -19,12 +19,12 @@ class ControlClient:
     """One control port. Failures raise ClickException: one line, exit 1."""
 
     def __init__(self, url: str, token: str | None) -> None:
-        parts = urlsplit(url if "//" in url else f"//{url}", scheme="http")
         try:
+            parts = urlsplit(url if "//" in url else f"//{url}", scheme="http")
             port = parts.port
         except ValueError:
             port = None
-        if parts.scheme != "http" or not parts.hostname or port is None:
+        if port is None or parts.scheme != "http" or not parts.hostname:
             raise click.UsageError(f"{url!r} is no control URL; use http://HOST:PORT")
         self._url = url
         self._host = parts.hostname

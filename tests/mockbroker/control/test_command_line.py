@@ -197,6 +197,9 @@ BAD = [
     ["serve", "--auto-progress", "0ms"],
     ["serve", "--clock", "sun"],
     ["serve", "--listen", "127.0.0.1"],
+    ["serve", "--listen", "a..b:0"],
+    ["serve", "--listen", "x" * 64 + ":0"],
+    ["serve", "--control", "\udcff:0"],
     ["serve", "--listen", "127.0.0.1:99999"],
     ["serve", "--listen", "127.0.0.1:65535"],
     ["serve", "--advertise", "a:b:c"],
@@ -217,6 +220,7 @@ BAD = [
     ["ctl"],
     ["ctl", "http://127.0.0.1:1"],
     ["ctl", "nonsense", "state"],
+    ["ctl", "http://[zz]:1", "state"],
     ["ctl", "https://127.0.0.1:1", "state"],
     ["ctl", "http://127.0.0.1:1", "join-isr", "foo-0"],
     ["ctl", "http://127.0.0.1:1", "join-isr", "foo-0", "x"],
@@ -266,13 +270,6 @@ def test_a_reply_that_is_no_json_object(
 def test_a_journal_that_cannot_be_opened(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_here(["serve", "--journal", "/nonexistent/x.jsonl"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_a_host_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_here(["serve", "--listen", "no.such.host.invalid:0"]) == 1
-    err = capsys.readouterr().err
-    assert "no.such.host.invalid" in err
-    assert err.count("\n") == 1
 
 
 # ---- profiles ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
 from kproto.messages.metadata_request import MetadataRequestTopic
 from mockbroker import MockCluster
+from mockbroker.control import ControlServer
 from mockbroker.endpoints import dialable, is_loopback, parse_endpoint, show
 from mockbroker.errors import ClusterError, UnknownBrokerError
 from mockbroker.model import Broker
@@ -28,6 +29,17 @@ async def test_every_broker_listens_where_metadata_says() -> None:
         assert len(set(mock.addresses.values())) == 4
         for broker_id in mock.addresses:
             assert await brokers_listed(mock, broker_id) == mock.addresses
+
+
+async def test_a_host_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_args: object, **_kwargs: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_server", refuse)
+    mock = MockCluster(host="nowhere")
+    for server in (mock, ControlServer(mock, host="nowhere", token="x")):
+        with pytest.raises(OSError, match="cannot listen on 'nowhere': Name or service not known"):
+            await server.start()
 
 
 async def test_any_broker_ids() -> None:
