@@ -196,7 +196,7 @@ def _uuid_maker() -> Callable[[bytes], uuid.UUID]:
     try:
         same = assemble(sample) == construct(sample)
         same = same and repr(assemble(sample)) == repr(construct(sample))
-    except Exception:
+    except Exception:  # an interpreter that makes its UUIDs some other way
         return construct
     return assemble if same else construct
 
