@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import string
 import sys
 import uuid
 from pathlib import Path
@@ -107,6 +108,11 @@ def _frame(argument: str) -> bytes:
         try:
             raw = Path(argument).read_bytes()
         except OSError as error:
+            digits = sum(char in string.hexdigits for char in argument)
+            if digits == len(argument):  # pasted, and one end missed
+                raise KprotoError(
+                    f"{digits} hexadecimal digits are no whole number of bytes"
+                ) from None
             raise KprotoError(
                 f"{argument!r:.80} is neither hexadecimal nor a file to read: {error.strerror}"
             ) from None

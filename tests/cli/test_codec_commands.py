@@ -111,6 +111,7 @@ def test_encode(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (("decode", "--request", FRAME[:-2]), 1, "size says 44 bytes, 43 follow (at byte 0)"),
         (("decode", "--request", "no-such-file"), 1, "neither hexadecimal nor a file"),
+        (("decode", "--request", "00000"), 1, "5 hexadecimal digits are no whole number of bytes"),
         (("decode", FRAME), 2, "Say one of --request and --response"),
         (("decode", "--response", "45", "9", FRAME), 1, "not 9"),
         (("encode", "Metadata", "0", "{}"), 1, "no message 'Metadata'"),
