@@ -20,6 +20,7 @@ from mockbroker.znodes import (
     SessionExpiredError,
     SetData,
     WatchedEvent,
+    ZnodeError,
 )
 
 
@@ -77,7 +78,7 @@ def test_refusals(store):
     store.create("/a", b"0")
     store.create("/a/x")
     store.create("/e", ephemeral=True)
-    for error, call in [
+    refusals: list[tuple[type[ZnodeError], Callable[[], object]]] = [
         (NodeExistsError, lambda: store.create("/a")),
         (NodeExistsError, lambda: store.create("/")),
         (NoNodeError, lambda: store.create("/no/x")),
@@ -91,7 +92,8 @@ def test_refusals(store):
         (BadArgumentsError, lambda: store.set("/a", b"", 2**31)),
         (NoNodeError, lambda: store.get("/no")),
         (NoNodeError, lambda: store.children("/no")),
-    ]:
+    ]
+    for error, call in refusals:
         with pytest.raises(error):
             call()
     assert store.get("/a").data == b"0"

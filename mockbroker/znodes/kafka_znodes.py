@@ -1,0 +1,265 @@
+"""What Kafka's brokers and ZooKeeper controllers keep in znodes: paths, texts, and reading them.
+
+Data and pure functions; nothing is stored here. The texts are those of ``kafka.zk``'s encoders, to
+the byte, as Kafka 2.4.1 and 3.9.2 (Scala 2.13) wrote them; what differs between releases is an
+argument. Unknown fields are passed over on reading, as Kafka does. What users submit for the
+controller to act on is in ``plan_znodes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from mockbroker.znodes.errors import MalformedZnodeError
+from mockbroker.znodes.texts import BrokerId, Ids, Int32, decode, encode, scala_order
+
+__all__ = [
+    "BROKER_IDS",
+    "CONTROLLER",
+    "CONTROLLER_EPOCH",
+    "TOPICS",
+    "BrokerRegistration",
+    "Endpoint",
+    "PartitionState",
+    "TopicAssignment",
+    "broker_path",
+    "decode_broker",
+    "decode_controller",
+    "decode_controller_epoch",
+    "decode_partition_state",
+    "decode_topic",
+    "encode_broker",
+    "encode_controller",
+    "encode_controller_epoch",
+    "encode_partition_state",
+    "encode_topic",
+    "partition_state_path",
+    "topic_path",
+]
+
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def partition_state_path(topic: str, partition: int) -> str:
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+# ---- /brokers/ids/N ----------------------------------------------------------------------------
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """A listener: its name, where it is, and its security protocol ("PLAINTEXT", "SASL_SSL")."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str = "PLAINTEXT"
+
+
+class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker's registration. ``timestamp`` is ms since the epoch; ``jmx_port`` -1 is none."""
+
+    endpoints: tuple[Endpoint, ...]
+    timestamp: int
+    rack: str | None = None
+    jmx_port: int = -1
+
+
+def encode_broker(broker: BrokerRegistration, version: int = 5) -> bytes:
+    """Version 5 since Kafka 2.7 (features, here always none), 4 since 0.10.2.
+
+    ``host`` and ``port`` are those of the first PLAINTEXT endpoint, null and -1 without one.
+    """
+    plain = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
+    text: dict[str, Any] = {"features": {}} if version >= 5 else {}
+    text["listener_security_protocol_map"] = {
+        e.listener: e.security_protocol for e in broker.endpoints
+    }
+    text["endpoints"] = [f"{e.listener}://{e.host}:{e.port}" for e in broker.endpoints]
+    if broker.rack is not None:
+        text["rack"] = broker.rack
+    text["jmx_port"] = broker.jmx_port
+    text["port"] = plain.port if plain else -1
+    text["host"] = plain.host if plain else None
+    text["version"] = version
+    text["timestamp"] = str(broker.timestamp)
+    return encode(text)
+
+
+class _BrokerText(msgspec.Struct):
+    endpoints: tuple[Annotated[str, msgspec.Meta(pattern=r"^[^:/]+://.*:-?[0-9]{1,5}$")], ...]
+    listener_security_protocol_map: dict[str, str]
+    timestamp: Annotated[str, msgspec.Meta(pattern=r"^-?[0-9]{1,19}$")]
+    rack: str | None = None
+    jmx_port: Int32 = -1
+
+
+def decode_broker(path: str, data: bytes) -> BrokerRegistration:
+    """Versions 4 and 5."""
+    text = decode(path, data, _BrokerText)
+    endpoints = []
+    for endpoint in text.endpoints:
+        listener, _, address = endpoint.partition("://")
+        host, _, port = address.rpartition(":")
+        protocol = text.listener_security_protocol_map.get(listener)
+        if protocol is None:
+            reason = f"listener {listener} is not in listener_security_protocol_map"
+            raise MalformedZnodeError(path, reason)
+        endpoints.append(Endpoint(listener, host, int(port), protocol))
+    return BrokerRegistration(
+        endpoints=tuple(endpoints),
+        timestamp=int(text.timestamp),
+        rack=text.rack,
+        jmx_port=text.jmx_port,
+    )
+
+
+# ---- /brokers/topics/T -------------------------------------------------------------------------
+
+
+class TopicAssignment(msgspec.Struct, frozen=True, kw_only=True):
+    """The replicas of each partition, and what a reassignment is adding and removing (KIP-455).
+
+    ``topic_id`` is Kafka's base64 text of the id, None before 2.8.
+    """
+
+    partitions: Mapping[int, Sequence[int]]
+    adding_replicas: Mapping[int, Sequence[int]] = {}
+    removing_replicas: Mapping[int, Sequence[int]] = {}
+    topic_id: str | None = None
+
+
+def encode_topic(topic: TopicAssignment, version: int = 3) -> bytes:
+    """Version 3 since Kafka 2.8 (topic ids), 2 since 2.4 (reassignments), 1 before."""
+    partitions = _by_partition(topic.partitions)
+    if version < 2:
+        return encode({"version": version, "partitions": partitions})
+    moves = {
+        "adding_replicas": _by_partition(topic.adding_replicas),
+        "removing_replicas": _by_partition(topic.removing_replicas),
+    }
+    if version == 2:
+        return encode({"version": version, "partitions": partitions, **moves})
+    topic_id = {} if topic.topic_id is None else {"topic_id": topic.topic_id}
+    return encode({"partitions": partitions, **topic_id, **moves, "version": version})
+
+
+def _by_partition(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
+    """Partitions without replicas are left out, as in Kafka's adding and removing maps."""
+    texts = {str(index): list(ids) for index, ids in replicas.items() if ids}
+    return {index: texts[index] for index in scala_order(texts)}
+
+
+_Replicas = dict[Annotated[str, msgspec.Meta(pattern=r"^(0|[1-9][0-9]{0,9})$")], Ids]
+
+
+class _TopicText(msgspec.Struct):
+    partitions: _Replicas
+    adding_replicas: _Replicas = {}
+    removing_replicas: _Replicas = {}
+    topic_id: str | None = None
+
+
+def decode_topic(path: str, data: bytes) -> TopicAssignment:
+    """Any version."""
+    text = decode(path, data, _TopicText)
+    return TopicAssignment(
+        partitions=_by_index(text.partitions),
+        adding_replicas=_by_index(text.adding_replicas),
+        removing_replicas=_by_index(text.removing_replicas),
+        topic_id=text.topic_id,
+    )
+
+
+def _by_index(replicas: Mapping[str, Ids]) -> dict[int, Ids]:
+    return {index: replicas[str(index)] for index in sorted(map(int, replicas))}
+
+
+# ---- /brokers/topics/T/partitions/P/state ------------------------------------------------------
+
+
+class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
+    """Leader and ISR. ``leader`` is -1 where there is none.
+
+    ``leader_recovery_state`` (Kafka 3.2) is 1 after an unclean election until the leader has
+    recovered. ``target_replicas`` is the draft's of KIP-455, None where nothing is under way.
+    """
+
+    leader: Int32
+    leader_epoch: Int32
+    controller_epoch: Int32
+    isr: Ids
+    leader_recovery_state: Annotated[int, msgspec.Meta(ge=0, le=1)] = 0
+    target_replicas: Ids | None = msgspec.field(default=None, name="targetReplicas")
+
+
+def encode_partition_state(state: PartitionState) -> bytes:
+    """As Kafka writes it; with target replicas in the order that the draft of KIP-455 prints."""
+    isr = list(state.isr)
+    if state.target_replicas is not None:
+        return encode(
+            {
+                "version": 1,
+                "leader": state.leader,
+                "leader_epoch": state.leader_epoch,
+                "controller_epoch": state.controller_epoch,
+                "isr": isr,
+                "targetReplicas": list(state.target_replicas),
+            }
+        )
+    recovery = {"leader_recovery_state": 1} if state.leader_recovery_state else {}
+    return encode(
+        {
+            "controller_epoch": state.controller_epoch,
+            "leader": state.leader,
+            "version": 1,
+            **recovery,
+            "leader_epoch": state.leader_epoch,
+            "isr": isr,
+        }
+    )
+
+
+def decode_partition_state(path: str, data: bytes) -> PartitionState:
+    return decode(path, data, PartitionState)
+
+
+# ---- /controller, /controller_epoch ------------------------------------------------------------
+
+
+def encode_controller(broker_id: int, timestamp: int, version: int = 2) -> bytes:
+    """Version 2 since Kafka 3.4 (``kraftControllerEpoch``: -1, no migration), 1 before."""
+    text = {"version": version, "brokerid": broker_id, "timestamp": str(timestamp)}
+    return encode(text | ({"kraftControllerEpoch": -1} if version >= 2 else {}))
+
+
+class _ControllerText(msgspec.Struct):
+    brokerid: BrokerId
+
+
+def decode_controller(path: str, data: bytes) -> int:
+    """The controller's broker id."""
+    return decode(path, data, _ControllerText).brokerid
+
+
+def encode_controller_epoch(epoch: int) -> bytes:
+    """A number, not quoted: also legal JSON."""
+    return str(epoch).encode()
+
+
+def decode_controller_epoch(path: str, data: bytes) -> int:
+    return decode(path, data, Int32)
