@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +15,15 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from kproto.messages import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
     DescribeClusterBroker,
     DescribeClusterResponse,
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
     ListPartitionReassignmentsResponse,
 )
 from mockbroker.mock_cluster import MockCluster
@@ -279,3 +290,153 @@ async def test_unrepresentable_plans_do_not_hang(mock, plan):
     assert code == 1  # Throttles of a topic that does not exist cannot be cleared.
     assert "There is no active reassignment of partition nope-0, but replica set is  rather " in out
     assert "There is no active reassignment of partition foo-9, but replica set is  rather " in out
+
+
+# ---- log directories -----------------------------------------------------------------------------
+
+
+def moves_accepted(code: int) -> Callable[[Any], Any]:
+    """An AlterReplicaLogDirsResponse with the same code for whatever was asked."""
+
+    def answer(call: Any) -> AlterReplicaLogDirsResponse:
+        return AlterReplicaLogDirsResponse(
+            results=[
+                AlterReplicaLogDirTopicResult(
+                    topic_name=topic.name,
+                    partitions=[
+                        AlterReplicaLogDirPartitionResult(partition_index=each, error_code=code)
+                        for each in topic.partitions
+                    ],
+                )
+                for directory in call.body.dirs
+                for topic in directory.topics
+            ]
+        )
+
+    return answer
+
+
+def log_dirs(*rows: tuple[str, str, int, bool]) -> DescribeLogDirsResponse:
+    """A DescribeLogDirsResponse; rows are (directory, topic, partition, is_future)."""
+    return DescribeLogDirsResponse(
+        results=[
+            DescribeLogDirsResult(
+                log_dir=directory,
+                topics=[
+                    DescribeLogDirsTopic(
+                        name=topic,
+                        partitions=[
+                            DescribeLogDirsPartition(partition_index=index, is_future_key=is_future)
+                        ],
+                    )
+                ],
+            )
+            for directory, topic, index, is_future in rows
+        ]
+    )
+
+
+@pytest.fixture
+def directories(tmp_path: Path) -> str:
+    """Replicas of foo-0: on broker 1 to /b, on broker 2 anywhere, on broker 3 to /c."""
+    path = tmp_path / "directories.json"
+    row = {"topic": "foo", "partition": 0, "replicas": [1, 2, 3], "log_dirs": ["/b", "any", "/c"]}
+    path.write_text(json.dumps({"partitions": [row]}))
+    return f"--reassignment-json-file={path}"
+
+
+async def test_log_directories_are_asked_for_until_the_replica_is_there(mock, directories):
+    mock.on(34)(moves_accepted(ErrorCode.NONE))
+    mock.on(34, times=1)(moves_accepted(ErrorCode.REPLICA_NOT_AVAILABLE))
+    throttle = ["--replica-alter-log-dirs-throttle", "5"]
+    code, out, _ = await reassign(mock, "--execute", directories, *throttle)
+    assert code == 0
+    # The last of Kafka's lines end with a blank.
+    assert out.splitlines()[-4:] == [
+        "The replica-alter-dir throttle limit was set to 5 B/s",
+        "Successfully started partition reassignment for foo-0",
+        "Successfully started moving log directory to /c for replica foo-0 with broker 3 ",
+        "Successfully started moving log directory to /b for replica foo-0 with broker 1 ",
+    ]
+    assert [entry.broker_id for entry in mock.journal.select(api=34, direction="request")] == [
+        1,
+        3,
+        1,
+    ]
+    assert configs_set(mock) == {("1", LOG_DIR_RATE): "5", ("3", LOG_DIR_RATE): "5"}
+
+
+async def test_log_directories_that_are_never_there(mock, directories):
+    mock.on(34)(moves_accepted(ErrorCode.REPLICA_NOT_AVAILABLE))
+    code, out, err = await reassign(mock, "--execute", "--timeout=0", directories)
+    text = "Timed out before log directory moves could be started for: foo-0-1,foo-0-3"
+    assert (code, out.splitlines()[-1], err) == (1, text, f"kproto: {text}\n")
+
+
+async def test_a_log_directory_that_does_not_exist(mock, directories):
+    mock.on(34)(moves_accepted(ErrorCode.LOG_DIR_NOT_FOUND))
+    code, out, err = await reassign(mock, "--execute", directories)
+    assert (code, out.splitlines()[-1]) == (1, "Error: Failed to alter dir for foo-0-1")
+    assert err.startswith("kproto: Failed to alter dir for foo-0-1: ")
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        (
+            [],
+            "Partition foo-0 is not found in any live log dir on broker 1. There is likely an "
+            "offline log directory on the broker.",
+        ),
+        ([("/b", "foo", 0, False)], "Reassignment of replica foo-0-1 completed successfully."),
+        (
+            [("/a", "foo", 0, False), ("/b", "foo", 0, True)],
+            "Reassignment of replica foo-0-1 is still in progress.",
+        ),
+        (
+            [("/a", "foo", 0, False), ("/x", "foo", 0, True)],
+            "Partition foo-0 on broker 1 is being moved to log dir /x instead of /b.",
+        ),
+        (
+            [("/a", "foo", 0, False)],
+            "Partition foo-0 on broker 1 is not being moved from log dir /a to /b.",
+        ),
+    ],
+)
+async def test_how_a_move_between_log_directories_stands(mock, directories, rows, line):
+    mock.script(35, log_dirs(*rows))
+    code, out, _ = await reassign(mock, "--verify", directories)
+    assert (code, out.splitlines()[2]) == (0, line)
+    # Throttles stay while anything moves, or may.
+    finished = len(rows) == 1
+    assert ("Clearing broker-level throttles" in out) == finished
+
+
+async def test_cancelling_a_move_sends_the_replica_back(mock, directories):
+    mock.script(35, log_dirs(("/a", "foo", 0, False), ("/b", "foo", 0, True)))
+    mock.on(34)(moves_accepted(ErrorCode.NONE))
+    code, out, _ = await reassign(mock, "--cancel", "--preserve-throttles", directories)
+    assert code == 0
+    assert "Successfully started moving log directory to /a for replica foo-0 with broker 1" in out
+    assert {each.path for body in sent(mock, 34) for each in body.dirs} == {"/a"}
+
+
+# ---- on a terminal -------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this platform has no pseudo-terminals")
+async def test_a_terminal_sees_what_is_waited_for_and_a_file_does_not(mock):
+    def run_on_a_terminal() -> tuple[bytes, bytes]:
+        ours, theirs = os.openpty()
+        command = [sys.executable, "-m", "kproto", "admin", "topics", "--list"]
+        command += ["--bootstrap-server", mock.bootstrap]
+        with os.fdopen(ours, "rb", buffering=0) as terminal:
+            done = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=theirs, timeout=60, check=True
+            )
+            os.close(theirs)
+            return done.stdout, terminal.read(65536)
+
+    printed, shown = await asyncio.to_thread(run_on_a_terminal)
+    assert printed == b"bar\nfoo\n"
+    assert b"listing topics" in shown
