@@ -78,7 +78,7 @@ async def describe(
 def _topics(request: Any, reassignments: Collection[Reassignment]) -> list[Any]:
     topic, row = request.STRUCTS["TopicReassignment"], request.STRUCTS["Reassignment"]
     grouped: dict[str, list[Any]] = {}
-    for each in dict.fromkeys(reassignments):
+    for each in reassignments:
         name, partition = each.topic_partition
         grouped.setdefault(name, []).append(row(partition_id=partition, reassignment_id=each._id))
     return [topic(topic=name, reassignments=rows) for name, rows in grouped.items()]

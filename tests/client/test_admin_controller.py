@@ -85,6 +85,7 @@ async def test_a_broker_that_is_behind_is_not_believed_for_ever() -> None:
         assert set(asked[:-1]) <= {1}
 
 
+@pytest.mark.requirement("K455-25")
 async def test_not_controller_to_the_end() -> None:
     async with (
         MockCluster(brokers=1, profile="kafka-2.4") as mock,
@@ -159,7 +160,6 @@ async def test_a_silent_broker_is_not_waited_for_longer_than_asked() -> None:
             await admin.list_partition_reassignments(timeout_ms=20)
 
 
-@pytest.mark.requirement("K455-22")
 async def test_what_no_retry_helps_against_is_sent_once() -> None:
     async with MockCluster(brokers=3) as mock, admin_of(mock.bootstrap) as admin:
         mock.script(46, ListPartitionReassignmentsResponse(error_code=31, error_message=None))

@@ -215,6 +215,8 @@ async def test_version_0_names_nothing_where_not_authorized(codec: str) -> None:
 
 async def test_a_waiter_that_is_cancelled_cancels_no_one_else() -> None:
     release = asyncio.Event()
+    complaints: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     async with (
         MockCluster(brokers=3, topics=TOPICS) as mock,
         admin_of(mock.bootstrap) as admin,
@@ -238,3 +240,4 @@ async def test_a_waiter_that_is_cancelled_cancels_no_one_else() -> None:
         release.set()
         assert await second == {FOO0: None}
         await result.all()
+    assert complaints == []

@@ -99,6 +99,7 @@ async def test_no_replicas_are_refused_at_once() -> None:
 
 @pytest.mark.parametrize("profile", RELEASES)
 @pytest.mark.requirement("K455-04")
+@pytest.mark.requirement("K455-22")
 async def test_each_partition_has_its_own_outcome(profile: str) -> None:
     async with cluster(profile) as (mock, admin):
         nope, empty, negative = ("nope", 0), ("", 0), ("foo", -1)
@@ -145,6 +146,8 @@ async def test_the_time_out_is_sent_as_it_is() -> None:
         for wrong in (-1, 2**31):
             with pytest.raises(ValueError, match="timeout_ms is"):
                 admin.list_partition_reassignments(timeout_ms=wrong)
+            with pytest.raises(ValueError, match="timeout_ms is"):
+                admin.cancel_all_partition_reassignments(timeout_ms=wrong)
 
 
 @pytest.mark.requirement("K455-06")
@@ -154,7 +157,9 @@ async def test_what_may_be_listed() -> None:
     async with cluster() as (mock, admin):
         await admin.alter_partition_reassignments({FOO0: [4, 5, 6], BAR0: [2, 3, 4]}).all()
         for wrong in (None, "foo", [FOO0, "foo"]):
-            with pytest.raises(TypeError):
+            with pytest.raises(
+                TypeError, match=r"leave it out for all|partitions and topics are mi"
+            ):
                 admin.list_partition_reassignments(wrong)
         for unrepresentable in ({("", 0)}, {("foo", -1), FOO0}, {""}):
             with pytest.raises(InvalidTopicError):
@@ -242,6 +247,8 @@ async def test_a_partition_left_out_beside_an_error_does_not_wait_for_ever() -> 
 @pytest.mark.parametrize(
     ("code", "kind"), [(31, ClusterAuthorizationError), (7, RequestTimedOutError)]
 )
+@pytest.mark.requirement("K455-22")
+@pytest.mark.requirement("K455-25")
 async def test_a_top_level_error_is_everyones(echoed: bool, code: int, kind: type) -> None:
     async with cluster() as (mock, admin):
         rows = [("foo", 0, code)] if echoed else []

@@ -3,6 +3,7 @@ scramp's, as the client's is; the example of RFC 7677 pins both to the standard.
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -89,6 +90,11 @@ class SaslBroker:
         self._served = answering({46: lambda _body: nothing}, kproto.dialect(), served)
         self._steps: dict[Broker, Step] = {}
         self._forge = forge
+
+    @property
+    def connections(self) -> list[Broker]:
+        """Those that began to authenticate."""
+        return list(self._steps)
 
     def __call__(self, broker: Broker, event: Any) -> None:
         wire = broker.wire
@@ -188,6 +194,20 @@ async def test_the_wrong_password_is_not_tried_twice(mechanism: str, user: str) 
         ):
             await admin.list_partition_reassignments()
         assert seen_keys(seen).count(17) == 1
+
+
+async def test_a_refused_connection_is_given_up() -> None:
+    broker = SaslBroker(SERVED)
+    async with (
+        serving(broker, sasl_required=True) as (port, _),
+        Admin(f"127.0.0.1:{port}", sasl=SaslPlain("alice", "wrong")) as admin,
+    ):
+        with pytest.raises(SaslAuthenticationError):
+            await admin.list_topics()
+        (refused,) = broker.connections
+        async with asyncio.timeout(SOON / 1000):
+            while not refused.transport.is_closing():
+                await asyncio.sleep(0.001)
 
 
 async def test_a_broker_before_sasl_authenticate_gets_raw_tokens() -> None:
