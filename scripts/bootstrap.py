@@ -209,6 +209,7 @@ def install(extras: list[str]) -> bool:
     # folder called `kproto` in the current directory, such as this one seen from its parent.
     command = [venv_python(), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                "--retries", "5", "--config-settings", "editable_mode=compat",
+               "--constraint", str(ROOT / "constraints.txt"),
                "--editable", target]  # fmt: skip
     for attempt in range(1, ATTEMPTS + 1):
         # What a build backend warns of is not for the reader of a set-up that worked.
@@ -239,7 +240,7 @@ def install_all(required: list[str], optional: list[str]) -> list[str]:
 def fingerprint(extras: list[str]) -> str:
     """Changes whenever what should be installed does."""
     digest = hashlib.sha256(" ".join(sorted(extras)).encode())
-    for name in ("pyproject.toml", "setup.py", "scripts/bootstrap.py"):
+    for name in ("pyproject.toml", "setup.py", "constraints.txt", "scripts/bootstrap.py"):
         digest.update((ROOT / name).read_bytes())
     # An editable install points here: a moved checkout needs another.
     digest.update(str(ROOT).encode())

@@ -17,7 +17,7 @@ from scripts.bootstrap import SetupError
 def checkout(tmp_path, monkeypatch):
     """A checkout of nothing but the files that decide what is installed."""
     root = tmp_path / "checkout"
-    for name in ("pyproject.toml", "setup.py", "scripts/bootstrap.py"):
+    for name in ("pyproject.toml", "setup.py", "constraints.txt", "scripts/bootstrap.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(name)
     (root / ".venv").mkdir()
