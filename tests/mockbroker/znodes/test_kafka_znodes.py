@@ -127,7 +127,6 @@ def test_texts_are_kafkas(data, text):
     assert data.decode() == text
 
 
-@pytest.mark.requirement("K455-32")
 def test_the_drafts_partition_state_as_it_prints_it():
     state = PartitionState(
         leader=1, leader_epoch=1, controller_epoch=1, isr=(1, 2, 3), target_replicas=(4, 5, 6)
