@@ -112,7 +112,7 @@ class Dialect:
         if struct not in cls.STRUCTS:
             known = ", ".join(cls.STRUCTS) or "none"
             raise UnknownNameError(f"{whole} has no struct {struct!r}; it has {known}")
-        return cls.STRUCTS[struct]  # type: ignore[return-value]
+        return cls.STRUCTS[struct]  # type: ignore[return-value]  # who names a struct knows it
 
     def _released(self, name: str) -> type[Message] | None:
         if self.base is not None:
@@ -131,10 +131,10 @@ class Dialect:
         return sorted(names)
 
     @cached_property
-    def apis(self) -> Mapping[int, Api]:
+    def apis(self) -> _Apis:
         """Every api key that has a request and a response; classes are imported as asked for."""
-        requests = dict(self.base.apis.requests) if self.base else dict(REQUESTS)  # type: ignore[attr-defined]
-        responses = dict(self.base.apis.responses) if self.base else dict(RESPONSES)  # type: ignore[attr-defined]
+        requests = dict(self.base.apis.requests) if self.base else dict(REQUESTS)
+        responses = dict(self.base.apis.responses) if self.base else dict(RESPONSES)
         for cls in self._own.values():
             if cls.API_KEY is not None and cls.MESSAGE_TYPE in ("request", "response"):
                 table = requests if cls.MESSAGE_TYPE == "request" else responses

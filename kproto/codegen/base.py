@@ -149,7 +149,7 @@ class Message(MessageStruct, kw_only=True, gc=False):
         message, end = decoder(data, 0)
         if end != len(data) and not allow_trailing:
             raise _codec().trailing_bytes(data, end)
-        return message  # type: ignore[no-any-return]
+        return message  # type: ignore[no-any-return]  # made by generated code
 
     @classmethod
     def decode_from(cls: type[M], data: Buffer, version: int, offset: int = 0) -> tuple[M, int]:
@@ -176,7 +176,7 @@ class Message(MessageStruct, kw_only=True, gc=False):
     def from_json(cls: type[M], data: str | bytes | Mapping[str, Any], version: int) -> M:
         """Read what ``to_json`` writes, as text or as parsed JSON. A missing untagged field is a
         DecodeError that names it; ``offset`` is then 0, JSON has no byte of a field."""
-        return _json_form().from_value(cls, data, version)  # type: ignore[no-any-return]
+        return _json_form().from_value(cls, data, version)  # type: ignore[no-any-return]  # lazy
 
 
 def _codec() -> Any:

@@ -27,8 +27,8 @@ def error_response(response: type[Message], version: int, error_code: int) -> Me
     path = _path_to_error(response, version)
     if path is None:
         return None
-    body: Any = response()
-    holder = body
+    body = response()
+    holder: Any = body
     for step in path[:-1]:
         inner = step.type.inner_struct
         assert inner is not None
@@ -36,7 +36,7 @@ def error_response(response: type[Message], version: int, error_code: int) -> Me
         setattr(holder, step.python_name, [element] if step.type.kind == "array" else element)
         holder = element
     setattr(holder, path[-1].python_name, error_code)
-    return body  # type: ignore[no-any-return]
+    return body
 
 
 @cache

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 
-class _Parsed(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+class _Parsed(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic in newer click
     """An option read by a function of ours, whose ClusterError is bad usage."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
