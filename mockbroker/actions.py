@@ -1,7 +1,7 @@
 """Everything that can happen to the cluster, as typed values, and the log that keeps their order.
 
-This file knows what a change is made of, not when it may happen. ``mockbroker.state`` applies an
-action; the same actions in the same order give the same state.
+This file knows what a change is made of, not when it may happen. ``mockbroker.controller`` applies
+an action; the same actions in the same order give the same state.
 """
 
 from __future__ import annotations
@@ -26,12 +26,17 @@ __all__ = [
     "Change",
     "ConfigChanged",
     "ControllerChanged",
+    "LeaderAndIsrSent",
     "MetadataHeld",
     "MetadataReleased",
     "PartitionChanged",
     "PartitionsAdded",
+    "StopReplicaSent",
     "TopicCreated",
     "TopicDeleted",
+    "UpdateMetadataSent",
+    "Warned",
+    "ZnodeWritten",
 ]
 
 
@@ -119,6 +124,59 @@ class AutoProgressChanged:
     interval_ms: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class ZnodeWritten:
+    """A znode's text; None where there was, or is now, no such znode."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrSent:
+    """One partition's state, told to brokers. ``target_replicas`` is null outside a reassignment,
+    and exists in the drafts of KIP-455 only."""
+
+    to: tuple[int, ...]
+    topic: str
+    index: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    zk_version: int
+    replicas: tuple[int, ...]
+    target_replicas: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplicaSent:
+    """``delete``: the data goes too."""
+
+    to: tuple[int, ...]
+    topic: str
+    index: int
+    delete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataSent:
+    to: tuple[int, ...]
+    topic: str
+    index: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """What the controller wrote to its own log."""
+
+    text: str
+
+
 Change: TypeAlias = (
     BrokerRegistered
     | BrokerChanged
@@ -133,6 +191,11 @@ Change: TypeAlias = (
     | MetadataHeld
     | MetadataReleased
     | AutoProgressChanged
+    | ZnodeWritten
+    | LeaderAndIsrSent
+    | StopReplicaSent
+    | UpdateMetadataSent
+    | Warned
 )
 
 

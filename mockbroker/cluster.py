@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from kproto.error_codes import ErrorCode
-from mockbroker import acls, configs, elections, log_dirs, reassignment, steps, topic_spec
+from mockbroker import acls, configs, elections, log_dirs, steps, topic_spec
 from mockbroker import topics as topic_rules
 from mockbroker.actions import (
     ActionLog,
@@ -29,10 +29,12 @@ from mockbroker.actions import (
     ControllerChanged,
     MetadataHeld,
     MetadataReleased,
+    ZnodeWritten,
 )
 from mockbroker.config_definitions import BROKER_CONFIGS, TOPIC_CONFIGS
 from mockbroker.controller import ClusterState, Controller
 from mockbroker.errors import ClusterError
+from mockbroker.machines import machine as machine_of
 from mockbroker.metadata_views import MetadataView
 from mockbroker.model import Broker, Partition, Topic, TopicPartition
 from mockbroker.results import (
@@ -73,6 +75,7 @@ class Cluster:
     ``topics`` are texts (``parse_topic``) or (name, broker ids of each partition) pairs.
     ``now_ms`` starts the virtual clock. ``broker_configs`` are what every broker's properties file
     says. ``new_topic_id`` exists so that a test can fix the ids.
+    ``machine`` is how the controller reassigns partitions, one of ``mockbroker.machines.MACHINES``.
 
     Raises ClusterError for a description that makes no sense.
     """
@@ -87,8 +90,14 @@ class Cluster:
         auto_progress_ms: int | None = None,
         broker_configs: Mapping[str, str] = MappingProxyType({}),
         new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4,
+        machine: str = "kraft",
     ) -> None:
-        self._controller = Controller(cluster_id or _random_cluster_id(), broker_configs, now_ms)
+        self._controller = Controller(
+            cluster_id or _random_cluster_id(),
+            broker_configs,
+            now_ms,
+            machine=machine_of(machine),
+        )
         self._auto_progress = steps.AutoProgress(self._controller)
         self._new_topic_id = new_topic_id
         self._register(_broker_list(brokers))
@@ -146,6 +155,11 @@ class Cluster:
         return MappingProxyType(self._state.topics)
 
     @property
+    def znodes(self) -> Mapping[str, str]:
+        """What the controller keeps in ZooKeeper, text by path; empty for a KRaft one."""
+        return MappingProxyType(self._state.znodes)
+
+    @property
     def auto_progress_ms(self) -> int | None:
         """The interval of auto-progress; None when it is off."""
         return self._state.auto_progress_ms
@@ -191,7 +205,7 @@ class Cluster:
         self, topics: ReassignmentRequest, *, allow_replication_factor_change: bool = True
     ) -> AlterReassignmentsResult:
         """Start, change or (None) cancel reassignments; one row a requested partition, in order."""
-        return reassignment.alter(
+        return self._controller.machine.alter(
             self._controller,
             topics,
             allow_replication_factor_change=allow_replication_factor_change,
@@ -201,7 +215,7 @@ class Cluster:
         self, topics: PartitionsByTopic | None
     ) -> ListReassignmentsResult:
         """None lists everything; unknown and idle partitions are omitted."""
-        return reassignment.list_ongoing(self._controller, topics)
+        return self._controller.machine.list_ongoing(self._controller, topics)
 
     def elect_leaders(
         self, election_type: int, topics: PartitionsByTopic | None
@@ -348,6 +362,13 @@ class Cluster:
     def failover(self, to: int) -> None:
         """Another live broker becomes the controller; the controller epoch rises by one."""
         steps.fail_over(self._controller, to)
+
+    def write_znode(self, path: str, text: str | None) -> None:
+        """Change a znode behind the controller's back; None deletes it. A controller reads what it
+        kept when it takes over, and not before."""
+        before = self.znodes.get(path)
+        if text != before:
+            self._controller.record("write_znode", ZnodeWritten(path, before, text))
 
     def hold_metadata(self, broker_id: int) -> None:
         """From now on this broker answers from what it knows at this moment."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from mockbroker.actions import (
     AclAdded,
@@ -28,10 +29,14 @@ from mockbroker.actions import (
     PartitionsAdded,
     TopicCreated,
     TopicDeleted,
+    ZnodeWritten,
 )
 from mockbroker.metadata_views import MetadataView
 from mockbroker.model import Broker, Partition, Topic
 from mockbroker.results import AclBinding
+
+if TYPE_CHECKING:
+    from mockbroker.machines import Machine
 
 __all__ = ["BROKER", "TOPIC", "ClusterState", "Controller", "replay"]
 
@@ -45,7 +50,8 @@ BROKER = 4
 class ClusterState:
     """Everything the log determines, and the two facts from before it. Only ``apply`` writes.
 
-    ``static_configs`` are what every broker's properties file says.
+    ``static_configs`` are what every broker's properties file says. ``znodes`` are texts by path,
+    empty where the controller keeps nothing in ZooKeeper.
     """
 
     cluster_id: str
@@ -59,6 +65,7 @@ class ClusterState:
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     acls: dict[AclBinding, None] = field(default_factory=dict)
     held: dict[int, MetadataView] = field(default_factory=dict)
+    znodes: dict[str, str] = field(default_factory=dict)
     auto_progress_ms: int | None = None
     _view: MetadataView | None = field(default=None, repr=False, compare=False)
 
@@ -109,6 +116,11 @@ class ClusterState:
                 del self.held[broker_id]
             case AutoProgressChanged(interval_ms):
                 self.auto_progress_ms = interval_ms
+            case ZnodeWritten(path, _, text):
+                if text is None:
+                    self.znodes.pop(path, None)
+                else:
+                    self.znodes[path] = text
         self.offset = action.offset + 1
 
     def _set_partitions(self, name: str, partitions: tuple[Partition, ...]) -> None:
@@ -126,22 +138,34 @@ class ClusterState:
 
 
 class Controller:
-    """State, log and clock together; what every rule is given."""
+    """State, log and clock together; what every rule is given.
 
-    def __init__(self, cluster_id: str, static_configs: Mapping[str, str], now_ms: int) -> None:
+    ``machine`` is how this controller reassigns partitions and where it keeps what it knows.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str,
+        static_configs: Mapping[str, str],
+        now_ms: int,
+        *,
+        machine: Machine,
+    ) -> None:
+        self.machine = machine
         self.state = ClusterState(cluster_id, dict(static_configs))
         self.log = ActionLog()
         self.now_ms = now_ms
 
     def record(self, cause: str, change: Change) -> None:
         """Log a change and make it."""
+        self.machine.store(self, cause, change)
         self.state.apply(self.log.append(self.now_ms, cause, change))
 
     def change_partition(self, cause: str, topic: str, after: Partition) -> None:
         """Record a partition's new value, unless nothing changed."""
         before = self.state.topics[topic].partitions[after.index]
         if after != before:
-            self.record(cause, PartitionChanged(topic, before, after))
+            self.machine.change_partition(self, cause, PartitionChanged(topic, before, after))
 
     def is_live(self, broker_id: int) -> bool:
         broker = self.state.brokers.get(broker_id)

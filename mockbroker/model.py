@@ -16,6 +16,7 @@ __all__ = [
     "NO_LEADER",
     "Broker",
     "Partition",
+    "TargetedPartition",
     "Topic",
     "TopicPartition",
 ]
@@ -78,6 +79,37 @@ class Partition:
     @property
     def preferred_leader(self) -> int:
         return self.replicas[0]
+
+    @property
+    def hosts(self) -> tuple[int, ...]:
+        """The brokers that hold, or are told to make, a copy: who may join the ISR."""
+        return self.replicas
+
+
+@dataclass(frozen=True, slots=True)
+class TargetedPartition(Partition):
+    """A partition under reassignment in the drafts of KIP-455, where ``replicas`` holds only what
+    is there already.
+
+    ``target_replicas`` is T, as in the state znode. ``whole_target`` is what was asked for, as far
+    as the controller knows: the older draft takes brokers out of T on the way, and a controller
+    that finds such a T cannot know what it was (None).
+    """
+
+    target_replicas: tuple[int, ...] = ()
+    whole_target: tuple[int, ...] | None = None
+
+    @property
+    def reassigning(self) -> bool:
+        return True
+
+    @property
+    def target(self) -> tuple[int, ...] | None:
+        return self.target_replicas
+
+    @property
+    def hosts(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(self.replicas + self.target_replicas))
 
 
 @dataclass(frozen=True, slots=True)

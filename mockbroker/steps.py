@@ -1,7 +1,7 @@
 """The steps a person or a test takes: replicas catch up or fall behind, brokers stop and start,
 the controller moves, time passes.
 
-Each step is what a cluster would see happen, followed at once by what KRaft does about it.
+Each step is what a cluster would see happen, followed at once by what its controller does about it.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def leave_isr(controller: Controller, tp: TopicPartition, broker_id: int) -> Par
 def _replica_of(controller: Controller, tp: TopicPartition, broker_id: int) -> Partition:
     partition = find_partition(controller, tp)
     find_broker(controller, broker_id)
-    if broker_id not in partition.replicas:
-        replicas = ", ".join(map(str, partition.replicas))
+    if broker_id not in partition.hosts:
+        replicas = ", ".join(map(str, partition.hosts))
         raise ClusterError(
             f"broker {broker_id} holds no replica of {_name(tp)} (they are {replicas})"
         )
@@ -100,7 +100,7 @@ def _apply(
         partition, controller.is_live, isr=isr, election=_election(controller, tp[0])
     )
     controller.change_partition(cause, tp[0], after)
-    return after
+    return controller.machine.settle(controller, cause, tp)
 
 
 def _election(controller: Controller, topic: str) -> Election:
@@ -140,8 +140,8 @@ def start_broker(controller: Controller, broker_id: int) -> None:
 
 
 def fail_over(controller: Controller, to: int) -> None:
-    """Another live broker becomes the controller. Reassignments go on: KRaft keeps them in the
-    partitions themselves."""
+    """Another live broker becomes the controller. Reassignments go on, as far as the machine kept
+    them where the new controller finds them; KRaft keeps them in the partitions themselves."""
     if not find_broker(controller, to).live:
         raise ClusterError(f"broker {to} is stopped: it cannot become the controller")
     if to == controller.state.controller_id:
@@ -153,6 +153,7 @@ def _move_controller(controller: Controller, to: int, cause: str) -> None:
     state = controller.state
     change = ControllerChanged(state.controller_id, to, state.controller_epoch + 1)
     controller.record(cause, change)
+    controller.machine.take_over(controller, cause)
 
 
 def _name(tp: TopicPartition) -> str:

@@ -1,0 +1,31 @@
+"""How a controller reassigns partitions: one machine a design of it, chosen by the profile.
+
+``kraft`` is what Kafka ships. ``kip-455-old`` and ``kip-455-new`` are the two revisions of KIP-455
+before it was built: tables of rows (``kip_455``) that one small engine (``engine``) runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from mockbroker.errors import ClusterError
+from mockbroker.machines.base import Machine
+from mockbroker.machines.draft import DraftMachine
+from mockbroker.machines.kip_455 import NEW, OLD
+from mockbroker.machines.kraft import KRaft
+
+__all__ = ["MACHINES", "Machine", "machine"]
+
+MACHINES: Final[Mapping[str, Machine]] = {
+    each.name: each for each in (KRaft(), DraftMachine(OLD), DraftMachine(NEW))
+}
+"""By name. Machines keep nothing: state and log are the controller's."""
+
+
+def machine(name: str) -> Machine:
+    """Raises ClusterError."""
+    found = MACHINES.get(name)
+    if found is None:
+        raise ClusterError(f"no machine {name!r}; there are {', '.join(MACHINES)}")
+    return found

@@ -1,0 +1,57 @@
+"""What the rest of the cluster asks of a machine. No rules here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from mockbroker.actions import Change, PartitionChanged
+from mockbroker.model import Partition, TopicPartition
+from mockbroker.results import AlterReassignmentsResult, ListReassignmentsResult
+
+if TYPE_CHECKING:
+    from mockbroker.controller import Controller
+
+__all__ = ["Machine"]
+
+
+class Machine(Protocol):
+    """Stateless. Each hook is called where partitions react, and records what follows."""
+
+    @property
+    def name(self) -> str: ...
+
+    def alter(
+        self,
+        controller: Controller,
+        topics: Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]],
+        *,
+        allow_replication_factor_change: bool,
+    ) -> AlterReassignmentsResult:
+        """Start, change or (None) cancel; one row a requested partition, in order."""
+        ...
+
+    def list_ongoing(
+        self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> ListReassignmentsResult:
+        """What is in progress as the controller remembers it; None asks for all."""
+        ...
+
+    def store(self, controller: Controller, cause: str, change: Change) -> None:
+        """Called before every change is logged: write what must be on record first."""
+        ...
+
+    def change_partition(
+        self, controller: Controller, cause: str, change: PartitionChanged
+    ) -> None:
+        """Record a change that something else than a reassignment made: an ISR, a leader."""
+        ...
+
+    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
+        """A partition's ISR or leader may have changed: do all that can be done now about its
+        reassignment. Returns what it is then."""
+        ...
+
+    def take_over(self, controller: Controller, cause: str) -> None:
+        """Another broker has become the controller."""
+        ...

@@ -1,0 +1,160 @@
+"""Any commands in any order on the two drafts of KIP-455, and what must hold after each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from mockbroker.actions import PartitionChanged, StopReplicaSent
+from mockbroker.cluster import Cluster
+from mockbroker.controller import replay
+from mockbroker.errors import ClusterError
+from mockbroker.machines import znode_texts
+from mockbroker.model import NO_LEADER, Partition
+
+_BROKERS = st.integers(1, 5)
+_TPS = st.sampled_from([("foo", 0), ("foo", 1), ("bar", 0)])
+_TARGETS = st.permutations([1, 2, 3, 4, 5]).flatmap(
+    lambda order: st.integers(1, 4).map(lambda count: list(order[:count]))
+)
+
+
+class Commands(RuleBasedStateMachine):
+    machine = ""
+
+    @initialize()
+    def start(self) -> None:
+        self.cluster = Cluster(
+            5, topics=["foo=1,2,3/3,4", "bar=2"], cluster_id="c", machine=self.machine
+        )
+        self.seen = 0
+        self.known: dict[tuple[str, int], Partition] = {}
+        for name, topic in self.cluster.topics.items():
+            self.known |= {(name, each.index): each for each in topic.partitions}
+
+    @rule(tp=_TPS, asked=st.one_of(_TARGETS, _TARGETS, st.none()))
+    def alter(self, tp: tuple[str, int], asked: list[int] | None) -> None:
+        result = self.cluster.alter_partition_reassignments([(tp[0], [(tp[1], asked)])])
+        assert result.topics[0].partitions[0].error_code == 0
+        partition = self.cluster.partition(*tp)
+        if asked is None:
+            assert not partition.reassigning
+        else:
+            assert partition.reassigning or partition.replicas == tuple(asked)
+
+    @rule(tp=_TPS, broker=_BROKERS)
+    def join(self, tp: tuple[str, int], broker: int) -> None:
+        self.perhaps(lambda: self.cluster.join_isr(tp, broker))
+
+    @rule(tp=_TPS)
+    def join_the_next(self, tp: tuple[str, int]) -> None:
+        partition = self.cluster.partition(*tp)
+        for broker in partition.target or ():
+            if broker not in partition.isr:
+                self.perhaps(lambda broker=broker: self.cluster.join_isr(tp, broker))
+                break
+
+    @rule(tp=_TPS, broker=_BROKERS)
+    def leave(self, tp: tuple[str, int], broker: int) -> None:
+        self.perhaps(lambda: self.cluster.leave_isr(tp, broker))
+
+    @rule(broker=_BROKERS)
+    def stop(self, broker: int) -> None:
+        self.perhaps(lambda: self.cluster.stop_broker(broker))
+
+    @rule(broker=_BROKERS)
+    def begin(self, broker: int) -> None:
+        self.perhaps(lambda: self.cluster.start_broker(broker))
+
+    @rule(broker=_BROKERS)
+    def fail_over(self, broker: int) -> None:
+        before = self.cluster.list_partition_reassignments(None)
+        if self.perhaps(lambda: self.cluster.failover(broker)) and self.machine == "kip-455-new":
+            assert self.cluster.list_partition_reassignments(None) == before
+
+    def perhaps(self, command: object) -> bool:
+        """Whether the command was not refused; one that was leaves no trace."""
+        before = len(self.cluster.log)
+        try:
+            command()  # type: ignore[operator]
+        except ClusterError:
+            assert len(self.cluster.log) == before
+            return False
+        return True
+
+    @invariant()
+    def partitions_make_sense(self) -> None:
+        for topic in self.cluster.topics.values():
+            for each in topic.partitions:
+                assert each.replicas
+                assert len(set(each.replicas)) == len(each.replicas)
+                assert each.isr
+                assert set(each.isr) <= set(each.replicas)
+                assert each.leader == NO_LEADER or each.leader in each.isr
+                target = set(each.target or ())
+                assert target & set(each.isr) <= set(each.replicas)
+                if self.machine == "kip-455-old":
+                    assert not target & set(each.isr)
+                elif each.reassigning and each.leader != NO_LEADER:
+                    assert not target <= set(each.isr)
+
+    @invariant()
+    def znodes_hold_what_the_controller_remembers(self) -> None:
+        for name, topic in self.cluster.topics.items():
+            text = self.cluster.znodes[znode_texts.topic_path(name)]
+            assert text == znode_texts.topic_text(topic.partitions)
+            for each in topic.partitions:
+                text = self.cluster.znodes[znode_texts.partition_state_path(name, each.index)]
+                written = json.loads(text)
+                epoch = written["controller_epoch"]
+                assert epoch <= self.cluster.controller_epoch
+                assert text == znode_texts.state_text(each, epoch)
+
+    @invariant()
+    def each_change_is_one_the_page_allows(self) -> None:
+        for action in self.cluster.log.since(self.seen):
+            change = action.change
+            if isinstance(change, PartitionChanged):
+                self.check(change, action.cause)
+                self.known[change.topic, change.after.index] = change.after
+            elif isinstance(change, StopReplicaSent):
+                partition = self.known[change.topic, change.index]
+                assert not set(change.to) & {*partition.replicas, *partition.isr}
+        self.seen = len(self.cluster.log)
+
+    def check(self, change: PartitionChanged, cause: str) -> None:
+        before, after = change.before, change.after
+        assert after.leader_epoch >= before.leader_epoch
+        lost = set(before.replicas) - set(after.replicas)
+        if lost or (before.reassigning and not after.reassigning and cause == "join_isr"):
+            # The end of a reassignment, and of nothing else.
+            assert before.reassigning
+            assert not after.reassigning
+            assert set(before.target or ()) <= set(before.isr)
+            assert after.leader_epoch == before.leader_epoch + 1
+
+    @invariant()
+    def the_log_replays(self) -> None:
+        replayed = replay("c", self.cluster.log)
+        assert replayed.topics == self.cluster.topics
+        assert replayed.znodes == self.cluster.znodes
+
+
+class Newer(Commands):
+    machine = "kip-455-new"
+
+
+class Older(Commands):
+    machine = "kip-455-old"
+
+
+_SETTINGS = settings(stateful_step_count=30)
+
+TestNewer = pytest.mark.requirement("K455-37")(Newer.TestCase)
+TestNewer.settings = _SETTINGS
+TestOlder = pytest.mark.requirement("K455-31")(Older.TestCase)
+TestOlder.settings = _SETTINGS

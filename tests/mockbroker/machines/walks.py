@@ -1,0 +1,65 @@
+"""What the tests of the KIP-455 machines look at: R, I and T over time, and what was written."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from mockbroker.actions import PartitionChanged, ZnodeWritten
+from mockbroker.cluster import Cluster
+
+__all__ = [
+    "FOO",
+    "State",
+    "alter",
+    "changes",
+    "cluster_of",
+    "now",
+    "remembered",
+    "walk",
+    "znode_writes",
+]
+
+FOO = ("foo", 0)
+
+State: TypeAlias = tuple[list[int], list[int], list[int] | None]
+"""R, I, T"""
+
+
+def cluster_of(machine: str, *topics: str) -> Cluster:
+    """Six brokers, foo-0 on the first three unless told otherwise."""
+    return Cluster(6, topics=topics or ["foo=1,2,3"], machine=machine)
+
+
+def alter(cluster: Cluster, replicas: list[int] | None, tp: tuple[str, int] = FOO) -> int:
+    """The error code."""
+    (topic,) = cluster.alter_partition_reassignments([(tp[0], [(tp[1], replicas)])]).topics
+    return topic.partitions[0].error_code
+
+
+def now(cluster: Cluster, tp: tuple[str, int] = FOO) -> State:
+    return _state(cluster.partition(*tp))
+
+
+def walk(cluster: Cluster, tp: tuple[str, int] = FOO) -> list[State]:
+    """Every different R, I, T the controller has remembered, in order."""
+    changed = cluster.log.partition_changes(*tp)
+    return [_state(changed[0].before), *(_state(change.after) for change in changed)]
+
+
+def _state(partition: Any) -> State:
+    target = partition.target
+    return list(partition.replicas), list(partition.isr), None if target is None else list(target)
+
+
+def changes(cluster: Cluster, kind: type[Any], since: int = 0) -> list[Any]:
+    return [a.change for a in cluster.log.since(since) if isinstance(a.change, kind)]
+
+
+def znode_writes(cluster: Cluster, since: int) -> list[tuple[str, str | None]]:
+    """Path and text of each write, in order."""
+    return [(write.path, write.after) for write in changes(cluster, ZnodeWritten, since)]
+
+
+def remembered(cluster: Cluster, since: int) -> list[State]:
+    """As ``walk``, from an offset of the log on."""
+    return [_state(change.after) for change in changes(cluster, PartitionChanged, since)]
