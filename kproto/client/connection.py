@@ -32,6 +32,7 @@ from kproto.connection import (
     SaslTokenReceived,
 )
 from kproto.dialects import Dialect
+from kproto.error_codes import ErrorCode
 from kproto.errors import LocalProtocolError, RemoteProtocolError
 from kproto.schema.versions import Versions
 
@@ -164,11 +165,13 @@ class Connection:
             version = self._best_handshake()
         handshake: Any = message("SaslHandshakeRequest")
         answer = await self.request(handshake(mechanism=mechanism), version)
-        if answer.error_code:
+        if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(answer.mechanisms) or "none"
             raise broker_error(
                 answer.error_code, f"{mechanism} is not enabled; the broker offers: {offered}"
             )
+        # A listener without SASL answers ILLEGAL_SASL_STATE(34).
+        raise_for_code(answer.error_code)
         received = b""
         while (token := exchange(received)) is not None:
             try:

@@ -17,6 +17,7 @@ from scramp import ScramClient, ScramException, ScramMechanism
 import kproto
 from kproto.client import (
     Admin,
+    BrokerError,
     RequestTimeoutError,
     SaslAuthenticationError,
     SaslExchangeError,
@@ -31,6 +32,7 @@ from kproto.messages import (
     SaslAuthenticateResponse,
     SaslHandshakeResponse,
 )
+from mockbroker import MockCluster
 from tests.client.broker import Broker, serving
 from tests.client.fake import answering
 
@@ -231,6 +233,16 @@ async def test_a_mechanism_the_broker_has_not() -> None:
             match="GSSAPI is not enabled; the broker offers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
         ):
             await admin.list_topics()
+
+
+async def test_a_listener_without_sasl() -> None:
+    async with (
+        MockCluster(brokers=1) as mock,
+        Admin(mock.bootstrap, sasl=SaslPlain("alice", "pencil")) as admin,
+    ):
+        with pytest.raises(BrokerError, match="not valid given the current SASL state") as caught:
+            await admin.list_topics()
+        assert caught.value.name == "ILLEGAL_SASL_STATE"
 
 
 @pytest.mark.parametrize("handshake", [0, 1])
