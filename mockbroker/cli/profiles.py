@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -17,9 +18,10 @@ _COLUMNS: Final = {
     18: "ApiVersions",
     3: "Metadata",
     43: "ElectLeaders",
-    45: "Alter 45",
-    46: "List 46",
+    45: "AlterPartitionReassignments",
+    46: "ListPartitionReassignments",
 }
+"""The api keys whose versions are shown."""
 
 _LIMIT: Final = (
     "ZooKeeper profiles (-zk, and those before 2.8) differ in versions, forwarding and ApiVersions "
@@ -64,17 +66,26 @@ def _row(profile: Profile, *, default: bool) -> dict[str, Any]:
 
 
 def _print_table(found: list[Profile], default: str) -> None:
+    """Within 80 columns: what the profiles change is a letter each, explained below."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(caption=_LIMIT, caption_justify="left", box=None, pad_edge=False)
-    for title in ("profile", "release", "mode", "keys", *_COLUMNS.values(), "what it changes"):
-        table.add_column(title, no_wrap=title != "what it changes")
+    letters = dict(
+        zip(dict.fromkeys(each.summary for each in found), ascii_lowercase, strict=False)
+    )
+    table = Table(box=None, pad_edge=False)
+    for title in ("profile", "release", "mode", "keys", *map(str, _COLUMNS), "changes"):
+        table.add_column(title, no_wrap=True)
     for profile in found:
         cells = [str(profile.versions.get(key, "-")) for key in _COLUMNS]
         name = f"{profile.name} (default)" if profile.name == default else profile.name
-        table.add_row(
-            name, profile.release, profile.mode, str(len(profile.versions)), *cells, profile.summary
-        )
+        mark = letters.get(profile.summary, profile.summary)
+        table.add_row(name, profile.release, profile.mode, str(len(profile.versions)), *cells, mark)
     # Piped, the table must not be cut to the 80 columns that rich assumes there.
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    console.print(table)
+    names = ", ".join(f"{key} {name}" for key, name in _COLUMNS.items())
+    notes = [f"Versions of {names}."]
+    notes += [f"{letter}: {summary}" for summary, letter in letters.items()]
+    for note in [*notes, _LIMIT]:
+        console.print(note)

@@ -278,8 +278,12 @@ def test_a_journal_that_cannot_be_opened(capsys: pytest.CaptureFixture[str]) -> 
 def test_profiles_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_here(["profiles"]) == 0
     out = capsys.readouterr().out
+    told = " ".join(out.split())
     for each in all_profiles():
         assert each.name in out
+        assert each.summary in told
+    # The terminal that is 80 columns wide loses none of it.
+    assert max(len(line.rstrip()) for line in out.splitlines() if line.startswith("kafka-")) <= 80
     # What ZooKeeper profiles do not do yet is said, not left to be found out.
     assert "ZooKeeper profiles" in out
 
