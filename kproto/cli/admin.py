@@ -16,7 +16,8 @@ class _KafkaTools(click.Group):
         return sorted(_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return _commands().get(cmd_name)
+        # A command line of Kafka's can stand behind "kproto admin" as it is.
+        return _commands().get(cmd_name.removeprefix("kafka-").removesuffix(".sh"))
 
 
 def _commands() -> dict[str, click.Command]:
@@ -27,4 +28,7 @@ def _commands() -> dict[str, click.Command]:
 
 @click.group("admin", cls=_KafkaTools, no_args_is_help=False)
 def admin_group() -> None:
-    """Kafka's command-line tools: their options, their output, their exit codes."""
+    """Kafka's command-line tools: their options, their output, their exit codes.
+
+    Each also goes by its name there, kafka-topics or kafka-topics.sh.
+    """

@@ -47,14 +47,26 @@ def plural(count: int) -> str:
 
 JAVA_ERRORS: Final = "org.apache.kafka.common.errors."
 """The package of the exceptions that Kafka's tools print by name."""
+_SUFFIX: Final = re.compile(r"_(FAILED|EXCEPTION|ERROR)$")
 _IRREGULAR: Final = {
+    "CORRUPT_MESSAGE": "CorruptRecordException",
     "REQUEST_TIMED_OUT": "TimeoutException",
-    "CLUSTER_AUTHORIZATION_FAILED": "ClusterAuthorizationException",
-    "TOPIC_AUTHORIZATION_FAILED": "TopicAuthorizationException",
+    "MESSAGE_TOO_LARGE": "RecordTooLargeException",
+    "STALE_CONTROLLER_EPOCH": "ControllerMovedException",
+    "OFFSET_METADATA_TOO_LARGE": "OffsetMetadataTooLarge",
+    "RECORD_LIST_TOO_LARGE": "RecordBatchTooLargeException",
     "TOPIC_ALREADY_EXISTS": "TopicExistsException",
-    "INVALID_TOPIC_EXCEPTION": "InvalidTopicException",
     "INVALID_CONFIG": "InvalidConfigurationException",
-    "UNKNOWN_SERVER_ERROR": "UnknownServerException",
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": "OutOfOrderSequenceException",
+    "DUPLICATE_SEQUENCE_NUMBER": "DuplicateSequenceException",
+    "INVALID_PRODUCER_ID_MAPPING": "InvalidPidMappingException",
+    "INVALID_TRANSACTION_TIMEOUT": "InvalidTxnTimeoutException",
+    "DELEGATION_TOKEN_AUTH_DISABLED": "DelegationTokenDisabledException",
+    "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED": "UnsupportedByAuthenticationException",
+    "NON_EMPTY_GROUP": "GroupNotEmptyException",
+    "PRINCIPAL_DESERIALIZATION_FAILURE": "PrincipalDeserializationException",
+    "FEATURE_UPDATE_FAILED": "FeatureUpdateFailedException",
+    "INVALID_REGULAR_EXPRESSION": "InvalidRegularExpression",
 }
 
 
@@ -64,6 +76,6 @@ def java_error(code: int, message: str) -> str:
     The class name is the code's own in camel case but for a few; scripts look for it.
     """
     name = error_codes.name(code)
-    words = re.sub(r"[^A-Z0-9]+", " ", name).split()
+    words = re.sub(r"[^A-Z0-9]+", " ", _SUFFIX.sub("", name)).split()
     regular = "".join(word.capitalize() for word in words) + "Exception"
     return f"{JAVA_ERRORS}{_IRREGULAR.get(name, regular)}: {message}"

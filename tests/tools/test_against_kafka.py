@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,9 @@ import pytest
 from kproto.client import TopicPartition
 from kproto.tools.assignment import place_replicas
 from kproto.tools.plan import parse_plan
+from kproto.tools.texts import java_error
 from mockbroker.mock_cluster import MockCluster
+from tests.support.maven import artifacts
 from tests.support.toolchain import require
 from tests.tools.commands import Outcome, admin, at
 from tests.tools.kafka_tools import RELEASES, KafkaTools
@@ -357,3 +361,17 @@ def _halves(text: str) -> tuple[dict[Any, Any], dict[Any, Any]]:
     assert empty
     present, proposed = (parse_plan(half.partition("\n")[2]) for half in (first, second))
     return dict(present.partitions), dict(proposed.partitions)
+
+
+def test_errors_are_printed_by_the_names_of_kafkas_exceptions():
+    require("java", "maven")
+    jars = artifacts([("org.apache.kafka:kafka-clients", "4.3.1"), *RELEASES["4.3.1"]])
+    program = Path(__file__).with_name("ErrorClasses.java")
+    command = ["java", "-cp", os.pathsep.join(map(str, jars)), str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    theirs = dict(line.split() for line in done.stdout.splitlines())
+    assert len(theirs) > 130
+    ours = {code: java_error(int(code), "").removesuffix(": ") for code in theirs}
+    # The one of another package, which no request of these tools is answered with.
+    assert theirs.pop("87") == "org.apache.kafka.common.InvalidRecordException"
+    assert {code: ours[code] for code in theirs} == theirs

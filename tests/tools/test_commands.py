@@ -264,6 +264,11 @@ async def test_describe_does_without_an_api_the_cluster_lacks(plan):
         assert out == f"Error: org.apache.kafka.common.errors.UnsupportedVersionException: {text}\n"
 
 
+@pytest.mark.parametrize("name", ["topics", "kafka-topics", "kafka-topics.sh"])
+async def test_kafkas_names_of_the_tools(mock, name):
+    assert await at(mock, name, "--list") == (0, "bar\nfoo\n", "")
+
+
 async def test_a_topic_by_its_id(mock):
     line = (await at(mock, "topics", "--describe", "--topic", "foo")).out.splitlines()[0]
     topic_id = line.partition("TopicId: ")[2].partition("\t")[0]
