@@ -110,14 +110,19 @@ class KazooStore:
             detail = f"no ZooKeeper answered at {hosts} within {self._timeout:g} s"
             raise ConnectionLossError("", detail) from None
         self._session = int(self._client.client_id[0])
-        for end in [i for i, c in enumerate(self._chroot) if c == "/" and i] + [None]:
-            part = self._chroot[:end]
-            if part and self._call(part, self._client.exists_async(part)) is None:
-                self._make_chroot(part)
+        try:
+            self._make_chroot()
+        except ZnodeError:
+            self.close()
+            raise
 
-    def _make_chroot(self, path: str) -> None:
-        with contextlib.suppress(NodeExistsError):  # another one was quicker
-            self._call(path, self._client.create_async(path))
+    def _make_chroot(self) -> None:
+        path = ""
+        for name in self._chroot.split("/")[1:]:
+            path += f"/{name}"
+            if self._call(path, self._client.exists_async(path)) is None:
+                with contextlib.suppress(NodeExistsError):  # another one was quicker
+                    self._call(path, self._client.create_async(path))
 
     @property
     def session_id(self) -> int:
@@ -299,7 +304,8 @@ def _client(hosts: str, session_timeout: float) -> KazooClient:
         from kazoo.client import KazooClient
     except ImportError:
         raise ModuleNotFoundError(
-            "a ZooKeeper server is reached through kazoo: pip install 'kproto[zookeeper]'"
+            "a ZooKeeper server is reached through kazoo: pip install 'kproto[zookeeper]'",
+            name="kazoo",
         ) from None
     logger = logging.getLogger(__name__)
     return KazooClient(hosts, timeout=session_timeout, logger=logger)

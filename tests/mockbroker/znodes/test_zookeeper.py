@@ -1,11 +1,14 @@
 """What only a real server can show: its own view of paths, chroots, sessions that expire."""
 
+import threading
+
 import pytest
 
 from mockbroker.znodes import (
     BadArgumentsError,
     ConnectionLossError,
     EventType,
+    NoChildrenForEphemeralsError,
     NoNodeError,
     SessionExpiredError,
     WatchedEvent,
@@ -107,6 +110,15 @@ def test_watches_do_not_outlive_their_connection_and_say_so(open_store):
     assert store.take_events() == [WatchedEvent(EventType.CONNECTION_LOST, "")]
     store.set("/a", b"")
     assert store.take_events() == []
+
+
+def test_a_chroot_that_cannot_be_made_is_told_and_leaves_no_session(open_store):
+    whole = open_store()
+    whole.create("/leaf", ephemeral=True)
+    threads = threading.active_count()
+    with pytest.raises(NoChildrenForEphemeralsError, match=r"for /leaf/c$"):
+        open_store("/leaf/c")
+    assert threading.active_count() == threads
 
 
 def test_no_server_and_no_such_chroot():
