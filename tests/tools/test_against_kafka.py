@@ -261,7 +261,6 @@ SESSION = [
 ]  # fmt: skip
 
 
-@pytest.mark.requirement("K455-57")
 @pytest.mark.requirement("K455-58")
 @pytest.mark.requirement("K860-04")
 @pytest.mark.requirement("K860-16")

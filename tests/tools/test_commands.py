@@ -75,7 +75,6 @@ async def reassign(mock: MockCluster, *arguments: str) -> Outcome:
     return await at(mock, "reassign-partitions", *arguments)
 
 
-@pytest.mark.requirement("K455-54")
 @pytest.mark.requirement("K455-55")
 async def test_executing_adds_to_what_is_in_progress_and_the_rollback_restores(
     mock, plan, tmp_path
@@ -172,6 +171,14 @@ async def test_the_guard_of_the_replication_factor(mock, plan):
     assert "foo-0" in (await reassign(mock, "--list")).out
 
 
+@pytest.mark.requirement("K860-04")
+async def test_the_guard_says_what_it_does():
+    code, out, _ = await admin("reassign-partitions", "--help")
+    text = "Denies the ability to change a partition's replication factor as part of this "
+    assert code == 0
+    assert f"{text}reassignment through adding validation against it." in " ".join(out.split())
+
+
 @pytest.mark.requirement("K860-12")
 async def test_the_guard_against_a_cluster_that_lacks_it(plan):
     async with MockCluster(brokers=2, topics=["foo=1"], profile="kafka-3.9") as mock:
@@ -231,7 +238,6 @@ async def test_racks_are_respected_or_left_out(tmp_path):
         ).code == 0
 
 
-@pytest.mark.requirement("K455-57")
 @pytest.mark.requirement("K860-16")
 async def test_describe_shows_what_is_added_and_removed(mock, plan):
     await reassign(mock, "--execute", plan(foo_0=[4, 2, 5, 6]))

@@ -34,7 +34,6 @@ def test_what_is_printed_can_be_executed(assignment):
     assert [key for key, _ in plan.partitions] == sorted(assignment)
 
 
-@pytest.mark.requirement("K455-51")
 def test_the_form_is_kafkas_to_the_byte():
     assert format_plan({FOO_1: [2, 3], FOO_0: [1], BAR_0: []}) == (
         '{"version":1,"partitions":['
