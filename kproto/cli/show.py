@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
@@ -23,8 +22,8 @@ from kproto.schema.model import NewStruct
 __all__ = ["show_command"]
 
 
-MIN_WIDTH = 100
-"""Narrower terminals wrap lines rather than lose the ends of words."""
+_WIDEST = 1000
+"""Columns to measure a table in. Narrower terminals wrap its lines: no word loses its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ def show_command(dialect_name: str, as_json: bool, name: str, version: int | Non
             "yes" if row.nullable else "",
             row.default,
         )
-    width = max(shutil.get_terminal_size().columns, MIN_WIDTH)
+    width = Console(width=_WIDEST).measure(table).maximum
     Console(width=width).print(table)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import sys
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -215,8 +214,8 @@ def _print_state(answer: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    # Piped, the table must not be cut to the 80 columns that rich assumes there.
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    # Wider than any table: a narrow terminal wraps the lines, and no list loses its end.
+    console = Console(width=1000)
     console.print(
         f"controller {answer['controller']}, epoch {answer['controller_epoch']}; brokers "
         + ", ".join(

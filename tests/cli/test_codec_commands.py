@@ -167,6 +167,17 @@ def test_show_tells_draft_from_shipped(capsys: pytest.CaptureFixture[str]) -> No
     assert shipped[shipped.index("adding_replicas") + 1] == "removing_replicas"
 
 
+def test_show_cuts_no_word_whatever_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    code, out, _ = kproto_cli(capsys, "show", "MetadataResponse", "12")
+    assert code == 0
+    for row in show(capsys, "MetadataResponse", "12"):
+        cells = (row["name"], row["type"], row["encoding"], row["default"])
+        assert any(all(cell in line for cell in cells) for line in out.splitlines()), row
+
+
 def test_show_is_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = kproto_cli(capsys, "show", "FetchRequest", "17")
     assert code == 0
