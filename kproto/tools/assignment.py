@@ -1,6 +1,6 @@
 """Replicas for the partitions of a topic, spread over brokers: what ``--generate`` proposes. Pure.
 
-The placement is that of ``AdminUtils.assignReplicasToBrokers`` (Kafka 0.9 to 4.0; KIP-36 for
+The placement is that of ``AdminUtils.assignReplicasToBrokers`` (Kafka 3.9 and before; KIP-36 for
 racks): first replicas go round the brokers from a start, the others follow at a distance that
 grows by one with each round. Start and distance are random; here the caller gives the generator.
 """

@@ -108,8 +108,8 @@ def parse_plan(text: str, source: str = "the plan") -> Plan:
 def format_plan(assignment: Mapping[TopicPartition, Sequence[int]]) -> str:
     """The JSON that ``parse_plan`` reads, one line, partitions in order, keys in Kafka's order.
 
-    Every log directory is "any", as Kafka writes up to 4.1; later releases look the present
-    directories up, and a rollback then has to move log directories too.
+    Every log directory is "any", as in Kafka 3.9; the tool of 4.3 looks the present directories
+    up, and its rollback then has to move log directories too.
     """
     return _compact(
         {

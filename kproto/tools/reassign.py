@@ -289,7 +289,7 @@ async def cancel(
 ) -> None:
     """Cancel those reassignments of the plan's partitions that are in progress.
 
-    Also one that only adds replicas, which Kafka's tool passed over before 4.2.
+    Also one that only adds replicas, which Kafka's tool of 3.9 passes over.
     """
     asked = {partition for partition, _ in plan.partitions}
     # An empty plan names no partition; asking about none must not turn into asking about all.

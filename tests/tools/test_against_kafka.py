@@ -24,6 +24,7 @@ from kproto.tools.assignment import place_replicas
 from kproto.tools.plan import parse_plan
 from kproto.tools.texts import java_error
 from mockbroker.mock_cluster import MockCluster
+from mockbroker.model import Broker
 from tests.support.maven import artifacts
 from tests.support.toolchain import require
 from tests.tools.commands import Outcome, admin, at
@@ -50,9 +51,9 @@ _TRACE = re.compile(r"\s+at |\s+\.\.\. \d+ more|Caused by: |[\w.$]+(Exception|Er
 def kafka_says(text: str) -> list[str]:
     lines = [line for line in text.splitlines() if not _TRACE.match(line)]  # no stack traces here
     text = "\n".join(lines)
-    # An Optional printed as such, up to 4.0.
+    # An Optional printed as such, in 3.9.
     text = re.sub(r"'Optional\[(.*)\]' does not exist", r"'\1' does not exist", text)
-    # Releases from 4.2 on write where replicas are; older ones, and we, write "any".
+    # 4.3 writes where replicas are; 3.9, and we, write "any".
     text = text.replace('"/var/lib/kafka/data"', '"any"')
     return _same_for_both(text)
 
@@ -155,7 +156,7 @@ SESSION = [
     reassign("--cancel", *PLAN, plan=MOVE),
     reassign("--verify", *PLAN, plan=MOVE),
     reassign("--cancel", "--preserve-throttles", *PLAN, plan=plan(row("foo", 1, [5]))),
-    # One that only adds replicas: before 4.2 Kafka's tool does not cancel it.
+    # One that only adds replicas: the tool of 3.9 does not cancel it.
     reassign("--execute", *PLAN, plan=ADD, only=("4.3.1",)),
     reassign("--cancel", *PLAN, plan=ADD, only=("4.3.1",)),
     # The guard of KIP-860, which 3.9 does not have.
@@ -290,8 +291,9 @@ async def test_the_same_session_prints_the_same(kafka, tmp_path: Path):
     assert compared >= 70
 
 
-def _cluster(release: str) -> MockCluster:
-    return MockCluster(brokers=5, topics=TOPICS, profile=PROFILES[release], clock="manual")
+def _cluster(release: str, racks: str | None = None) -> MockCluster:
+    brokers = [Broker(each, rack=racks[each - 1] if racks else None) for each in range(1, 6)]
+    return MockCluster(brokers=brokers, topics=TOPICS, profile=PROFILES[release], clock="manual")
 
 
 def _compare(step: Step, kafka: Outcome, ours: Outcome, path: Path) -> None:
@@ -325,13 +327,14 @@ def _configs_set(mock: MockCluster) -> list[str]:
     return sorted(map(repr, changes))
 
 
-async def test_generate_proposes_what_kafka_could_have(kafka, tmp_path: Path):
+@pytest.mark.parametrize("racks", [None, "aabbb", "abcab"])
+async def test_generate_proposes_what_kafka_could_have(kafka, tmp_path: Path, racks: str | None):
     """Kafka draws where to begin: its proposal has to be one of ours, for some beginning."""
     release, tools = kafka
     path = tmp_path / "topics.json"
     path.write_text('{"version": 1, "topics": [{"topic": "foo"}, {"topic": "bar"}]}')
     asked = ("--generate", "--topics-to-move-json-file", str(path), "--broker-list", "1,2,3,5")
-    async with _cluster(release) as mock:
+    async with _cluster(release, racks) as mock:
         words = ("reassign-partitions", *asked)
         kafka_printed = await tools.run(*words, "--bootstrap-server", mock.bootstrap)
         printed = await at(mock, *words)
@@ -341,12 +344,13 @@ async def test_generate_proposes_what_kafka_could_have(kafka, tmp_path: Path):
     kafka_present, kafka_proposed = _halves("\n".join(kafka_says(kafka_printed.out)))
     assert present == kafka_present
     assert proposed.keys() == kafka_proposed.keys()
-    # From 4.1 Kafka's tool places as its controller does; ours keeps to the older placement.
+    brokers = {each: racks[each - 1] if racks else None for each in (1, 2, 3, 5)}
+    # The tool of 4.3 places as the controller does; ours keeps to the older placement.
     for lists in (proposed, kafka_proposed) if release == "3.9.2" else (proposed,):
         for topic, count in (("foo", 2), ("bar", 1)):
             placed = [lists[TopicPartition(topic, index)] for index in range(count)]
             possible = [
-                place_replicas(dict.fromkeys((1, 2, 3, 5)), count, 3, start, shift)
+                place_replicas(brokers, count, 3, start, shift)
                 for start in range(4)
                 for shift in range(4)
             ]
