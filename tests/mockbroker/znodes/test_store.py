@@ -17,11 +17,13 @@ from mockbroker.znodes import (
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
+    Operation,
     SessionExpiredError,
     SetData,
     WatchedEvent,
     ZnodeError,
 )
+from mockbroker.znodes.requests import multi_size
 
 
 def test_a_created_znode_and_its_stat(store):
@@ -298,6 +300,20 @@ def test_a_request_may_have_as_many_bytes_as_jute_maxbuffer_and_no_more(place, s
         store.create(path, bytes(spare - CREATE_OVERHEAD + 1))
     assert store.children("/") == []
     assert before.stat.version == 1
+
+
+def test_a_multi_is_one_request_and_its_size_is_that_of_all(place, store):
+    store.create("/a")
+
+    def batch(size: int, chroot: str = "") -> list[Operation]:
+        return [Create(f"{chroot}/b"), SetData(f"{chroot}/a", bytes(size)), Check(f"{chroot}/b")]
+
+    largest = MAX_REQUEST_BYTES - multi_size(batch(0, place.chroot))
+    with pytest.raises(ConnectionLossError):
+        store.multi(batch(largest + 1))
+    assert store.children("/") == ["a"]
+    store.multi(batch(largest))
+    assert store.exists("/a").data_length == largest
 
 
 # ---- paths -------------------------------------------------------------------------------------
