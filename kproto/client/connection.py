@@ -11,7 +11,7 @@ import asyncio
 import ssl as ssl_module
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from kproto.client.errors import (
     ConnectionClosedError,
@@ -305,8 +305,8 @@ class _Protocol(asyncio.Protocol):
     # ---- what asyncio calls ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # Not checked: uvloop's transports are such without deriving from the class.
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self.wire.receive_data(data)

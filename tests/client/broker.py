@@ -7,7 +7,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from kproto.connection import ServerConnection
 from kproto.errors import RemoteProtocolError
@@ -35,8 +35,7 @@ class Broker(asyncio.Protocol):
         self._answer = answer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self.wire.receive_data(data)
