@@ -39,6 +39,7 @@ PACKAGES = ["kproto", "mockbroker", "wiredump", "kspec"]
 REQUIRED_EXTRAS = ["dev", "control"]
 OPTIONAL_EXTRAS = ["speed", "clients"]
 ATTEMPTS = 3
+SHOWN_LINES = 12
 
 
 class SetupError(Exception):
@@ -58,12 +59,10 @@ def run(command: list[str], quiet: bool = False) -> bool:
         return False
 
 
-def run_or_show(command: list[str]) -> bool:
-    """Run ``command``; True where it exits 0, otherwise what it printed is shown."""
+def run_captured(command: list[str]) -> tuple[bool, str]:
+    """Whether ``command`` exits 0, and all that it printed."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    if done.returncode:
-        sys.stderr.write(done.stdout.decode(errors="replace"))
-    return done.returncode == 0
+    return done.returncode == 0, done.stdout.decode(errors="replace")
 
 
 # ---- which Python -----------------------------------------------------------------------------
@@ -202,8 +201,12 @@ def environment_works() -> bool:
 # ---- what goes in -------------------------------------------------------------------------------
 
 
-def install(extras: list[str]) -> bool:
-    """``pip install -e .[extras]``, tried again where the registry was out of reach."""
+def install(extras: list[str], attempts: int = 1) -> bool:
+    """``pip install -e .[extras]``, tried again where the registry was out of reach.
+
+    What pip says is shown when it gave up, and then its end: a build backend's warnings are not
+    for the reader of a set-up that worked, nor six copies of one failure for anybody.
+    """
     target = "{}[{}]".format(ROOT, ",".join(extras))
     # compat: the checkout is put on the path. The default, an import hook behind it, loses to any
     # folder called `kproto` in the current directory, such as this one seen from its parent.
@@ -211,21 +214,24 @@ def install(extras: list[str]) -> bool:
                "--retries", "5", "--config-settings", "editable_mode=compat",
                "--constraint", str(ROOT / "constraints.txt"),
                "--editable", target]  # fmt: skip
-    for attempt in range(1, ATTEMPTS + 1):
-        # What a build backend warns of is not for the reader of a set-up that worked.
-        if run_or_show(command):
+    words = ""
+    for attempt in range(1, attempts + 1):
+        done, words = run_captured(command)
+        if done:
             return True
-        if attempt < ATTEMPTS:
-            say(f"pip failed (attempt {attempt} of {ATTEMPTS}); again in {attempt * 3} s")
+        if attempt < attempts:
+            say(f"pip failed (attempt {attempt} of {attempts}); again in {attempt * 3} s")
             time.sleep(attempt * 3)
+    sys.stderr.write("\n".join(words.splitlines()[-SHOWN_LINES:]) + "\n")
     return False
 
 
 def install_all(required: list[str], optional: list[str]) -> list[str]:
     """Install everything; returns the optional extras that could not be had."""
     say("installing kproto with {}".format(", ".join(required + optional)))
-    if install(required + optional):
+    if install(required + optional, ATTEMPTS):
         return []
+    say("that failed; once more without {}".format(", ".join(optional)))
     if not install(required):
         raise SetupError(
             "pip could not install kproto[{}]; its messages are above. A package registry must be "

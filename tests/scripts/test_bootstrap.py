@@ -34,7 +34,7 @@ def installed(checkout, monkeypatch):
     calls: list[list[str]] = []
     absent: set[str] = set()
 
-    def install(extras):
+    def install(extras, attempts=1):
         calls.append(extras)
         return not absent & set(extras)
 
@@ -142,6 +142,20 @@ def test_an_extra_that_is_required_is_an_error(installed, monkeypatch):
     monkeypatch.setenv("KPROTO_REQUIRE", "all")
     with pytest.raises(SetupError, match=r"kproto\[clients\]"):
         bootstrap.set_up(["dev", "control", "clients"])
+
+
+def test_what_pip_says_is_shown_once_it_gave_up(monkeypatch, capsys):
+    answers = [(False, "first"), (False, "\n".join(f"line {n}" for n in range(100)))]
+    monkeypatch.setattr(bootstrap, "run_captured", lambda command: answers.pop(0))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    assert not bootstrap.install(["dev"], attempts=2)
+    shown = capsys.readouterr().err
+    assert shown.endswith("line 98\nline 99\n")
+    assert "line 10\n" not in shown
+    assert "first" not in shown
+    answers.append((True, "a warning"))
+    assert bootstrap.install(["dev"])
+    assert capsys.readouterr().err == ""
 
 
 def test_bytecode_is_written_where_python_would_not(checkout, monkeypatch):
