@@ -37,6 +37,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.machines import machine as machine_of
 from mockbroker.metadata_views import MetadataView
 from mockbroker.model import Broker, Partition, Topic, TopicPartition
+from mockbroker.partition_change import Completion
 from mockbroker.results import (
     AclBinding,
     AclFilter,
@@ -74,7 +75,7 @@ class Cluster:
     ``brokers`` is a count (ids 1..N) or the brokers themselves; the lowest id is the controller.
     ``topics`` are texts (``parse_topic``) or (name, broker ids of each partition) pairs.
     ``now_ms`` starts the virtual clock. ``broker_configs`` are what every broker's properties file
-    says. ``new_topic_id`` exists so that a test can fix the ids.
+    says. ``new_topic_id`` exists so that a test can fix the ids. ``completion`` is the release's.
     ``machine`` is how the controller reassigns partitions, one of ``mockbroker.machines.MACHINES``.
 
     Raises ClusterError for a description that makes no sense.
@@ -90,12 +91,14 @@ class Cluster:
         auto_progress_ms: int | None = None,
         broker_configs: Mapping[str, str] = MappingProxyType({}),
         new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4,
+        completion: Completion = Completion.ALL,
         machine: str = "kraft",
     ) -> None:
         self._controller = Controller(
             cluster_id or _random_cluster_id(),
             broker_configs,
             now_ms,
+            completion,
             machine=machine_of(machine),
         )
         self._auto_progress = steps.AutoProgress(self._controller)

@@ -20,7 +20,8 @@ ConfigType: TypeAlias = Literal[
 @dataclass(frozen=True, slots=True)
 class ConfigDefinition:
     """``default`` is the text DescribeConfigs shows. ``synonym`` is the broker config behind a
-    topic config. ``dynamic`` says whether a running broker takes a change."""
+    topic config. ``dynamic`` says whether a running broker takes a change; ``only_set`` is one that
+    DescribeConfigs leaves out until somebody sets it."""
 
     name: str
     type: ConfigType
@@ -30,6 +31,7 @@ class ConfigDefinition:
     choices: tuple[str, ...] = ()
     synonym: str | None = None
     dynamic: bool = True
+    only_set: bool = False
 
 
 _MAX_LONG = str(2**63 - 1)
@@ -105,7 +107,7 @@ _TOPIC = (
 
 def _rate(name: str) -> ConfigDefinition:
     """A replication throttle, in bytes a second; unlimited unless set."""
-    return ConfigDefinition(name, "LONG", _MAX_LONG, minimum=0)
+    return ConfigDefinition(name, "LONG", _MAX_LONG, minimum=0, only_set=True)
 
 
 _BROKER = (
@@ -142,13 +144,19 @@ _BROKER = (
 )
 
 
+_NULL_BY_DEFAULT: Final = frozenset(
+    {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
+)
+"""Broker configs in milliseconds that have no default: others, in hours, give the topics' one."""
+
+
 def _behind(topic_config: ConfigDefinition) -> ConfigDefinition:
     """The broker config that gives a topic config its default: same type and values."""
     assert topic_config.synonym is not None
     return ConfigDefinition(
         topic_config.synonym,
         topic_config.type,
-        topic_config.default,
+        None if topic_config.synonym in _NULL_BY_DEFAULT else topic_config.default,
         topic_config.minimum,
         topic_config.maximum,
         topic_config.choices,

@@ -30,6 +30,7 @@ __all__ = [
     "broker_entry",
     "created_topic_entries",
     "describe",
+    "integer",
     "store_new",
     "topic_entry",
     "topic_values",
@@ -129,7 +130,7 @@ def _entry(definition: ConfigDefinition, synonyms: Sequence[ConfigSynonym]) -> C
     shown = [ConfigSynonym(s.name, None, s.source) for s in synonyms] if sensitive else synonyms
     return ConfigEntry(
         name=definition.name,
-        value=shown[0].value if shown else None,
+        value=shown[0].value if shown else definition.default,
         read_only=not definition.dynamic,
         source=shown[0].source if shown else DEFAULT,
         sensitive=sensitive,
@@ -184,7 +185,8 @@ def _describe(
             for resource in ("", str(broker_id))
             for name in state.configs.get((BROKER, resource), {})
         }
-        for name in sorted(extra | BROKER_CONFIGS.keys()):
+        shown = {name for name, definition in BROKER_CONFIGS.items() if not definition.only_set}
+        for name in sorted(extra | shown):
             definition = _broker_definition(name)
             yield _entry(definition, _broker_synonyms(state, definition, broker_id))
     else:
@@ -192,7 +194,7 @@ def _describe(
 
 
 def _described_broker(resource_name: str, asked_broker: int | None) -> int:
-    broker_id = _integer(resource_name)
+    broker_id = integer(resource_name)
     if broker_id is None:
         raise _invalid(f"Broker id must be an integer, but it is: {resource_name}")
     if asked_broker is not None and broker_id != asked_broker:
@@ -252,9 +254,11 @@ def _check_resource(state: ClusterState, resource_type: int, name: str) -> None:
     if resource_type == TOPIC:
         check_topic_name(name)
         if name not in state.topics:
-            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise Refusal(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+            )
     elif resource_type == BROKER:
-        broker_id = _integer(name)
+        broker_id = integer(name)
         if name and broker_id is None:
             raise _invalid("Unable to parse broker name as a base 10 number.")
         if broker_id is not None and broker_id < 0:
@@ -271,9 +275,8 @@ def _altered(
     operations: Sequence[tuple[str, int, str | None]],
 ) -> dict[str, str]:
     """All values of the resource after the operations; the resulting values are checked."""
-    repeated = [n for n, times in Counter(name for name, _, _ in operations).items() if times > 1]
-    if repeated:
-        raise _invalid(f"Error due to duplicate config keys : {','.join(repeated)}")
+    if len({name for name, _, _ in operations}) < len(operations):
+        raise _invalid("Error due to duplicate config keys")
     nulls = [name for name, operation, value in operations if operation != DELETE and value is None]
     if nulls:
         raise _invalid(f"Null value not supported for : {','.join(nulls)}")
@@ -308,7 +311,8 @@ def _operated(
     if operation == DELETE:
         return None
     if operation not in (APPEND, SUBTRACT):
-        raise _invalid(f"Unknown operation type {operation} for config {definition.name}.")
+        # What becomes of a null pointer in Kafka.
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     if definition.type != "LIST":
         raise Refusal(
             ErrorCode.INVALID_CONFIG,
@@ -343,7 +347,8 @@ def _store(
             controller.record(cause, change)
 
 
-def _integer(text: str) -> int | None:
+def integer(text: str) -> int | None:
+    """The number a broker resource is called by; None where the name is none."""
     try:
         return int(text)
     except ValueError:

@@ -33,6 +33,7 @@ from mockbroker.actions import (
 )
 from mockbroker.metadata_views import MetadataView
 from mockbroker.model import Broker, Partition, Topic
+from mockbroker.partition_change import Completion
 from mockbroker.results import AclBinding
 
 if TYPE_CHECKING:
@@ -148,10 +149,12 @@ class Controller:
         cluster_id: str,
         static_configs: Mapping[str, str],
         now_ms: int,
+        completion: Completion = Completion.ALL,
         *,
         machine: Machine,
     ) -> None:
         self.machine = machine
+        self.completion = completion
         self.state = ClusterState(cluster_id, dict(static_configs))
         self.log = ActionLog()
         self.now_ms = now_ms

@@ -5,13 +5,13 @@ Without eligible leader replicas, an unclean election takes the first live repli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
-from mockbroker.model import NO_LEADER
-from mockbroker.partition_change import Election, next_partition
+from mockbroker.model import NO_LEADER, Topic
+from mockbroker.partition_change import Election, next_partition, redone
 from mockbroker.results import ElectLeadersResult, PartitionResult, TopicResult
 
 __all__ = ["PREFERRED", "UNCLEAN", "elect"]
@@ -25,7 +25,7 @@ def elect(
     election_type: int,
     topics: Sequence[tuple[str, Sequence[int]]] | None,
 ) -> ElectLeadersResult:
-    """One row for each distinct partition asked for.
+    """One row for each partition asked for, decided on from the state before the request.
 
     None asks for every partition: those that need no election are then left out, while their topic
     stays, with an empty list, as KRaft has it.
@@ -39,7 +39,7 @@ def elect(
         ]
         rows = _rows(controller, election_type, everything)
         return ElectLeadersResult(0, tuple(_without_unneeded(row) for row in rows))
-    return ElectLeadersResult(0, _rows(controller, election_type, _distinct(topics)))
+    return ElectLeadersResult(0, _rows(controller, election_type, topics))
 
 
 def _refused(
@@ -69,8 +69,11 @@ def _distinct(topics: Iterable[tuple[str, Iterable[int]]]) -> list[tuple[str, li
 def _rows(
     controller: Controller, election_type: int, topics: Iterable[tuple[str, Iterable[int]]]
 ) -> tuple[TopicResult, ...]:
+    known = dict(controller.state.topics)
     return tuple(
-        TopicResult(name, tuple(_elect_one(controller, election_type, name, i) for i in indexes))
+        TopicResult(
+            name, tuple(_elect_one(controller, known, election_type, name, i) for i in indexes)
+        )
         for name, indexes in topics
     )
 
@@ -83,17 +86,23 @@ def _without_unneeded(row: TopicResult) -> TopicResult:
 
 
 def _elect_one(
-    controller: Controller, election_type: int, name: str, index: int
+    controller: Controller,
+    known: Mapping[str, Topic],
+    election_type: int,
+    name: str,
+    index: int,
 ) -> PartitionResult:
     try:
-        _hold_election(controller, election_type, name, index)
+        _hold_election(controller, known, election_type, name, index)
     except Refusal as refusal:
         return PartitionResult(index, refusal.code, refusal.message)
     return PartitionResult(index)
 
 
-def _hold_election(controller: Controller, election_type: int, name: str, index: int) -> None:
-    topic = controller.state.topics.get(name)
+def _hold_election(
+    controller: Controller, known: Mapping[str, Topic], election_type: int, name: str, index: int
+) -> None:
+    topic = known.get(name)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
     partition = topic.partition(index)
@@ -108,7 +117,10 @@ def _hold_election(controller: Controller, election_type: int, name: str, index:
     if satisfied:
         # Unlike the texts of exceptions, these generic ones are on the wire.
         raise Refusal(ErrorCode.ELECTION_NOT_NEEDED, message(ErrorCode.ELECTION_NOT_NEEDED))
-    after = next_partition(partition, controller.is_live, election=election)
+    after = next_partition(
+        partition, controller.is_live, election=election, completion=controller.completion
+    )
     if after == partition:
         raise Refusal(failure, message(failure))
-    controller.change_partition("elect_leaders", name, after)
+    current = controller.state.topics[name].partitions[index]
+    controller.change_partition("elect_leaders", name, redone(current, partition, after))

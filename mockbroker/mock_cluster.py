@@ -88,6 +88,7 @@ class MockCluster:
             topics=topics,
             now_ms=_wall_ms() if clock == "wall" else 0,
             auto_progress_ms=auto_progress_ms,
+            completion=self.profile.completion,
             broker_configs={
                 "auto.create.topics.enable": str(auto_create_topics).lower(),
                 **broker_configs,

@@ -5,9 +5,9 @@ Every change takes the same road, whatever asked for it: finish the reassignment
 elect a leader, count the epochs. In this order, as in Kafka: a reassignment that only an unclean
 election makes complete is finished by the partition's next change.
 
-Behaviour of Kafka 3.6 to 4.2 without eligible leader replicas (KIP-966): an ISR never becomes
-empty, and losing a member of it does not raise the leader epoch. Kafka 4.3 (KAFKA-19975) finishes
-sooner, without waiting for a lagging replica that was there before; that is not done here.
+Behaviour of Kafka 3.6 to 4.4 without eligible leader replicas (KIP-966): an ISR never becomes
+empty, and losing a member of it does not raise the leader epoch. When a reassignment can finish
+changed with 4.3: see ``Completion``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from enum import Enum
 
 from mockbroker.model import NO_LEADER, Partition
 
-__all__ = ["Election", "next_partition"]
+__all__ = ["Completion", "Election", "next_partition", "redone"]
 
 
 class Election(Enum):
@@ -27,6 +27,15 @@ class Election(Enum):
     ONLINE = "keep the leader while it can stay, else the first live in-sync replica"
     PREFERRED = "the first replica if it is live and in sync, else as ONLINE"
     UNCLEAN = "as ONLINE, else the first live replica, in sync or not: data may be lost"
+
+
+class Completion(Enum):
+    """Who has to be in sync before what is to be removed goes."""
+
+    ALL = "every replica that stays; Kafka before 4.3"
+    ADDED = (
+        "every replica added, and where more go than come, all that stay; since 4.3 (KAFKA-19975)"
+    )
 
 
 def next_partition(
@@ -38,6 +47,7 @@ def next_partition(
     adding: tuple[int, ...] | None = None,
     removing: tuple[int, ...] | None = None,
     election: Election = Election.ONLINE,
+    completion: Completion = Completion.ALL,
 ) -> Partition:
     """The partition after a change; the same object when nothing changes. None leaves as it is."""
     wanted = replace(
@@ -47,7 +57,7 @@ def next_partition(
         adding=partition.adding if adding is None else adding,
         removing=partition.removing if removing is None else removing,
     )
-    elected = _elect(_complete(wanted), is_live, election)
+    elected = _elect(_complete(wanted, completion), is_live, election)
     if not elected.isr:
         # The last in-sync replica is remembered, so that only it can lead cleanly again.
         elected = replace(elected, isr=partition.isr)
@@ -62,13 +72,42 @@ def next_partition(
     )
 
 
-def _complete(partition: Partition) -> Partition:
-    """Drop what is to be removed once every replica that stays is in sync."""
+def redone(current: Partition, before: Partition, after: Partition) -> Partition:
+    """What became of ``before``, done to ``current``: fields it left alone stay as they are.
+
+    KRaft decides on every row of a request from the state at its start, and applies the records
+    one by one; so a partition named twice is changed twice, the second time over the first.
+    """
+    changed = {
+        name: getattr(after, name)
+        for name in ("replicas", "isr", "leader", "adding", "removing")
+        if getattr(after, name) != getattr(before, name)
+    }
+    return replace(
+        current,
+        **changed,
+        leader_epoch=current.leader_epoch + after.leader_epoch - before.leader_epoch,
+        partition_epoch=current.partition_epoch + after.partition_epoch - before.partition_epoch,
+    )
+
+
+def _complete(partition: Partition, completion: Completion) -> Partition:
+    """Drop what is to be removed once those that have to be in sync are.
+
+    A replica both added and removed, as ``reassignment`` can leave one, holds up ADDED for good.
+    """
     if not partition.reassigning:
         return partition
     staying = tuple(r for r in partition.replicas if r not in partition.removing)
     in_sync = tuple(r for r in partition.isr if r not in partition.removing)
-    if not staying or not in_sync or not set(staying) <= set(in_sync):
+    if not staying or not in_sync:
+        return partition
+    awaited = set(staying)
+    if completion is Completion.ADDED and len(partition.adding) >= len(partition.removing):
+        awaited = set(partition.adding)
+    elif completion is Completion.ADDED:
+        awaited |= set(partition.adding)
+    if not awaited <= set(in_sync):
         return partition
     return replace(partition, replicas=staying, isr=in_sync, adding=(), removing=())
 

@@ -4,13 +4,13 @@ A reassignment needs nothing but three lists of the partition: ``replicas`` alre
 new at once, ``adding`` and ``removing`` say which is which. It completes inside whatever change
 makes it complete (``partition_change``), be that this call or a replica joining the ISR.
 
-Error texts are those of Kafka 3.9 to 4.4 (``ReplicationControlManager``). A partition named
-twice in one request is changed twice, the second time from where the first left it.
+Error texts are those of Kafka 3.9 to 4.4 (``ReplicationControlManager``). Every row is decided on
+from the state before the request, so a partition named twice is changed twice over (``redone``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kproto.error_codes import ErrorCode
 from mockbroker.assignments import check_assignment
@@ -18,7 +18,7 @@ from mockbroker.configs import unclean_election_enabled
 from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
 from mockbroker.model import Partition, Topic
-from mockbroker.partition_change import Election, next_partition
+from mockbroker.partition_change import Election, next_partition, redone
 from mockbroker.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
@@ -40,25 +40,33 @@ def alter(
     allow_replication_factor_change: bool,
 ) -> AlterReassignmentsResult:
     """AlterPartitionReassignments. Each partition stands alone: a refused one stops no other."""
+    known = dict(controller.state.topics)
     results = tuple(
         TopicResult(
             name,
             tuple(
                 _alter_partition(
-                    controller, name, index, target, guarded=not allow_replication_factor_change
+                    controller,
+                    known,
+                    name,
+                    index,
+                    target,
+                    guarded=not allow_replication_factor_change,
                 )
                 for index, target in partitions
             ),
         )
         for name, partitions in topics
     )
-    # An empty request is answered before the machine is asked, with the default message: "".
-    message = None if results else ""
-    return AlterReassignmentsResult(0, message, allow_replication_factor_change, results)
+    if not results:
+        # Answered before the machine is asked, with the response's defaults.
+        return AlterReassignmentsResult(0, "", True, ())
+    return AlterReassignmentsResult(0, None, allow_replication_factor_change, results)
 
 
 def _alter_partition(
     controller: Controller,
+    known: Mapping[str, Topic],
     name: str,
     index: int,
     target: Sequence[int] | None,
@@ -66,7 +74,7 @@ def _alter_partition(
     guarded: bool,
 ) -> PartitionResult:
     try:
-        partition = _find(controller, name, index)
+        partition = _find(known, name, index)
         if target is None:
             after = _cancelled(controller, name, partition)
         else:
@@ -76,12 +84,13 @@ def _alter_partition(
             after = _retargeted(controller, partition, tuple(target))
     except Refusal as refusal:
         return PartitionResult(index, refusal.code, refusal.message)
-    controller.change_partition(_CAUSE, name, after)
+    current = controller.state.topics[name].partitions[index]
+    controller.change_partition(_CAUSE, name, redone(current, partition, after))
     return PartitionResult(index)
 
 
-def _find(controller: Controller, name: str, index: int) -> Partition:
-    topic = controller.state.topics.get(name)
+def _find(known: Mapping[str, Topic], name: str, index: int) -> Partition:
+    topic = known.get(name)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
     partition = topic.partition(index)
@@ -117,6 +126,7 @@ def _retargeted(controller: Controller, partition: Partition, target: tuple[int,
         replicas=target + removing,
         adding=adding or None,
         removing=removing or None,
+        completion=controller.completion,
     )
 
 
@@ -143,6 +153,7 @@ def _cancelled(controller: Controller, name: str, partition: Partition) -> Parti
         adding=(),
         removing=(),
         election=Election.UNCLEAN if unclean_allowed else Election.ONLINE,
+        completion=controller.completion,
     )
 
 

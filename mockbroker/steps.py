@@ -97,7 +97,11 @@ def _apply(
     isr: tuple[int, ...],
 ) -> Partition:
     after = next_partition(
-        partition, controller.is_live, isr=isr, election=_election(controller, tp[0])
+        partition,
+        controller.is_live,
+        isr=isr,
+        election=_election(controller, tp[0]),
+        completion=controller.completion,
     )
     controller.change_partition(cause, tp[0], after)
     return controller.machine.settle(controller, cause, tp)

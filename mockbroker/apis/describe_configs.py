@@ -6,9 +6,6 @@ flexible. Clients send a named broker's resource to that broker, and another bro
 
 from __future__ import annotations
 
-from typing import Final
-
-from kproto.error_codes import ErrorCode
 from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kproto.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -19,10 +16,7 @@ from kproto.messages.describe_configs_response import (
 from mockbroker.apis.registry import Call, register
 from mockbroker.results import ConfigEntry
 
-__all__ = ["BROKER", "describe_configs", "wrong_broker"]
-
-BROKER: Final = 4
-"""The wire's number of a broker's config resource."""
+__all__ = ["describe_configs"]
 
 
 @register(32, "0-4")
@@ -33,29 +27,17 @@ def describe_configs(call: Call) -> DescribeConfigsResponse:
     )
 
 
-def wrong_broker(broker_id: int, resource_type: int, name: str) -> bool:
-    """Whether the resource is a broker other than the one asked ("" is the whole cluster)."""
-    return resource_type == BROKER and name not in ("", str(broker_id))
-
-
 def _describe(
     call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     kind, name = resource.resource_type, resource.resource_name
-    if wrong_broker(call.broker_id, kind, name):
-        return DescribeConfigsResult(
-            error_code=ErrorCode.INVALID_REQUEST,
-            error_message=(
-                f"Unexpected broker id, expected {call.broker_id} or empty string, "
-                f"but received {name}"
-            ),
-            resource_type=kind,
-            resource_name=name,
-        )
-    result = call.cluster.describe_configs(kind, name, resource.configuration_keys)
+    result = call.cluster.describe_configs(
+        kind, name, resource.configuration_keys, asked_broker=call.broker_id
+    )
     return DescribeConfigsResult(
         error_code=result.error_code,
-        error_message=result.error_message,
+        # Empty, not null, where there is nothing to say.
+        error_message=result.error_message or "",
         resource_type=kind,
         resource_name=name,
         configs=[_config(call.version, request, entry) for entry in result.configs],

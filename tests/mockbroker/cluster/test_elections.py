@@ -103,15 +103,18 @@ def test_none_asked_for() -> None:
     )
 
 
-def test_repeated_partitions_are_one() -> None:
+def test_a_partition_named_twice_is_elected_twice() -> None:
+    """As seen from Kafka 4.4: both rows succeed, and the epoch counts both."""
     cluster = led_by_second()
     cluster.join_isr(("foo", 0), 1)
-    result = cluster.elect_leaders(PREFERRED, [("foo", [0, 7, 0]), ("bar", [1]), ("foo", [0])])
+    before = cluster.partition("foo", 0).leader_epoch
+    result = cluster.elect_leaders(PREFERRED, [("foo", [0, 7, 0]), ("bar", [1])])
     assert [(row.name, [p.partition_index for p in row.partitions]) for row in result.topics] == [
-        ("foo", [0, 7]),
+        ("foo", [0, 7, 0]),
         ("bar", [1]),
     ]
-    assert result.topics[0].partitions[0] == PartitionResult(0)
+    assert result.topics[0].partitions[0] == result.topics[0].partitions[2] == PartitionResult(0)
+    assert cluster.partition("foo", 0).leader_epoch == before + 2
 
 
 @pytest.mark.parametrize("election_type", [-1, 2, 127])

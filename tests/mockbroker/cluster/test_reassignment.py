@@ -8,6 +8,7 @@ import pytest
 
 from mockbroker.cluster import Cluster
 from mockbroker.model import Broker, Partition
+from mockbroker.partition_change import Completion
 from mockbroker.results import (
     ListReassignmentsResult,
     OngoingReassignment,
@@ -291,6 +292,33 @@ def test_rows_follow_the_request_and_stand_alone() -> None:
     )
     assert foo(cluster).reassigning
     assert not cluster.partition("foo", 1).reassigning
+
+
+def test_a_partition_named_twice_is_decided_twice_from_the_same_state() -> None:
+    cluster = Cluster(4, topics=["foo=1,2"])
+    cluster.alter_partition_reassignments([("foo", [(0, [2, 4]), (0, [1, 3])])])
+    assert foo(cluster).replicas == (1, 3, 2)
+    assert (foo(cluster).adding, foo(cluster).removing) == ((3,), (2,))
+
+
+@pytest.mark.parametrize(("completion", "reassigning"), [("ALL", True), ("ADDED", False)])
+def test_a_laggard_that_was_there_before_holds_up_old_releases(
+    completion: str, reassigning: bool
+) -> None:
+    cluster = Cluster(4, topics=["foo=1,4"], completion=Completion[completion])
+    cluster.leave_isr(("foo", 0), 4)
+    cluster.alter_partition_reassignments([("foo", [(0, [2, 4])])])
+    cluster.join_isr(("foo", 0), 2)
+    assert foo(cluster).reassigning is reassigning
+
+
+def test_since_kafka_4_3_the_way_back_never_ends() -> None:
+    """The list of what was added stays, with a replica that is now to go as well."""
+    cluster = Cluster(4, topics=["foo=1,2"], completion=Completion.ADDED)
+    cluster.alter_partition_reassignments([("foo", [(0, [1, 4])])])
+    cluster.alter_partition_reassignments([("foo", [(0, [1, 2])])])
+    cluster.join_isr(("foo", 0), 4)
+    assert (foo(cluster).adding, foo(cluster).removing) == ((4,), (4,))
 
 
 def test_no_topics_at_all() -> None:
