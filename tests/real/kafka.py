@@ -1,0 +1,283 @@
+"""A real Kafka cluster of four brokers on loopback, started from Maven's jars.
+
+``RealKafka`` starts the processes, waits until every broker serves every other, freezes, thaws and
+stops one, and ends them all. It knows how Kafka is configured and nothing of what is asked of it.
+
+Broker 1 is the controller: alone in the KRaft quorum, or the first to register in ZooKeeper.
+Nothing happens by itself that a test did not ask for: no topic is created, no leader rebalanced,
+and time-outs are so long that a frozen broker stays a live member that does not catch up.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tests.real.jars import class_path
+
+__all__ = ["BROKER_IDS", "COMMON_CONFIGS", "LAGGARD", "KafkaFailed", "RealKafka"]
+
+BROKER_IDS: Final = (1, 2, 3, 4)
+LAGGARD: Final = 4
+"""The broker that is frozen and stopped; the others run throughout."""
+
+START_SECONDS: Final = 150.0
+STOP_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 0.05
+FOREVER_MS: Final = "1800000"
+
+COMMON_CONFIGS: Final[Mapping[str, str]] = {
+    "auto.create.topics.enable": "false",
+    "auto.leader.rebalance.enable": "false",
+    "background.threads": "2",
+    "num.io.threads": "2",
+    "num.network.threads": "1",
+    "replica.lag.time.max.ms": FOREVER_MS,
+}
+"""What every broker's properties file says, and the mock's brokers' too."""
+
+_SMALL: Final = {
+    # A cleaner that never has work would take half of the small heap.
+    "log.cleaner.dedupe.buffer.size": "1048577",
+    "replica.fetch.wait.max.ms": "100",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+_JAVA: Final = (
+    "java", "-Xmx256m", "-Xms64m", "-Xss512k", "-Xshare:auto", "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dzookeeper.admin.enableServer=false",
+)  # fmt: skip
+
+
+class KafkaFailed(Exception):
+    """A process ended or did not become ready; the text has the end of its log."""
+
+
+class RealKafka:
+    """One cluster; a context manager. ``release`` is a Kafka version, ``folder`` holds its files.
+
+    ``zookeeper`` chooses the older kind of controller, which releases before 4.0 have.
+    """
+
+    def __init__(self, release: str, folder: Path, *, zookeeper: bool) -> None:
+        self.release = release
+        self.zookeeper = zookeeper
+        self.ports = dict(zip(BROKER_IDS, _free_ports(len(BROKER_IDS)), strict=True))
+        self._folder = folder
+        self._class_path = class_path(release)
+        (self._controller_port,) = _free_ports(1)
+        self._cluster_id = _text_uuid()
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            if self.zookeeper:
+                self._start_zookeeper()
+            else:
+                self._format()
+            self._start_broker(1)
+            self._wait(lambda: _accepts(self.ports[1]), "broker 1")
+            for broker_id in BROKER_IDS[1:]:
+                self._start_broker(broker_id)
+            for broker_id in BROKER_IDS[1:]:
+                port = self.ports[broker_id]
+                self._wait(lambda port=port: _accepts(port), f"broker {broker_id}")  # type: ignore[misc]
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every process. What they keep on disk is worth nothing, so nobody is asked nicely."""
+        for process in self._processes.values():
+            process.kill()
+        for process in self._processes.values():
+            process.wait(STOP_SECONDS)
+
+    # ---- the laggard -----------------------------------------------------------------------------
+
+    def freeze(self) -> None:
+        """From now on the laggard does nothing at all, and nobody notices."""
+        self._processes[_name(LAGGARD)].send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._processes[_name(LAGGARD)].send_signal(signal.SIGCONT)
+
+    def stop_laggard(self) -> None:
+        """A controlled shutdown: leaders move, then the broker leaves the cluster."""
+        process = self._processes[_name(LAGGARD)]
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise KafkaFailed(self._story(_name(LAGGARD), "did not shut down")) from None
+
+    def check_running(self) -> None:
+        """Raises KafkaFailed if a process ended that nobody stopped."""
+        for name, process in self._processes.items():
+            if process.poll() is not None and name != _name(LAGGARD):
+                raise KafkaFailed(self._story(name, f"ended with status {process.returncode}"))
+
+    # ---- processes -------------------------------------------------------------------------------
+
+    def _start_zookeeper(self) -> None:
+        self._write(
+            "zookeeper.properties",
+            {
+                "dataDir": str(self._folder / "zookeeper"),
+                "clientPort": str(self._controller_port),
+                "clientPortAddress": "127.0.0.1",
+                "maxClientCnxns": "0",
+                "tickTime": "2000",
+                "maxSessionTimeout": FOREVER_MS,
+            },
+        )
+        self._start(
+            "zookeeper", "org.apache.zookeeper.server.quorum.QuorumPeerMain", "zookeeper.properties"
+        )
+        self._wait(lambda: _accepts(self._controller_port), "zookeeper")
+
+    def _format(self) -> None:
+        """Storage of the controller by Kafka's own tool; the other brokers' holds one file."""
+        for broker_id in BROKER_IDS:
+            self._write(_properties(broker_id), self._kraft_configs(broker_id))
+        self._start(
+            "format", "kafka.tools.StorageTool", "format", "--cluster-id", self._cluster_id,
+            "--config", _properties(1), "--standalone",
+            "--feature", "eligible.leader.replicas.version=0",
+        )  # fmt: skip
+        for broker_id in BROKER_IDS[1:]:
+            logs = self._folder / f"logs-{broker_id}"
+            logs.mkdir()
+            self._write(
+                f"logs-{broker_id}/meta.properties",
+                {
+                    "version": "1",
+                    "cluster.id": self._cluster_id,
+                    "node.id": str(broker_id),
+                    "directory.id": _text_uuid(),
+                },
+            )
+        tool = self._processes.pop("format")
+        if tool.wait(START_SECONDS) != 0:
+            raise KafkaFailed(self._story("format", "could not format storage"))
+
+    def _start_broker(self, broker_id: int) -> None:
+        if self.zookeeper:
+            self._write(_properties(broker_id), self._zookeeper_configs(broker_id))
+        self._start(_name(broker_id), "kafka.Kafka", _properties(broker_id))
+
+    def _kraft_configs(self, broker_id: int) -> dict[str, str]:
+        mine = f"PLAINTEXT://127.0.0.1:{self.ports[broker_id]}"
+        quorum = f"127.0.0.1:{self._controller_port}"
+        controls = broker_id == 1
+        return {
+            **COMMON_CONFIGS,
+            **_SMALL,
+            "node.id": str(broker_id),
+            "process.roles": "broker,controller" if controls else "broker",
+            "controller.quorum.bootstrap.servers": quorum,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"{mine},CONTROLLER://{quorum}" if controls else mine,
+            "log.dirs": str(self._folder / f"logs-{broker_id}"),
+            "broker.session.timeout.ms": FOREVER_MS,
+        }
+
+    def _zookeeper_configs(self, broker_id: int) -> dict[str, str]:
+        return {
+            **COMMON_CONFIGS,
+            **_SMALL,
+            "broker.id": str(broker_id),
+            "zookeeper.connect": f"127.0.0.1:{self._controller_port}",
+            "zookeeper.session.timeout.ms": FOREVER_MS,
+            "controller.socket.timeout.ms": FOREVER_MS,
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[broker_id]}",
+            "log.dirs": str(self._folder / f"logs-{broker_id}"),
+        }
+
+    def _write(self, name: str, values: Mapping[str, str]) -> None:
+        lines = "".join(f"{key}={value}\n" for key, value in values.items())
+        (self._folder / name).write_text(lines, "utf-8")
+
+    def _start(self, name: str, *arguments: str) -> None:
+        with open(self._log(name), "wb") as log:
+            self._processes[name] = subprocess.Popen(
+                [*_JAVA, "-cp", self._class_path, *arguments],
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # Signals from the terminal are ours to pass on.
+                start_new_session=True,
+            )
+
+    def _wait(self, ready: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not ready():
+            self.check_running()
+            if time.monotonic() > deadline:
+                raise KafkaFailed(f"{what} was not ready within {START_SECONDS} s")
+            time.sleep(POLL_SECONDS)
+
+    def _log(self, name: str) -> Path:
+        return self._folder / f"{name}.log"
+
+    def _story(self, name: str, problem: str) -> str:
+        end = self._log(name).read_text("utf-8", "replace")[-4000:]
+        return f"{name} of Kafka {self.release} {problem}; its log ends:\n{end}"
+
+
+def _name(broker_id: int) -> str:
+    return f"broker-{broker_id}"
+
+
+def _properties(broker_id: int) -> str:
+    return f"broker-{broker_id}.properties"
+
+
+def _text_uuid() -> str:
+    """A random uuid as Kafka writes them, none that begins with a dash: tools take it as option."""
+    while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports nobody listens on now; all are held until the last is found, so that they differ."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _accepts(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0):
+            return True
+    except OSError:
+        return False
