@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from aiohttp import web
 
+from kproto.dialects import AutoDialect
 from kproto.errors import KprotoError
 from kproto.journal import Entry
 from mockbroker.endpoints import dialable, is_loopback, show
@@ -214,7 +215,9 @@ class ControlServer:
     def _entry(self, entry: Entry) -> dict[str, Any]:
         """The entry as the journal's file has it, and its body decoded where it can be."""
         row: dict[str, Any] = msgspec.to_builtins(entry)
-        decoded = entry.decode(self._mock.dialect)
+        # A listener that takes several dialects notes each request's own.
+        several = isinstance(self._mock.dialect, AutoDialect)
+        decoded = entry.decode(None if several else self._mock.dialect)
         if decoded.body is not None and decoded.version is not None:
             row["body"] = decoded.body.to_json_value(decoded.version)
         elif decoded.error is not None:

@@ -22,12 +22,12 @@ from kproto.connection import (
     UnsupportedRequest,
     refusal,
 )
-from kproto.dialects import Dialect, dialect
+from kproto.dialects import DIALECTS, Dialect, dialect
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
 from kproto.journal import Direction, Journal
 from kproto.schema.versions import Versions
-from mockbroker.apis import HANDLERS, Call, Handler, Session
+from mockbroker.apis import DRAFT_HANDLERS, HANDLERS, Call, Handler, Session
 from mockbroker.apis.api_versions import API_VERSIONS, identify
 from mockbroker.apis.refusals import error_response
 from mockbroker.cluster import Cluster
@@ -79,8 +79,8 @@ class Dispatcher:
         self._follow_clock = follow_clock
         self.scripts = Scripts()
         self._connection_ids = itertools.count(1)
-        self._handlers = _usable_handlers(codec)
-        self.known_answers = KnownAnswers(cluster.log, journal, codec.name)
+        self._handlers: dict[Dialect, dict[int, Handler]] = {}
+        self.known_answers = KnownAnswers(cluster.log, journal)
 
     def add_script(self, api_key: int, script: Script, times: int | None) -> None:
         """As ``Scripts.add``; answers given so far say nothing about the next."""
@@ -131,7 +131,7 @@ class Dispatcher:
             self._record(session, request, "response", known)
             return connection.send_bytes(request, known)
         self._follow_clock()
-        handler = self._handlers.get(header.request_api_key)
+        handler = self._handlers_of(request.dialect).get(header.request_api_key)
         offset = len(self.cluster.log)
         scripted = header.request_api_key in self.scripts
         answered = self._respond(connection, session, request, handler)
@@ -144,6 +144,13 @@ class Dispatcher:
         ):
             self.known_answers.remember(session, request, answered, offset)
         return answered
+
+    def _handlers_of(self, codec: Dialect) -> dict[int, Handler]:
+        """Of the dialect a request was written in: a listener may take several."""
+        handlers = self._handlers.get(codec)
+        if handlers is None:
+            handlers = self._handlers[codec] = _usable_handlers(codec)
+        return handlers
 
     # ---- answering ---------------------------------------------------------------------------
 
@@ -181,6 +188,7 @@ class Dispatcher:
 
     def _call(self, session: Session, request: RequestReceived) -> Call:
         return Call(
+            api=request.api,
             version=request.header.request_api_version,
             body=request.body,
             client_id=request.header.client_id,
@@ -322,11 +330,15 @@ class Dispatcher:
 
 
 def _usable_handlers(codec: Dialect) -> dict[int, Handler]:
-    """The handlers whose messages this dialect has unchanged: a handler builds released classes,
-    and a draft that replaced one is answered by scripts only."""
+    """The handlers whose messages this dialect has unchanged, for those build released classes,
+    and those written for it. What else a draft replaced is answered by scripts only."""
     released = dialect("kafka").apis
-    return {
+    usable = {
         key: handler
         for key, handler in HANDLERS.items()
         if key in codec.apis and codec.apis[key] == released[key]
     }
+    # A user's own dialect is not one of ours, whatever it is called.
+    if codec.name in DIALECTS and codec is dialect(codec.name):
+        usable |= {key: each for (name, key), each in DRAFT_HANDLERS.items() if name == codec.name}
+    return usable

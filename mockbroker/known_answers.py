@@ -26,18 +26,17 @@ _MAX_ANSWERS: Final = 256
 _PREFIX: Final = Struct(">ihhi")
 """Size, api key, api version, correlation id: how every request begins."""
 
-_Known: TypeAlias = tuple[bytes, bytes, int, int, str | None, ClientSoftware | None]
+_Known: TypeAlias = tuple[bytes, bytes, int, int, str | None, ClientSoftware | None, str]
 """An answer before and behind its correlation id; api key and version; client id; for ApiVersions,
-who the client says it is."""
+who the client says it is; the dialect."""
 
 
 class KnownAnswers:
     """By receiving broker; bounded; empty again as soon as ``log`` has grown."""
 
-    def __init__(self, log: ActionLog, journal: Journal, dialect_name: str) -> None:
+    def __init__(self, log: ActionLog, journal: Journal) -> None:
         self._log = log
         self._journal = journal
-        self._dialect_name = dialect_name
         self._known: dict[int, dict[bytes, _Known]] = {}
         self._offset = -1
 
@@ -50,7 +49,7 @@ class KnownAnswers:
         known = self._known.get(session.broker_id)
         if known is None or self._offset != len(self._log):
             return answers, 0
-        record, now, dialect_name = self._journal.record, time.time_ns(), self._dialect_name
+        record, now = self._journal.record, time.time_ns()
         broker_id, connection_id, peer = session.broker_id, session.connection_id, session.peer
         while room > 0 and length - at >= _PREFIX.size:
             size, _, _, correlation_id = _PREFIX.unpack_from(data, at)
@@ -60,7 +59,7 @@ class KnownAnswers:
             found = known.get(data[at + 4 : at + 8] + data[at + 12 : end])
             if found is None:
                 break
-            head, tail, api_key, version, client_id, software = found
+            head, tail, api_key, version, client_id, software, dialect_name = found
             if software is not None:
                 session.software = software
             answer = head + data[at + 8 : at + 12] + tail
@@ -104,6 +103,7 @@ class KnownAnswers:
             header.request_api_version,
             header.client_id,
             session.software if header.request_api_key == API_VERSIONS else None,
+            request.dialect.name,
         )
 
     def forget(self) -> None:

@@ -48,7 +48,8 @@ class MockCluster:
     profile's versions, None hiding a key; ``implemented_only`` hides what has no handler.
     ``broker_configs`` are static configs of every broker, by Kafka's names; unlike Kafka's brokers
     these create no topic because Metadata asked for it, unless ``auto_create_topics``.
-    ``dialect`` is a name, or what ``kproto.load_dialect`` returned.
+    ``dialect`` is a name, or what ``kproto.load_dialect`` returned; "auto" takes the released
+    protocol and the drafts of KIP-455, and answers each request in its own.
 
     ``clock`` "wall" lets the simulated time follow real time, "manual" only ``advance``;
     ``auto_progress_ms`` lets one replica join an ISR each time it has passed. ``reply35`` answers
@@ -89,6 +90,7 @@ class MockCluster:
             now_ms=_wall_ms() if clock == "wall" else 0,
             auto_progress_ms=auto_progress_ms,
             completion=self.profile.completion,
+            machine=self.profile.machine,
             broker_configs={
                 "auto.create.topics.enable": str(auto_create_topics).lower(),
                 **broker_configs,
@@ -299,10 +301,7 @@ def _profile(wanted: str | Profile) -> Profile:
 
 
 def _dialect(wanted: str | Dialect) -> Dialect:
-    found = dialect(wanted) if isinstance(wanted, str) else wanted
-    if found.name == "auto":
-        raise ClusterError("a listener that guesses the dialect is not in this release")
-    return found
+    return dialect(wanted) if isinstance(wanted, str) else wanted
 
 
 def _topic_partition(partition: str | TopicPartition) -> TopicPartition:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mockbroker.apis import (
     alter_partition_reassignments,
+    alter_partition_reassignments_drafts,
     api_versions,
     create_acls,
     create_partitions,
@@ -20,17 +21,27 @@ from mockbroker.apis import (
     find_coordinator,
     incremental_alter_configs,
     list_partition_reassignments,
+    list_partition_reassignments_drafts,
     metadata,
     sasl,
 )
-from mockbroker.apis.registry import HANDLERS, Call, Handler, Session, register
+from mockbroker.apis.registry import (
+    DRAFT_HANDLERS,
+    HANDLERS,
+    Call,
+    Handler,
+    Session,
+    register,
+)
 
 __all__ = [
+    "DRAFT_HANDLERS",
     "HANDLERS",
     "Call",
     "Handler",
     "Session",
     "alter_partition_reassignments",
+    "alter_partition_reassignments_drafts",
     "api_versions",
     "create_acls",
     "create_partitions",
@@ -47,6 +58,7 @@ __all__ = [
     "find_coordinator",
     "incremental_alter_configs",
     "list_partition_reassignments",
+    "list_partition_reassignments_drafts",
     "metadata",
     "register",
     "sasl",

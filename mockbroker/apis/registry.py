@@ -5,13 +5,18 @@ Each module of this package handles one api key and registers itself::
     @register(46, "0")
     def list_partition_reassignments(call: Call) -> ListPartitionReassignmentsResponse: ...
 
+A draft that gives an api key another layout has a module of its own, which names the dialects::
+
+    @register(46, "0", dialects=("kip-455-old", "kip-455-new"))
+    def list_partition_reassignments_of_drafts(call: Call) -> Message: ...
+
 An answer is a response message, or an awaitable of one where the broker itself would wait. Bytes,
 versions a listener advertises, order on the connection: ``mockbroker.dispatch``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -20,10 +25,11 @@ from kproto.schema.versions import Versions
 
 if TYPE_CHECKING:
     from kproto.codegen.base import Message
+    from kproto.dialects import Api
     from mockbroker.cluster import Cluster
     from mockbroker.profiles import Profile
 
-__all__ = ["HANDLERS", "Answer", "Call", "Handler", "Session", "register"]
+__all__ = ["DRAFT_HANDLERS", "HANDLERS", "Answer", "Call", "Handler", "Session", "register"]
 
 Answer: TypeAlias = "Message | Awaitable[Message]"
 
@@ -40,8 +46,9 @@ class Session:
 
 @dataclass(slots=True)
 class Call:
-    """One decoded request, and all that an answer may depend on."""
+    """One decoded request, and all that an answer may depend on. ``api`` is of its dialect."""
 
+    api: Api
     version: int
     body: Any
     client_id: str | None
@@ -78,16 +85,25 @@ class Handler:
 HANDLERS: Final[dict[int, Handler]] = {}
 """api key -> handler, complete once ``mockbroker.apis`` is imported."""
 
+DRAFT_HANDLERS: Final[dict[tuple[str, int], Handler]] = {}
+"""(dialect, api key) -> handler, where the dialect's messages are not the released ones."""
+
 
 def register(
-    api_key: int, versions: str, *, cacheable: bool = False
+    api_key: int, versions: str, *, cacheable: bool = False, dialects: Iterable[str] = ()
 ) -> Callable[[Callable[[Call], Answer]], Callable[[Call], Answer]]:
-    """Make the decorated function the answer to ``api_key`` at ``versions`` (``"0-2"``)."""
+    """Make the decorated function the answer to ``api_key`` at ``versions`` (``"0-2"``): of the
+    released protocol, or else of these ``dialects``."""
 
     def keep(answer: Callable[[Call], Answer]) -> Callable[[Call], Answer]:
+        handler = Handler(api_key, Versions.parse(versions), answer, cacheable)
+        for name in dialects:
+            DRAFT_HANDLERS[name, api_key] = handler
+        if dialects:
+            return answer
         if api_key in HANDLERS:
             raise ValueError(f"api key {api_key} has a handler already")
-        HANDLERS[api_key] = Handler(api_key, Versions.parse(versions), answer, cacheable)
+        HANDLERS[api_key] = handler
         return answer
 
     return keep

@@ -25,7 +25,12 @@ _COLUMNS: Final = {
 
 _LIMIT: Final = (
     "ZooKeeper profiles (-zk, and those before 2.8) differ in versions, forwarding and ApiVersions "
-    "only: the reassignment machine and its texts are KRaft's in every profile of this release."
+    "only: the reassignment machine and its texts are KRaft's in every profile of a release."
+)
+
+_LIMIT_OF_DRAFTS: Final = (
+    "Drafts (kip-) log the LeaderAndIsr, StopReplica and UpdateMetadata requests of their "
+    "controller; none is sent."
 )
 
 
@@ -53,7 +58,7 @@ def _row(profile: Profile, *, default: bool) -> dict[str, Any]:
         "forwarding": profile.forwarding,
         "api_versions_fallback_row": profile.fallback_row,
         "changes": profile.summary,
-        "limits": "" if profile.forwarding else _LIMIT,
+        "limits": _limit(profile),
         "features": {
             each.name: {"supported": list(each.supported), "finalized": each.finalized}
             for each in profile.features
@@ -63,6 +68,12 @@ def _row(profile: Profile, *, default: bool) -> dict[str, Any]:
             for key, versions in profile.versions.items()
         },
     }
+
+
+def _limit(profile: Profile) -> str:
+    if profile.forwarding:
+        return ""
+    return _LIMIT if profile.machine == "kraft" else _LIMIT_OF_DRAFTS
 
 
 def _print_table(found: list[Profile], default: str) -> None:
@@ -87,5 +98,5 @@ def _print_table(found: list[Profile], default: str) -> None:
     names = ", ".join(f"{key} {name}" for key, name in _COLUMNS.items())
     notes = [f"Versions of {names}."]
     notes += [f"{letter}: {summary}" for summary, letter in letters.items()]
-    for note in [*notes, _LIMIT]:
+    for note in [*notes, _LIMIT, _LIMIT_OF_DRAFTS]:
         console.print(note)

@@ -95,11 +95,15 @@ def _reply(text: str) -> tuple[int, str]:
 
 
 def _schemas(text: str) -> Dialect:
-    from kproto.dialects import load_dialect
+    from kproto.dialects import DIALECTS, dialect, load_dialect
 
-    if not Path(text).is_dir():
-        raise ClusterError(f"{text!r} is no folder of message schemas")
-    return load_dialect(text)
+    if Path(text).is_dir():
+        return load_dialect(text)
+    if text in DIALECTS:
+        return dialect(text)
+    raise ClusterError(
+        f"{text!r} is no folder of message schemas, and none of {', '.join(DIALECTS)}"
+    )
 
 
 @click.command()
@@ -150,8 +154,9 @@ def _schemas(text: str) -> Dialect:
               help="Write everything said on the wire to this file as well.")  # fmt: skip
 @click.option(
     "--dialect",
-    type=_Parsed("FOLDER", _schemas),
-    help="A folder of message schemas of yours, laid over the released ones.",
+    type=_Parsed("FOLDER|NAME", _schemas),
+    help="A folder of message schemas of yours, laid over the released ones; or a dialect by name "
+    "in place of the profile's: auto takes released and KIP-455 draft requests side by side.",
 )
 @click.option(
     "--reply",

@@ -1,7 +1,8 @@
 """Which broker the mock pretends to be: versions, mode, features. Data, and no behaviour.
 
 A profile is one kind of broker of one Kafka release line, named as in ``schemas/releases.json``:
-``kafka-2.4``, or ``kafka-3.9`` (KRaft) and ``kafka-3.9-zk`` where a release has both modes.
+``kafka-2.4``, or ``kafka-3.9`` (KRaft) and ``kafka-3.9-zk`` where a release has both modes. Drafts
+of KIP-455 that were never released are profiles too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kproto.errors import UnknownNameError
 from kproto.schema.releases import Mode, Release, load_releases, release
 from kproto.schema.versions import Versions
 from mockbroker.partition_change import Completion
@@ -22,6 +24,16 @@ DEFAULT_PROFILE: Final = "kafka-4.1"
 _FALLBACK_ROW_SINCE: Final = (2, 4)
 _EARLY_COMPLETION_SINCE: Final = (4, 3)
 
+_DRAFTS: Final = {
+    "kip-455-old": "KIP-455 before it was built, older draft: replicas grow one by one, the target "
+    "shrinks",
+    "kip-455-new": "KIP-455 before it was built, newer draft: replicas grow one by one, the target "
+    "stays",
+}
+_DRAFT_BASE: Final = "kafka-2.3"
+_DRAFT_APIS: Final = {4: Versions(0, 3), 45: Versions(0, 0), 46: Versions(0, 0)}
+"""LeaderAndIsr with a version more, and the two new keys."""
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -29,7 +41,8 @@ class Profile:
 
     ``forwarding``: brokers pass on what is the controller's (KIP-590), so that clients never see
     NOT_CONTROLLER(41). ``fallback_row``: error 35 to ApiVersions holds a row for key 18 (KIP-511).
-    ``dialect`` names the message layouts on the wire.
+    ``dialect`` names the message layouts on the wire, ``machine`` how the controller reassigns
+    partitions (``mockbroker.machines``).
     """
 
     name: str
@@ -38,6 +51,7 @@ class Profile:
     versions: Mapping[int, Versions]
     features: tuple[Feature, ...] = ()
     dialect: str = "kafka"
+    machine: str = "kraft"
 
     @property
     def forwarding(self) -> bool:
@@ -62,17 +76,39 @@ class Profile:
             else "NOT_CONTROLLER(41) off the controller"
         )
         row = "one row" if self.fallback_row else "no row"
-        return f"{forwarding}; ApiVersions error 35 with {row}"
+        drafts = f"; {_DRAFTS[self.name]}" if self.name in _DRAFTS else ""
+        return f"{forwarding}; ApiVersions error 35 with {row}{drafts}"
 
 
 def profile(name: str) -> Profile:
     """The profile of that name. Raises UnknownNameError with the nearest names."""
-    return _from_release(release(name))
+    if name in _DRAFTS:
+        return _of_draft(name)
+    try:
+        return _from_release(release(name))
+    except UnknownNameError as error:
+        if name.startswith("kip"):
+            raise UnknownNameError(f"{error}; drafts: {', '.join(_DRAFTS)}") from None
+        raise
 
 
 def all_profiles() -> list[Profile]:
-    """Every profile, oldest release first."""
-    return [_from_release(each) for each in load_releases().values()]
+    """Every profile, oldest release first, then the drafts."""
+    releases = [_from_release(each) for each in load_releases().values()]
+    return releases + [_of_draft(name) for name in _DRAFTS]
+
+
+def _of_draft(name: str) -> Profile:
+    """A broker of the release that the draft was written for, with the draft built in."""
+    base = release(_DRAFT_BASE)
+    return Profile(
+        name=name,
+        release=base.release,
+        mode=base.mode,
+        versions={**base.apis, **_DRAFT_APIS},
+        dialect=name,
+        machine=name,
+    )
 
 
 def _from_release(found: Release) -> Profile:

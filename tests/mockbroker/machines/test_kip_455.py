@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kproto.error_codes import ErrorCode
 from kproto.schema.model import ZERO_UUID
-from mockbroker.actions import LeaderAndIsrSent, StopReplicaSent, UpdateMetadataSent, Warned
+from mockbroker.actions import (
+    LeaderAndIsrSent,
+    PartitionChanged,
+    StopReplicaSent,
+    UpdateMetadataSent,
+    Warned,
+)
 from mockbroker.cluster import Cluster
 from mockbroker.controller import replay
 from mockbroker.errors import ClusterError
@@ -173,8 +181,24 @@ def test_a_cancellation_is_not_a_revert(draft: str) -> None:
     assert changes(cluster, StopReplicaSent, since) == [StopReplicaSent((5, 6), "foo", 0, True)]
     (request,) = changes(cluster, LeaderAndIsrSent, since)
     assert (request.to, request.target_replicas) == ((1, 2, 3, 4), None)
+    assert request.leader_epoch == 2
+    assert [each.replicas for each in changes(cluster, UpdateMetadataSent, since)] == [(1, 2, 3, 4)]
     assert "targetReplicas" not in cluster.znodes[STATE]
     assert cluster.partition("foo", 1).reassigning
+
+
+@BOTH
+@pytest.mark.requirement("A-10")
+def test_a_cancellation_before_the_controller_saw_the_isr_keeps_who_joined(draft: str) -> None:
+    cluster = cluster_of(draft)
+    alter(cluster, [4, 5, 6])
+    before = cluster.partition(*FOO)
+    ahead = PartitionChanged("foo", before, replace(before, isr=(1, 2, 3, 4)))
+    cluster._controller.record("the leader's write", ahead)
+    since = len(cluster.log)
+    alter(cluster, None)
+    assert now(cluster) == ([1, 2, 3, 4], [1, 2, 3, 4], None)
+    assert [path for path, _ in znode_writes(cluster, since)] == [TOPIC, STATE]
 
 
 @BOTH
@@ -237,6 +261,18 @@ def test_a_permutation_completes_at_once(draft: str) -> None:
     assert (partition.leader, partition.leader_epoch) == (1, 1)
     assert [path for path, _ in znode_writes(cluster, since)] == [STATE, TOPIC, STATE]
     assert changes(cluster, StopReplicaSent, since) == []
+    assert [each.to for each in changes(cluster, LeaderAndIsrSent, since)] == [(1,), (3, 2)]
+
+
+@BOTH
+@pytest.mark.requirement("K455-37")
+def test_the_replicas_there_are_as_a_new_target_stop_copies_just_begun(draft: str) -> None:
+    cluster = cluster_of(draft)
+    alter(cluster, [4, 5])
+    since = len(cluster.log)
+    alter(cluster, [1, 2, 3])
+    assert now(cluster) == ([1, 2, 3], [1, 2, 3], None)
+    assert changes(cluster, StopReplicaSent, since) == [StopReplicaSent((4, 5), "foo", 0, True)]
 
 
 @BOTH

@@ -43,6 +43,7 @@ STEPS = st.one_of(
 def computed(mock: MockCluster, body: Any, version: int) -> Any:
     """The answer of broker 1, made for this question alone."""
     call = Call(
+        api=mock.dialect.apis[body.API_KEY],
         version=version,
         body=body,
         client_id=None,

@@ -33,8 +33,9 @@ SOME = [
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
 
-def test_every_release_is_a_profile_and_the_default_is_one() -> None:
-    assert [each.name for each in all_profiles()] == PROFILES
+def test_every_release_is_a_profile_then_the_drafts_and_the_default_is_a_release() -> None:
+    drafts = ["kip-455-old", "kip-455-new"]
+    assert [each.name for each in all_profiles()] == PROFILES + drafts
     assert DEFAULT_PROFILE in PROFILES
 
 

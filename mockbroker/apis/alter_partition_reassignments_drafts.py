@@ -1,0 +1,72 @@
+"""AlterPartitionReassignments (45) of the drafts of KIP-455, which are not flexible.
+
+Null topics, partitions or replicas cancel all below. The response names no topic or partition: one
+entry a requested partition, in the request's order, and for a null the partitions it affected, by
+topic name and index ascending. Nor has it a top-level error: what concerns the whole request is
+repeated in every entry, and there is one if there would be none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kproto.codegen.base import Message
+from kproto.error_codes import ErrorCode
+from mockbroker.apis.registry import Call, register
+
+__all__ = ["alter_partition_reassignments_drafts", "request_error"]
+
+_NO_PARTITION = -1
+
+
+@register(45, "0", dialects=("kip-455-old", "kip-455-new"))
+def alter_partition_reassignments_drafts(call: Call) -> Message:
+    asked = _expanded(call)
+    error = request_error(call)
+    if error is not None:
+        count = sum(len(partitions) for _, partitions in asked)
+        return _response(call, [(error, None)] * max(count, 1))
+    result = call.cluster.alter_partition_reassignments(asked)
+    rows = (row for topic in result.topics for row in topic.partitions)
+    return _response(call, [(row.error_code, row.error_message) for row in rows])
+
+
+def request_error(call: Call) -> ErrorCode | None:
+    """Why nothing of a request of the drafts can be done, if so. A request is done once it is on
+    record, which takes no time here; so only one that allows none is late."""
+    if call.refused_as_not_controller:
+        return ErrorCode.NOT_CONTROLLER
+    return ErrorCode.REQUEST_TIMED_OUT if call.body.timeout_ms <= 0 else None
+
+
+def _expanded(call: Call) -> list[tuple[str, list[tuple[int, Sequence[int] | None]]]]:
+    """The request with its nulls spelled out as the partitions being reassigned now."""
+    topics = call.body.topics
+    if topics is None:
+        return [(name, _ongoing(call, name)) for name in sorted(call.cluster.topics)]
+    return [(topic.name, _partitions(call, topic)) for topic in topics]
+
+
+def _partitions(call: Call, topic: Any) -> list[tuple[int, Sequence[int] | None]]:
+    if topic.partitions is not None:
+        return [(each.partition_index, each.replicas) for each in topic.partitions]
+    if topic.name not in call.cluster.topics:
+        # Asked as a partition that cannot be, the topic gets an entry for its error.
+        return [(_NO_PARTITION, None)]
+    return _ongoing(call, topic.name)
+
+
+def _ongoing(call: Call, name: str) -> list[tuple[int, Sequence[int] | None]]:
+    partitions = call.cluster.topics[name].partitions
+    return [(each.index, None) for each in partitions if each.reassigning]
+
+
+def _response(call: Call, rows: list[tuple[int, str | None]]) -> Message:
+    response = call.api.response
+    entry: Any = response.STRUCTS["ReassignablePartitionResponse"]
+    make: Any = response
+    answer: Message = make(
+        responses=[entry(error_code=code, error_string=text) for code, text in rows]
+    )
+    return answer
