@@ -5,6 +5,7 @@
     KprotoError
     ├── SchemaError                 a schema file is wrong: says file, line, field and remedy
     ├── DecodeError                 bytes are not what the schema says: ``offset`` and ``path``
+    │   └── JsonError               JSON is not what the schema says: ``path``
     ├── EncodeError                 a value cannot be written: ``path``
     ├── UnsupportedFrameError       both a DecodeError and an UnsupportedVersionError
     ├── UnsupportedVersionError     a version, api key or field the codec or the peer lacks
@@ -19,6 +20,7 @@ from __future__ import annotations
 __all__ = [
     "DecodeError",
     "EncodeError",
+    "JsonError",
     "KprotoError",
     "LocalProtocolError",
     "ProtocolError",
@@ -73,6 +75,17 @@ class DecodeError(KprotoError, ValueError):
         self.path = path
         field = f"{path}: " if path else ""
         super().__init__(f"{field}{problem} (at byte {offset})")
+
+
+class JsonError(DecodeError):
+    """JSON that does not follow the schema: ``path`` names the field as the JSON does.
+
+    ``offset`` is where the text stops being JSON, else 0: a parsed value has no bytes.
+    """
+
+    def __init__(self, problem: str, *, offset: int = 0, path: str = "") -> None:
+        super().__init__(problem, offset=offset, path=path)
+        self.args = (f"{path}: {problem}" if path else problem,)
 
 
 class EncodeError(KprotoError, ValueError):

@@ -175,7 +175,7 @@ class Message(MessageStruct, kw_only=True, gc=False):
     @classmethod
     def from_json(cls: type[M], data: str | bytes | Mapping[str, Any], version: int) -> M:
         """Read what ``to_json`` writes, as text or as parsed JSON. A missing untagged field is a
-        DecodeError that names it; ``offset`` is then 0, JSON has no byte of a field."""
+        JsonError (a DecodeError) whose ``path`` names it."""
         return _json_form().from_value(cls, data, version)  # type: ignore[no-any-return]  # lazy
 
 

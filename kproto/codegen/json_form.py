@@ -22,7 +22,7 @@ from kproto.codegen.base import Message, MessageStruct
 from kproto.codegen.codec import plan_of, structs_of
 from kproto.codegen.interpret import fresh_default, is_default
 from kproto.codegen.plan import FORMATS, FieldPlan, StructPlan
-from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
+from kproto.errors import EncodeError, JsonError, UnsupportedVersionError
 
 __all__ = ["dumps", "from_value", "to_value"]
 
@@ -40,14 +40,14 @@ def to_value(message: Message, version: int) -> dict[str, Any]:
 
 
 def from_value(cls: type[Message], data: str | bytes | Mapping[str, Any], version: int) -> Message:
-    """Raises DecodeError with the path of the wrong field, or UnsupportedVersionError for a
+    """Raises JsonError with the path of the wrong field, or UnsupportedVersionError for a
     value at a version that lacks its field."""
     if isinstance(data, str | bytes | bytearray):
         try:
             data = json.loads(data)
         except (ValueError, RecursionError) as error:
             at = error.pos if isinstance(error, json.JSONDecodeError) else 0
-            raise DecodeError(f"not JSON: {error}", offset=at) from None
+            raise JsonError(f"not JSON: {error}", offset=at) from None
     reader = _Reader(cls.MESSAGE_NAME, version, structs_of(cls))
     made = reader.struct(plan_of(cls, version).root, data, "")
     assert isinstance(made, cls)
@@ -116,7 +116,7 @@ class _Reader:
 
     def struct(self, plan: StructPlan, data: Any, path: str) -> MessageStruct:
         if not isinstance(data, Mapping):
-            raise DecodeError(f"expected an object, got {_type(data)}", offset=0, path=path)
+            raise JsonError(f"expected an object, got {_type(data)}", path=path)
         names = _names_used(plan, data, path)
         values: dict[str, Any] = {}
         for item in plan.order:
@@ -124,10 +124,9 @@ class _Reader:
             item_path = _join(path, name or item.json_name)
             if name is None:
                 if item.tag is None and item not in plan.absent:
-                    raise DecodeError(
+                    raise JsonError(
                         f"{plan.name}: unable to locate field '{item.json_name}', which is "
                         f"mandatory in version {self.version}",
-                        offset=0,
                         path=item_path,
                     )
                 continue
@@ -143,12 +142,12 @@ class _Reader:
     def field(self, item: FieldPlan, data: Any, path: str, absent: bool) -> Any:
         if data is None:
             if not item.nullable and not (absent and item.default is None):
-                raise DecodeError("is null, but not nullable", offset=0, path=path)
+                raise JsonError("is null, but not nullable", path=path)
             return None
         if item.kind != "array":
             return self.value(item.kind, item, data, path)
         if not isinstance(data, list):
-            raise DecodeError(f"expected an array, got {_type(data)}", offset=0, path=path)
+            raise JsonError(f"expected an array, got {_type(data)}", path=path)
         assert item.element_kind is not None
         return [
             self.value(item.element_kind, item, element, f"{path}[{index}]")
@@ -168,7 +167,7 @@ class _Reader:
         else:
             good = isinstance(data, str)
         if not good:
-            raise DecodeError(f"{data!r:.60} is not {kind}", offset=0, path=path)
+            raise JsonError(f"{data!r:.60} is not {kind}", path=path)
         if kind in ("uuid", "bytes"):
             return self.binary(kind, data, path)
         return data
@@ -176,11 +175,11 @@ class _Reader:
     def float(self, data: Any, path: str) -> float:
         named = data in ("NaN", "Infinity", "-Infinity")
         if not named and (isinstance(data, bool) or not isinstance(data, int | float)):
-            raise DecodeError(f"{data!r:.60} is not float64", offset=0, path=path)
+            raise JsonError(f"{data!r:.60} is not float64", path=path)
         try:
             return float(data)
         except OverflowError:
-            raise DecodeError(f"{data!r:.60} is not float64", offset=0, path=path) from None
+            raise JsonError(f"{data!r:.60} is not float64", path=path) from None
 
     def binary(self, kind: str, data: str, path: str) -> Any:
         try:
@@ -190,7 +189,7 @@ class _Reader:
             return uuid.UUID(bytes=raw)
         except (binascii.Error, ValueError):
             form = "padded base64" if kind == "bytes" else "16 bytes in URL-safe base64"
-            raise DecodeError(f"{data!r:.60} is not {form}", offset=0, path=path) from None
+            raise JsonError(f"{data!r:.60} is not {form}", path=path) from None
 
 
 def _names_used(plan: StructPlan, data: Mapping[str, Any], path: str) -> dict[str, str]:
@@ -205,10 +204,10 @@ def _names_used(plan: StructPlan, data: Mapping[str, Any], path: str) -> dict[st
         if name is None:
             fields = ", ".join(sorted(item.json_name for item in plan.order))
             problem = f"{plan.name} has no field {key!r}; its fields are {fields}"
-            raise DecodeError(problem, offset=0, path=path)
+            raise JsonError(problem, path=path)
         if name in used:
             problem = f"{plan.name} has {name!r} twice, as {used[name]!r} and {key!r}"
-            raise DecodeError(problem, offset=0, path=path)
+            raise JsonError(problem, path=path)
         used[name] = key
     return used
 

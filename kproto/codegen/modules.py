@@ -70,7 +70,7 @@ def write(directory: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def _module(schema: MessageSchema) -> str:
-    about = schema.about or _title(schema)
+    about = _about(schema)
     facts = [f"versions {schema.valid_versions}", f"flexible {schema.flexible_versions}"]
     if schema.api_key is not None:
         facts.insert(0, f"api key {schema.api_key}")
@@ -93,6 +93,11 @@ def _module(schema: MessageSchema) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+def _about(schema: MessageSchema) -> str:
+    """The first line of a docstring; whatever a schema says, it stays inside its quotes."""
+    return (schema.about or _title(schema)).replace("\\", "\\\\").replace('"', "'")
+
+
 def _title(schema: MessageSchema) -> str:
     kinds = {"request": "Body of a request", "response": "Body of a response"}
     return f"{schema.name}. {kinds.get(schema.type, schema.type.capitalize())}."
@@ -111,7 +116,7 @@ def _class(schema: MessageSchema, struct: Struct) -> list[str]:
     base = "Message" if is_root else "MessageStruct"
     lines = [f"class {struct.name}({base}, kw_only=True, gc=False):"]
     if is_root:
-        lines += [f'    """{schema.about or _title(schema)}"""', ""]
+        lines += [f'    """{_about(schema)}"""', ""]
         lines += [
             f'    MESSAGE_NAME: ClassVar[str] = "{schema.name}"',
             f'    MESSAGE_TYPE: ClassVar[str] = "{schema.type}"',

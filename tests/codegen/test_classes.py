@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 import kproto.messages
+from kproto.codegen import modules
 from kproto.codegen.base import NO_TAGS, Message, MessageStruct
 from kproto.codegen.classes import make_message_class
 from kproto.messages import HeartbeatRequest, MetadataRequest, MetadataResponse
 from kproto.messages.metadata_response import MetadataResponseTopic
-from kproto.schema.load import load_directory, schemas_directory
+from kproto.schema.load import load_directory, parse_message, schemas_directory
 
 
 def test_constructors_are_keyword_only() -> None:
@@ -85,6 +86,15 @@ def test_run_time_classes_are_the_committed_ones() -> None:
             assert getattr(committed, name) == getattr(made, name)
         assert committed.FLEXIBLE_VERSIONS == made.FLEXIBLE_VERSIONS
     assert count > 600
+
+
+def test_a_schema_cannot_break_out_of_its_docstring() -> None:
+    text = (
+        '{"type": "data", "name": "Sly", "validVersions": "0", "flexibleVersions": "none",'
+        r' "about": "ends\\ in \"\"\"", "fields": []}'
+    )
+    files = modules.generated_files([parse_message(text)])
+    compile(files["sly.py"], "sly.py", "exec")
 
 
 def test_zero_uuid_is_a_value() -> None:
