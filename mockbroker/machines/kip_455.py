@@ -165,16 +165,20 @@ def _left_behind(moment: Moment) -> Brokers:
 
 _AIM: Final[tuple[Effect, ...]] = (SetTarget(_asked, _asked),)
 
-_FINISH: Final[tuple[Effect, ...]] = (
-    SetReplicas(_whole_target),
-    WriteTopicZnode(),
-    SetTarget(None),
-    ElectAmongReplicas(),
+_CONFIRM: Final[tuple[Effect, ...]] = (
     RaiseLeaderEpoch(),
     WriteStateZnode(),
     Commit(),
     SendLeaderAndIsr(_leader),
     SendLeaderAndIsr(_followers),
+)
+
+_FINISH: Final[tuple[Effect, ...]] = (
+    SetReplicas(_whole_target),
+    WriteTopicZnode(),
+    SetTarget(None),
+    ElectAmongReplicas(),
+    *_CONFIRM,
     ShrinkIsr(),
     SendStopReplica(_left_behind),
     SendUpdateMetadata(),
@@ -185,7 +189,17 @@ _ON_ALTER: Final = (
     Row(
         "3.1.4",
         _permutation,
-        (*_AIM, WriteStateZnode(), Commit(), SendStopReplica(_not_yet_in), *_FINISH),
+        (
+            *_AIM,
+            WriteStateZnode(),
+            Commit(),
+            SendStopReplica(_not_yet_in),
+            SetReplicas(_whole_target),
+            WriteTopicZnode(),
+            SetTarget(None),
+            *_CONFIRM,
+            SendUpdateMetadata(),
+        ),
     ),
     Row(
         "K455-30",

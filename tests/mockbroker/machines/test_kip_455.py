@@ -123,14 +123,30 @@ def test_old_replicas_leave_the_topic_znode_before_the_target_leaves_the_state(d
     assert shrunk == (STATE, head + "[4,5,6]}")
 
 
+@BOTH
 @pytest.mark.requirement("K455-41")
 @pytest.mark.requirement("A-08")
-def test_every_growth_of_the_replicas_is_written_to_the_topic_znode() -> None:
-    cluster = cluster_of(NEW)
+def test_every_growth_of_the_replicas_is_written_and_told_to_every_broker(draft: str) -> None:
+    cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
     since = len(cluster.log)
     joined(cluster, 5)
-    assert znode_writes(cluster, since)[-1] == (TOPIC, '{"version":1,"partitions":{"0":[1,2,3,5]}}')
+    grown = (TOPIC, '{"version":1,"partitions":{"0":[1,2,3,5]}}')
+    assert grown in znode_writes(cluster, since)
+    update = changes(cluster, UpdateMetadataSent, since)[-1]
+    assert (update.to, update.replicas) == ((1, 2, 3, 4, 5, 6), (1, 2, 3, 5))
+
+
+@BOTH
+@pytest.mark.requirement("K455-31")
+@pytest.mark.requirement("K455-35")
+def test_the_state_shows_the_target_as_it_stands(draft: str) -> None:
+    cluster = cluster_of(draft)
+    alter(cluster, [4, 5, 6])
+    joined(cluster, 4)
+    shown = cluster.state()["topics"]["foo"]["0"]
+    assert shown["target"] == ([5, 6] if draft == OLD else [4, 5, 6])
+    assert (shown["replicas"], shown["adding"], shown["removing"]) == ([1, 2, 3, 4], [], [])
 
 
 @BOTH
@@ -262,6 +278,7 @@ def test_a_permutation_completes_at_once(draft: str) -> None:
     assert [path for path, _ in znode_writes(cluster, since)] == [STATE, TOPIC, STATE]
     assert changes(cluster, StopReplicaSent, since) == []
     assert [each.to for each in changes(cluster, LeaderAndIsrSent, since)] == [(1,), (3, 2)]
+    assert [each.replicas for each in changes(cluster, UpdateMetadataSent, since)] == [(3, 1, 2)]
 
 
 @BOTH
@@ -358,7 +375,8 @@ def test_a_new_controller_resumes_what_the_state_znodes_say(draft: str) -> None:
     (request,) = changes(cluster, LeaderAndIsrSent, since)
     assert set(request.to) == {1, 2, 3, 4, 5, 6}
     assert request.target_replicas == cluster.partition(*FOO).target
-    assert '"controller_epoch":2' in cluster.znodes[STATE]
+    assert request.leader_epoch == cluster.partition(*FOO).leader_epoch == 2
+    assert '"leader_epoch":2,"controller_epoch":2' in cluster.znodes[STATE]
 
 
 @pytest.mark.requirement("K455-38")
@@ -383,7 +401,24 @@ def test_the_older_draft_forgets_which_replicas_were_to_go() -> None:
     assert now(cluster) == ([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], None)
     (warning,) = changes(cluster, Warned)
     assert warning.text.startswith("foo-0: target unknown")
+    assert cluster.partition(*FOO).leader_epoch == 3
+    assert changes(cluster, LeaderAndIsrSent)[-1].to == (1, 2, 3, 4, 5, 6)
+    assert changes(cluster, UpdateMetadataSent)[-1].replicas == (1, 2, 3, 4, 5, 6)
+    assert changes(cluster, StopReplicaSent) == []
     assert "targetReplicas" not in cluster.znodes[STATE]
+
+
+@pytest.mark.requirement("A-09")
+@pytest.mark.requirement("A-12")
+def test_a_take_over_at_the_older_drafts_last_step_finds_no_reassignment() -> None:
+    cluster = cluster_of(OLD, "foo=3,4")
+    cluster.stop_broker(3)
+    cluster.stop_broker(4)
+    alter(cluster, [4])
+    # 4 is the last in sync and down: nobody can lead, so the end has to wait.
+    assert now(cluster) == ([3, 4], [4], [])
+    cluster.failover(2)
+    assert now(cluster) == ([3, 4], [4], None)
 
 
 @BOTH

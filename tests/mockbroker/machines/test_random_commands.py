@@ -112,7 +112,10 @@ class Commands(RuleBasedStateMachine):
                 written = json.loads(text)
                 epoch = written["controller_epoch"]
                 assert epoch <= self.cluster.controller_epoch
-                assert text == znode_texts.state_text(each, epoch)
+                if written.get("targetReplicas") == [] and not each.reassigning:
+                    # The older draft's last step, found by a new controller: no reassignment.
+                    del written["targetReplicas"]
+                assert written == json.loads(znode_texts.state_text(each, epoch))
 
     @invariant()
     def each_change_is_one_the_page_allows(self) -> None:
