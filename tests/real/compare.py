@@ -24,7 +24,9 @@ from tests.real.targets import CLOSED, MockTarget, RealTarget, Target
 
 __all__ = ["MASKED", "UNORDERED", "Comparison", "Difference", "Masked", "play"]
 
-EVENTUALLY_SECONDS: Final = 0.5
+EVENTUALLY_SECONDS: Final = 3.0
+"""How long a broker may take to hear of a change. Every known difference of such an answer waits
+this long, so sessions avoid asking for them."""
 
 
 class Masked(NamedTuple):
@@ -106,6 +108,14 @@ class Comparison:
     by_api: Counter[str] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        apis = ", ".join(f"{name} {count}" for name, count in self.by_api.most_common())
+        rounds = ", ".join(f"{name} {taken:.1f} s" for name, taken in self.seconds.items())
+        return (
+            f"{self.sessions} sessions, {self.responses} responses ({apis}), {self.fields} fields, "
+            f"{len(self.differences)} answers with a known difference ({rounds})"
+        )
 
 
 async def play(

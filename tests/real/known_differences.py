@@ -25,7 +25,6 @@ class Known(NamedTuple):
 
 
 _CONFIGS = "topic configs of this release that the mock's one table, of 4.1's, does not have"
-_MACHINE = "the mock reassigns as KRaft does; the machine of this era is a piece of work of its own"
 
 _KRAFT: Final = (
     Known("*", "*.configs.length", _CONFIGS),
