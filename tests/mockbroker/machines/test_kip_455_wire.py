@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import pack
 
+import aiohttp
 import pytest
 
 import kproto
@@ -18,7 +19,9 @@ from kproto.messages import (
     ReassignableTopic,
 )
 from mockbroker import MockCluster
+from mockbroker.control import ControlServer
 from mockbroker.errors import ClusterError
+from mockbroker.profiles import profile
 from tests.mockbroker.wire import Wire, connect
 
 OLD, NEW = "kip-455-old", "kip-455-new"
@@ -252,7 +255,11 @@ async def test_the_profile_is_the_release_of_its_day_and_the_drafts_keys(draft: 
         assert {key: rows[key] for key in (3, 4, 43, 45, 46)} == {
             3: (0, 8), 4: (0, 3), 43: (0, 0), 45: (0, 0), 46: (0, 0),
         }  # fmt: skip
-        assert max(rows) == 46
+        # Nothing else is bumped.
+        of_its_day = profile("kafka-2.3").versions
+        assert {key: row for key, row in rows.items() if key not in (4, 45, 46)} == {
+            key: (each.lowest, each.highest) for key, each in of_its_day.items() if key != 4
+        }
 
 
 @pytest.mark.requirement("A-02")
@@ -270,11 +277,11 @@ def released(
     return kproto.encode_request(body, api_version=0, correlation_id=number, client_id="acc")
 
 
-@pytest.mark.parametrize("profile", [OLD, NEW, "kafka-4.1"])
+@pytest.mark.parametrize("name", [OLD, NEW, "kafka-4.1"])
 @pytest.mark.requirement("A-02")
-async def test_auto_answers_each_request_in_its_own_dialect(profile: str) -> None:
+async def test_auto_answers_each_request_in_its_own_dialect(name: str) -> None:
     async with (
-        MockCluster(6, topics=["foo=1,2,3"], profile=profile, dialect="auto") as mock,
+        MockCluster(6, topics=["foo=1,2,3"], profile=name, dialect="auto") as mock,
         connect(mock) as wire,
     ):
         wire.send(alter_request(1, [("foo", [(0, [4, 5, 6])])]))
@@ -294,7 +301,7 @@ async def test_auto_answers_each_request_in_its_own_dialect(profile: str) -> Non
         wire.send(released(change, 3))
         _, answer = kproto.decode_response(await wire.receive(), api_key=45, api_version=0)
         assert answer.responses[0].partitions[0].error_code == 0  # type: ignore[attr-defined]
-        current = {"kafka-4.1": [5, 6, 1, 2, 3, 4]}.get(profile, [1, 2, 3])
+        current = {"kafka-4.1": [5, 6, 1, 2, 3, 4]}.get(name, [1, 2, 3])
         expected = list_response(4, [("foo", [(0, current, [5, 6])])])
         assert await say(wire, list_request(4, None)) == expected
         dialects = [entry.dialect for entry in mock.journal.select(direction="response")]
@@ -309,6 +316,31 @@ async def test_cancelling_nothing_is_an_error_of_released_brokers_in_any_dialect
     ):
         asked = alter_request(1, [("foo", [(0, None)])])
         assert await say(wire, asked) == alter_response(1, (85, None))
+
+
+@pytest.mark.requirement("A-02")
+async def test_the_control_port_decodes_each_entry_in_its_dialect() -> None:
+    async with six(NEW) as plain, connect(plain) as wire:
+        await say(wire, alter_request(1, None))
+        expected = [{"timeoutMs": 60000, "topics": None}, {"throttleTimeMs": 0, "responses": []}]
+        assert await bodies_shown(plain) == expected
+    async with MockCluster(profile=NEW, dialect="auto") as auto, connect(auto) as wire:
+        await say(wire, alter_request(1, None))
+        assert await bodies_shown(auto) == expected
+
+
+async def bodies_shown(mock: MockCluster) -> list[object]:
+    """What the control port's journal says the requests and responses of 45 hold."""
+    control = ControlServer(mock)
+    await control.start()
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session,
+            session.get(control.url + "/journal?api=45") as response,
+        ):
+            return [row["body"] for row in await response.json()]
+    finally:
+        await control.stop()
 
 
 async def test_known_answers_keep_their_dialect() -> None:
