@@ -1,0 +1,152 @@
+"""Sessions over DescribeConfigs (32) and IncrementalAlterConfigs (44)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.real.sessions.registry import session
+from tests.real.steps import (
+    APPEND,
+    BROKER,
+    DELETE,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    Rounds,
+    change,
+    create,
+    describe,
+)
+
+# ---- 32 DescribeConfigs ----------------------------------------------------------------------
+
+
+@session(32)
+def configs_of_a_topic(t: str) -> Rounds:
+    return Rounds(
+        [
+            create(t, [1], retention_ms="1000", cleanup_policy="compact"),
+            describe((TOPIC, t), names=["retention.ms", "cleanup.policy", "no.such"]),
+            replace(describe((TOPIC, t)), eventually=False),
+            describe((TOPIC, t), names=["segment.bytes"], broker_id=3),
+            replace(describe((TOPIC, t), names=[]), eventually=False),
+        ]
+    )
+
+
+@session(32, since=1)
+def config_synonyms(t: str) -> Rounds:
+    every = replace(describe((TOPIC, t), synonyms=True), eventually=False)
+    one = describe((TOPIC, t), names=["retention.ms"], synonyms=True)
+    return Rounds([create(t, [1], retention_ms="5"), one, every])
+
+
+@session(32)
+def configs_of_nothing(t: str) -> Rounds:
+    return Rounds(
+        [
+            describe((TOPIC, f"{t}-unknown")),
+            describe((TOPIC, "")),
+            describe((TOPIC, "a b")),
+            describe((BROKER, "x")),
+            describe((BROKER, "2"), names=["num.io.threads"]),
+            describe((BROKER, "9")),
+            describe((BROKER, "")),
+            describe(),
+        ]
+    )
+
+
+@session(32, since=1)
+def configs_of_a_broker(t: str) -> Rounds:
+    names = ["num.io.threads", "auto.create.topics.enable", "num.partitions", "log.retention.ms"]
+    return Rounds(
+        [
+            describe((BROKER, "1"), names=names),
+            describe((BROKER, "3"), names=names, synonyms=True, broker_id=3),
+        ]
+    )
+
+
+# ---- 44 IncrementalAlterConfigs --------------------------------------------------------------
+
+
+@session(44)
+def config_set_and_deleted(t: str) -> Rounds:
+    name = "retention.ms"
+    return Rounds(
+        [
+            create(t, [1]),
+            change((TOPIC, t, [(name, SET, "7")])),
+            describe((TOPIC, t), names=[name], synonyms=True),
+            change((TOPIC, t, [(name, SET, "8")]), validate_only=True),
+            describe((TOPIC, t), names=[name]),
+            change((TOPIC, t, [(name, DELETE, None)])),
+            describe((TOPIC, t), names=[name]),
+            change((TOPIC, t, [(name, DELETE, None)])),
+            change((TOPIC, t, [])),
+        ]
+    )
+
+
+@session(44)
+def config_lists(t: str) -> Rounds:
+    policy = "cleanup.policy"
+    replicas = "leader.replication.throttled.replicas"
+    return Rounds(
+        [
+            create(t, [1]),
+            change((TOPIC, t, [(policy, APPEND, "compact")])),
+            describe((TOPIC, t), names=[policy]),
+            change((TOPIC, t, [(policy, SUBTRACT, "delete")])),
+            describe((TOPIC, t), names=[policy]),
+            change((TOPIC, t, [(replicas, SET, "0:1,0:2")])),
+            change((TOPIC, t, [(replicas, APPEND, "0:2,0:3")])),
+            describe((TOPIC, t), names=[replicas]),
+            change((TOPIC, t, [(replicas, SET, "*")])),
+            describe((TOPIC, t), names=[replicas]),
+        ]
+    )
+
+
+@session(44)
+def config_refusals(t: str) -> Rounds:
+    name = "retention.ms"
+    return Rounds(
+        [
+            create(t, [1]),
+            change((TOPIC, t, [(name, SET, "soon")])),
+            change((TOPIC, t, [(name, SET, "-2")])),
+            change((TOPIC, t, [("no.such.config", SET, "1")])),
+            change((TOPIC, t, [(name, APPEND, "1")])),
+            change((TOPIC, t, [(name, SET, None)])),
+            change((TOPIC, t, [(name, SET, "1"), (name, SET, "2")])),
+            change((TOPIC, t, [(name, 9, "1")])),
+            change((TOPIC, f"{t}-unknown", [(name, SET, "1")])),
+            change((TOPIC, "a b", [(name, SET, "1")])),
+            change((TOPIC, t, [(name, SET, "1")]), (TOPIC, t, [(name, SET, "2")])),
+            change((TOPIC, f"{t}-unknown", [(name, SET, "1")]), (TOPIC, t, [(name, SET, "3")])),
+            change((BROKER, "x", [("num.io.threads", SET, "2")])),
+            change((BROKER, "1", [("node.id", SET, "2")])),
+            change(),
+            describe((TOPIC, t), names=[name]),
+        ]
+    )
+
+
+@session(44)
+def config_throttles(t: str) -> Rounds:
+    """What a reassignment tool does: a rate on a broker, and takes it off again."""
+    rate = "leader.replication.throttled.rate"
+    return Rounds(
+        [
+            change((BROKER, "1", [(rate, SET, "1000000")])),
+            describe((BROKER, "1"), names=[rate]),
+            change((BROKER, "1", [(rate, DELETE, "")])),
+            describe((BROKER, "1"), names=[rate]),
+            change((BROKER, "", [(rate, SET, "5")])),
+            describe((BROKER, "")),
+            change((BROKER, "", [(rate, DELETE, "")])),
+            describe((BROKER, "")),
+        ]
+    )
