@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import pytest
+
 from mockbroker.actions import PartitionChanged, ZnodeWritten
 from mockbroker.cluster import Cluster
 
 __all__ = [
+    "BOTH",
     "FOO",
+    "NEW",
+    "OLD",
+    "STATE",
+    "TOPIC",
     "State",
     "alter",
     "changes",
     "cluster_of",
+    "joined",
     "now",
     "remembered",
+    "state_with",
     "walk",
     "znode_writes",
 ]
 
 FOO = ("foo", 0)
+OLD, NEW = "kip-455-old", "kip-455-new"
+BOTH = pytest.mark.parametrize("draft", [OLD, NEW])
+TOPIC = "/brokers/topics/foo"
+STATE = "/brokers/topics/foo/partitions/0/state"
 
 State: TypeAlias = tuple[list[int], list[int], list[int] | None]
 """R, I, T"""
@@ -63,3 +76,14 @@ def znode_writes(cluster: Cluster, since: int) -> list[tuple[str, str | None]]:
 def remembered(cluster: Cluster, since: int) -> list[State]:
     """As ``walk``, from an offset of the log on."""
     return [_state(change.after) for change in changes(cluster, PartitionChanged, since)]
+
+
+def state_with(target: str) -> str:
+    """foo-0's state znode as it is before anything happens, but for this target."""
+    fields = '"version":1,"leader":1,"leader_epoch":0,"controller_epoch":1,"isr":[1,2,3]'
+    return f'{{{fields},"targetReplicas":{target}}}'
+
+
+def joined(cluster: Cluster, *brokers: int) -> None:
+    for broker in brokers:
+        cluster.join_isr(FOO, broker)
