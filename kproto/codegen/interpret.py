@@ -14,6 +14,7 @@ from typing import Any
 
 from kproto.codegen.base import MessageStruct
 from kproto.codegen.plan import FieldPlan, StructPlan
+from kproto.codegen.runtime import unsigned_varint
 from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
 from kproto.schema.model import FIXED_SIZES, NewStruct
 
@@ -252,15 +253,6 @@ _FORMAT = {
     "bool": ">?", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I",
     "int64": ">q", "float64": ">d",
 }  # fmt: skip
-
-
-def unsigned_varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 class _Writer:

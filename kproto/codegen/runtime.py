@@ -24,6 +24,7 @@ __all__ = [
     "tagged_section",
     "unknown_tags",
     "unpackers",
+    "unsigned_varint",
     "varint",
 ]
 
@@ -131,17 +132,19 @@ def packers(prefix: str, letter: str) -> list[Callable[..., bytes]]:
     return table
 
 
-def compact(length: int) -> bytes:
-    """``length + 1`` as an unsigned varint."""
-    value = length + 1
-    if value < 128:
-        return ONE_BYTE[value]
+def unsigned_varint(value: int) -> bytes:
+    """Seven bits a byte, the lowest first (KIP-482)."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def compact(length: int) -> bytes:
+    """``length + 1`` as an unsigned varint."""
+    return SHORT_LENGTH[length] if length < 127 else unsigned_varint(length + 1)
 
 
 def string_length(length: int) -> bytes:
@@ -159,10 +162,10 @@ def tagged_section(known: list[tuple[int, bytes]], unknown: Mapping[int, bytes])
         if tag in tags or type(tag) is not int or tag < 0 or type(raw) is not bytes:
             raise Slow
         tags[tag] = raw
-    parts = [compact(len(tags) - 1)]
+    parts = [unsigned_varint(len(tags))]
     for tag in sorted(tags):
         raw = tags[tag]
-        parts += (compact(tag - 1), compact(len(raw) - 1), raw)
+        parts += (unsigned_varint(tag), unsigned_varint(len(raw)), raw)
     return b"".join(parts)
 
 
