@@ -36,7 +36,6 @@ EDGES = (
     "mockbroker/cli/",
     "mockbroker/server",
     "mockbroker/control",
-    "mockbroker/zookeeper",
     "mockbroker/pytest_plugin.py",
     "wiredump/readers",
     "wiredump/tables",

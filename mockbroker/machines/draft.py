@@ -11,6 +11,7 @@ import logging
 from collections.abc import Sequence
 
 from kproto.error_codes import ErrorCode
+from kproto.znodes import MalformedZnodeError
 from mockbroker.actions import (
     Change,
     LeaderAndIsrSent,
@@ -36,7 +37,6 @@ from mockbroker.results import (
     PartitionResult,
     TopicResult,
 )
-from mockbroker.znodes import MalformedZnodeError
 
 __all__ = ["DraftMachine"]
 

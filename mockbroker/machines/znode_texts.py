@@ -2,16 +2,15 @@
 
 ``/brokers/topics/T`` holds the replicas of every partition of T, in the text of Kafka before 2.4,
 and ``.../partitions/P/state`` leader and ISR of one, to which the drafts add ``targetReplicas``.
-The texts themselves are ``mockbroker.znodes.kafka_znodes``'s.
+The texts themselves are ``kproto.znodes.kafka_znodes``'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mockbroker.model import Partition, TargetedPartition
-from mockbroker.znodes import MalformedZnodeError
-from mockbroker.znodes.kafka_znodes import (
+from kproto.znodes import MalformedZnodeError
+from kproto.znodes.kafka_znodes import (
     PartitionState,
     TopicAssignment,
     decode_partition_state,
@@ -20,6 +19,7 @@ from mockbroker.znodes.kafka_znodes import (
     partition_state_path,
     topic_path,
 )
+from mockbroker.model import Partition, TargetedPartition
 
 __all__ = ["partition_state_path", "read_target", "state_text", "topic_path", "topic_text"]
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mockbroker.znodes import paths
-from mockbroker.znodes.errors import BadArgumentsError, ConnectionLossError
-from mockbroker.znodes.model import Check, Create, Delete, Operation, SetData
+from kproto.znodes import paths
+from kproto.znodes.errors import BadArgumentsError, ConnectionLossError
+from kproto.znodes.model import Check, Create, Delete, Operation, SetData
 
 __all__ = ["MAX_REQUEST_BYTES", "check_size", "multi_size", "request_size", "validate"]
 

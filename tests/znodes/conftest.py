@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mockbroker.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
+from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
 from tests.support.toolchain import require_module
 from tests.support.zookeeper import running_server
 
@@ -44,7 +44,7 @@ def embedded_place() -> Place:
 
 
 def zookeeper_place(address: str) -> Place:
-    from mockbroker.zookeeper import KazooStore
+    from kproto.client.zookeeper import KazooStore
 
     chroot = f"/test-{next(_chroots)}"
     return Place("zookeeper", chroot, lambda **options: KazooStore(address + chroot, **options))

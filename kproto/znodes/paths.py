@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mockbroker.znodes.errors import BadArgumentsError
+from kproto.znodes.errors import BadArgumentsError
 
 __all__ = ["join", "parent_of", "validate"]
 

@@ -1,7 +1,7 @@
 """The interface that a ZooKeeper controller is written against, and its embedded backend.
 
 ``ZnodeStore`` is one session on one server. Two backends: ``EmbeddedStore`` here, on a
-``ZnodeTree`` in this process, and ``mockbroker.zookeeper.KazooStore`` on a real server. Both pass
+``ZnodeTree`` in this process, and ``kproto.client.zookeeper.KazooStore`` on a real one. Both pass
 the same tests.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from mockbroker.znodes.model import (
+from kproto.znodes.model import (
     ANY_VERSION,
     Create,
     Delete,
@@ -21,7 +21,7 @@ from mockbroker.znodes.model import (
     WatchedEvent,
     Znode,
 )
-from mockbroker.znodes.tree import ZnodeTree
+from kproto.znodes.tree import ZnodeTree
 
 __all__ = ["EmbeddedStore", "ZnodeStore"]
 
@@ -29,7 +29,7 @@ __all__ = ["EmbeddedStore", "ZnodeStore"]
 class ZnodeStore(Protocol):
     """A session's view of the znodes. Every call returns when it is done.
 
-    All raise ``mockbroker.znodes.errors``: ``BadArgumentsError`` for a path that is none,
+    All raise ``kproto.znodes.errors``: ``BadArgumentsError`` for a path that is none,
     ``SessionExpiredError`` once the session has ended, ``ConnectionLossError`` where the
     connection broke (also for a request over the size limit), and what each names.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mockbroker.znodes import (
+from kproto.znodes import (
     MAX_REQUEST_BYTES,
     BadArgumentsError,
     BadVersionError,
@@ -23,7 +23,7 @@ from mockbroker.znodes import (
     WatchedEvent,
     ZnodeError,
 )
-from mockbroker.znodes.requests import multi_size
+from kproto.znodes.requests import multi_size
 
 
 def test_a_created_znode_and_its_stat(store):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from mockbroker.znodes.errors import MalformedZnodeError
+from kproto.znodes.errors import MalformedZnodeError
 
 __all__ = ["BrokerId", "Ids", "Int32", "PartitionIndex", "decode", "encode", "scala_order"]
 

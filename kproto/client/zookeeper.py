@@ -1,6 +1,6 @@
 """A znode store on a real ZooKeeper server, through kazoo. The only file that knows kazoo.
 
-Gives ``mockbroker.znodes.ZnodeStore`` and decides nothing about what is kept in it. Needs the
+Gives ``kproto.znodes.ZnodeStore`` and decides nothing about what is kept in it. Needs the
 ``zookeeper`` extra. kazoo runs threads of its own: ``wakeup`` is called on one of them.
 """
 
@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mockbroker.znodes import requests
-from mockbroker.znodes.errors import (
+from kproto.znodes import requests
+from kproto.znodes.errors import (
     BadArgumentsError,
     BadVersionError,
     ConnectionLossError,
@@ -25,7 +25,7 @@ from mockbroker.znodes.errors import (
     SessionExpiredError,
     ZnodeError,
 )
-from mockbroker.znodes.model import (
+from kproto.znodes.model import (
     ANY_VERSION,
     Check,
     Create,
@@ -38,7 +38,7 @@ from mockbroker.znodes.model import (
     WatchedEvent,
     Znode,
 )
-from mockbroker.znodes.paths import ROOT, validate
+from kproto.znodes.paths import ROOT, validate
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient, TransactionRequest

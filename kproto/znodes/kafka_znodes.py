@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from mockbroker.znodes.errors import MalformedZnodeError
-from mockbroker.znodes.texts import BrokerId, Ids, Int32, decode, encode, scala_order
+from kproto.znodes.errors import MalformedZnodeError
+from kproto.znodes.texts import BrokerId, Ids, Int32, decode, encode, scala_order
 
 __all__ = [
     "BROKER_IDS",

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 
-from mockbroker.znodes import paths
-from mockbroker.znodes.model import EventType, WatchedEvent
-from mockbroker.znodes.transaction import ZnodeWrite
+from kproto.znodes import paths
+from kproto.znodes.model import EventType, WatchedEvent
+from kproto.znodes.transaction import ZnodeWrite
 
 __all__ = ["Watches"]
 

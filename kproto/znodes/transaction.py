@@ -9,15 +9,15 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
-from mockbroker.znodes import paths
-from mockbroker.znodes.errors import (
+from kproto.znodes import paths
+from kproto.znodes.errors import (
     BadVersionError,
     NoChildrenForEphemeralsError,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
 )
-from mockbroker.znodes.model import (
+from kproto.znodes.model import (
     ANY_VERSION,
     Check,
     Create,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mockbroker.znodes import (
+from kproto.znodes import (
     Check,
     Create,
     Delete,
@@ -25,7 +25,7 @@ from mockbroker.znodes import (
     ZnodeError,
     ZnodeStore,
 )
-from tests.mockbroker.znodes.conftest import Place, embedded_place, zookeeper_place
+from tests.znodes.conftest import Place, embedded_place, zookeeper_place
 
 PATHS = ["/", "/a", "/a", "/a/x", "/a/x", "/a/x/y", "/a/x0000000001"]
 """Few, so that steps meet each other's traces."""

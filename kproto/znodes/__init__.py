@@ -1,7 +1,7 @@
 """ZooKeeper as the controllers of Kafka 2.4 to 3.9, and of the drafts, need it.
 
 ``ZnodeTree`` is a server's data in memory, pure: no I/O, time passed in. ``EmbeddedStore`` is one
-session on it, ``mockbroker.zookeeper.KazooStore`` one on a real server, and ``ZnodeStore`` the
+session on it, ``kproto.client.zookeeper.KazooStore`` one on a real server, and ``ZnodeStore`` the
 interface of both. ``kafka_znodes`` and ``plan_znodes`` hold the paths and texts of what Kafka keeps
 there.
 
@@ -10,7 +10,7 @@ Start at ``store`` for what a caller sees, at ``transaction`` for the rules of e
 
 from __future__ import annotations
 
-from mockbroker.znodes.errors import (
+from kproto.znodes.errors import (
     BadArgumentsError,
     BadVersionError,
     ConnectionLossError,
@@ -22,7 +22,7 @@ from mockbroker.znodes.errors import (
     SessionExpiredError,
     ZnodeError,
 )
-from mockbroker.znodes.model import (
+from kproto.znodes.model import (
     ANY_VERSION,
     Check,
     Create,
@@ -35,10 +35,10 @@ from mockbroker.znodes.model import (
     WatchedEvent,
     Znode,
 )
-from mockbroker.znodes.requests import MAX_REQUEST_BYTES
-from mockbroker.znodes.store import EmbeddedStore, ZnodeStore
-from mockbroker.znodes.transaction import ZnodeWrite
-from mockbroker.znodes.tree import ZnodeTree
+from kproto.znodes.requests import MAX_REQUEST_BYTES
+from kproto.znodes.store import EmbeddedStore, ZnodeStore
+from kproto.znodes.transaction import ZnodeWrite
+from kproto.znodes.tree import ZnodeTree
 
 __all__ = [
     "ANY_VERSION",

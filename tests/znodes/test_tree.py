@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockbroker.znodes import (
+from kproto.znodes import (
     ConnectionLossError,
     Create,
     Delete,

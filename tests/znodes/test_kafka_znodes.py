@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockbroker.znodes import MalformedZnodeError
-from mockbroker.znodes.kafka_znodes import (
+from kproto.znodes import MalformedZnodeError
+from kproto.znodes.kafka_znodes import (
     BrokerRegistration,
     Endpoint,
     PartitionState,
@@ -27,7 +27,7 @@ from mockbroker.znodes.kafka_znodes import (
     partition_state_path,
     topic_path,
 )
-from mockbroker.znodes.plan_znodes import (
+from kproto.znodes.plan_znodes import (
     PlannedReplicas,
     decode_preferred_replica_election,
     decode_reassign_partitions,

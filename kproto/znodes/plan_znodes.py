@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from mockbroker.znodes.texts import Ids, Int32, PartitionIndex, decode, encode
+from kproto.znodes.texts import Ids, Int32, PartitionIndex, decode, encode
 
 __all__ = [
     "DELETE_TOPICS",

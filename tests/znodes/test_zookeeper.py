@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from mockbroker.znodes import (
+from kproto.znodes import (
     BadArgumentsError,
     ConnectionLossError,
     EventType,
@@ -13,14 +13,14 @@ from mockbroker.znodes import (
     SessionExpiredError,
     WatchedEvent,
 )
-from tests.mockbroker.znodes.test_store import ILLEGAL, LEGAL
+from tests.znodes.test_store import ILLEGAL, LEGAL
 
 pytestmark = pytest.mark.java
 
 
 @pytest.fixture
 def open_store(zookeeper):
-    from mockbroker.zookeeper import KazooStore
+    from kproto.client.zookeeper import KazooStore
 
     stores = []
 
@@ -122,7 +122,7 @@ def test_a_chroot_that_cannot_be_made_is_told_and_leaves_no_session(open_store):
 
 
 def test_no_server_and_no_such_chroot():
-    from mockbroker.zookeeper import KazooStore
+    from kproto.client.zookeeper import KazooStore
 
     with pytest.raises(
         ConnectionLossError, match=r"no ZooKeeper answered at 127\.0\.0\.1:1 within"

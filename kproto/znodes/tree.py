@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mockbroker.znodes import paths, requests
-from mockbroker.znodes.errors import NoNodeError, SessionExpiredError, ZnodeError
-from mockbroker.znodes.model import (
+from kproto.znodes import paths, requests
+from kproto.znodes.errors import NoNodeError, SessionExpiredError, ZnodeError
+from kproto.znodes.model import (
     Delete,
     Operation,
     OperationResult,
@@ -27,9 +27,9 @@ from mockbroker.znodes.model import (
     WatchedEvent,
     Znode,
 )
-from mockbroker.znodes.requests import MAX_REQUEST_BYTES
-from mockbroker.znodes.transaction import Node, Transaction, ZnodeWrite, node_at
-from mockbroker.znodes.watches import Watches
+from kproto.znodes.requests import MAX_REQUEST_BYTES
+from kproto.znodes.transaction import Node, Transaction, ZnodeWrite, node_at
+from kproto.znodes.watches import Watches
 
 __all__ = ["ZnodeTree"]
 
