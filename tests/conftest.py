@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import seeds
 
+pytest_plugins = ["tests.traceability"]
+
 # No deadline anywhere: a shared machine stalls for longer than any example should take.
 _COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 

@@ -1,0 +1,161 @@
+"""Which requirement is shown by which tests: the facts, the verdict, the document. No pytest here.
+
+``docs/requirements.json`` has an entry for every id. ``says`` is what it asks for, in one sentence.
+``untestable`` and ``absent`` excuse an id from having a test: nothing of it could be seen, or the
+whole of it is still to come. ``partly`` only notes which part of it is. The list ``open`` holds ids
+whose tests are being written; it may only shrink.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = [
+    "Requirement",
+    "Requirements",
+    "Shown",
+    "load",
+    "problems",
+    "render",
+    "stale",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """``excuse`` is why no test shows it, ``note`` what else there is to say; else both empty."""
+
+    says: str
+    excuse: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """``sections`` are (prefix of the ids, title), in the document's order."""
+
+    sections: tuple[tuple[str, str], ...]
+    by_id: Mapping[str, Requirement]
+    open: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Shown:
+    """What became of one test function: its variants, by outcome."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    @property
+    def variants(self) -> int:
+        return self.passed + self.failed + self.skipped
+
+
+Tests = Mapping[str, Mapping[str, Shown]]
+"""Id -> ``path::name`` -> what became of it."""
+
+
+def load(path: Path) -> Requirements:
+    """Raises ValueError, naming the id, where the file contradicts itself."""
+    data = json.loads(path.read_text())
+    sections = tuple((each["prefix"], each["title"]) for each in data["sections"])
+    by_id = {}
+    for each, facts in data["requirements"].items():
+        reasons = [name for name in ("untestable", "absent") if name in facts]
+        if len(reasons) > 1 or not facts.keys() <= {"says", "partly", *reasons}:
+            raise ValueError(f"{path.name}: {each}: {', '.join(facts)} do not go together")
+        if not any(each.startswith(f"{prefix}-") for prefix, _ in sections):
+            raise ValueError(f"{path.name}: {each} belongs to no section")
+        excuse = f"{reasons[0].capitalize()}: {facts[reasons[0]]}" if reasons else ""
+        by_id[each] = Requirement(facts["says"], excuse, facts.get("partly", ""))
+    still_open = frozenset(data.get("open", ()))
+    for each in sorted(still_open):
+        if each not in by_id or by_id[each].excuse:
+            raise ValueError(f"{path.name}: {each} is open, and unknown or excused")
+    return Requirements(sections, by_id, still_open)
+
+
+def problems(known: Requirements, tests: Tests) -> list[str]:
+    """What stands against a whole run, one line each; none is what it takes to land."""
+    found = []
+    for each, requirement in known.by_id.items():
+        passing = [name for name, shown in tests.get(each, {}).items() if shown.passed]
+        if requirement.excuse and passing:
+            found.append(f"{each} is excused ({requirement.excuse}) and shown by {passing[0]}")
+        elif each in known.open and passing:
+            found.append(f'{each} is shown by {passing[0]}: take it off the list "open"')
+        elif not passing and not requirement.excuse and each not in known.open:
+            marked = sorted(tests.get(each, {}))
+            why = f"none passed of {', '.join(marked)}" if marked else "no test names it"
+            found.append(f"{each} is not shown, {why}: {requirement.says}")
+    return found
+
+
+def render(known: Requirements, tests: Tests) -> str:
+    """The document, the same for the same outcomes."""
+    lines = [
+        "# Requirements",
+        "",
+        "<!-- Written by `make requirements` from requirements.json and a run of all tests. -->",
+        "",
+        "What is asked for, and the tests that show it. A number in brackets counts a test's "
+        "variants.",
+    ]
+    for prefix, title in known.sections:
+        lines += ["", f"## {title}", "", "| id | what it says | shown by | result |"]
+        lines.append("|---|---|---|---|")
+        for each in sorted(name for name in known.by_id if name.startswith(f"{prefix}-")):
+            lines.append(_row(each, known, tests.get(each, {})))
+    return "\n".join([*lines, ""])
+
+
+def stale(known: Requirements, tests: Tests, document: str) -> list[str]:
+    """The ids whose rows are not what this run would write, results and counts aside."""
+    fresh = _comparable(render(known, tests))
+    committed = _comparable(document)
+    return sorted(each for each in {*fresh, *committed} if fresh.get(each) != committed.get(each))
+
+
+def _row(each: str, known: Requirements, shown: Mapping[str, Shown]) -> str:
+    requirement = known.by_id[each]
+    says = " ".join(part for part in (requirement.says, requirement.note) if part)
+    names = [_name(name, shown[name].variants) for name in sorted(shown)]
+    if requirement.excuse:
+        result = requirement.excuse
+    elif each in known.open:
+        result = "open"
+    else:
+        result = _result(list(shown.values()))
+    return f"| {each} | {_cell(says)} | {'<br>'.join(names)} | {_cell(result)} |"
+
+
+def _name(name: str, variants: int) -> str:
+    return f"`{name}`" + (f" ({variants})" if variants > 1 else "")
+
+
+def _result(shown: Sequence[Shown]) -> str:
+    if any(each.failed for each in shown):
+        return "failed"
+    if any(each.passed for each in shown):
+        return "passed"
+    return "not shown"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _comparable(document: str) -> dict[str, tuple[str, list[str]]]:
+    """Id -> (what it says, names of its tests)."""
+    rows = (line.strip("|").split(" | ") for line in _rows(document.splitlines()))
+    return {
+        cells[0].strip(): (cells[1], cells[2].split("`")[1::2]) for cells in rows if len(cells) == 4
+    }
+
+
+def _rows(lines: Iterable[str]) -> Iterable[str]:
+    return (line for line in lines if line.startswith("| ") and not line.startswith("| id |"))

@@ -1,0 +1,135 @@
+"""The plugin that tells which requirement is shown by which tests, on small suites of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import traceability
+from tests.support import requirements
+
+pytest_plugins = ["pytester"]
+
+FACTS = {
+    "sections": [{"prefix": "X", "title": "Things"}],
+    "requirements": {
+        "X-01": {"says": "One."},
+        "X-02": {"says": "Two."},
+        "X-03": {"says": "Three.", "untestable": "a name"},
+        "X-04": {"says": "Four."},
+    },
+    "open": ["X-04"],
+}
+SUITE = """
+import pytest
+
+@pytest.mark.requirement("X-01", "X-02")
+@pytest.mark.parametrize("n", [1, 2])
+def test_both(n):
+    pass
+"""
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """Runs a suite with the plugin: ``suite(*options, source=...)``. Its docs are the facts."""
+    docs = pytester.mkdir("docs")
+    monkeypatch.setattr(traceability, "DOCS", docs)
+    pytester.makeini(
+        "[pytest]\ntestpaths = suite\nmarkers = requirement\n"
+        "asyncio_default_fixture_loop_scope = function\n"
+    )
+
+    def run(*options: str, source: str = SUITE, facts: object = FACTS) -> pytest.RunResult:
+        (docs / "requirements.json").write_text(json.dumps(facts))
+        folder = pytester.path / "suite"
+        folder.mkdir(exist_ok=True)
+        (folder / "test_it.py").write_text(source)
+        return pytester.runpytest_inprocess(
+            "-p", "tests.traceability", "-p", "no:cacheprovider", *options
+        )
+
+    return run
+
+
+def test_what_is_written_is_fresh_and_stable(suite):
+    assert suite("--requirements=write").ret == 0
+    written = (traceability.DOCS / "requirements.md").read_text()
+    assert "| X-01 | One. | `suite/test_it.py::test_both` (2) | passed |" in written
+    assert "| X-03 | Three. |  | Untestable: a name |" in written
+    assert "| X-04 | Four. |  | open |" in written
+    assert suite("--requirements=check").ret == 0
+    suite("--requirements=write")
+    assert (traceability.DOCS / "requirements.md").read_text() == written
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("def test_it(): pass", "X-01 is not shown, no test names it: One."),
+        (SUITE.replace("pass", "assert not n"), "X-02 is not shown, none passed of *test_both*"),
+        (SUITE.replace("pass", "pytest.skip()"), "X-02 is not shown, none passed of *test_both*"),
+        (SUITE.replace('"X-02"', '"X-02", "X-03"'), "X-03 is excused * and shown by *"),
+        (SUITE.replace('"X-02"', '"X-02", "X-04"'), "X-04 is shown by *: take it off the list*"),
+        (SUITE.replace("test_both", "test_them"), "*stale at X-01, X-02: `make requirements`"),
+    ],
+    ids=["nothing", "failed", "skipped", "excused", "open", "renamed"],
+)
+def test_a_run_that_does_not_hold_fails(suite, source, line):
+    suite("--requirements=write")
+    run = suite("--requirements=check", source=source)
+    assert run.ret not in (0, 4)
+    run.stdout.fnmatch_lines([line])
+
+
+def test_one_passing_variant_is_enough(suite):
+    suite("--requirements=write")
+    run = suite("--requirements=check", source=SUITE.replace("pass", "n == 1 or pytest.skip()"))
+    assert run.ret == 0
+
+
+def test_a_test_whose_clean_up_fails_has_not_passed(suite):
+    run = suite(
+        "--requirements=check",
+        source=SUITE.replace("(n):", "(n, request):").replace("pass", "request.addfinalizer(None)"),
+    )
+    run.stdout.fnmatch_lines(["X-01 is not shown, none passed of *"])
+
+
+@pytest.mark.parametrize("options", [("-k", "1"), ("suite/test_it.py",), ("-x", "--maxfail=1")])
+def test_a_part_of_the_tests_is_not_judged(suite, options):
+    run = suite("--requirements=check", *options, source=SUITE.replace("pass", "assert n == 1"))
+    run.stdout.fnmatch_lines(["Requirements are neither checked nor written: *"])
+    assert "X-02" not in run.stdout.str().partition("= requirements =")[2]
+
+
+@pytest.mark.parametrize(
+    ("mark", "line"),
+    [('"X-99"', "*test_both*: no requirement X-99;*"), ("", "*requirement() takes ids, as texts")],
+)
+def test_a_mark_that_names_no_requirement(suite, mark, line):
+    run = suite(source=SUITE.replace('"X-01", "X-02"', mark))
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines([line])
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"requirements": {"Y-01": {"says": "?"}}}, "Y-01 belongs to no section"),
+        ({"requirements": {"X-01": {"sais": "?"}}}, "X-01: sais do not go together"),
+        (
+            {"requirements": {"X-01": {"says": "", "absent": "", "untestable": ""}}},
+            "X-01: says, absent, untestable do not go together",
+        ),
+        ({"open": ["X-03"]}, "X-03 is open, and unknown or excused"),
+        ({"open": ["X-05"]}, "X-05 is open, and unknown or excused"),
+    ],
+)
+def test_facts_that_contradict_themselves(tmp_path: Path, change, text):
+    path = tmp_path / "requirements.json"
+    path.write_text(json.dumps(FACTS | change))
+    with pytest.raises(ValueError, match=text):
+        requirements.load(path)

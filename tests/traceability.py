@@ -1,0 +1,137 @@
+"""Requirements by the tests that name them: a plugin of pytest, loaded by ``conftest.py``.
+
+``@pytest.mark.requirement("K455-35")`` names what a test shows; several ids may stand in one mark,
+and an unknown one fails the collection. ``--requirements=write`` writes ``docs/requirements.md``
+after a run, ``--requirements=check`` fails one that leaves an id without a passing test or the
+document stale. Both are for whole runs: of a part of the tests they say that, and judge nothing.
+What is judged, and how the document looks, is ``support.requirements``'s.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support import requirements
+from tests.support.requirements import Requirements, Shown
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--requirements",
+        choices=("check", "write"),
+        help="after a run of all tests: check that each requirement is shown, or write "
+        "docs/requirements.md",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Traceability(config), "traceability-of-this-run")
+
+
+def ids_of(item: pytest.Item) -> list[str]:
+    """The ids a test is marked with, each once. Raises UsageError where a mark holds none."""
+    found: list[str] = []
+    for mark in item.iter_markers("requirement"):
+        if not mark.args or mark.kwargs or not all(isinstance(each, str) for each in mark.args):
+            raise pytest.UsageError(f"{item.nodeid}: requirement() takes ids, as texts")
+        found += mark.args
+    return list(dict.fromkeys(found))
+
+
+class Traceability:
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._mode: str | None = config.getoption("requirements")
+        self._known: Requirements = requirements.load(DOCS / "requirements.json")
+        self._ids: dict[str, list[str]] = {}
+        self._outcomes: dict[str, str] = {}
+        self._partial = ""
+        self._lines: list[str] = []
+
+    # ---- what the run tells ------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
+        """First of all plugins, so that what is deselected afterwards is known too."""
+        for item in items:
+            ids = ids_of(item)
+            unknown = [each for each in ids if each not in self._known.by_id]
+            if unknown:
+                raise pytest.UsageError(
+                    f"{item.nodeid}: no requirement {', '.join(unknown)}; "
+                    "docs/requirements.json has them all"
+                )
+            if ids:
+                self._ids[item.nodeid] = ids
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        if items:
+            self._partial = f"{len(items)} tests were left out"
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A test has passed if its call has, and neither set-up nor clean-up went wrong."""
+        if report.nodeid in self._ids and (report.when == "call" or not report.passed):
+            before = self._outcomes.get(report.nodeid)
+            self._outcomes[report.nodeid] = "failed" if before == "failed" else report.outcome
+
+    # ---- and what follows from it ------------------------------------------------------------
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self._mode is None:
+            return
+        why = self._why_partial(session)
+        if why:
+            self._lines = [f"Requirements are neither checked nor written: {why}."]
+            return
+        tests = self._tests()
+        if self._mode == "write":
+            (DOCS / "requirements.md").write_text(requirements.render(self._known, tests))
+            self._lines = ["docs/requirements.md is written."]
+        self._lines += requirements.problems(self._known, tests)
+        if self._mode == "check":
+            self._check(session, tests)
+
+    def _check(self, session: pytest.Session, tests: requirements.Tests) -> None:
+        document = DOCS / "requirements.md"
+        stale = requirements.stale(
+            self._known, tests, document.read_text() if document.exists() else ""
+        )
+        if stale:
+            self._lines.append(
+                f"docs/requirements.md is stale at {', '.join(stale)}: `make requirements`"
+            )
+        if self._lines and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self._known.open:
+            self._lines.append(f"{len(self._known.open)} requirements are still open.")
+
+    def _why_partial(self, session: pytest.Session) -> str:
+        if self._config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+            return "only some paths were run"
+        if self._config.option.collectonly:
+            return "nothing was run"
+        if session.shouldstop or session.shouldfail or session.exitstatus not in (0, 1):
+            return "the run did not come to its end"
+        return self._partial
+
+    def _tests(self) -> requirements.Tests:
+        tests: dict[str, dict[str, Shown]] = defaultdict(lambda: defaultdict(Shown))
+        for nodeid, ids in self._ids.items():
+            outcome = self._outcomes.get(nodeid, "skipped")
+            for each in ids:
+                shown = tests[each][nodeid.partition("[")[0]]
+                setattr(shown, outcome, getattr(shown, outcome) + 1)
+        return tests
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._lines:
+            terminalreporter.section("requirements")
+            for line in self._lines:
+                terminalreporter.write_line(line)
