@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, overload
 
+from kproto.znodes import Stat
 from mockbroker.model import Broker, Partition, Topic
 from mockbroker.results import AclBinding
 
@@ -126,17 +127,19 @@ class AutoProgressChanged:
 
 @dataclass(frozen=True, slots=True)
 class ZnodeWritten:
-    """A znode's text; None where there was, or is now, no such znode."""
+    """A znode's text; None where there was, or is now, no such znode. ``stat`` is the znode's then
+    (its ``czxid`` tells one life of a path from the next), None where it is gone."""
 
     path: str
     before: str | None
     after: str | None
+    stat: Stat | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrSent:
     """One partition's state, told to brokers. ``target_replicas`` is null outside a reassignment,
-    and exists in the drafts of KIP-455 only."""
+    and exists in the drafts of KIP-455 only; ``adding`` and ``removing`` since Kafka 2.4."""
 
     to: tuple[int, ...]
     topic: str
@@ -147,6 +150,9 @@ class LeaderAndIsrSent:
     zk_version: int
     replicas: tuple[int, ...]
     target_replicas: tuple[int, ...] | None
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +236,8 @@ class Action:
 
 def _plain(value: Any) -> Any:
     """Tuples as lists and ids as text, all the way down."""
+    if isinstance(value, Stat):
+        return value._asdict()
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -14,29 +14,25 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from kproto.error_codes import ErrorCode
-from mockbroker import acls, configs, elections, log_dirs, steps, topic_spec
+from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
+from mockbroker import acls, configs, elections, log_dirs, steps
 from mockbroker import topics as topic_rules
 from mockbroker.actions import (
     ActionLog,
-    AutoProgressChanged,
-    BrokerChanged,
     BrokerRegistered,
     ControllerChanged,
-    MetadataHeld,
-    MetadataReleased,
-    ZnodeWritten,
 )
 from mockbroker.config_definitions import BROKER_CONFIGS, TOPIC_CONFIGS
-from mockbroker.controller import ClusterState, Controller
+from mockbroker.controller import Controller
+from mockbroker.controls import Controls
 from mockbroker.errors import ClusterError
 from mockbroker.machines import machine as machine_of
 from mockbroker.metadata_views import MetadataView
-from mockbroker.model import Broker, Partition, Topic, TopicPartition
+from mockbroker.model import Broker, Partition, Topic
 from mockbroker.partition_change import Completion
 from mockbroker.results import (
     AclBinding,
@@ -69,14 +65,16 @@ ConfigOperation: TypeAlias = tuple[str, int, str | None]
 """(config name, operation: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT; value)"""
 
 
-class Cluster:
+class Cluster(Controls):
     """N brokers, one controller, topics; see the module's docstring for what it refuses to know.
 
     ``brokers`` is a count (ids 1..N) or the brokers themselves; the lowest id is the controller.
     ``topics`` are texts (``parse_topic``) or (name, broker ids of each partition) pairs.
     ``now_ms`` starts the virtual clock. ``broker_configs`` are what every broker's properties file
     says. ``new_topic_id`` exists so that a test can fix the ids. ``completion`` is the release's.
-    ``machine`` is how the controller reassigns partitions, one of ``mockbroker.machines.MACHINES``.
+    ``machine`` is how the controller reassigns partitions, one of ``mockbroker.machines.MACHINES``;
+    where that one keeps znodes it does so in ``znodes``, a session of its own, or else in a
+    ZooKeeper of its own in this process.
 
     Raises ClusterError for a description that makes no sense.
     """
@@ -93,17 +91,23 @@ class Cluster:
         new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4,
         completion: Completion = Completion.ALL,
         machine: str = "kraft",
+        znodes: ZnodeStore | None = None,
     ) -> None:
+        chosen = machine_of(machine)
+        if znodes is None and chosen.keeps_znodes:
+            znodes = EmbeddedStore(ZnodeTree(now_ms=now_ms), lambda: self.now_ms)
         self._controller = Controller(
             cluster_id or _random_cluster_id(),
             broker_configs,
             now_ms,
-            completion,
-            machine=machine_of(machine),
+            Completion.SEPARATE if chosen.keeps_znodes else completion,
+            machine=chosen,
+            store=znodes if chosen.keeps_znodes else None,
         )
         self._auto_progress = steps.AutoProgress(self._controller)
         self._new_topic_id = new_topic_id
         self._register(_broker_list(brokers))
+        chosen.start(self._controller)
         for topic in topics:
             self.add_topic(topic)
         if auto_progress_ms is not None:
@@ -114,11 +118,8 @@ class Cluster:
             self._controller.record("start", BrokerRegistered(broker))
         live = self._controller.live_ids()
         first = live[0] if live else brokers[0].broker_id
-        self._controller.record("start", ControllerChanged(-1, first, 1))
-
-    @property
-    def _state(self) -> ClusterState:
-        return self._controller.state
+        epoch = self._controller.machine.last_epoch(self._controller) + 1
+        self._controller.record("start", ControllerChanged(-1, first, epoch))
 
     # ---- facts -----------------------------------------------------------------------------------
 
@@ -158,11 +159,6 @@ class Cluster:
         return MappingProxyType(self._state.topics)
 
     @property
-    def znodes(self) -> Mapping[str, str]:
-        """What the controller keeps in ZooKeeper, text by path; empty for a KRaft one."""
-        return MappingProxyType(self._state.znodes)
-
-    @property
     def auto_progress_ms(self) -> int | None:
         """The interval of auto-progress; None when it is off."""
         return self._state.auto_progress_ms
@@ -175,10 +171,6 @@ class Cluster:
     def is_controller(self, broker_id: int) -> bool:
         """Whether this broker is the controller."""
         return self._state.controller_id == broker_id
-
-    def broker(self, broker_id: int) -> Broker:
-        """Raises UnknownBrokerError."""
-        return steps.find_broker(self._controller, broker_id)
 
     def partition(self, topic: str, index: int) -> Partition:
         """Raises UnknownPartitionError."""
@@ -208,11 +200,12 @@ class Cluster:
         self, topics: ReassignmentRequest, *, allow_replication_factor_change: bool = True
     ) -> AlterReassignmentsResult:
         """Start, change or (None) cancel reassignments; one row a requested partition, in order."""
-        return self._controller.machine.alter(
-            self._controller,
-            topics,
-            allow_replication_factor_change=allow_replication_factor_change,
-        )
+        with self._acting():
+            return self._controller.machine.alter(
+                self._controller,
+                topics,
+                allow_replication_factor_change=allow_replication_factor_change,
+            )
 
     def list_partition_reassignments(
         self, topics: PartitionsByTopic | None
@@ -224,7 +217,8 @@ class Cluster:
         self, election_type: int, topics: PartitionsByTopic | None
     ) -> ElectLeadersResult:
         """``election_type`` 0 is preferred, 1 unclean; None means every partition."""
-        return elections.elect(self._controller, election_type, topics)
+        with self._acting():
+            return elections.elect(self._controller, election_type, topics)
 
     # ---- topics (19, 20, 37) ---------------------------------------------------------------------
 
@@ -232,9 +226,10 @@ class Cluster:
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> tuple[CreateTopicResult, ...]:
         """One result a distinct name. Replicas start at broker p mod N, not at a random one."""
-        return topic_rules.create(
-            self._controller, topics, self._new_topic_id, validate_only=validate_only
-        )
+        with self._acting():
+            return topic_rules.create(
+                self._controller, topics, self._new_topic_id, validate_only=validate_only
+            )
 
     def auto_create_topic(self, name: str) -> int:
         """What Metadata does about an unknown topic when it may create it: the error code to
@@ -252,7 +247,8 @@ class Cluster:
         self, topics: Sequence[tuple[str | None, uuid.UUID]]
     ) -> tuple[DeleteTopicResult, ...]:
         """(name, zero uuid) by name, (None, id) by id."""
-        return topic_rules.delete(self._controller, topics)
+        with self._acting():
+            return topic_rules.delete(self._controller, topics)
 
     def create_partitions(
         self,
@@ -261,7 +257,8 @@ class Cluster:
         validate_only: bool = False,
     ) -> tuple[CreatePartitionsResult, ...]:
         """(name, new total count, None or the broker ids of each new partition)"""
-        return topic_rules.add_partitions(self._controller, topics, validate_only=validate_only)
+        with self._acting():
+            return topic_rules.add_partitions(self._controller, topics, validate_only=validate_only)
 
     # ---- configs (32, 44), log dirs (35), ACLs (29, 30, 31) --------------------------------------
 
@@ -289,7 +286,10 @@ class Cluster:
         validate_only: bool = False,
     ) -> tuple[AlterConfigsResult, ...]:
         """Each resource (type, name, operations) is changed wholly or not at all."""
-        return configs.alter_incrementally(self._controller, resources, validate_only=validate_only)
+        with self._acting():
+            return configs.alter_incrementally(
+                self._controller, resources, validate_only=validate_only
+            )
 
     def topic_config(self, topic: str, name: str) -> ConfigEntry:
         """One effective topic config. Raises ClusterError for a name Kafka does not have."""
@@ -320,85 +320,6 @@ class Cluster:
     def delete_acls(self, filters: Sequence[AclFilter]) -> tuple[DeleteAclsResult, ...]:
         """One result a filter, with the rules it matched."""
         return acls.delete(self._controller, filters)
-
-    # ---- controls --------------------------------------------------------------------------------
-
-    @staticmethod
-    def parse_topic(
-        text: str, broker_ids: Sequence[int] = (1, 2, 3)
-    ) -> tuple[str, list[list[int]]]:
-        """``foo:2:3`` or ``foo=1,2,3/2,3,4`` -> name, broker ids of each partition."""
-        return topic_spec.parse_topic(text, broker_ids)
-
-    def add_topic(self, topic: str | tuple[str, Sequence[Sequence[int]]]) -> Topic:
-        """A topic from ``--topic``: created as it is told, without the limits of CreateTopics."""
-        if isinstance(topic, str):
-            name, assignment = self.parse_topic(topic, tuple(self._state.brokers))
-        else:
-            name, assignment = topic[0], [list(ids) for ids in topic[1]]
-        return topic_rules.add(self._controller, name, assignment, self._new_topic_id)
-
-    def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
-        """Where Metadata and DescribeCluster send clients for this broker."""
-        before = self.broker(broker_id)
-        after = replace(before, host=host, port=port)
-        if after != before:
-            self._controller.record("set_endpoint", BrokerChanged(before, after))
-
-    def join_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
-        """The replica has caught up. Raises ClusterError if it is no replica or not live, or if
-        the partition is offline."""
-        return steps.join_isr(self._controller, tp, broker_id)
-
-    def leave_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
-        """The replica fell behind. Raises ClusterError for the leader and for no replica."""
-        return steps.leave_isr(self._controller, tp, broker_id)
-
-    def stop_broker(self, broker_id: int) -> None:
-        """The broker is gone: it leaves ISRs, its partitions get other leaders or go offline."""
-        steps.stop_broker(self._controller, broker_id)
-
-    def start_broker(self, broker_id: int) -> None:
-        """The broker is back; offline partitions it can lead come online."""
-        steps.start_broker(self._controller, broker_id)
-
-    def failover(self, to: int) -> None:
-        """Another live broker becomes the controller; the controller epoch rises by one."""
-        steps.fail_over(self._controller, to)
-
-    def write_znode(self, path: str, text: str | None) -> None:
-        """Change a znode behind the controller's back; None deletes it. A controller reads what it
-        kept when it takes over, and not before."""
-        before = self.znodes.get(path)
-        if text != before:
-            self._controller.record("write_znode", ZnodeWritten(path, before, text))
-
-    def hold_metadata(self, broker_id: int) -> None:
-        """From now on this broker answers from what it knows at this moment."""
-        self.broker(broker_id)
-        if broker_id in self._state.held:
-            raise ClusterError(f"the metadata of broker {broker_id} is held already")
-        self._controller.record("hold_metadata", MetadataHeld(broker_id))
-
-    def release_metadata(self, broker_id: int) -> None:
-        """The broker catches up at once."""
-        self.broker(broker_id)
-        if broker_id not in self._state.held:
-            raise ClusterError(f"the metadata of broker {broker_id} is not held")
-        self._controller.record("release_metadata", MetadataReleased(broker_id))
-
-    def advance(self, milliseconds: int) -> None:
-        """Let time pass; ticks of auto-progress that fall due happen, in order."""
-        if milliseconds < 0:
-            raise ClusterError(f"time does not go back: advance by {milliseconds} ms")
-        self._auto_progress.advance(milliseconds)
-
-    def set_auto_progress(self, interval_ms: int | None) -> None:
-        """One replica joins an ISR every ``interval_ms`` from now on; None switches it off."""
-        if interval_ms is not None and interval_ms < 1:
-            raise ClusterError(f"auto-progress every {interval_ms} ms: at least 1 is needed")
-        self._controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
-        self._auto_progress.restart()
 
 
 def _broker_list(brokers: int | Iterable[Broker]) -> list[Broker]:

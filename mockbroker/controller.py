@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kproto.znodes import Stat, ZnodeStore
 from mockbroker.actions import (
     AclAdded,
     AclRemoved,
@@ -31,6 +32,8 @@ from mockbroker.actions import (
     TopicDeleted,
     ZnodeWritten,
 )
+from mockbroker.controller_znodes import ControllerZnodes
+from mockbroker.errors import ControllerDiedError
 from mockbroker.metadata_views import MetadataView
 from mockbroker.model import Broker, Partition, Topic
 from mockbroker.partition_change import Completion
@@ -52,7 +55,8 @@ class ClusterState:
     """Everything the log determines, and the two facts from before it. Only ``apply`` writes.
 
     ``static_configs`` are what every broker's properties file says. ``znodes`` are texts by path,
-    empty where the controller keeps nothing in ZooKeeper.
+    and ``znode_stats`` the stat each had when it was written or seen; both are empty where the
+    controller keeps nothing in ZooKeeper.
     """
 
     cluster_id: str
@@ -67,6 +71,7 @@ class ClusterState:
     acls: dict[AclBinding, None] = field(default_factory=dict)
     held: dict[int, MetadataView] = field(default_factory=dict)
     znodes: dict[str, str] = field(default_factory=dict)
+    znode_stats: dict[str, Stat] = field(default_factory=dict)
     auto_progress_ms: int | None = None
     _view: MetadataView | None = field(default=None, repr=False, compare=False)
 
@@ -117,15 +122,22 @@ class ClusterState:
                 del self.held[broker_id]
             case AutoProgressChanged(interval_ms):
                 self.auto_progress_ms = interval_ms
-            case ZnodeWritten(path, _, text):
-                if text is None:
-                    self.znodes.pop(path, None)
-                else:
-                    self.znodes[path] = text
+            case ZnodeWritten() as change:
+                self._set_znode(change)
         self.offset = action.offset + 1
 
     def _set_partitions(self, name: str, partitions: tuple[Partition, ...]) -> None:
         self.topics[name] = Topic(name, self.topics[name].topic_id, partitions)
+
+    def _set_znode(self, change: ZnodeWritten) -> None:
+        if change.after is None:
+            self.znodes.pop(change.path, None)
+        else:
+            self.znodes[change.path] = change.after
+        if change.stat is None:
+            self.znode_stats.pop(change.path, None)
+        else:
+            self.znode_stats[change.path] = change.stat
 
     def _set_config(self, change: ConfigChanged) -> None:
         key = (change.resource_type, change.resource_name)
@@ -152,17 +164,56 @@ class Controller:
         completion: Completion = Completion.ALL,
         *,
         machine: Machine,
+        store: ZnodeStore | None = None,
     ) -> None:
         self.machine = machine
+        self._znodes = None if store is None else ControllerZnodes(store, self)
+        self._lives: int | None = None
         self.completion = completion
         self.state = ClusterState(cluster_id, dict(static_configs))
         self.log = ActionLog()
         self.now_ms = now_ms
 
+    @property
+    def znodes(self) -> ControllerZnodes:
+        """Where a controller of the ZooKeeper kind keeps what it knows; KRaft has none to ask."""
+        assert self._znodes is not None, "only machines that keep znodes ask for them"
+        return self._znodes
+
+    @property
+    def keeps_znodes(self) -> bool:
+        return self._znodes is not None
+
     def record(self, cause: str, change: Change) -> None:
         """Log a change and make it."""
+        if not isinstance(change, ZnodeWritten):  # that was paid for before it was written
+            self.spend_life()
         self.machine.store(self, cause, change)
         self.state.apply(self.log.append(self.now_ms, cause, change))
+        self.machine.announce(self, cause, change)
+
+    def die_after(self, changes: int) -> None:
+        """Let the controller die once it has made this many more changes, in the midst of whatever
+        it is doing then."""
+        self._lives = changes
+
+    def spend_life(self) -> None:
+        """Called before each change. Raises ControllerDiedError when the controller is to die."""
+        if self._lives is None:
+            return
+        if self._lives == 0:
+            self._lives = None
+            raise ControllerDiedError(self.state.controller_id)
+        self._lives -= 1
+
+    def react(self) -> None:
+        """Do what is to be done about znodes that others have written since the last time."""
+        while self._znodes is not None:
+            events = self._znodes.take_events()
+            if not events:
+                return
+            for event in events:
+                self.machine.react(self, event)
 
     def change_partition(self, cause: str, topic: str, after: Partition) -> None:
         """Record a partition's new value, unless nothing changed."""

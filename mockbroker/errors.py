@@ -7,6 +7,7 @@ there it may be a ``Refusal``, which never leaves this package.
 
     kproto.KprotoError
     └── ClusterError            a command that the simulated cluster cannot carry out
+        ├── ControllerDiedError     it was told to die in the midst of this, and did
         ├── UnknownBrokerError      no broker of that id was registered
         └── UnknownPartitionError   no such topic, or no such partition in it
 """
@@ -15,11 +16,25 @@ from __future__ import annotations
 
 from kproto.errors import KprotoError
 
-__all__ = ["ClusterError", "Refusal", "UnknownBrokerError", "UnknownPartitionError"]
+__all__ = [
+    "ClusterError",
+    "ControllerDiedError",
+    "Refusal",
+    "UnknownBrokerError",
+    "UnknownPartitionError",
+]
 
 
 class ClusterError(KprotoError, ValueError):
     """A step, a setting or a description of a cluster that makes no sense; one line says why."""
+
+
+class ControllerDiedError(ClusterError):
+    """The controller died before it could finish; the action log says how far it got."""
+
+    def __init__(self, broker_id: int) -> None:
+        super().__init__(f"broker {broker_id} died in the midst of this, as it was told to")
+        self.broker_id = broker_id
 
 
 class UnknownBrokerError(ClusterError, LookupError):

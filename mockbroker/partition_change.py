@@ -36,6 +36,7 @@ class Completion(Enum):
     ADDED = (
         "every replica added, and where more go than come, all that stay; since 4.3 (KAFKA-19975)"
     )
+    SEPARATE = "nobody: the controller's machine completes reassignments by rules of its own"
 
 
 def next_partition(
@@ -96,7 +97,7 @@ def _complete(partition: Partition, completion: Completion) -> Partition:
 
     A replica both added and removed, as ``reassignment`` can leave one, holds up ADDED for good.
     """
-    if not partition.reassigning:
+    if completion is Completion.SEPARATE or not partition.reassigning:
         return partition
     staying = tuple(r for r in partition.replicas if r not in partition.removing)
     in_sync = tuple(r for r in partition.isr if r not in partition.removing)

@@ -17,6 +17,7 @@ from mockbroker.partition_change import Election, next_partition
 
 __all__ = [
     "AutoProgress",
+    "bury",
     "fail_over",
     "find_broker",
     "find_partition",
@@ -151,6 +152,12 @@ def fail_over(controller: Controller, to: int) -> None:
     if to == controller.state.controller_id:
         raise ClusterError(f"broker {to} is the controller already")
     _move_controller(controller, to, "failover")
+
+
+def bury(controller: Controller, broker_id: int) -> None:
+    """A controller has died on its way: stop its broker, which gives the rest a new controller."""
+    if controller.is_live(broker_id):
+        stop_broker(controller, broker_id)
 
 
 def _move_controller(controller: Controller, to: int, cause: str) -> None:

@@ -18,6 +18,7 @@ from kproto.znodes.texts import BrokerId, Ids, Int32, decode, encode, scala_orde
 
 __all__ = [
     "BROKER_IDS",
+    "CONFIG_CHANGES",
     "CONTROLLER",
     "CONTROLLER_EPOCH",
     "TOPICS",
@@ -26,12 +27,16 @@ __all__ = [
     "PartitionState",
     "TopicAssignment",
     "broker_path",
+    "config_path",
     "decode_broker",
+    "decode_config",
+    "decode_config_change",
     "decode_controller",
     "decode_controller_epoch",
     "decode_partition_state",
     "decode_topic",
     "encode_broker",
+    "encode_config",
     "encode_controller",
     "encode_controller_epoch",
     "encode_partition_state",
@@ -44,6 +49,7 @@ BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
+CONFIG_CHANGES = "/config/changes"
 
 
 def broker_path(broker_id: int) -> str:
@@ -263,3 +269,41 @@ def encode_controller_epoch(epoch: int) -> bytes:
 
 def decode_controller_epoch(path: str, data: bytes) -> int:
     return decode(path, data, Int32)
+
+
+# ---- /config/topics/T, /config/brokers/N, /config/changes/... ----------------------------------
+
+_CONFIG_FOLDERS = {2: "topics", 4: "brokers"}
+"""By the wire's number of the resource type (``ConfigResource.Type``)."""
+_DEFAULT = "<default>"
+
+
+def config_path(resource_type: int, name: str) -> str:
+    """Of a topic (2), or a broker (4) where the empty name is the cluster-wide default."""
+    return f"/config/{_CONFIG_FOLDERS[resource_type]}/{name or _DEFAULT}"
+
+
+def encode_config(values: Mapping[str, str]) -> bytes:
+    """Overrides only, in the order given."""
+    return encode({"version": 1, "config": dict(values)})
+
+
+class _ConfigText(msgspec.Struct):
+    config: dict[str, str]
+
+
+def decode_config(path: str, data: bytes) -> dict[str, str]:
+    return decode(path, data, _ConfigText).config
+
+
+class _ConfigChangeText(msgspec.Struct):
+    entity_path: str
+
+
+def decode_config_change(path: str, data: bytes) -> tuple[int, str] | None:
+    """What a notification is about: resource type and name; None for users and clients."""
+    folder, _, name = decode(path, data, _ConfigChangeText).entity_path.partition("/")
+    for resource_type, known in _CONFIG_FOLDERS.items():
+        if folder == known and name and "/" not in name:
+            return resource_type, "" if name == _DEFAULT else name
+    return None

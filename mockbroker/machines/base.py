@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from kproto.znodes import WatchedEvent
 from mockbroker.actions import Change, PartitionChanged
 from mockbroker.model import Partition, TopicPartition
 from mockbroker.results import AlterReassignmentsResult, ListReassignmentsResult
@@ -20,6 +21,19 @@ class Machine(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def keeps_znodes(self) -> bool:
+        """Whether it needs a ZooKeeper."""
+        ...
+
+    def last_epoch(self, controller: Controller) -> int:
+        """Of the controllers there have been before this cluster came up; 0 for none."""
+        ...
+
+    def start(self, controller: Controller) -> None:
+        """The cluster comes up: brokers and controller are on record, and no topic is."""
+        ...
 
     def alter(
         self,
@@ -39,6 +53,14 @@ class Machine(Protocol):
 
     def store(self, controller: Controller, cause: str, change: Change) -> None:
         """Called before every change is logged: write what must be on record first."""
+        ...
+
+    def announce(self, controller: Controller, cause: str, change: Change) -> None:
+        """Called after every change was made: tell the brokers what they have to know."""
+        ...
+
+    def react(self, controller: Controller, event: WatchedEvent) -> None:
+        """Somebody, perhaps this controller itself, changed a znode that is watched."""
         ...
 
     def change_partition(

@@ -7,28 +7,24 @@ remembers, and read by a controller that takes over, and at no other time.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from kproto.error_codes import ErrorCode
 from kproto.znodes import MalformedZnodeError
-from mockbroker.actions import (
-    Change,
-    LeaderAndIsrSent,
-    PartitionChanged,
-    PartitionsAdded,
-    TopicCreated,
-    TopicDeleted,
-    UpdateMetadataSent,
-    Warned,
+from kproto.znodes.kafka_znodes import (
+    PartitionState,
+    TopicAssignment,
+    encode_partition_state,
 )
+from mockbroker.actions import PartitionChanged
 from mockbroker.assignments import check_assignment
 from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
-from mockbroker.machines import znode_texts
-from mockbroker.machines.engine import run_first, run_until_none, targeted, untargeted, write_znode
+from mockbroker.machines.effects import leader_and_isr, targeted, untargeted, update_metadata
+from mockbroker.machines.engine import run_first, run_until_none
 from mockbroker.machines.kip_455 import Draft
-from mockbroker.model import Partition, TopicPartition
+from mockbroker.machines.registry import KeepsZnodes
+from mockbroker.model import Partition, TargetedPartition, TopicPartition
 from mockbroker.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
@@ -40,11 +36,10 @@ from mockbroker.results import (
 
 __all__ = ["DraftMachine"]
 
-_log = logging.getLogger("mockbroker")
 _CAUSE = "alter_partition_reassignments"
 
 
-class DraftMachine:
+class DraftMachine(KeepsZnodes):
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
 
@@ -108,62 +103,34 @@ class DraftMachine:
 
     # ---- what goes on around reassignments ---------------------------------------------------
 
-    def store(self, controller: Controller, cause: str, change: Change) -> None:
-        """Topics come with their znodes, and go with them."""
-        match change:
-            case TopicCreated(topic):
-                self._store_topic(controller, cause, topic.name, topic.partitions, topic.partitions)
-            case PartitionsAdded(name, added):
-                before = controller.state.topics[name].partitions
-                self._store_topic(controller, cause, name, before + added, added)
-            case TopicDeleted(name):
-                for partition in controller.state.topics[name].partitions:
-                    path = znode_texts.partition_state_path(name, partition.index)
-                    write_znode(controller, cause, path, None)
-                write_znode(controller, cause, znode_texts.topic_path(name), None)
-
-    def _store_topic(
-        self,
-        controller: Controller,
-        cause: str,
-        name: str,
-        partitions: Sequence[Partition],
-        new: Sequence[Partition],
-    ) -> None:
-        text = znode_texts.topic_text(partitions)
-        write_znode(controller, cause, znode_texts.topic_path(name), text)
-        for partition in new:
-            self._store_state(controller, cause, name, partition)
-
-    def _store_state(
-        self, controller: Controller, cause: str, name: str, partition: Partition
-    ) -> None:
-        text = znode_texts.state_text(partition, controller.state.controller_epoch)
-        write_znode(
-            controller, cause, znode_texts.partition_state_path(name, partition.index), text
-        )
+    def state_text(self, partition: Partition, controller_epoch: int) -> str:
+        """``targetReplicas`` is absent where there is no reassignment; the older draft's shrunk to
+        nothing is ``[]``."""
+        targeted = isinstance(partition, TargetedPartition)
+        return encode_partition_state(
+            PartitionState(
+                leader=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                controller_epoch=controller_epoch,
+                isr=partition.isr,
+                target_replicas=partition.target if targeted else None,
+            )
+        ).decode()
 
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged
     ) -> None:
         """A leader writes its ISR itself; a new leader is announced by the controller."""
         name, after = change.topic, change.after
-        self._store_state(controller, cause, name, after)
+        self.store_state(controller, cause, name, after)
         controller.record(cause, change)
         if after.leader != change.before.leader:
             to = tuple(each for each in after.hosts if controller.is_live(each))
             if to:
-                request = LeaderAndIsrSent(
-                    to, name, after.index, after.leader, after.leader_epoch, after.isr,
-                    after.partition_epoch, after.replicas, after.target,
-                )  # fmt: skip
-                controller.record(cause, request)
+                controller.record(cause, leader_and_isr(to, name, after))
         live = controller.live_ids()
         if live:
-            update = UpdateMetadataSent(
-                live, name, after.index, after.leader, after.leader_epoch, after.isr, after.replicas
-            )
-            controller.record(cause, update)
+            controller.record(cause, update_metadata(live, name, after))
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         run_until_none(controller, cause, tp, self._draft.on_step)
@@ -172,29 +139,31 @@ class DraftMachine:
     # ---- take-over ---------------------------------------------------------------------------
 
     def take_over(self, controller: Controller, cause: str) -> None:
-        """What the last controller remembered is gone; what the state znodes say holds."""
+        """What the last controller remembered is gone; what the znodes say holds."""
+        super().take_over(controller, cause)
         for name, partition in controller.partitions():
-            tp = (name, partition.index)
-            found = self._reloaded(controller, cause, tp, partition)
-            if found != partition:
-                controller.record(cause, PartitionChanged(name, partition, found))
-            if found.reassigning:
+            if partition.reassigning:
+                tp = (name, partition.index)
                 run_first(controller, cause, tp, self._draft.on_take_over)
                 self.settle(controller, cause, tp)
 
-    def _reloaded(
-        self, controller: Controller, cause: str, tp: TopicPartition, partition: Partition
+    def recovered(
+        self,
+        controller: Controller,
+        cause: str,
+        tp: TopicPartition,
+        known: Partition,
+        assignment: TopicAssignment,
     ) -> Partition:
-        path = znode_texts.partition_state_path(*tp)
-        try:
-            target = znode_texts.read_target(path, controller.state.znodes.get(path))
-        except MalformedZnodeError as error:
-            text = f"{error}; taken as no reassignment"
-            _log.warning("%s", text)
-            controller.record(cause, Warned(text))
-            target = None
-        if target is None:
-            return untargeted(partition)
+        return super().recovered(controller, cause, tp, untargeted(known), assignment)
+
+    def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
+        """No target, null and [] all mean: no reassignment."""
+        target = tuple(state.target_replicas or ())
+        if len(set(target)) != len(target):
+            raise MalformedZnodeError(path, "targetReplicas names a broker twice")
+        if not target:
+            return partition
         return targeted(partition, target, target if self._draft.target_is_whole else None)
 
 

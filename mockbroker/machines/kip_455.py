@@ -15,13 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from mockbroker.machines.engine import (
+from mockbroker.machines.effects import (
     Commit,
-    Effect,
     ElectAmongReplicas,
-    Moment,
     RaiseLeaderEpoch,
-    Row,
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
@@ -32,6 +29,7 @@ from mockbroker.machines.engine import (
     WriteStateZnode,
     WriteTopicZnode,
 )
+from mockbroker.machines.engine import Effect, Moment, Row
 
 __all__ = ["NEW", "OLD", "Draft"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kproto.znodes import WatchedEvent
 from mockbroker import reassignment
 from mockbroker.actions import Change, PartitionChanged
 from mockbroker.controller import Controller
@@ -19,6 +20,13 @@ __all__ = ["KRaft"]
 
 class KRaft:
     name = "kraft"
+    keeps_znodes = False
+
+    def last_epoch(self, controller: Controller) -> int:
+        return 0
+
+    def start(self, controller: Controller) -> None:
+        pass
 
     def alter(
         self,
@@ -37,6 +45,12 @@ class KRaft:
         return reassignment.list_ongoing(controller, topics)
 
     def store(self, controller: Controller, cause: str, change: Change) -> None:
+        pass
+
+    def announce(self, controller: Controller, cause: str, change: Change) -> None:
+        pass
+
+    def react(self, controller: Controller, event: WatchedEvent) -> None:
         pass
 
     def change_partition(

@@ -9,11 +9,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from kproto.znodes.kafka_znodes import partition_state_path, topic_path
 from mockbroker.actions import PartitionChanged, StopReplicaSent
 from mockbroker.cluster import Cluster
 from mockbroker.controller import replay
 from mockbroker.errors import ClusterError
-from mockbroker.machines import znode_texts
+from mockbroker.machines import MACHINES
+from mockbroker.machines.draft import DraftMachine
 from mockbroker.model import NO_LEADER, Partition
 
 _BROKERS = st.integers(1, 5)
@@ -104,18 +106,20 @@ class Commands(RuleBasedStateMachine):
 
     @invariant()
     def znodes_hold_what_the_controller_remembers(self) -> None:
+        machine = MACHINES[self.machine]
+        assert isinstance(machine, DraftMachine)
         for name, topic in self.cluster.topics.items():
-            text = self.cluster.znodes[znode_texts.topic_path(name)]
-            assert text == znode_texts.topic_text(topic.partitions)
+            text = self.cluster.znodes[topic_path(name)]
+            assert text == machine.topic_text(topic)
             for each in topic.partitions:
-                text = self.cluster.znodes[znode_texts.partition_state_path(name, each.index)]
+                text = self.cluster.znodes[partition_state_path(name, each.index)]
                 written = json.loads(text)
                 epoch = written["controller_epoch"]
                 assert epoch <= self.cluster.controller_epoch
                 if written.get("targetReplicas") == [] and not each.reassigning:
                     # The older draft's last step, found by a new controller: no reassignment.
                     del written["targetReplicas"]
-                assert written == json.loads(znode_texts.state_text(each, epoch))
+                assert written == json.loads(machine.state_text(each, epoch))
 
     @invariant()
     def each_change_is_one_the_page_allows(self) -> None:

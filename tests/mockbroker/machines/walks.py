@@ -24,6 +24,7 @@ __all__ = [
     "now",
     "remembered",
     "state_with",
+    "topic_znodes",
     "walk",
     "znode_writes",
 ]
@@ -71,6 +72,11 @@ def changes(cluster: Cluster, kind: type[Any], since: int = 0) -> list[Any]:
 def znode_writes(cluster: Cluster, since: int) -> list[tuple[str, str | None]]:
     """Path and text of each write, in order."""
     return [(write.path, write.after) for write in changes(cluster, ZnodeWritten, since)]
+
+
+def topic_znodes(cluster: Cluster) -> dict[str, str]:
+    """Texts by path, of what is kept about topics."""
+    return {path: text for path, text in cluster.znodes.items() if path.startswith("/brokers/t")}
 
 
 def remembered(cluster: Cluster, since: int) -> list[State]:

@@ -1,0 +1,190 @@
+"""The controls of a simulated cluster: what a person or a test does to it, no client of Kafka's.
+
+``Cluster`` is these and what its clients can ask. Every control is one step: it happens, and so
+does all that follows from it, before the call returns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from kproto.znodes import Stat, ZnodeError
+from mockbroker import steps, topic_spec
+from mockbroker import topics as topic_rules
+from mockbroker.actions import (
+    AutoProgressChanged,
+    BrokerChanged,
+    MetadataHeld,
+    MetadataReleased,
+)
+from mockbroker.controller import ClusterState, Controller
+from mockbroker.errors import ClusterError, ControllerDiedError
+from mockbroker.model import Broker, Partition, Topic, TopicPartition
+
+__all__ = ["Controls"]
+
+
+class Controls:
+    _controller: Controller
+    _auto_progress: steps.AutoProgress
+    _new_topic_id: Callable[[], uuid.UUID]
+
+    @property
+    def _state(self) -> ClusterState:
+        return self._controller.state
+
+    @contextlib.contextmanager
+    def _acting(self) -> Iterator[None]:
+        """Around everything that may change the cluster: what watches see is acted on after it,
+        and a controller that dies on the way is succeeded."""
+        try:
+            yield
+            self._controller.react()
+        except ControllerDiedError as death:
+            steps.bury(self._controller, death.broker_id)
+            self._controller.react()
+            raise
+
+    def broker(self, broker_id: int) -> Broker:
+        """Raises UnknownBrokerError."""
+        return steps.find_broker(self._controller, broker_id)
+
+    # ---- topics, brokers, replicas -----------------------------------------------------------
+
+    @staticmethod
+    def parse_topic(
+        text: str, broker_ids: Sequence[int] = (1, 2, 3)
+    ) -> tuple[str, list[list[int]]]:
+        """``foo:2:3`` or ``foo=1,2,3/2,3,4`` -> name, broker ids of each partition."""
+        return topic_spec.parse_topic(text, broker_ids)
+
+    def add_topic(self, topic: str | tuple[str, Sequence[Sequence[int]]]) -> Topic:
+        """A topic from ``--topic``: created as it is told, without the limits of CreateTopics."""
+        if isinstance(topic, str):
+            name, assignment = self.parse_topic(topic, tuple(self._state.brokers))
+        else:
+            name, assignment = topic[0], [list(ids) for ids in topic[1]]
+        with self._acting():
+            return topic_rules.add(self._controller, name, assignment, self._new_topic_id)
+
+    def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
+        """Where Metadata and DescribeCluster send clients for this broker."""
+        before = self.broker(broker_id)
+        after = replace(before, host=host, port=port)
+        if after != before:
+            with self._acting():
+                self._controller.record("set_endpoint", BrokerChanged(before, after))
+
+    def join_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
+        """The replica has caught up. Raises ClusterError if it is no replica or not live, or if
+        the partition is offline."""
+        with self._acting():
+            return steps.join_isr(self._controller, tp, broker_id)
+
+    def leave_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
+        """The replica fell behind. Raises ClusterError for the leader and for no replica."""
+        with self._acting():
+            return steps.leave_isr(self._controller, tp, broker_id)
+
+    def stop_broker(self, broker_id: int) -> None:
+        """The broker is gone: it leaves ISRs, its partitions get other leaders or go offline."""
+        with self._acting():
+            steps.stop_broker(self._controller, broker_id)
+
+    def start_broker(self, broker_id: int) -> None:
+        """The broker is back; offline partitions it can lead come online."""
+        with self._acting():
+            steps.start_broker(self._controller, broker_id)
+
+    def failover(self, to: int) -> None:
+        """Another live broker becomes the controller; the controller epoch rises by one."""
+        with self._acting():
+            steps.fail_over(self._controller, to)
+
+    def kill_controller_after(self, changes: int) -> None:
+        """The controller dies in the midst of what it does, once it has made this many more
+        changes (each one an entry of the log); the call that meets its death raises
+        ControllerDiedError, and another broker takes over with what it finds on record."""
+        if changes < 0:
+            raise ClusterError(f"after {changes} changes: 0 at least")
+        self._controller.die_after(changes)
+
+    # ---- znodes ------------------------------------------------------------------------------
+
+    @property
+    def znodes(self) -> Mapping[str, str]:
+        """What is known to be in ZooKeeper, text by path; empty for a KRaft controller. What
+        others wrote there is known once the controller has seen it."""
+        return MappingProxyType(self._state.znodes)
+
+    def read_znode(self, path: str) -> tuple[str, Stat] | None:
+        """Text and stat as they are now, None where there is no such znode."""
+        with self._asking_zookeeper():
+            text = self._controller.znodes.read(path)
+            return None if text is None else (text, self._state.znode_stats[path])
+
+    def znode_children(self, path: str) -> list[str]:
+        """Names, sorted."""
+        with self._asking_zookeeper():
+            return self._controller.znodes.children(path)
+
+    def write_znode(self, path: str, text: str | None) -> None:
+        """Create or change a znode as any client of ZooKeeper can; None deletes it. A controller
+        acts at once on those it watches, and reads the others when it takes over."""
+        with self._asking_zookeeper(), self._acting():
+            self._controller.znodes.read(path)
+            self._controller.znodes.put("write_znode", path, text)
+
+    def append_znode(self, prefix: str, text: str) -> str:
+        """Create a sequence znode; returns its path."""
+        with self._asking_zookeeper(), self._acting():
+            return self._controller.znodes.append("write_znode", prefix, text)
+
+    def react(self) -> None:
+        """Act on what others have written to a ZooKeeper that is not this process's own."""
+        with self._acting():
+            pass
+
+    @contextlib.contextmanager
+    def _asking_zookeeper(self) -> Iterator[None]:
+        if not self._controller.keeps_znodes:
+            name = self._controller.machine.name
+            raise ClusterError(f"a controller of the kind {name!r} keeps nothing in ZooKeeper")
+        try:
+            yield
+        except ZnodeError as error:
+            raise ClusterError(str(error)) from None
+
+    # ---- what brokers know, and time ---------------------------------------------------------
+
+    def hold_metadata(self, broker_id: int) -> None:
+        """From now on this broker answers from what it knows at this moment."""
+        self.broker(broker_id)
+        if broker_id in self._state.held:
+            raise ClusterError(f"the metadata of broker {broker_id} is held already")
+        self._controller.record("hold_metadata", MetadataHeld(broker_id))
+
+    def release_metadata(self, broker_id: int) -> None:
+        """The broker catches up at once."""
+        self.broker(broker_id)
+        if broker_id not in self._state.held:
+            raise ClusterError(f"the metadata of broker {broker_id} is not held")
+        self._controller.record("release_metadata", MetadataReleased(broker_id))
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass; ticks of auto-progress that fall due happen, in order."""
+        if milliseconds < 0:
+            raise ClusterError(f"time does not go back: advance by {milliseconds} ms")
+        with self._acting():
+            self._auto_progress.advance(milliseconds)
+
+    def set_auto_progress(self, interval_ms: int | None) -> None:
+        """One replica joins an ISR every ``interval_ms`` from now on; None switches it off."""
+        if interval_ms is not None and interval_ms < 1:
+            raise ClusterError(f"auto-progress every {interval_ms} ms: at least 1 is needed")
+        self._controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
+        self._auto_progress.restart()

@@ -1,0 +1,133 @@
+"""Which znodes a controller of the ZooKeeper kind watches, and what each makes it do.
+
+A table: a machine adds rows of its own. A watch fires once and is left anew by every reaction, as
+it reads. What users write there may be anything; what cannot be read is logged, and removed where
+it would block what comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kproto.schema.model import ZERO_UUID
+from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent
+from kproto.znodes.kafka_znodes import (
+    CONFIG_CHANGES,
+    TOPICS,
+    decode_config_change,
+    decode_topic,
+    topic_path,
+)
+from kproto.znodes.plan_znodes import DELETE_TOPICS, delete_topic_path
+from mockbroker import topics as topic_rules
+from mockbroker.actions import PartitionsAdded, Warned
+from mockbroker.assignments import new_partition
+from mockbroker.controller import Controller
+from mockbroker.controller_znodes import bytes_of
+from mockbroker.errors import Refusal
+from mockbroker.model import Partition
+
+if TYPE_CHECKING:
+    from mockbroker.machines.registry import KeepsZnodes
+
+__all__ = ["WATCHED", "Watched", "watch_all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """``path`` is watched for its ``children`` or else for its coming, its data and its going.
+
+    ``reaction`` is called with every event there, and once when a controller takes over, with None
+    for the event; it has to read what it watches, and leave the watch anew in doing so.
+    """
+
+    path: str
+    children: bool
+    reaction: Callable[[Any, Controller, WatchedEvent | None], None]
+    below: bool = False
+    """Events on a znode's children, one level down, are its too."""
+
+    def concerns(self, path: str) -> bool:
+        """Also the event about the session itself, which has no path: watches are gone then."""
+        if path in ("", self.path):
+            return True
+        return self.below and path.rpartition("/")[0] == self.path
+
+
+def watch_all(controller: Controller, rows: Sequence[Watched]) -> None:
+    """As a controller that takes over does: look at everything, and keep looking."""
+    for row in rows:
+        row.reaction(controller.machine, controller, None)
+
+
+def _topics(machine: KeepsZnodes, controller: Controller, event: WatchedEvent | None) -> None:
+    """Topics that came, with their partitions; of one that is known, partitions that came."""
+    known = controller.state.topics
+    if event is not None and event.path.startswith(f"{TOPICS}/"):
+        name = event.path.removeprefix(f"{TOPICS}/")
+        if event.type is EventType.NODE_DATA_CHANGED and name in known:
+            _more_partitions(machine, controller, name)
+        return
+    for name in controller.znodes.children(TOPICS, watch=True):
+        if name not in known:
+            machine.load_topic(controller, "zookeeper", name)
+
+
+def _more_partitions(machine: KeepsZnodes, controller: Controller, name: str) -> None:
+    """Only numbers that continue what is there; everything else in the text is the controller's
+    own, and is not looked at before somebody takes over."""
+    path = topic_path(name)
+    text = controller.znodes.read(path, watch=True)
+    present = len(controller.state.topics[name].partitions)
+    try:
+        found = {} if text is None else decode_topic(path, bytes_of(text)).partitions
+        added: list[Partition] = []
+        while present + len(added) in found:
+            index = present + len(added)
+            added.append(new_partition(controller, index, found[index]))
+    except (MalformedZnodeError, Refusal) as error:
+        text = error.message if isinstance(error, Refusal) else str(error)
+        controller.record("zookeeper", Warned(f"{path}: {text}; no partitions added"))
+        return
+    if added:
+        controller.record("zookeeper", PartitionsAdded(name, tuple(added)))
+
+
+def _deletions(machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None) -> None:
+    """Each child names a topic that shall go; the znode goes with it, or for want of it."""
+    for name in controller.znodes.children(DELETE_TOPICS, watch=True):
+        path = delete_topic_path(name)
+        controller.znodes.read(path)
+        (result,) = topic_rules.delete(controller, [(name, ZERO_UUID)])
+        if result.error_code:
+            text = f"{path}: {result.error_message}"
+            controller.record("zookeeper", Warned(text))
+        controller.znodes.put("zookeeper", path, None)
+
+
+def _config_changes(machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None) -> None:
+    """Each child says whose configs to read again. Kafka lets them lie for 15 minutes, and so
+    forever here; what was read once and did not change since is not news."""
+    for name in controller.znodes.children(CONFIG_CHANGES, watch=True):
+        path = f"{CONFIG_CHANGES}/{name}"
+        if path in controller.state.znodes:
+            continue
+        text = controller.znodes.read(path) or ""
+        try:
+            about = decode_config_change(path, bytes_of(text))
+        except MalformedZnodeError as error:
+            controller.record("zookeeper", Warned(f"{error}; passed over"))
+            continue
+        if about is not None:
+            machine.load_configs(controller, "zookeeper", *about)
+
+
+WATCHED: Final = (
+    Watched(TOPICS, True, _topics, below=True),
+    Watched(DELETE_TOPICS, True, _deletions),
+    Watched(CONFIG_CHANGES, True, _config_changes),
+)
+"""What all of them watch. ``/admin/reassign_partitions`` and
+``/admin/preferred_replica_election`` are each machine's own."""
