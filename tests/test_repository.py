@@ -239,6 +239,7 @@ def test_the_wheel_carries_every_package_and_schema(wheel):
 
 
 @pytest.mark.slow
+@pytest.mark.requirement("C-01")
 def test_the_wheel_works_away_from_the_checkout(wheel, tmp_path):
     """Installed without the repository beside it, the codec still finds its schemas."""
     zipfile.ZipFile(wheel).extractall(tmp_path)

@@ -33,6 +33,7 @@ def kproto_cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int
     return int(ended.value.code or 0), out.out, out.err
 
 
+@pytest.mark.requirement("C-10")
 def test_decode_a_request(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     raw, text = tmp_path / "frame.bin", tmp_path / "frame.hex"
     raw.write_bytes(bytes.fromhex(FRAME))
@@ -82,6 +83,7 @@ def test_bytes_gives_uuid_as_the_body_does(capsys: pytest.CaptureFixture[str]) -
     assert rows[0]["value"] == base64.urlsafe_b64encode(bytes(16)).rstrip(b"=").decode()
 
 
+@pytest.mark.requirement("C-10")
 def test_decode_a_response(capsys: pytest.CaptureFixture[str]) -> None:
     body = ApiVersionsResponse(api_keys=[ApiVersion(api_key=45, max_version=1)])
     frame = kproto.encode_response(body, api_version=3, correlation_id=8).hex()
@@ -90,6 +92,7 @@ def test_decode_a_response(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(out)["body"]["apiKeys"] == [{"apiKey": 45, "minVersion": 0, "maxVersion": 1}]
 
 
+@pytest.mark.requirement("C-10")
 def test_auto_names_the_dialect(capsys: pytest.CaptureFixture[str]) -> None:
     draft = "00000013002d0000000000010001630000ea60ffffffff"
     _, out, _ = kproto_cli(capsys, "decode", "--request", "--dialect", "auto", draft)

@@ -115,6 +115,7 @@ async def test_all_partitions(profile: str) -> None:
         assert await admin.elect_preferred_leaders([]).partitions() == {}
 
 
+@pytest.mark.requirement("K183-25")
 async def test_the_preferred_replica_is_not_in_sync() -> None:
     async with (
         MockCluster(brokers=3, topics=TOPICS) as mock,

@@ -70,6 +70,7 @@ def test_wrong_values(message: Any, version: int, path: str) -> None:
         (HeartbeatRequest(), 99, "HeartbeatRequest has no version 99; its versions are 0-4"),
     ],
 )  # fmt: skip
+@pytest.mark.requirement("C-04")
 def test_versions_that_lack_something(message: Any, version: int, text: str) -> None:
     """Requirement C-04: Java's texts."""
     with pytest.raises(UnsupportedVersionError) as caught:
@@ -77,6 +78,7 @@ def test_versions_that_lack_something(message: Any, version: int, text: str) -> 
     assert str(caught.value) == text
 
 
+@pytest.mark.requirement("C-04")
 def test_ignorable_fields_are_dropped() -> None:
     request = CreateTopicsRequest(timeout_ms=5, validate_only=False)
     assert CreateTopicsRequest.decode(request.encode(0), 0) == request

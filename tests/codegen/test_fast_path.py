@@ -18,6 +18,7 @@ from tests.support.values import random_tree
 
 
 @pytest.mark.parametrize("folder", ["kafka", "kip_183", "kip_240", "kip_455_old", "kip_455_new"])
+@pytest.mark.requirement("C-05")
 def test_valid_bodies_never_reach_the_interpreter(
     folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -37,6 +38,7 @@ def test_valid_bodies_never_reach_the_interpreter(
                 assert cls.decode(data, version) == message, (schema.name, version)
 
 
+@pytest.mark.requirement("C-02")
 def test_source_is_shown_by_tracebacks_and_is_deterministic() -> None:
     import linecache
 

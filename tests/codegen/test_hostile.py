@@ -35,6 +35,7 @@ HUGE_VARINT = b"\xff\xff\xff\xff\x07"
         (HeartbeatRequest, 4, b"\x01" + bytes(4) + b"\x01\x00" + HUGE_VARINT, ""),
     ],
 )
+@pytest.mark.requirement("C-09")
 def test_announced_sizes_allocate_nothing(cls: type, version: int, data: bytes, path: str) -> None:
     padded = data + bytes(64)
     with pytest.raises(DecodeError):
@@ -63,6 +64,7 @@ def nested_schema(depth: int) -> str:
     )
 
 
+@pytest.mark.requirement("C-09")
 def test_structs_nested_deeper_than_one_function_can_be() -> None:
     """CPython allows 20 nested blocks in a function; a user's schema may nest further."""
     depth = 30

@@ -54,6 +54,7 @@ def test_a_frame_by_hand() -> None:
     assert kproto.decode_request(memoryview(b"x" + frame)[1:]) == (header, body)
 
 
+@pytest.mark.requirement("C-06")
 def test_header_versions() -> None:
     """C-06: v0 for the first ControlledShutdown, v2 with a client id that is not compact, and
     response header v0 for ApiVersions whatever the version."""
@@ -71,6 +72,7 @@ def test_header_versions() -> None:
     assert kproto.encode_response(alter, api_version=0, correlation_id=7)[4:9].hex() == "0000000700"
 
 
+@pytest.mark.requirement("C-06")
 def test_unknown_tags_survive_in_header_and_body() -> None:
     body = HeartbeatRequest(group_id="g", unknown_tags={77: b"later"})
     frame = kproto.encode_request(
@@ -117,12 +119,14 @@ def offset_of_error(name: str, frame: bytes) -> int:
 
 
 @given(st.binary(max_size=80), st.sampled_from(["kafka", "kip-455-new", "kip-240", "auto"]))
+@pytest.mark.requirement("C-09")
 def test_any_bytes_decode_or_raise_decode_error(payload: bytes, name: str) -> None:
     frame = len(payload).to_bytes(4, "big") + payload
     assert 0 <= offset_of_error(name, frame) <= len(frame)
 
 
 @given(st.data())
+@pytest.mark.requirement("C-09")
 def test_damaged_frames_decode_or_raise_decode_error(data: st.DataObject) -> None:
     damaged = bytearray(ALTER_FRAME)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -142,6 +146,7 @@ def test_only_bodies_of_the_right_direction_are_framed() -> None:
 # -- drafts -----------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("A-02", "K455-12")
 def test_drafts_and_shipped_share_a_key_and_differ_on_the_wire() -> None:
     """A-02: the dialect, not the version, selects the codec."""
     draft = kproto.dialect("kip-455-new")
@@ -155,6 +160,7 @@ def test_drafts_and_shipped_share_a_key_and_differ_on_the_wire() -> None:
         draft.decode_request(ALTER_FRAME)
 
 
+@pytest.mark.requirement("A-02")
 def test_auto_tells_dialects_apart() -> None:
     auto = kproto.dialect("auto")
     draft, old = kproto.dialect("kip-455-new"), kproto.dialect("kip-240")
@@ -176,6 +182,7 @@ def test_auto_tells_dialects_apart() -> None:
         auto.decode_request(ALTER_FRAME[:-1] + b"\x01")
 
 
+@pytest.mark.requirement("A-01", "A-22")
 def test_names() -> None:
     draft = kproto.dialect("kip-455-old")
     assert draft.apis[45].name == "ALTER_PARTITION_ASSIGNMENTS"
@@ -202,6 +209,7 @@ GREETING = """{
       { "name": "Scores", "type": "[]int32", "versions": "0+" } ] } ] }"""
 
 
+@pytest.mark.requirement("C-02")
 def test_a_never_seen_schema(tmp_path: Path) -> None:
     """C-02: a draft of one's own takes the very same path, file to frame and back."""
     for direction in ("Request", "Response"):

@@ -108,6 +108,7 @@ def test_the_largest_allowed_size_is_not_refused() -> None:
     assert splitter.next_frame() is None
 
 
+@pytest.mark.requirement("C-09")
 def test_an_announced_size_allocates_nothing() -> None:
     splitter = FrameSplitter()
     tracemalloc.start()

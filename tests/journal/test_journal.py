@@ -181,6 +181,7 @@ def conversation() -> Journal:
         ({"event": "unimplemented"}, [4]),
     ],
 )
+@pytest.mark.requirement("C-08")
 def test_select(filters: dict[str, Any], expected: list[int]) -> None:
     journal = conversation()
     assert [entry.sequence for entry in journal.select(**filters)] == expected

@@ -40,6 +40,7 @@ def test_a_request_is_decoded_when_it_is_read() -> None:
     assert (decoded.body, decoded.header.client_id, decoded.version) == (ALTER, "acc", 0)
 
 
+@pytest.mark.requirement("C-10")
 def test_a_draft_is_decoded_by_its_dialect() -> None:
     draft = kproto.dialect("kip-455-new")
     message: Any = draft.message("AlterPartitionReassignmentsRequest")
@@ -70,6 +71,7 @@ def test_events_have_nothing_to_decode() -> None:
     api_version=st.integers(-1, 20),
     dialect=st.sampled_from(["kafka", "auto", "kip-240", "of-a-user"]),
 )
+@pytest.mark.requirement("C-10")
 def test_rubbish_comes_back_as_an_error(
     raw: bytes, direction: Any, api_key: int, api_version: int, dialect: str
 ) -> None:

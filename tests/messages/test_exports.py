@@ -48,6 +48,7 @@ def test_older_names_are_aliases() -> None:
     assert ListClientMetricsResourcesRequest is ListConfigResourcesRequest
 
 
+@pytest.mark.requirement("C-02")
 def test_generated_modules_are_fresh() -> None:
     files = modules.generated_files(load_directory(schemas_directory() / "kafka").values())
     directory = Path(kproto.messages.__file__).parent

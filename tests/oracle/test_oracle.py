@@ -148,6 +148,7 @@ class Comparison:
 
 
 @pytest.mark.parametrize("name", message_names())
+@pytest.mark.requirement("C-03")
 def test_message(name: str, oracles: Mapping[str, Oracle], oracle_tally: Tally):
     schema, tally = schemas()[name], oracle_tally
     cls = getattr(kproto.messages, name)

@@ -139,6 +139,7 @@ def _differing() -> frozenset[tuple[str, str]]:
 @pytest.mark.parametrize(
     "name", [name for name in message_names() if len(schemas()[name].valid_versions) > 1]
 )
+@pytest.mark.requirement("C-04")
 def test_another_version(name: str, oracles: Mapping[str, Oracle], oracle_tally: Tally):
     cases = list(_cases(name))
     for release, oracle in oracles.items():

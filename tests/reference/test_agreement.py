@@ -10,6 +10,8 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 import kproto.messages
 from kproto import reference
 from kproto.errors import DecodeError
@@ -42,6 +44,7 @@ def outcome(decode: Any, *args: Any) -> tuple[Any, ...]:
         return (error.offset, error.path, error.problem)
 
 
+@pytest.mark.requirement("A-51", "C-09")
 def test_every_message_and_version() -> None:
     for schema in load_directory(schemas_directory() / "kafka").values():
         cls = getattr(kproto.messages, schema.name)

@@ -39,6 +39,7 @@ def assert_spans_tile(schema: MessageSchema, version: int, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+@pytest.mark.requirement("C-03")
 def test_every_message_and_version(folder: Path) -> None:
     coverage = FieldCoverage()
     for schema in load_directory(folder).values():
@@ -71,6 +72,7 @@ def test_round_trip(drawn: tuple[MessageSchema, int, dict[str, object]]) -> None
 
 
 @given(messages_and_trees(RELEASED), st.data())
+@pytest.mark.requirement("C-09")
 def test_damaged_bytes_raise_or_are_another_message(
     drawn: tuple[MessageSchema, int, dict[str, object]], data: st.DataObject
 ) -> None:

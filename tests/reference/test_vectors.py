@@ -189,6 +189,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize(("name", "version", "tree", "data"), VECTORS)
+@pytest.mark.requirement("C-06")
 def test_bytes_of_kafka(name: str, version: int, tree: dict[str, Any], data: str) -> None:
     schema = SCHEMAS[name]
     expected = bytes.fromhex(data)
@@ -230,6 +231,7 @@ def _within(part: Any, whole: Any) -> bool:
         ),
     ],
 )
+@pytest.mark.requirement("C-04")
 def test_what_a_version_lacks(name: str, version: int, tree: dict[str, Any], text: str) -> None:
     with pytest.raises(UnsupportedVersionError) as refused:
         reference.encode(SCHEMAS[name], version, tree)
@@ -261,6 +263,7 @@ def test_what_a_version_lacks(name: str, version: int, tree: dict[str, Any], tex
         ),
     ],
 )
+@pytest.mark.requirement("C-04")
 def test_texts_of_kafka(name: str, version: int, data: str, text: str) -> None:
     with pytest.raises(DecodeError) as refused:
         reference.decode(SCHEMAS[name], version, bytes.fromhex(data))

@@ -170,6 +170,7 @@ def breaking(result: Comparison) -> set[tuple[str, str, str, str]]:
     }
 
 
+@pytest.mark.requirement("A-01", "A-07")
 def test_kip_455_old_against_new() -> None:
     """One rename and the null of PartitionIds (A-07) are all that changed on the wire."""
     result = compare("kip_455_old", "kip_455_new")

@@ -92,6 +92,9 @@ TABLES: list[tuple[str, str, int, int, Any]] = [
 
 
 @pytest.mark.parametrize(("folder", "name", "key", "version", "expected"), TABLES)
+@pytest.mark.requirement(
+    "K455-11", "K455-14", "K455-18", "A-03", "A-07", "A-23", "A-27", "A-35", "K860-05"
+)
 def test_tables(folder: str, name: str, key: int, version: int, expected: Any) -> None:
     schema = draft(folder, name)
     assert schema.api_key == key
@@ -101,6 +104,7 @@ def test_tables(folder: str, name: str, key: int, version: int, expected: Any) -
 
 
 @pytest.mark.parametrize("folder", ["kip_455_old", "kip_455_new"])
+@pytest.mark.requirement("K455-15", "K455-16", "A-38")
 def test_leader_and_isr(folder: str) -> None:
     """K455-15, K455-16 and A-38, at each version of the draft."""
     schema = draft(folder, "LeaderAndIsrRequest")
@@ -126,6 +130,7 @@ def test_leader_and_isr(folder: str) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize("name", ["LeaderAndIsrRequest", "LeaderAndIsrResponse"])
+@pytest.mark.requirement("K455-16")
 def test_versions_the_draft_did_not_touch_are_the_shipped_ones(name: str, version: int) -> None:
     ours, shipped = draft("kip_455_new", name), draft("kafka", name)
     assert bytes_of(ours, version) == bytes_of(shipped, version)
@@ -139,6 +144,7 @@ def bytes_of(schema: MessageSchema, version: int) -> Any:
     return plain(layout(schema, version).fields)
 
 
+@pytest.mark.requirement("K455-13", "K860-05")
 def test_defaults() -> None:
     assert draft("kip_455_new", TABLES[1][1]).root.field("TimeoutMs").default == 60000
     assert draft("kip_455_new", "ListPartitionReassignmentsRequest").root.field(

@@ -67,6 +67,7 @@ EVERYTHING = """
 """
 
 
+@pytest.mark.requirement("C-03")
 def test_the_whole_language() -> None:
     schema = parse_message(EVERYTHING, "Everything.json", with_lines=True)
     fields = {item.name: item for item in schema.root.fields}
@@ -96,6 +97,7 @@ def test_the_whole_language() -> None:
     assert inner.line == EVERYTHING[: EVERYTHING.index('"isKRaft')].count("\n") + 1
 
 
+@pytest.mark.requirement("K455-18", "A-03")
 def test_a_draft_may_leave_out_flexible_versions() -> None:
     """K455-18: Kafka's own generator refuses KIP-455's schemas for that."""
     schema = parse_message(minimal(flexibleVersions=None))
@@ -284,6 +286,7 @@ def test_a_key_twice_with_one_value_is_kafkas_own_habit() -> None:
     assert parse_message(text).root.fields[0].type.kind == "int8"
 
 
+@pytest.mark.requirement("A-35")
 def test_boolean_is_taken_leniently() -> None:
     """A-35: KIP-860's page writes ``boolean``."""
     with pytest.raises(SchemaError, match="--lenient"):

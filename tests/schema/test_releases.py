@@ -12,6 +12,8 @@ from kproto.schema.versions import Versions
 from scripts import derive_releases
 from tests.support.toolchain import require
 
+ElectLeaders = 43
+
 
 @pytest.mark.parametrize(
     ("name", "api_key", "versions", "source"),
@@ -43,6 +45,16 @@ from tests.support.toolchain import require
 def test_facts(name: str, api_key: int, versions: str, source: str):
     expected = Versions.parse(versions)
     assert release(name).apis.get(api_key, Versions.NONE) == expected, source
+
+
+@pytest.mark.requirement("K183-24")
+def test_elections_by_request_came_with_2_2():
+    """Not with 1.0, as the page planned."""
+    before = [found for found in load_releases().values() if ElectLeaders not in found.apis]
+    lines = {tuple(map(int, found.release.split(".")[:2])) for found in before}
+    # KRaft's first release, an early access, had none either.
+    assert max(lines - {(2, 8)}) == (2, 1)
+    assert release("kafka-2.2").apis[ElectLeaders] == Versions(0, 0)
 
 
 def test_profiles_are_whole():

@@ -182,6 +182,7 @@ def test_more_partitions(broker: Asked, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 6))
+@pytest.mark.requirement("K240-14")
 def test_log_dirs_hold_what_the_broker_replicates(version: int) -> None:
     broker = Asked(Cluster(topics=["foo=1,2/2,3", "bar=3"]), apis={35: HANDLERS[35].versions})
     expected = {1: {("foo", 0)}, 2: {("foo", 0), ("foo", 1)}, 3: {("foo", 1), ("bar", 0)}}

@@ -75,6 +75,7 @@ def test_what_a_partition_shows() -> None:
     assert topic.topic_authorized_operations == 3576
 
 
+@pytest.mark.requirement("K860-15")
 def test_it_is_the_receiving_brokers_view() -> None:
     asked = Asked(Cluster(topics=["foo=1,2,3"]))
     asked.cluster.hold_metadata(2)

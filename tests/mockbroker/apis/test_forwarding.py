@@ -55,6 +55,7 @@ ALTER = AlterPartitionReassignmentsRequest(
 )
 
 
+@pytest.mark.requirement("K455-20")
 def test_alter() -> None:
     answer = asked(ZK).ask(ALTER, 0, broker_id=2)
     assert (answer.error_code, answer.error_message) == (41, None)
@@ -64,6 +65,7 @@ def test_alter() -> None:
     ] == [("foo", [(1, 41, None), (0, 41, None)]), ("none", [])]
 
 
+@pytest.mark.requirement("K455-24")
 def test_list() -> None:
     body = ListPartitionReassignmentsRequest(
         topics=[ListPartitionReassignmentsTopics(name="foo", partition_indexes=[1, 5])]
@@ -80,6 +82,7 @@ def test_list() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.requirement("K183-06")
 def test_elect(version: int) -> None:
     body = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="foo", partitions=[1, 7])])
     answer = asked(ZK).ask(body, version, broker_id=2)
@@ -120,6 +123,7 @@ def test_topics() -> None:
 
 
 @pytest.mark.parametrize("body", [ALTER, CREATE, GROW], ids=["alter", "create", "grow"])
+@pytest.mark.requirement("K455-20")
 def test_nothing_changes_on_the_wrong_broker(body: Any) -> None:
     broker = asked(ZK)
     before = len(broker.cluster.log)
@@ -167,6 +171,7 @@ def test_after_a_failover_the_other_broker_answers() -> None:
 
 
 @pytest.mark.parametrize("profile", [ZK, KRAFT])
+@pytest.mark.requirement("A-53")
 def test_the_controller_that_clients_are_shown(profile: str) -> None:
     broker = asked(profile)
     broker.cluster.failover(3)

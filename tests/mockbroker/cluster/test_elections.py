@@ -43,6 +43,7 @@ def test_preferred_leader_takes_over_once_in_sync() -> None:
     assert one(cluster, PREFERRED) == PartitionResult(0, *NOT_NEEDED)
 
 
+@pytest.mark.requirement("K183-25")
 def test_preferred_leader_out_of_sync() -> None:
     cluster = led_by_second()
     assert one(cluster, PREFERRED) == PartitionResult(0, *NOT_AVAILABLE)

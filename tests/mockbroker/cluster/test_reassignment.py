@@ -121,6 +121,7 @@ def test_cancel_takes_the_new_replicas_out_again() -> None:
     )
 
 
+@pytest.mark.requirement("A-41", "K860-03")
 def test_cancel_of_nothing() -> None:
     cluster = cluster_with([1, 2, 3])
     assert alter(cluster, None) == PartitionResult(0, 85, None)
@@ -244,6 +245,7 @@ def test_back_to_the_old_replicas_completes_at_once() -> None:
         ),
     ],
 )  # fmt: skip
+@pytest.mark.requirement("K455-23", "K860-07", "A-32")
 def test_refused_targets(target: list[int], code: int, text: str) -> None:
     cluster = cluster_with([1, 2, 3])
     before = cluster.state()
@@ -257,6 +259,7 @@ def test_a_stopped_broker_is_still_a_valid_target() -> None:
     assert alter(cluster, [1, 2, 4]) == PartitionResult(0)
 
 
+@pytest.mark.requirement("K860-08", "A-32")
 def test_the_guard_looks_at_where_the_partition_is_heading() -> None:
     cluster = cluster_with([1, 2, 3])
     alter(cluster, [4, 5])
@@ -266,6 +269,7 @@ def test_the_guard_looks_at_where_the_partition_is_heading() -> None:
     assert alter(cluster, [6, 1], guard=True) == PartitionResult(0)
 
 
+@pytest.mark.requirement("K860-06")
 def test_rows_follow_the_request_and_stand_alone() -> None:
     cluster = Cluster(6, topics=["foo:2:3", "bar:1:3"])
     result = cluster.alter_partition_reassignments(
@@ -321,6 +325,7 @@ def test_since_kafka_4_3_the_way_back_never_ends() -> None:
     assert (foo(cluster).adding, foo(cluster).removing) == ((4,), (4,))
 
 
+@pytest.mark.requirement("A-47")
 def test_no_topics_at_all() -> None:
     cluster = cluster_with([1, 2, 3])
     result = cluster.alter_partition_reassignments([])
@@ -329,6 +334,7 @@ def test_no_topics_at_all() -> None:
     assert (listed.error_code, listed.error_message, listed.topics) == (0, None, ())
 
 
+@pytest.mark.requirement("A-48")
 def test_list_leaves_out_what_is_idle_or_unknown() -> None:
     cluster = Cluster(6, topics=["foo:3:2", "bar:1:2"])
     cluster.alter_partition_reassignments([("foo", [(2, [5, 6])]), ("bar", [(0, [4, 1])])])

@@ -176,6 +176,7 @@ def test_auto_progress_passes_over_who_cannot_join() -> None:
     assert cluster.next_tick_ms is None
 
 
+@pytest.mark.requirement("K860-13")
 def test_described_during_the_reassignment() -> None:
     """KIP-860, first order: the describe sees it, then it completes, then the list is empty."""
     cluster = Cluster(6, topics=["foo=1,2,3"])
@@ -187,6 +188,7 @@ def test_described_during_the_reassignment() -> None:
     assert cluster.list_partition_reassignments(None).topics == ()
 
 
+@pytest.mark.requirement("K860-14", "K860-15")
 def test_described_by_a_broker_that_lags() -> None:
     """KIP-860, second order: it completes, the list is empty, a stale broker still shows six."""
     cluster = Cluster(6, topics=["foo=1,2,3"])

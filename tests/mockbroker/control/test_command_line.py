@@ -311,6 +311,7 @@ def without(module: str, *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.requirement("C-01")
 def test_serve_without_uvloop() -> None:
     process = without("uvloop", "serve", "--brokers", "1")
     try:

@@ -116,6 +116,7 @@ async def test_the_log_can_be_read_from_any_offset() -> None:
         assert everything[-1]["kind"] == "ControllerChanged"
 
 
+@pytest.mark.requirement("C-08", "C-10")
 async def test_the_journal_is_decoded_and_can_be_filtered() -> None:
     async with controlled() as (mock, client):
         async with connect(mock, 2) as wire:

@@ -279,6 +279,7 @@ def released(
 
 @pytest.mark.parametrize("name", [OLD, NEW, "kafka-4.1"])
 @pytest.mark.requirement("A-02")
+@pytest.mark.requirement("C-07")
 async def test_auto_answers_each_request_in_its_own_dialect(name: str) -> None:
     async with (
         MockCluster(6, topics=["foo=1,2,3"], profile=name, dialect="auto") as mock,

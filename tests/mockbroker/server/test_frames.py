@@ -129,6 +129,7 @@ async def test_trailing_bytes_close_the_connection(extra: bytes) -> None:
 @pytest.mark.parametrize(
     ("api_key", "version"), [(999, 0), (-1, 0), (3, 14), (3, -1), (45, 2), (1, 3)]
 )
+@pytest.mark.requirement("A-45")
 async def test_what_is_not_served_closes_the_connection(api_key: int, version: int) -> None:
     async with MockCluster(profile="kafka-4.1") as mock, connect(mock) as wire:
         wire.send(
@@ -190,6 +191,7 @@ async def test_a_client_that_does_not_read_costs_bounded_memory_and_loses_nothin
 
 @settings(max_examples=30)
 @given(data=st.data())
+@pytest.mark.requirement("C-09")
 def test_no_bytes_stop_the_server(data: st.DataObject) -> None:
     """Valid frames with bytes changed, cut or inserted; then the server still answers."""
 

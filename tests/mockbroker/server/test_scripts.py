@@ -91,6 +91,7 @@ async def test_a_replaced_message_is_not_answered_with_the_released_one(tmp_path
         assert (answer.error_code, answer.verdict) == (35, "")
 
 
+@pytest.mark.requirement("C-08")
 async def test_replies_may_be_functions_messages_json_or_slow() -> None:
     async with MockCluster() as mock, connect(mock) as wire:
         question = MetadataRequest(topics=[])
@@ -117,6 +118,7 @@ async def test_replies_may_be_functions_messages_json_or_slow() -> None:
         assert (await wire.ask(question, 9)).controller_id == 1
 
 
+@pytest.mark.requirement("C-08")
 async def test_later_scripts_are_asked_first_and_run_out() -> None:
     async with MockCluster() as mock, connect(mock) as wire:
         mock.script(3, MetadataResponse(controller_id=1000))

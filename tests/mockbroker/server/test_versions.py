@@ -78,6 +78,7 @@ async def test_api_versions_above_the_highest(name: str, asked: int | None) -> N
 
 
 @pytest.mark.parametrize("name", SOME)
+@pytest.mark.requirement("C-07")
 async def test_our_own_client_negotiates(name: str) -> None:
     async with MockCluster(profile=name, topics=["foo:1:1"]) as mock:
         host, port = mock.addresses[1].split(":")
@@ -87,6 +88,7 @@ async def test_our_own_client_negotiates(name: str) -> None:
             assert [broker.node_id for broker in answer.brokers] == [1, 2, 3]
 
 
+@pytest.mark.requirement("C-07")
 async def test_the_advertised_ranges_are_what_is_served() -> None:
     """Every version in range is answered (perhaps with an error); those around it close."""
     apis = {key: Versions(1, 2) for key in (3,)}
@@ -112,6 +114,7 @@ async def test_without_key_18_even_api_versions_closes() -> None:
         assert await wire.closed() == b""
 
 
+@pytest.mark.requirement("A-45")
 async def test_reply35_answers_in_the_nearest_version_served() -> None:
     async with (
         MockCluster(apis={45: Versions(0, 0)}, reply35=True) as mock,
