@@ -93,6 +93,25 @@ async def _advance(mock: MockCluster, body: Mapping[str, Any]) -> None:
     )
 
 
+def _text(body: Mapping[str, Any], name: str) -> str:
+    value = body[name]
+    if not isinstance(value, str):
+        raise ClusterError(f'"{name}" must be text, not {value!r:.80}')
+    return value
+
+
+async def _write_znode(mock: MockCluster, body: Mapping[str, Any]) -> None:
+    mock.write_znode(_text(body, "path"), None if body["text"] is None else _text(body, "text"))
+
+
+async def _append_znode(mock: MockCluster, body: Mapping[str, Any]) -> None:
+    mock.append_znode(_text(body, "path"), _text(body, "text"))
+
+
+async def _kill_controller_after(mock: MockCluster, body: Mapping[str, Any]) -> None:
+    mock.kill_controller_after(_integer(body, "changes"))
+
+
 COMMANDS: Final[dict[str, tuple[Step, tuple[str, ...]]]] = {
     "join-isr": (_join_isr, ("partition", "broker")),
     "leave-isr": (_leave_isr, ("partition", "broker")),
@@ -102,6 +121,9 @@ COMMANDS: Final[dict[str, tuple[Step, tuple[str, ...]]]] = {
     "hold-metadata": (_hold_metadata, ("broker",)),
     "release-metadata": (_release_metadata, ("broker",)),
     "advance": (_advance, ("duration",)),
+    "write-znode": (_write_znode, ("path", "text")),
+    "append-znode": (_append_znode, ("path", "text")),
+    "kill-controller-after": (_kill_controller_after, ("changes",)),
 }
 """Command -> what it does, and the members its JSON object must have: no more and no fewer."""
 
@@ -136,6 +158,7 @@ class ControlServer:
         app.router.add_get("/state", self._state)
         app.router.add_get("/log", self._log)
         app.router.add_get("/journal", self._journal)
+        app.router.add_get("/znode", self._znode)
         app.router.add_post("/{command}", self._step)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
@@ -181,7 +204,7 @@ class ControlServer:
     async def _index(self, _request: web.Request) -> web.Response:
         return web.json_response(
             {
-                "get": ["/state", "/log", "/journal"],
+                "get": ["/state", "/log", "/journal", "/znode"],
                 "post": {f"/{name}": list(fields) for name, (_, fields) in COMMANDS.items()},
             }
         )
@@ -211,6 +234,17 @@ class ControlServer:
         limit = min(_query_integer(request, "limit", _MAX_JOURNAL), _MAX_JOURNAL)
         entries = self._mock.journal.select(**filters)[:limit]
         return web.json_response([self._entry(entry) for entry in entries])
+
+    async def _znode(self, request: web.Request) -> web.Response:
+        """One znode with its stat, and the names below it; text and stat null where there is none.
+        Kafka's are JSON, but any bytes may lie there: what is no UTF-8 is shown as U+FFFD."""
+        path = request.query.get("path", "/")
+        found = self._mock.read_znode(path)
+        text, stat = (None, None) if found is None else (found[0], found[1]._asdict())
+        if text is not None:
+            text = text.encode(errors="surrogateescape").decode(errors="replace")
+        children = self._mock.cluster.znode_children(path)
+        return web.json_response({"path": path, "text": text, "stat": stat, "children": children})
 
     def _entry(self, entry: Entry) -> dict[str, Any]:
         """The entry as the journal's file has it, and its body decoded where it can be."""

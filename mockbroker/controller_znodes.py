@@ -17,6 +17,7 @@ from kproto.znodes import (
     ZnodeStore,
 )
 from mockbroker.actions import ZnodeWritten
+from mockbroker.errors import ClusterError
 
 if TYPE_CHECKING:
     from mockbroker.controller import Controller
@@ -119,13 +120,20 @@ class ControllerZnodes:
         return path
 
     def _write(self, path: str, data: bytes, ephemeral: bool) -> Stat | None:
-        try:
-            return self._store.set(path, data)
-        except NoNodeError:
-            self._make_parents(path)
+        if not ephemeral or path in self._controller.state.znodes:
+            try:
+                return self._store.set(path, data)
+            except NoNodeError:
+                pass
+        self._make_parents(path)
         try:
             self._store.create(path, data, ephemeral=ephemeral)
         except NodeExistsError:
+            if ephemeral:
+                raise ClusterError(
+                    f"{path} is there already: another cluster is at this ZooKeeper path, or one "
+                    "that ended just now is still being waited for"
+                ) from None
             return self._store.set(path, data)
         return self._store.exists(path)
 

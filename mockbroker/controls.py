@@ -33,6 +33,9 @@ class Controls:
     _auto_progress: steps.AutoProgress
     _new_topic_id: Callable[[], uuid.UUID]
 
+    on_death: Callable[[int], None] = staticmethod(lambda broker_id: None)
+    """Told which broker has died, after another became the controller."""
+
     @property
     def _state(self) -> ClusterState:
         return self._controller.state
@@ -47,6 +50,7 @@ class Controls:
         except ControllerDiedError as death:
             steps.bury(self._controller, death.broker_id)
             self._controller.react()
+            self.on_death(death.broker_id)
             raise
 
     def broker(self, broker_id: int) -> Broker:

@@ -31,6 +31,7 @@ from mockbroker.apis import DRAFT_HANDLERS, HANDLERS, Call, Handler, Session
 from mockbroker.apis.api_versions import API_VERSIONS, identify
 from mockbroker.apis.refusals import error_response
 from mockbroker.cluster import Cluster
+from mockbroker.errors import ControllerDiedError
 from mockbroker.known_answers import KnownAnswers
 from mockbroker.profiles import Profile
 from mockbroker.quirks import tolerated
@@ -229,6 +230,9 @@ class Dispatcher:
     ) -> bytes | Close:
         """A handler or a script raised, or returned what its version cannot carry."""
         header = request.header
+        if isinstance(error, ControllerDiedError):
+            self._note_request(session, request, "controller-died", str(error))
+            return CLOSE
         if not isinstance(error, KprotoError):
             _log.error(
                 "%s v%d failed", request.api.name, header.request_api_version, exc_info=error

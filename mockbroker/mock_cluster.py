@@ -7,20 +7,24 @@ This is where the pure state meets the event loop. It knows no wire format and n
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import Literal, Self, TypeAlias
 
 from kproto.dialects import Dialect, dialect
+from kproto.errors import KprotoError
 from kproto.framing import DEFAULT_MAX_SIZE
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
+from kproto.znodes import Stat, ZnodeStore
 from mockbroker.advertised import served_versions
 from mockbroker.cluster import Cluster
 from mockbroker.dispatch import Dispatcher
 from mockbroker.endpoints import Advertised, dialable, show
 from mockbroker.errors import ClusterError
+from mockbroker.machines import machine
 from mockbroker.model import Broker, Partition, TopicPartition
 from mockbroker.profiles import DEFAULT_PROFILE, Profile, profile
 from mockbroker.scripts import Script, Scripted
@@ -28,6 +32,8 @@ from mockbroker.server import BrokerListener, BrokerProtocol
 from mockbroker.topic_spec import parse_topic_partition
 
 __all__ = ["Clock", "MockCluster"]
+
+_log = logging.getLogger("mockbroker")
 
 Clock: TypeAlias = Literal["wall", "manual"]
 
@@ -50,6 +56,10 @@ class MockCluster:
     these create no topic because Metadata asked for it, unless ``auto_create_topics``.
     ``dialect`` is a name, or what ``kproto.load_dialect`` returned; "auto" takes the released
     protocol and the drafts of KIP-455, and answers each request in its own.
+
+    ``zookeeper`` is where a controller of the ZooKeeper kind keeps what it knows:
+    "host:port[,host:port...][/chroot]" of a real one (needs the ``zookeeper`` extra), a session on
+    whatever you like, or None for one of this process's own.
 
     ``clock`` "wall" lets the simulated time follow real time, "manual" only ``advance``;
     ``auto_progress_ms`` lets one replica join an ISR each time it has passed. ``reply35`` answers
@@ -78,12 +88,15 @@ class MockCluster:
         reply35: bool = False,
         journal: Journal | None = None,
         max_frame_size: int = DEFAULT_MAX_SIZE,
+        zookeeper: str | ZnodeStore | None = None,
     ) -> None:
         self.profile = _profile(profile)
         self.dialect = _dialect(dialect if dialect is not None else self.profile.dialect)
         self.journal = journal if journal is not None else Journal()
         self.clock: Clock = clock
         self._skipped_ms = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._znodes = self._znode_store(zookeeper)
         self.cluster = Cluster(
             brokers,
             topics=topics,
@@ -91,11 +104,13 @@ class MockCluster:
             auto_progress_ms=auto_progress_ms,
             completion=self.profile.completion,
             machine=self.profile.machine,
+            znodes=self._znodes,
             broker_configs={
                 "auto.create.topics.enable": str(auto_create_topics).lower(),
                 **broker_configs,
             },
         )
+        self.cluster.on_death = self._bury
         self.auto_progress_ms = auto_progress_ms
         self._dispatcher = Dispatcher(
             cluster=self.cluster,
@@ -117,6 +132,7 @@ class MockCluster:
             for place, broker_id in enumerate(self.cluster.brokers)
         }
         self._timer: asyncio.TimerHandle | None = None
+        self._burials: set[asyncio.Task[None]] = set()
 
     # ---- life --------------------------------------------------------------------------------
 
@@ -134,6 +150,7 @@ class MockCluster:
 
     async def start(self) -> None:
         """Open every live broker's listener; on return clients can connect."""
+        self._loop = asyncio.get_running_loop()
         try:
             for broker in self.cluster.brokers.values():
                 if broker.live:
@@ -148,8 +165,11 @@ class MockCluster:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._loop = None
         for listener in self._listeners.values():
             await listener.close()
+        if self._znodes is not None:
+            self._znodes.close()
 
     @property
     def bootstrap(self) -> str:
@@ -172,6 +192,41 @@ class MockCluster:
     def connections(self, broker_id: int) -> int:
         """How many clients are connected to a broker now."""
         return len(self._listener(broker_id).connections)
+
+    # ---- znodes ------------------------------------------------------------------------------
+
+    def _znode_store(self, zookeeper: str | ZnodeStore | None) -> ZnodeStore | None:
+        if zookeeper is not None and not machine(self.profile.machine).keeps_znodes:
+            raise ClusterError(
+                f"profile {self.profile.name} keeps nothing in ZooKeeper; `mockbroker profiles` "
+                "lists those that do"
+            )
+        if not isinstance(zookeeper, str):
+            return zookeeper
+        from kproto.client.zookeeper import KazooStore  # kazoo is an extra
+
+        return KazooStore(zookeeper, wakeup=self._woken)
+
+    def _woken(self) -> None:
+        """There are watch events to take. Called on a thread of kazoo's."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._react)
+
+    def _react(self) -> None:
+        if self._loop is None:
+            return
+        self.follow_clock()
+        try:
+            self.cluster.react()
+        except KprotoError as error:
+            _log.error("%s", error)
+
+    def _bury(self, broker_id: int) -> None:
+        """A broker died in the midst of a step: its connections break, its port refuses."""
+        if self._loop is not None:
+            burial = self._loop.create_task(self._listeners[broker_id].close())
+            self._burials.add(burial)
+            burial.add_done_callback(self._burials.discard)
 
     def _make_protocol(self, broker_id: int, connections: set[BrokerProtocol]) -> BrokerProtocol:
         return BrokerProtocol(self._dispatcher, broker_id, connections, self._max_frame_size)
@@ -234,6 +289,24 @@ class MockCluster:
         if not listener.listening:
             await self._open(broker_id)
         self.cluster.start_broker(broker_id)
+
+    def kill_controller_after(self, changes: int) -> None:
+        """Let the controller die in the midst of what it does, after this many more changes."""
+        self.cluster.kill_controller_after(changes)
+
+    def write_znode(self, path: str, text: str | None) -> None:
+        """As any client of ZooKeeper can; None deletes."""
+        self.follow_clock()
+        self.cluster.write_znode(path, text)
+
+    def append_znode(self, prefix: str, text: str) -> str:
+        """Create a sequence znode; returns its path."""
+        self.follow_clock()
+        return self.cluster.append_znode(prefix, text)
+
+    def read_znode(self, path: str) -> tuple[str, Stat] | None:
+        """Text and stat, None where there is no such znode."""
+        return self.cluster.read_znode(path)
 
     # ---- scripted answers --------------------------------------------------------------------
 

@@ -30,9 +30,9 @@ class ControlClient:
         self._port = port
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
-    def get(self, path: str, **query: Any) -> Any:
+    def get(self, where: str, **query: Any) -> Any:
         given = {name: value for name, value in query.items() if value is not None}
-        return self._ask("GET", f"{path}?{urlencode(given)}" if given else path, None)
+        return self._ask("GET", f"{where}?{urlencode(given)}" if given else where, None)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         return self._ask("POST", path, json.dumps(body).encode())
@@ -123,6 +123,59 @@ _add_broker_step("release-metadata", "Let a broker's metadata follow again.")
 def advance(client: ControlClient, duration: str, as_json: bool) -> None:
     """Let simulated time pass at once, as in 500ms or 2s."""
     _step(client, "advance", {"duration": duration}, as_json)
+
+
+@ctl.command("kill-controller-after")
+@click.argument("changes", type=click.IntRange(0))
+@_as_json
+@click.pass_obj
+def kill_controller_after(client: ControlClient, changes: int, as_json: bool) -> None:
+    """Let the controller die in the midst of what it does next, after this many changes."""
+    _step(client, "kill-controller-after", {"changes": changes}, as_json)
+
+
+@ctl.group("znode")
+def znode() -> None:
+    """Read and write znodes, where the profile's controller keeps its state in ZooKeeper."""
+
+
+@znode.command("get")
+@click.argument("path", default="/")
+@_as_json
+@click.pass_obj
+def znode_get(client: ControlClient, path: str, as_json: bool) -> None:
+    """Show a znode's text and stat, and the names below it."""
+    answer = client.get("/znode", path=path)
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    if answer["stat"] is None:
+        raise click.ClickException(f"no znode {path}")
+    click.echo(answer["text"])
+    click.echo("  ".join(f"{name}={value}" for name, value in answer["stat"].items()))
+    for name in answer["children"]:
+        click.echo(f"  {path.rstrip('/')}/{name}")
+
+
+@znode.command("set")
+@click.argument("path")
+@click.argument("text")
+@click.option("--sequential", is_flag=True, help="Make a new znode with ten digits after PATH.")
+@_as_json
+@click.pass_obj
+def znode_set(client: ControlClient, path: str, text: str, sequential: bool, as_json: bool) -> None:
+    """Create a znode or change it; a controller that watches it acts at once."""
+    command = "append-znode" if sequential else "write-znode"
+    _step(client, command, {"path": path, "text": text}, as_json)
+
+
+@znode.command("delete")
+@click.argument("path")
+@_as_json
+@click.pass_obj
+def znode_delete(client: ControlClient, path: str, as_json: bool) -> None:
+    """Remove a znode."""
+    _step(client, "write-znode", {"path": path, "text": None}, as_json)
 
 
 @ctl.command("state")

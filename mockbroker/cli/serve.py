@@ -159,6 +159,12 @@ def _schemas(text: str) -> Dialect:
     "in place of the profile's: auto takes released and KIP-455 draft requests side by side.",
 )
 @click.option(
+    "--zookeeper",
+    metavar="HOST:PORT[/CHROOT]",
+    help="Keep what a controller of the ZooKeeper kind knows in this ZooKeeper, where tools can "
+    "reach it, and not in one of this process's own.",
+)
+@click.option(
     "--reply",
     "replies",
     type=_Parsed("KEY=FILE.json", _reply),
@@ -205,11 +211,14 @@ def _build(
             auto_create_topics=options["auto_create_topics"],
             reply35=options["reply35"],
             journal=Journal(sink=sink),
+            zookeeper=options["zookeeper"],
         )
         for api_key, reply in options["replies"]:
             mock.script(api_key, reply)
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
+    except ModuleNotFoundError as error:  # an extra that is not installed; the text names it
+        raise click.ClickException(str(error)) from None
     return mock, _control(mock, options["control"], options["control_token"])
 
 
