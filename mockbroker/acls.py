@@ -1,4 +1,6 @@
-"""Access rules as stored state: create (30), describe (29), delete (31). Nothing is enforced here.
+"""Access rules as stored state: create (30), describe (29), delete (31).
+
+What they allow is ``mockbroker.authorizer``'s to say.
 
 Numbers are the wire's. Texts are Kafka's ``AclControlManager``'s.
 """
@@ -10,6 +12,14 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.actions import AclAdded, AclRemoved
+from mockbroker.authorizer import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
 from mockbroker.controller import ClusterState, Controller
 from mockbroker.errors import Refusal
 from mockbroker.results import (
@@ -26,18 +36,11 @@ ANY: Final = 1
 MATCH: Final = 2
 LITERAL: Final = 3
 PREFIXED: Final = 4
-WILDCARD: Final = "*"
 
-_RESOURCE_TYPES = (
-    "UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER",
-)  # fmt: skip
-_PATTERN_TYPES = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
-_OPERATIONS = (
-    "UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE",
-    "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS",
-    "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT",
-)  # fmt: skip
-_PERMISSION_TYPES = ("UNKNOWN", "ANY", "DENY", "ALLOW")
+_RESOURCE_TYPES = tuple(each.name for each in ResourceType)
+_PATTERN_TYPES = tuple(each.name for each in PatternType)
+_OPERATIONS = tuple(each.name for each in AclOperation)
+_PERMISSION_TYPES = tuple(each.name for each in PermissionType)
 
 
 def create(controller: Controller, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
@@ -62,6 +65,8 @@ def _check(binding: AclBinding) -> None:
     _check_known("permissionType", _PERMISSION_TYPES, binding.permission_type, first_allowed=2)
     if not binding.resource_name:
         raise _invalid("Resource name should not be empty")
+    if binding.resource_type == ResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
+        raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if ":" not in binding.principal:
         raise _invalid(
             f"Could not parse principal from `{binding.principal}` (no colon is present "

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -309,8 +309,13 @@ class Cluster(Controls):
         """The directories of this broker, with the replicas asked for (None = all)."""
         return log_dirs.describe(self._state, broker_id, topics)
 
+    @property
+    def acls(self) -> Collection[AclBinding]:
+        """The access rules there are, oldest first."""
+        return self._state.acls.keys()
+
     def create_acls(self, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
-        """One result a rule. Rules are stored, not enforced."""
+        """One result a rule. Rules are only stored here; ``mockbroker.authorizer`` reads them."""
         return acls.create(self._controller, bindings)
 
     def describe_acls(self, acl_filter: AclFilter) -> DescribeAclsResult:

@@ -1,8 +1,8 @@
 """One request in, the bytes of its answer out. No sockets, and no opinion on any single api.
 
 Decides what real brokers decide before a handler sees a request: unsupported versions, malformed
-frames, requests nobody implements; and keeps the journal. ``mockbroker.server`` writes the bytes,
-``mockbroker.apis`` says what is true.
+frames, requests nobody implements; takes raw SASL tokens; and keeps the journal.
+``mockbroker.server`` writes the bytes, ``mockbroker.apis`` says what is true.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kproto.codegen.base import Message
 from kproto.connection import (
     MalformedRequest,
     RequestReceived,
+    SaslTokenReceived,
     ServerConnection,
     ServerEvent,
     UnsupportedRequest,
@@ -35,7 +36,16 @@ from mockbroker.errors import ControllerDiedError
 from mockbroker.known_answers import KnownAnswers
 from mockbroker.profiles import Profile
 from mockbroker.quirks import tolerated
+from mockbroker.sasl import SaslRefusedError
+from mockbroker.sasl_frames import (
+    SASL_AUTHENTICATE,
+    asks_too_often,
+    finish,
+    journalled_frame,
+    journalled_token,
+)
 from mockbroker.scripts import Script, Scripts
+from mockbroker.security import OPEN, Security
 
 __all__ = ["CLOSE", "Answered", "Close", "Dispatcher"]
 
@@ -58,6 +68,7 @@ class Dispatcher:
     ``served`` is what every listener advertises, and the only keys and versions it accepts.
     ``reply35`` answers a version outside that range with error 35, in the nearest version served,
     where brokers close the connection. ``follow_clock`` is called before anything may change.
+    ``security`` says who may connect, and do what.
     """
 
     def __init__(
@@ -70,6 +81,7 @@ class Dispatcher:
         journal: Journal,
         reply35: bool = False,
         follow_clock: Callable[[], None] = lambda: None,
+        security: Security = OPEN,
     ) -> None:
         self.cluster = cluster
         self.profile = profile
@@ -77,6 +89,7 @@ class Dispatcher:
         self.served = served
         self.journal = journal
         self.reply35 = reply35
+        self.security = security
         self._follow_clock = follow_clock
         self.scripts = Scripts()
         self._connection_ids = itertools.count(1)
@@ -102,12 +115,32 @@ class Dispatcher:
             return self._request(connection, session, event)
         if isinstance(event, UnsupportedRequest):
             return self._unsupported(connection, session, event)
+        if isinstance(event, SaslTokenReceived):
+            return self._token(connection, session, event)
         if isinstance(event, MalformedRequest):
             request = tolerated(self.codec, event)
             if request is not None:
                 return self._request(connection, session, request, "trailing-bytes")
             self._note(session, event, "malformed", str(event.error))
         return CLOSE
+
+    def _token(
+        self, connection: ServerConnection, session: Session, event: SaslTokenReceived
+    ) -> Answered:
+        """A raw token, which has no way to say no but to close."""
+        self._note_token(session, "request", journalled_token(session, event.token))
+        try:
+            data = connection.send_sasl_token(session.authenticate(event.token))
+        except SaslRefusedError as refused:
+            self.note_event(session, "authentication-failed", str(refused))
+            return CLOSE
+        self._note_token(session, "response", data)
+        self._finish_sasl(connection, session)
+        return data
+
+    def _finish_sasl(self, connection: ServerConnection, session: Session) -> None:
+        if finish(connection, session):
+            self.note_event(session, "authenticated", session.principal)
 
     def note_event(self, session: Session, event: str, note: str = "") -> None:
         """Journal something that happened to a connection."""
@@ -126,7 +159,9 @@ class Dispatcher:
         header = request.header
         if header.request_api_key == API_VERSIONS:
             identify(session, header.request_api_version, request.body)
-        self._record(session, request, "request", request.frame, mark)
+        self._record(session, request, "request", journalled_frame(session, request), mark)
+        if asks_too_often(session, request):
+            return CLOSE
         known = self.known_answers.answer_one(session, request.frame)
         if known is not None:
             self._record(session, request, "response", known)
@@ -142,6 +177,7 @@ class Dispatcher:
             and not mark
             and isinstance(answered, bytes)
             and not scripted
+            and self.security.authorizer is None
         ):
             self.known_answers.remember(session, request, answered, offset)
         return answered
@@ -197,6 +233,7 @@ class Dispatcher:
             cluster=self.cluster,
             profile=self.profile,
             advertised=self.served,
+            authorizer=self.security.authorizer,
         )
 
     def _send(
@@ -211,6 +248,7 @@ class Dispatcher:
             return b""
         data = connection.send_response(request, body)
         self._record(session, request, "response", data, event)
+        self._finish_sasl(connection, session)
         return data
 
     def _unimplemented(
@@ -314,7 +352,14 @@ class Dispatcher:
         self.journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
             header.request_api_key, header.request_api_version, header.correlation_id,
-            header.client_id, session.software, request.dialect.name, request.frame, event, note,
+            header.client_id, session.software, request.dialect.name,
+            journalled_frame(session, request), event, note,
+        )  # fmt: skip
+
+    def _note_token(self, session: Session, direction: Direction, raw: bytes) -> None:
+        self.journal.record(
+            time.time_ns(), session.broker_id, session.connection_id, direction, session.peer,
+            client_software=session.software, dialect=self.codec.name, raw=raw, event="sasl-token",
         )  # fmt: skip
 
     def _note(
@@ -326,10 +371,12 @@ class Dispatcher:
     ) -> None:
         """A request, marked as none that could be served."""
         client_id = about.client_id if isinstance(about, UnsupportedRequest) else None
+        # There is no telling where in it a password may stand.
+        raw = b"" if about.api_key == SASL_AUTHENTICATE else about.frame
         self.journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "request", session.peer,
             about.api_key, about.api_version, about.correlation_id, client_id, session.software,
-            self.codec.name, about.frame, event, note,
+            self.codec.name, raw, event, note,
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
@@ -20,6 +21,7 @@ from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from kproto.znodes import Stat, ZnodeStore
 from mockbroker.advertised import served_versions
+from mockbroker.authorizer import Authorizer
 from mockbroker.cluster import Cluster
 from mockbroker.dispatch import Dispatcher
 from mockbroker.endpoints import Advertised, dialable, show
@@ -28,6 +30,7 @@ from mockbroker.machines import machine
 from mockbroker.model import Broker, Partition, TopicPartition
 from mockbroker.profiles import DEFAULT_PROFILE, Profile, profile
 from mockbroker.scripts import Script, Scripted
+from mockbroker.security import Security
 from mockbroker.server import BrokerListener, BrokerProtocol
 from mockbroker.topic_spec import parse_topic_partition
 
@@ -65,6 +68,11 @@ class MockCluster:
     ``auto_progress_ms`` lets one replica join an ISR each time it has passed. ``reply35`` answers
     versions that are not served with error 35, where brokers close the connection.
 
+    ``sasl`` are ``MECHANISM:USER:PASSWORD`` texts: with any, clients must authenticate, and are
+    User:<name> from then on. ``tls`` is what every listener serves with (a server's context); where
+    it asks for client certificates, their owners are the principals. ``authorizer`` enforces the
+    access rules; without one everybody may do everything.
+
     Raises ClusterError or UnknownNameError for what makes no sense, OSError from ``start`` when an
     address is taken. Everything must be called from the event loop that ran ``start``.
     """
@@ -88,6 +96,9 @@ class MockCluster:
         reply35: bool = False,
         journal: Journal | None = None,
         max_frame_size: int = DEFAULT_MAX_SIZE,
+        sasl: Iterable[str] = (),
+        tls: ssl.SSLContext | None = None,
+        authorizer: Authorizer | None = None,
         zookeeper: str | ZnodeStore | None = None,
     ) -> None:
         self.profile = _profile(profile)
@@ -122,12 +133,13 @@ class MockCluster:
             journal=self.journal,
             reply35=reply35,
             follow_clock=self.follow_clock,
+            security=Security.of(authorizer, sasl),
         )
         self._max_frame_size = max_frame_size
         self._advertised = Advertised(advertise)
         self._listeners = {
             broker_id: BrokerListener(
-                broker_id, host, port + place if port else 0, self._make_protocol
+                broker_id, host, port + place if port else 0, self._make_protocol, tls
             )
             for place, broker_id in enumerate(self.cluster.brokers)
         }

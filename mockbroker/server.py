@@ -1,4 +1,5 @@
-"""Sockets: one listener a broker, one protocol object a connection. No opinion on any answer.
+"""Sockets, with or without TLS: one listener a broker, one protocol object a connection. No
+opinion on any answer.
 
 A burst of requests that one read delivers is answered in one write. As in Kafka, a connection
 whose request is being waited for is muted: nothing behind it is looked at until it is answered.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
@@ -16,8 +18,12 @@ from kproto.errors import RemoteProtocolError
 from kproto.framing import DEFAULT_MAX_SIZE
 from mockbroker.apis import Session
 from mockbroker.dispatch import Close, Dispatcher
+from mockbroker.sasl import SaslSession
+from mockbroker.security import certificate_principal
 
-__all__ = ["BrokerListener", "BrokerProtocol"]
+__all__ = ["TLS_HANDSHAKE_SECONDS", "BrokerListener", "BrokerProtocol"]
+
+TLS_HANDSHAKE_SECONDS = 10.0
 
 _FLUSH_AT: Final = 256 * 1024
 """Bytes of answers gathered at most before they are written, in the midst of a burst."""
@@ -34,10 +40,19 @@ class BrokerProtocol(asyncio.Protocol):
         max_frame_size: int = DEFAULT_MAX_SIZE,
     ) -> None:
         self._dispatcher = dispatcher
+        users = dispatcher.security.sasl
         self._connection = ServerConnection(
-            codec=dispatcher.codec, served=dispatcher.served, max_size=max_frame_size
+            codec=dispatcher.codec,
+            served=dispatcher.served,
+            sasl_required=users is not None,
+            max_size=max_frame_size,
         )
-        self._session = Session(dispatcher.next_connection_id(), broker_id, peer="")
+        self._session = Session(
+            dispatcher.next_connection_id(),
+            broker_id,
+            peer="",
+            sasl=None if users is None else SaslSession(users),
+        )
         self._open_connections = open_connections
         self._transport: asyncio.Transport | None = None
         self._pending: asyncio.Task[bytes | Close] | None = None
@@ -51,6 +66,9 @@ class BrokerProtocol(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self._session.peer = f"{peer[0]}:{peer[1]}"
+        certificate = transport.get_extra_info("peercert")
+        if certificate:
+            self._session.principal = certificate_principal(certificate["subject"])
         self._open_connections.add(self)
         self._dispatcher.note_event(self._session, "connected")
 
@@ -102,6 +120,8 @@ class BrokerProtocol(asyncio.Protocol):
             answer = self._dispatcher.answer(self._connection, self._session, event)
             if isinstance(answer, bytes):
                 answers.append(answer)
+                if self._session.ended:
+                    return self._close_after(answers)
                 size += len(answer)
                 if size >= _FLUSH_AT:
                     self._write(answers)
@@ -139,6 +159,8 @@ class BrokerProtocol(asyncio.Protocol):
         answer = task.result()
         if isinstance(answer, Close):
             return self._close_after([])
+        if self._session.ended:
+            return self._close_after([answer])
         self._write([answer])
         self._update_reading()
         self._serve()
@@ -174,7 +196,8 @@ class BrokerProtocol(asyncio.Protocol):
 class BrokerListener:
     """One broker's listening socket and the connections it accepted.
 
-    It keeps its port when closed and opened again, so that clients find a restarted broker.
+    It keeps its port when closed and opened again, so that clients find a restarted broker. With
+    ``tls`` a client that does not come to terms within ``TLS_HANDSHAKE_SECONDS`` is dropped.
     """
 
     def __init__(
@@ -183,12 +206,14 @@ class BrokerListener:
         host: str,
         port: int,
         make_protocol: Callable[[int, set[BrokerProtocol]], BrokerProtocol],
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.host = host
         self.port = port
         self.connections: set[BrokerProtocol] = set()
         self._make_protocol = make_protocol
+        self._tls = tls
         self._server: asyncio.Server | None = None
 
     @property
@@ -202,7 +227,11 @@ class BrokerListener:
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
-                lambda: self._make_protocol(self.broker_id, self.connections), self.host, self.port
+                lambda: self._make_protocol(self.broker_id, self.connections),
+                self.host,
+                self.port,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else TLS_HANDSHAKE_SECONDS,
             )
         except socket.gaierror as error:
             raise OSError(f"cannot listen on {self.host!r}: {error.strerror}") from None

@@ -16,6 +16,7 @@ from kproto.messages.alter_partition_reassignments_response import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
 
 __all__ = ["alter_partition_reassignments"]
@@ -24,6 +25,9 @@ __all__ = ["alter_partition_reassignments"]
 @register(45, "0-1")
 def alter_partition_reassignments(call: Call) -> AlterPartitionReassignmentsResponse:
     request: AlterPartitionReassignmentsRequest = call.body
+    refused = cluster_refusal(call)
+    if refused is not None:
+        return _refuse(request, *refused)
     if call.refused_as_not_controller:
         return _refuse(request, ErrorCode.NOT_CONTROLLER)
     result = call.cluster.alter_partition_reassignments(
@@ -55,17 +59,17 @@ def alter_partition_reassignments(call: Call) -> AlterPartitionReassignmentsResp
 
 
 def _refuse(
-    request: AlterPartitionReassignmentsRequest, error: ErrorCode
+    request: AlterPartitionReassignmentsRequest, error: ErrorCode, text: str | None = None
 ) -> AlterPartitionReassignmentsResponse:
     return AlterPartitionReassignmentsResponse(
         error_code=error,
-        error_message=None,
+        error_message=text,
         responses=[
             ReassignableTopicResponse(
                 name=topic.name,
                 partitions=[
                     ReassignablePartitionResponse(
-                        partition_index=each.partition_index, error_code=error, error_message=None
+                        partition_index=each.partition_index, error_code=error, error_message=text
                     )
                     for each in topic.partitions
                 ],

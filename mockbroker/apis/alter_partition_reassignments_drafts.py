@@ -13,6 +13,7 @@ from typing import Any
 
 from kproto.codegen.base import Message
 from kproto.error_codes import ErrorCode
+from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
 
 __all__ = ["alter_partition_reassignments_drafts", "request_error"]
@@ -35,6 +36,9 @@ def alter_partition_reassignments_drafts(call: Call) -> Message:
 def request_error(call: Call) -> ErrorCode | None:
     """Why nothing of a request of the drafts can be done, if so. A request is done once it is on
     record, which takes no time here; so only one that allows none is late."""
+    refused = cluster_refusal(call)
+    if refused is not None:
+        return refused[0]
     if call.refused_as_not_controller:
         return ErrorCode.NOT_CONTROLLER
     return ErrorCode.REQUEST_TIMED_OUT if call.body.timeout_ms <= 0 else None

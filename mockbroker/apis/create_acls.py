@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kproto.messages.create_acls_request import CreateAclsRequest
 from kproto.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.results import AclBinding
 
@@ -17,6 +18,11 @@ __all__ = ["create_acls"]
 @register(30, "0-3")
 def create_acls(call: Call) -> CreateAclsResponse:
     request: CreateAclsRequest = call.body
+    refused = cluster_refusal(call)
+    if refused is not None:
+        code, text = refused
+        row = AclCreationResult(error_code=code, error_message=text)
+        return CreateAclsResponse(results=[row] * len(request.creations))
     results = call.cluster.create_acls(
         [
             AclBinding(

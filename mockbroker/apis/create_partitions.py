@@ -6,12 +6,15 @@ choice of brokers to the controller.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kproto.error_codes import ErrorCode
 from kproto.messages.create_partitions_request import CreatePartitionsRequest
 from kproto.messages.create_partitions_response import (
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
+from mockbroker.apis.authorization import authorized_names
 from mockbroker.apis.registry import Call, register
 
 __all__ = ["create_partitions"]
@@ -27,6 +30,8 @@ def create_partitions(call: Call) -> CreatePartitionsResponse:
                 for topic in request.topics
             ]
         )
+    times = Counter(topic.name for topic in request.topics)
+    allowed = authorized_names(call, times)
     results = call.cluster.create_partitions(
         [
             (
@@ -37,6 +42,7 @@ def create_partitions(call: Call) -> CreatePartitionsResponse:
                 else [each.broker_ids for each in topic.assignments],
             )
             for topic in request.topics
+            if topic.name in allowed or times[topic.name] > 1
         ],
         validate_only=request.validate_only,
     )
@@ -46,5 +52,12 @@ def create_partitions(call: Call) -> CreatePartitionsResponse:
                 name=each.name, error_code=each.error_code, error_message=each.error_message
             )
             for each in results
+        ]
+        + [
+            CreatePartitionsTopicResult(
+                name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=None
+            )
+            for name in times
+            if name not in allowed and times[name] == 1
         ]
     )

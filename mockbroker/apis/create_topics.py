@@ -6,6 +6,8 @@ for with -1 (KIP-464); 5 flexible, and what was created in the response (KIP-525
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kproto.error_codes import ErrorCode
 from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kproto.messages.create_topics_response import (
@@ -13,7 +15,9 @@ from kproto.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
+from mockbroker.apis.authorization import authorized_names, may
 from mockbroker.apis.registry import Call, register
+from mockbroker.authorizer import AclOperation
 from mockbroker.results import CreateTopicResult, NewTopic
 
 __all__ = ["create_topics"]
@@ -31,10 +35,40 @@ def create_topics(call: Call) -> CreateTopicsResponse:
                 for topic in request.topics
             ]
         )
+    times = Counter(topic.name for topic in request.topics)
+    allowed = frozenset(times) if may(call) else authorized_names(call, times)
+    # What is asked for twice is told so before anything else.
+    refused = [name for name in times if name not in allowed and times[name] == 1]
     results = call.cluster.create_topics(
-        [_new_topic(topic) for topic in request.topics], validate_only=request.validate_only
+        [_new_topic(topic) for topic in request.topics if topic.name not in refused],
+        validate_only=request.validate_only,
     )
-    return CreateTopicsResponse(topics=[_result(each) for each in results])
+    shown = authorized_names(call, times, AclOperation.DESCRIBE_CONFIGS)
+    return CreateTopicsResponse(
+        topics=[
+            *(_result(each) if each.name in shown else _bare_result(each) for each in results),
+            *(_refused(name) for name in refused),
+        ]
+    )
+
+
+def _refused(name: str) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="Authorization failed.",
+    )
+
+
+def _bare_result(result: CreateTopicResult) -> CreatableTopicResult:
+    """Of a topic whose configs, and so its size, the caller may not see (KIP-525)."""
+    return CreatableTopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error_code=result.error_code,
+        error_message=result.error_message,
+        topic_config_error_code=0 if result.error_code else ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    )
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

@@ -12,6 +12,7 @@ from kproto.messages.delete_acls_response import (
     DeleteAclsMatchingAcl,
     DeleteAclsResponse,
 )
+from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.results import AclFilter, DeleteAclsResult
 
@@ -21,6 +22,11 @@ __all__ = ["delete_acls"]
 @register(31, "0-3")
 def delete_acls(call: Call) -> DeleteAclsResponse:
     request: DeleteAclsRequest = call.body
+    refused = cluster_refusal(call)
+    if refused is not None:
+        code, text = refused
+        row = DeleteAclsFilterResult(error_code=code, error_message=text)
+        return DeleteAclsResponse(filter_results=[row] * len(request.filters))
     results = call.cluster.delete_acls(
         [
             AclFilter(

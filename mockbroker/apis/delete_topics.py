@@ -6,20 +6,29 @@ older versions have a list of names.
 
 from __future__ import annotations
 
+import uuid
+from collections import Counter
+from typing import TypeAlias
+
 from kproto.error_codes import ErrorCode
 from kproto.messages.delete_topics_request import DeleteTopicsRequest
 from kproto.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kproto.schema.model import ZERO_UUID
+from mockbroker.apis.authorization import authorized_names, may, text_of
 from mockbroker.apis.registry import Call, register
+from mockbroker.authorizer import AclOperation, ResourceType
 
 __all__ = ["delete_topics"]
+
+
+_Asked: TypeAlias = tuple[str | None, uuid.UUID]
 
 
 @register(20, "0-6")
 def delete_topics(call: Call) -> DeleteTopicsResponse:
     request: DeleteTopicsRequest = call.body
     if call.version >= 6:
-        asked = [(topic.name, topic.topic_id) for topic in request.topics]
+        asked: list[_Asked] = [(topic.name, topic.topic_id) for topic in request.topics]
     else:
         asked = [(name, ZERO_UUID) for name in request.topic_names]
     if call.refused_as_not_controller:
@@ -31,6 +40,7 @@ def delete_topics(call: Call) -> DeleteTopicsResponse:
                 for name, topic_id in asked
             ]
         )
+    asked, refused = _sift(call, asked)
     return DeleteTopicsResponse(
         responses=[
             DeletableTopicResult(
@@ -41,4 +51,30 @@ def delete_topics(call: Call) -> DeleteTopicsResponse:
             )
             for result in call.cluster.delete_topics(asked)
         ]
+        + refused
     )
+
+
+def _sift(call: Call, asked: list[_Asked]) -> tuple[list[_Asked], list[DeletableTopicResult]]:
+    """(what the caller may delete, the refusals of the rest). A name is told to those only who may
+    describe the topic; that an id is unknown is told to everybody."""
+    if may(call):
+        return asked, []
+    names = {topic.topic_id: topic.name for topic in call.cluster.topics.values()}
+    resolved = [name if name is not None else names.get(topic_id) for name, topic_id in asked]
+    known = {name for name in resolved if name is not None}
+    deletable = authorized_names(call, known)
+    describable = authorized_names(call, known, AclOperation.DESCRIBE)
+    times = Counter(asked)
+    allowed, refused = [], []
+    code, text = text_of(ResourceType.TOPIC)
+    for (name, topic_id), topic in zip(asked, resolved, strict=True):
+        malformed = topic is None or (name is not None and topic_id != ZERO_UUID)
+        if malformed or topic in deletable or times[name, topic_id] > 1:
+            allowed.append((name, topic_id))
+            continue
+        shown = topic if name is not None or topic in describable else None
+        refused.append(
+            DeletableTopicResult(name=shown, topic_id=topic_id, error_code=code, error_message=text)
+        )
+    return allowed, refused

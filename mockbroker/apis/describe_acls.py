@@ -1,7 +1,8 @@
 """DescribeAcls (29, KIP-140): the access rules that a filter matches, grouped by resource.
 
 Versions: 1 pattern types (KIP-290), version 0 knows literal names only; 2 flexible; 3 user
-resources. Rules are kept and listed; nothing is refused because of them yet.
+resources. Without an authorizer the rules are kept and listed all the same, where
+Kafka answers SECURITY_DISABLED(54).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from kproto.messages.describe_acls_response import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
+from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.results import AclFilter
 
@@ -21,6 +23,9 @@ __all__ = ["describe_acls"]
 @register(29, "0-3")
 def describe_acls(call: Call) -> DescribeAclsResponse:
     request: DescribeAclsRequest = call.body
+    refused = cluster_refusal(call)
+    if refused is not None:
+        return DescribeAclsResponse(error_code=refused[0], error_message=refused[1])
     found = call.cluster.describe_acls(
         AclFilter(
             resource_type=request.resource_type_filter,

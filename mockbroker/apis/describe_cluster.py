@@ -14,7 +14,7 @@ from kproto.messages.describe_cluster_response import (
     DescribeClusterBroker,
     DescribeClusterResponse,
 )
-from mockbroker.apis.authorized import CLUSTER_OPERATIONS
+from mockbroker.apis.authorized import cluster_operations
 from mockbroker.apis.registry import Call, register
 
 __all__ = ["describe_cluster"]
@@ -41,7 +41,7 @@ def describe_cluster(call: Call) -> DescribeClusterResponse:
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(call)
     return response
 
 

@@ -13,6 +13,7 @@ from kproto.messages.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from mockbroker.apis.authorization import config_refusal, may_config
 from mockbroker.apis.registry import Call, register
 from mockbroker.results import ConfigEntry
 
@@ -22,8 +23,22 @@ __all__ = ["describe_configs"]
 @register(32, "0-4")
 def describe_configs(call: Call) -> DescribeConfigsResponse:
     request: DescribeConfigsRequest = call.body
-    return DescribeConfigsResponse(
-        results=[_describe(call, request, resource) for resource in request.resources]
+    answered, refused = [], []
+    for resource in request.resources:
+        if may_config(call, resource.resource_type, resource.resource_name):
+            answered.append(_describe(call, request, resource))
+        else:
+            refused.append(_refuse(resource))
+    return DescribeConfigsResponse(results=answered + refused)
+
+
+def _refuse(resource: DescribeConfigsResource) -> DescribeConfigsResult:
+    code, text = config_refusal(resource.resource_type)
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=text,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )
 
 

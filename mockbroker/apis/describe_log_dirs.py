@@ -13,6 +13,7 @@ from kproto.messages.describe_log_dirs_response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.results import LogDir
 
@@ -22,6 +23,10 @@ __all__ = ["describe_log_dirs"]
 @register(35, "0-5")
 def describe_log_dirs(call: Call) -> DescribeLogDirsResponse:
     request: DescribeLogDirsRequest = call.body
+    refused = cluster_refusal(call)
+    if refused is not None:
+        # Before version 3 an empty answer is all there is.
+        return DescribeLogDirsResponse(error_code=refused[0] if call.version >= 3 else 0)
     wanted = request.topics
     directories = call.cluster.describe_log_dirs(
         call.broker_id,

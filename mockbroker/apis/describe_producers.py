@@ -12,7 +12,9 @@ from kproto.messages.describe_producers_response import (
     PartitionResponse,
     TopicResponse,
 )
+from mockbroker.apis.authorization import may, text_of
 from mockbroker.apis.registry import Call, register
+from mockbroker.authorizer import ResourceType
 
 __all__ = ["describe_producers"]
 
@@ -25,15 +27,19 @@ def describe_producers(call: Call) -> DescribeProducersResponse:
             TopicResponse(
                 name=topic.name,
                 partitions=[
-                    PartitionResponse(
-                        partition_index=index, error_code=_error(call, topic.name, index)
-                    )
-                    for index in topic.partition_indexes
+                    _partition(call, topic.name, index) for index in topic.partition_indexes
                 ],
             )
             for topic in request.topics
         ]
     )
+
+
+def _partition(call: Call, name: str, index: int) -> PartitionResponse:
+    if may(call, ResourceType.TOPIC, name):
+        return PartitionResponse(partition_index=index, error_code=_error(call, name, index))
+    code, text = text_of(ResourceType.TOPIC)
+    return PartitionResponse(partition_index=index, error_code=code, error_message=text)
 
 
 def _error(call: Call, name: str, index: int) -> ErrorCode:

@@ -16,7 +16,8 @@ from kproto.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from mockbroker.apis.authorized import TOPIC_OPERATIONS
+from mockbroker.apis.authorization import authorized_names
+from mockbroker.apis.authorized import topic_operations
 from mockbroker.apis.registry import Call, register
 from mockbroker.metadata_views import MetadataView
 from mockbroker.model import INTERNAL_TOPICS, Partition, Topic
@@ -39,7 +40,9 @@ def describe_topic_partitions(call: Call) -> DescribeTopicPartitionsResponse:
     from_name = "" if cursor is None else cursor.topic_name
     response = DescribeTopicPartitionsResponse()
     room = max(1, min(_MAX_PARTITIONS, request.response_partition_limit))
-    for name in sorted({name for name in names if name >= from_name}):
+    allowed = authorized_names(call, names)
+    wanted = {name for name in names if name >= from_name}
+    for name in sorted(wanted & allowed):
         if room <= 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
@@ -49,11 +52,13 @@ def describe_topic_partitions(call: Call) -> DescribeTopicPartitionsResponse:
             continue
         start = cursor.partition_index if cursor is not None and name == from_name else 0
         page = topic.partitions[start : start + room]
-        response.topics.append(_topic(view, topic, page))
+        response.topics.append(_topic(call, view, topic, page))
         room -= len(page)
         if start + len(page) < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=start + len(page))
             break
+    # The rest are refused on every page, and hidden from who asked for whatever there is.
+    response.topics += [_unauthorized(name) for name in sorted(wanted - allowed) if request.topics]
     return response
 
 
@@ -65,6 +70,12 @@ def _invalid_cursor(request: DescribeTopicPartitionsRequest) -> DescribeTopicPar
             )
             for topic in request.topics
         ]
+    )
+
+
+def _unauthorized(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name
     )
 
 
@@ -80,7 +91,7 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _topic(
-    view: MetadataView, topic: Topic, page: tuple[Partition, ...]
+    call: Call, view: MetadataView, topic: Topic, page: tuple[Partition, ...]
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
@@ -101,5 +112,5 @@ def _topic(
             )
             for partition in page
         ],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=topic_operations(call, topic.name),
     )

@@ -7,6 +7,8 @@ partitions mean all. A broker that is not the controller of a cluster without fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kproto.error_codes import ErrorCode
 from kproto.messages.elect_leaders_request import ElectLeadersRequest
 from kproto.messages.elect_leaders_response import (
@@ -14,6 +16,7 @@ from kproto.messages.elect_leaders_response import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from mockbroker.apis.authorization import Refused, cluster_refusal
 from mockbroker.apis.registry import Call, register
 
 __all__ = ["elect_leaders"]
@@ -22,6 +25,9 @@ __all__ = ["elect_leaders"]
 @register(43, "0-2")
 def elect_leaders(call: Call) -> ElectLeadersResponse:
     request: ElectLeadersRequest = call.body
+    refused = cluster_refusal(call)
+    if refused is not None:
+        return _unauthorized(call, request, refused)
     if call.refused_as_not_controller:
         return _refuse(call, request, ErrorCode.NOT_CONTROLLER)
     wanted = request.topic_partitions
@@ -49,6 +55,18 @@ def elect_leaders(call: Call) -> ElectLeadersResponse:
     )
 
 
+def _unauthorized(
+    call: Call, request: ElectLeadersRequest, refused: Refused
+) -> ElectLeadersResponse:
+    """As the released brokers: of what was asked for by name only, so that nothing is told."""
+    code, text = refused
+    asked = [(each.topic, each.partitions) for each in request.topic_partitions or ()]
+    response = _all(asked, code, text if call.profile.forwarding else None)
+    if call.version >= 1:
+        response.error_code = code
+    return response
+
+
 def _refuse(call: Call, request: ElectLeadersRequest, error: ErrorCode) -> ElectLeadersResponse:
     if request.topic_partitions is None:
         view = call.cluster.metadata_view(call.broker_id)
@@ -58,12 +76,18 @@ def _refuse(call: Call, request: ElectLeadersRequest, error: ErrorCode) -> Elect
         ]
     else:
         asked = [(each.topic, each.partitions) for each in request.topic_partitions]
+    return _all(asked, error)
+
+
+def _all(
+    asked: Sequence[tuple[str, Sequence[int]]], error: ErrorCode, text: str | None = None
+) -> ElectLeadersResponse:
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
                 topic=name,
                 partition_result=[
-                    PartitionResult(partition_id=index, error_code=error, error_message=None)
+                    PartitionResult(partition_id=index, error_code=error, error_message=text)
                     for index in indexes
                 ],
             )

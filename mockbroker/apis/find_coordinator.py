@@ -10,17 +10,26 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode, message
 from kproto.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from mockbroker.apis.authorization import may
 from mockbroker.apis.registry import Call, register
+from mockbroker.authorizer import CLUSTER_NAME, ResourceType
 
 __all__ = ["find_coordinator"]
 
 _NOWHERE: Final = -1
 
+_KINDS: Final = {
+    0: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    1: (ResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    2: (ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+}
+"""Key type -> whose coordinator it is, and the error of who may not know."""
+
 
 @register(10, "0-6", cacheable=True)
 def find_coordinator(call: Call) -> FindCoordinatorResponse:
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     if call.version < 4:
+        code = _error(call, call.body.key)
         return FindCoordinatorResponse(
             error_code=code,
             error_message=message(code) if call.version >= 1 else None,
@@ -29,15 +38,32 @@ def find_coordinator(call: Call) -> FindCoordinatorResponse:
             port=_NOWHERE,
         )
     return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(
-                key=key,
-                node_id=_NOWHERE,
-                host="",
-                port=_NOWHERE,
-                error_code=code,
-                error_message=message(code),
-            )
-            for key in call.body.coordinator_keys
-        ]
+        coordinators=[_coordinator(call, key) for key in call.body.coordinator_keys]
     )
+
+
+def _coordinator(call: Call, key: str) -> Coordinator:
+    code = _error(call, key)
+    # Of several keys, Kafka says nothing more about one that is not the caller's.
+    silent = code in (
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    )
+    return Coordinator(
+        key=key,
+        node_id=_NOWHERE,
+        host="",
+        port=_NOWHERE,
+        error_code=code,
+        error_message="" if silent else message(code),
+    )
+
+
+def _error(call: Call, key: str) -> ErrorCode:
+    key_type = call.body.key_type if call.version >= 1 else 0
+    if key_type in _KINDS:
+        resource_type, refused = _KINDS[key_type]
+        whole = resource_type is ResourceType.CLUSTER
+        if not may(call, resource_type, CLUSTER_NAME if whole else key):
+            return refused
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -17,6 +17,7 @@ from kproto.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
+from mockbroker.apis.authorization import BROKER_CONFIG_TYPES, config_refusal, may_config
 from mockbroker.apis.registry import Call, register
 from mockbroker.configs import integer
 from mockbroker.controller import BROKER
@@ -32,6 +33,8 @@ def incremental_alter_configs(call: Call) -> IncrementalAlterConfigsResponse:
         responses=[
             _refuse(resource, "Each resource must appear at most once.")
             if times[resource.resource_type, resource.resource_name] > 1
+            else _unauthorized(resource)
+            if not may_config(call, resource.resource_type, resource.resource_name)
             else _alter(call, resource, validate_only=request.validate_only)
             for resource in request.resources
         ]
@@ -57,6 +60,18 @@ def _alter(
         error_message=result.error_message,
         resource_type=kind,
         resource_name=name,
+    )
+
+
+def _unauthorized(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
+    kind = resource.resource_type
+    code, text = config_refusal(kind)
+    return AlterConfigsResourceResponse(
+        error_code=code,
+        # Refused by the broker that was asked already, which is shorter about it.
+        error_message=None if kind in BROKER_CONFIG_TYPES else text,
+        resource_type=kind,
+        resource_name=resource.resource_name,
     )
 
 

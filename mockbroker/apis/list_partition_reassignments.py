@@ -15,6 +15,7 @@ from kproto.messages.list_partition_reassignments_response import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
 
 __all__ = ["list_partition_reassignments"]
@@ -23,6 +24,9 @@ __all__ = ["list_partition_reassignments"]
 @register(46, "0")
 def list_partition_reassignments(call: Call) -> ListPartitionReassignmentsResponse:
     request: ListPartitionReassignmentsRequest = call.body
+    refused = cluster_refusal(call)
+    if refused is not None:
+        return _refuse(request, *refused)
     if call.refused_as_not_controller:
         return _refuse(request, ErrorCode.NOT_CONTROLLER)
     wanted = request.topics
@@ -51,11 +55,11 @@ def list_partition_reassignments(call: Call) -> ListPartitionReassignmentsRespon
 
 
 def _refuse(
-    request: ListPartitionReassignmentsRequest, error: ErrorCode
+    request: ListPartitionReassignmentsRequest, error: ErrorCode, text: str | None = None
 ) -> ListPartitionReassignmentsResponse:
     return ListPartitionReassignmentsResponse(
         error_code=error,
-        error_message=None,
+        error_message=text,
         topics=[
             OngoingTopicReassignment(
                 name=topic.name,

@@ -9,6 +9,7 @@ replicas; 7 leader epochs; 8 authorized operations (of the cluster: 8 to 10 only
 from __future__ import annotations
 
 import uuid
+from typing import Final
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.metadata_request import MetadataRequest
@@ -19,13 +20,18 @@ from kproto.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from kproto.schema.model import ZERO_UUID
-from mockbroker.apis.authorized import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from mockbroker.apis.authorization import authorized_names, may
+from mockbroker.apis.authorized import cluster_operations, topic_operations
 from mockbroker.apis.registry import Call, register
+from mockbroker.authorizer import AclOperation, ResourceType
 from mockbroker.metadata_views import MetadataView
 from mockbroker.model import INTERNAL_TOPICS, Partition, Topic
 from mockbroker.topic_names import name_problem
 
 __all__ = ["metadata"]
+
+
+_UNAUTHORIZED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 @register(3, "0-13", cacheable=True)
@@ -44,12 +50,12 @@ def metadata(call: Call) -> MetadataResponse:
         topics=_topics(call, request, view),
     )
     if 8 <= call.version <= 10 and request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(call)
     if call.version >= 8 and request.include_topic_authorized_operations:
         for topic in response.topics:
             # Also of a topic that does not exist: the operations are looked up by its name.
-            if topic.name is not None:
-                topic.topic_authorized_operations = TOPIC_OPERATIONS
+            if topic.name is not None and topic.error_code != _UNAUTHORIZED:
+                topic.topic_authorized_operations = topic_operations(call, topic.name)
     return response
 
 
@@ -72,23 +78,31 @@ def _topics(
 ) -> list[MetadataResponseTopic]:
     wanted = request.topics
     if wanted is None or (call.version == 0 and not wanted):
-        return [_topic(call.version, view, topic) for topic in view.topics.values()]
+        # Topics the caller may not describe are not there at all.
+        allowed = authorized_names(call, view.topics)
+        return [_topic(call.version, view, each) for each in view.topics.values()
+                if each.name in allowed]  # fmt: skip
     if any(each.name is None for each in wanted):
-        return [_by_id(call.version, view, each.topic_id) for each in wanted]
+        return [_by_id(call, view, each.topic_id) for each in wanted]
     # Kafka answers a name once, however often it was asked.
     names = dict.fromkeys(each.name for each in wanted if each.name is not None)
+    allowed = authorized_names(call, names)
     return [
-        _topic(call.version, view, view.topics[name])
+        MetadataResponseTopic(error_code=_UNAUTHORIZED, name=name)
+        if name not in allowed
+        else _topic(call.version, view, view.topics[name])
         if name in view.topics
         else _missing(call, name, may_create=request.allow_auto_topic_creation)
         for name in names
     ]
 
 
-def _by_id(version: int, view: MetadataView, topic_id: uuid.UUID) -> MetadataResponseTopic:
+def _by_id(call: Call, view: MetadataView, topic_id: uuid.UUID) -> MetadataResponseTopic:
     topic = view.topic_by_id(topic_id)
+    if topic is not None and may(call, ResourceType.TOPIC, topic.name):
+        return _topic(call.version, view, topic)
     if topic is not None:
-        return _topic(version, view, topic)
+        return MetadataResponseTopic(error_code=_UNAUTHORIZED, name=None, topic_id=topic_id)
     return MetadataResponseTopic(
         error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
     )
@@ -98,9 +112,20 @@ def _missing(call: Call, name: str, *, may_create: bool) -> MetadataResponseTopi
     code: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if name_problem(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    elif may_create and not _may_create(call, name):
+        code = _UNAUTHORIZED
     elif may_create:
         code = call.cluster.auto_create_topic(name)
     return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _may_create(call: Call, name: str) -> bool:
+    """Asked only where brokers create topics at all; else an unknown topic is just unknown."""
+    broker_id, create = call.cluster.controller_id, AclOperation.CREATE
+    enabled = call.cluster.broker_config(broker_id, "auto.create.topics.enable").value == "true"
+    return (
+        not enabled or call.authorizes(create) or call.authorizes(create, ResourceType.TOPIC, name)
+    )
 
 
 def _topic(version: int, view: MetadataView, topic: Topic) -> MetadataResponseTopic:

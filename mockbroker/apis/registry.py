@@ -22,6 +22,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kproto.journal import ClientSoftware
 from kproto.schema.versions import Versions
+from mockbroker.authorizer import (
+    ANONYMOUS,
+    CLUSTER_NAME,
+    AclOperation,
+    Authorizer,
+    ResourceType,
+)
+from mockbroker.sasl import SaslRefusedError, SaslSession
 
 if TYPE_CHECKING:
     from kproto.codegen.base import Message
@@ -36,12 +44,37 @@ Answer: TypeAlias = "Message | Awaitable[Message]"
 
 @dataclass(slots=True)
 class Session:
-    """What a broker remembers of one connection: who sits at the other end (KIP-511)."""
+    """What a broker remembers of one connection: who sits at the other end.
+
+    ``software`` is what the client says it is (KIP-511), ``principal`` who it proved to be.
+    ``sasl`` is None where the listener asks nobody to authenticate. ``ended``: what is being
+    answered is the last thing this connection hears.
+    """
 
     connection_id: int
     broker_id: int
     peer: str
     software: ClientSoftware | None = None
+    principal: str = ANONYMOUS
+    sasl: SaslSession | None = None
+    ended: bool = False
+
+    @property
+    def host(self) -> str:
+        """The peer's address without its port, as access rules have it."""
+        return self.peer.rpartition(":")[0]
+
+    def authenticate(self, token: bytes) -> bytes:
+        """Our answer to a SASL token; with the last one the principal is known. Raises
+        SaslRefusedError, after which the connection has ended."""
+        self.ended = True
+        if self.sasl is None:
+            raise SaslRefusedError("Authentication failed: nobody authenticates here")
+        answer = self.sasl.step(token)
+        self.ended = False
+        if self.sasl.user is not None:
+            self.principal = f"User:{self.sasl.user}"
+        return answer
 
 
 @dataclass(slots=True)
@@ -56,6 +89,25 @@ class Call:
     cluster: Cluster
     profile: Profile
     advertised: Mapping[int, Versions]
+    authorizer: Authorizer | None = None
+
+    def authorizes(
+        self,
+        operation: AclOperation,
+        resource_type: ResourceType = ResourceType.CLUSTER,
+        resource_name: str = CLUSTER_NAME,
+    ) -> bool:
+        """Whether the caller may do this. What each api needs is in ``authorization``."""
+        if self.authorizer is None:
+            return True
+        return self.authorizer.allows(
+            self.cluster.acls,
+            self.session.principal,
+            self.session.host,
+            operation,
+            resource_type,
+            resource_name,
+        )
 
     @property
     def broker_id(self) -> int:
@@ -74,7 +126,7 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Handler:
     """``versions`` are those implemented. ``cacheable``: the answer depends on nothing but the
-    request's bytes, the receiving broker and its view of the cluster."""
+    request's bytes, the receiving broker, its view of the cluster, and what the caller may do."""
 
     api_key: int
     versions: Versions

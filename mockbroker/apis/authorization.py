@@ -1,0 +1,117 @@
+"""What each api needs, and how a refusal reads. Data, and how to look it up; no rules, no layouts.
+
+Where in a response a refusal goes is each api's own. Texts are those a broker of Kafka 4.x sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kproto.error_codes import ErrorCode, message
+from mockbroker.apis.registry import Call
+from mockbroker.authorizer import CLUSTER_NAME, AclOperation, ResourceType
+
+__all__ = [
+    "BROKER_CONFIG_TYPES",
+    "NEEDS",
+    "Refused",
+    "authorized_names",
+    "cluster_refusal",
+    "config_refusal",
+    "may",
+    "may_config",
+    "text_of",
+]
+
+_Op = AclOperation
+_CLUSTER, _TOPIC, _GROUP = ResourceType.CLUSTER, ResourceType.TOPIC, ResourceType.GROUP
+
+NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
+    (3, _TOPIC): _Op.DESCRIBE,
+    (10, _CLUSTER): _Op.CLUSTER_ACTION,  # share groups
+    (10, _GROUP): _Op.DESCRIBE,
+    (10, ResourceType.TRANSACTIONAL_ID): _Op.DESCRIBE,
+    (19, _CLUSTER): _Op.CREATE,  # either of the two will do
+    (19, _TOPIC): _Op.CREATE,
+    (20, _CLUSTER): _Op.DELETE,  # either of the two will do
+    (20, _TOPIC): _Op.DELETE,
+    (29, _CLUSTER): _Op.DESCRIBE,
+    (30, _CLUSTER): _Op.ALTER,
+    (31, _CLUSTER): _Op.ALTER,
+    (32, _CLUSTER): _Op.DESCRIBE_CONFIGS,
+    (32, _GROUP): _Op.DESCRIBE_CONFIGS,
+    (32, _TOPIC): _Op.DESCRIBE_CONFIGS,
+    (35, _CLUSTER): _Op.DESCRIBE,
+    (37, _TOPIC): _Op.ALTER,
+    (43, _CLUSTER): _Op.ALTER,
+    (44, _CLUSTER): _Op.ALTER_CONFIGS,
+    (44, _GROUP): _Op.ALTER_CONFIGS,
+    (44, _TOPIC): _Op.ALTER_CONFIGS,
+    (45, _CLUSTER): _Op.ALTER,
+    (46, _CLUSTER): _Op.DESCRIBE,
+    (60, _CLUSTER): _Op.DESCRIBE,  # to hear what else one may do
+    (61, _TOPIC): _Op.READ,
+    (75, _TOPIC): _Op.DESCRIBE,
+}
+"""(api key, type of the resource asked about) -> the operation the caller must be allowed."""
+
+Refused = tuple[ErrorCode, str | None]
+"""An error code, and the text that goes with it."""
+
+
+def may(call: Call, resource_type: ResourceType = _CLUSTER, name: str = CLUSTER_NAME) -> bool:
+    """Whether the caller may do what this api does with that resource."""
+    return call.authorizes(NEEDS[call.api.api_key, resource_type], resource_type, name)
+
+
+def authorized_names(
+    call: Call, names: Iterable[str], operation: AclOperation | None = None
+) -> frozenset[str]:
+    """Those of the topics that the caller may do this with: ``operation``, else the api's own."""
+    wanted = operation or NEEDS[call.api.api_key, _TOPIC]
+    return frozenset(name for name in set(names) if call.authorizes(wanted, _TOPIC, name))
+
+
+def cluster_refusal(call: Call, operation: AclOperation | None = None) -> Refused | None:
+    """Why the whole request is refused, None if it is not: the caller needs ``operation`` on the
+    cluster, else the one that ``NEEDS`` says. A draft's api, which no table has, must name it."""
+    wanted = operation or NEEDS[call.api.api_key, _CLUSTER]
+    if call.authorizes(wanted):
+        return None
+    # Kafka prints its whole request object here, thread and buffers included.
+    text = f"Request {call.api.name} v{call.version} needs {wanted.name} permission."
+    return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, text
+
+
+_CODES: Final = {
+    _CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    _TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    _GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+}
+
+
+def text_of(resource_type: ResourceType) -> tuple[ErrorCode, str]:
+    """The error of a resource that the caller may not touch, with Kafka's own text for it."""
+    code = _CODES[resource_type]
+    return code, message(code)
+
+
+BROKER_CONFIG_TYPES: Final = frozenset({4, 8})
+"""ConfigResource types of a broker: its configs, its loggers."""
+_CONFIG_OWNERS: Final = {2: _TOPIC, 4: _CLUSTER, 8: _CLUSTER, 16: _CLUSTER, 32: _GROUP}
+"""Type of a ConfigResource -> whose rules it falls under; 16 is client metrics."""
+
+
+def may_config(call: Call, config_type: int, name: str) -> bool:
+    """Whether the caller may see or change these configs. Of a type that no release has, yes:
+    that it is unknown comes first."""
+    owner = _CONFIG_OWNERS.get(config_type)
+    if owner is None:
+        return True
+    return may(call, owner, CLUSTER_NAME if owner is _CLUSTER else name)
+
+
+def config_refusal(config_type: int) -> tuple[ErrorCode, str]:
+    """The error of configs that the caller may not touch, with Kafka's own text for it."""
+    return text_of(_CONFIG_OWNERS[config_type])

@@ -1,0 +1,75 @@
+"""SASL as it passes the dispatcher: who may ask what before authenticating, and what of it the
+journal may keep. No sockets, no mechanisms.
+
+A password is never written down: the journal has PLAIN's tokens with ``[hidden]`` in its place, in
+frames that decode like any other. SCRAM's tokens hold none, and are kept as they were.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from kproto.connection import RequestReceived, ServerConnection, ServerState
+from kproto.framing import encode_frame
+from mockbroker.apis import Session
+from mockbroker.apis.api_versions import API_VERSIONS
+from mockbroker.sasl import redacted
+
+__all__ = [
+    "SASL_AUTHENTICATE",
+    "asks_too_often",
+    "finish",
+    "journalled_frame",
+    "journalled_token",
+]
+
+SASL_AUTHENTICATE: Final = 36
+
+
+def journalled_frame(session: Session, request: RequestReceived) -> bytes:
+    """The request as the journal may keep it."""
+    header = request.header
+    if header.request_api_key != SASL_AUTHENTICATE:
+        return request.frame
+    token = request.body.auth_bytes
+    hidden = redacted(token, _mechanism(session))
+    if hidden == token:
+        return request.frame
+    return request.dialect.encode_request(
+        msgspec.structs.replace(request.body, auth_bytes=hidden),
+        api_version=header.request_api_version,
+        correlation_id=header.correlation_id,
+        client_id=header.client_id,
+    )
+
+
+def journalled_token(session: Session, token: bytes) -> bytes:
+    """A raw token's frame as the journal may keep it."""
+    return encode_frame(redacted(token, _mechanism(session)))
+
+
+def _mechanism(session: Session) -> str | None:
+    return None if session.sasl is None else session.sasl.mechanism
+
+
+def asks_too_often(session: Session, request: RequestReceived) -> bool:
+    """Before authentication brokers tell their versions once, and close on whom asks again."""
+    sasl = session.sasl
+    if sasl is None or sasl.user is not None or request.header.request_api_key != API_VERSIONS:
+        return False
+    again, sasl.versions_asked = sasl.versions_asked, True
+    return again
+
+
+def finish(connection: ServerConnection, session: Session) -> bool:
+    """Open the connection once its user has authenticated; whether that was just now."""
+    sasl = session.sasl
+    if sasl is None or sasl.user is None or connection.state not in _AUTHENTICATING:
+        return False
+    connection.complete_sasl()
+    return True
+
+
+_AUTHENTICATING: Final = (ServerState.AUTHENTICATING, ServerState.RAW_TOKENS)
