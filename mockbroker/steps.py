@@ -121,13 +121,14 @@ def stop_broker(controller: Controller, broker_id: int) -> None:
     if not broker.live:
         raise ClusterError(f"broker {broker_id} is stopped already")
     controller.record("stop_broker", BrokerChanged(broker, replace(broker, live=False)))
+    live = controller.live_ids()
+    if controller.state.controller_id == broker_id and live:
+        # First: what the stopped one remembered, and had not put on record, is nobody's any more.
+        _move_controller(controller, live[0], "stop_broker")
     for name, partition in controller.partitions():
         if broker_id in partition.isr:
             isr = tuple(replica for replica in partition.isr if replica != broker_id)
             _apply(controller, "stop_broker", (name, partition.index), partition, isr)
-    live = controller.live_ids()
-    if controller.state.controller_id == broker_id and live:
-        _move_controller(controller, live[0], "stop_broker")
 
 
 def start_broker(controller: Controller, broker_id: int) -> None:

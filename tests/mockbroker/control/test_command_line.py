@@ -247,7 +247,7 @@ def test_help_everywhere(words: list[str], capsys: pytest.CaptureFixture[str]) -
     assert "Usage: mockbroker" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("word", ["--faults", "--replay", "--sasl", "--tls", "--zookeeper"])
+@pytest.mark.parametrize("word", ["--faults", "--replay"])
 def test_what_is_not_there_yet_is_not_offered(
     word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

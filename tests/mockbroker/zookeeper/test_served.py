@@ -1,0 +1,141 @@
+"""A running mock cluster with znodes: on a real ZooKeeper, over the control port, and dying."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from kproto.client.zookeeper import KazooStore
+from kproto.messages import MetadataRequest
+from mockbroker import MockCluster
+from mockbroker.control import ControlServer
+from mockbroker.errors import ClusterError, ControllerDiedError
+from tests.mockbroker.wire import PATIENCE, connect
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.java
+async def test_what_a_tool_writes_to_a_real_zookeeper_happens(zookeeper: str) -> None:
+    place = f"{zookeeper}/served"
+    async with MockCluster(3, topics=["foo=1"], profile="kip-455-new", zookeeper=place) as mock:
+        tool = KazooStore(place)
+        try:
+            registered = json.loads(tool.get("/brokers/ids/2").data)
+            assert f"127.0.0.1:{registered['port']}" == mock.addresses[2]
+            tool.create("/brokers/topics/bar", b'{"version":1,"partitions":{"0":[2,3]}}')
+            await until(lambda: "bar" in mock.cluster.topics)
+            tool.create("/admin/delete_topics/foo")
+            await until(lambda: "foo" not in mock.cluster.topics)
+            async with connect(mock) as wire:
+                answer = await wire.ask(MetadataRequest(topics=None), 1)
+            assert [topic.name for topic in answer.topics] == ["bar"]
+        finally:
+            tool.close()
+    tool = KazooStore(place)
+    try:
+        assert tool.children("/brokers/ids") == []
+        assert tool.children("/brokers/topics") == ["bar"]
+    finally:
+        tool.close()
+
+
+async def refused(address: str) -> None:
+    """Wait until nobody listens there."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection(*address.split(":"))
+            except ConnectionRefusedError:
+                return
+            writer.close()
+            await asyncio.sleep(0.01)
+
+
+def test_a_profile_without_znodes_takes_no_zookeeper() -> None:
+    with pytest.raises(ClusterError, match=r"kafka-4\.1 keeps nothing in ZooKeeper"):
+        MockCluster(profile="kafka-4.1", zookeeper="127.0.0.1:1")
+
+
+@pytest.fixture
+async def control() -> Any:
+    aiohttp = pytest.importorskip("aiohttp")
+    async with MockCluster(3, topics=["foo=1"], profile="kip-455-new") as mock:
+        server = ControlServer(mock)
+        await server.start()
+        async with aiohttp.ClientSession(server.url) as session:
+            yield mock, session
+        await server.stop()
+
+
+async def test_znodes_over_the_control_port(control: Any) -> None:
+    _, session = control
+    path = "/brokers/topics/bar"
+    body = {"path": path, "text": '{"version":1,"partitions":{"0":[2,3]}}'}
+    async with session.post("/write-znode", json=body) as response:
+        kinds = [action["kind"] for action in (await response.json())["actions"]]
+    assert kinds[0] == "ZnodeWritten"
+    assert "TopicCreated" in kinds
+    async with session.get("/znode", params={"path": path}) as response:
+        found = await response.json()
+    assert (found["text"], found["stat"]["version"]) == (body["text"], 0)
+    assert found["children"] == ["partitions"]
+    async with session.post("/append-znode", json={"path": "/a/n_", "text": "x"}) as response:
+        (action,) = (await response.json())["actions"]
+    assert action["path"] == "/a/n_0000000000"
+    async with session.post("/write-znode", json={"path": "no/slash", "text": ""}) as response:
+        assert response.status == 400
+        assert "BadArguments" in (await response.json())["error"]
+    async with session.post("/write-znode", json={"path": path, "text": None}) as response:
+        assert response.status == 400
+        assert "NotEmpty" in (await response.json())["error"]
+    path = action["path"]
+    async with session.post("/write-znode", json={"path": path, "text": None}) as response:
+        assert response.status == 200
+    async with session.get("/znode", params={"path": path}) as response:
+        assert (await response.json())["text"] is None
+
+
+async def test_a_controller_that_dies_in_the_midst_of_a_request(control: Any) -> None:
+    """It answers nothing, its port refuses, another takes over and says what was on record."""
+    mock, session = control
+    async with session.post("/kill-controller-after", json={"changes": 1}) as response:
+        assert response.status == 200
+    async with connect(mock, 1) as wire:
+        dialect = mock.dialect
+        request = dialect.message("AlterPartitionReassignmentsRequest")
+        topic = dialect.message("AlterPartitionReassignmentsRequest.ReassignableTopic")
+        partition = dialect.message("AlterPartitionReassignmentsRequest.ReassignablePartition")
+        wire.send(
+            wire.frame(
+                request(
+                    topics=[
+                        topic(name="foo", partitions=[partition(partition_index=0, replicas=[3])])
+                    ]
+                ),
+                0,
+            )
+        )
+        assert await wire.closed() == b""
+    assert mock.cluster.controller_id == 2
+    assert mock.cluster.partition("foo", 0).target == (3,)
+    await refused(mock.addresses[1])
+    assert [entry.event for entry in mock.journal.select(event="controller-died")]
+
+
+async def test_a_controller_that_dies_in_the_midst_of_a_step() -> None:
+    async with MockCluster(3, topics=["foo=1,2"], profile="kip-455-new") as mock:
+        mock.kill_controller_after(0)
+        with pytest.raises(ControllerDiedError, match="broker 1 died in the midst of this"):
+            mock.leave_isr("foo-0", 2)
+        assert mock.cluster.controller_id == 2
+        assert not mock.cluster.broker(1).live
+        with pytest.raises(ClusterError, match="0 at least"):
+            mock.kill_controller_after(-1)
