@@ -32,6 +32,7 @@ __all__ = [
     "MetadataReleased",
     "PartitionChanged",
     "PartitionsAdded",
+    "ReplicasMoved",
     "StopReplicaSent",
     "TopicCreated",
     "TopicDeleted",
@@ -166,6 +167,17 @@ class StopReplicaSent:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicasMoved:
+    """Replicas of one partition entered a state of the controller's replica state machine, by
+    Kafka's name of it ("OfflineReplica"). Only the controllers of KIP-236's drafts log these."""
+
+    topic: str
+    index: int
+    replicas: tuple[int, ...]
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateMetadataSent:
     to: tuple[int, ...]
     topic: str
@@ -200,6 +212,7 @@ Change: TypeAlias = (
     | ZnodeWritten
     | LeaderAndIsrSent
     | StopReplicaSent
+    | ReplicasMoved
     | UpdateMetadataSent
     | Warned
 )

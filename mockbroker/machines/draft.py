@@ -16,11 +16,10 @@ from kproto.znodes.kafka_znodes import (
     TopicAssignment,
     encode_partition_state,
 )
-from mockbroker.actions import PartitionChanged
 from mockbroker.assignments import check_assignment
 from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
-from mockbroker.machines.effects import leader_and_isr, targeted, untargeted, update_metadata
+from mockbroker.machines.effects import targeted, untargeted
 from mockbroker.machines.engine import run_first, run_until_none
 from mockbroker.machines.kip_455 import Draft
 from mockbroker.machines.registry import KeepsZnodes
@@ -116,21 +115,6 @@ class DraftMachine(KeepsZnodes):
                 target_replicas=partition.target if targeted else None,
             )
         ).decode()
-
-    def change_partition(
-        self, controller: Controller, cause: str, change: PartitionChanged
-    ) -> None:
-        """A leader writes its ISR itself; a new leader is announced by the controller."""
-        name, after = change.topic, change.after
-        self.store_state(controller, cause, name, after)
-        controller.record(cause, change)
-        if after.leader != change.before.leader:
-            to = tuple(each for each in after.hosts if controller.is_live(each))
-            if to:
-                controller.record(cause, leader_and_isr(to, name, after))
-        live = controller.live_ids()
-        if live:
-            controller.record(cause, update_metadata(live, name, after))
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         run_until_none(controller, cause, tp, self._draft.on_step)

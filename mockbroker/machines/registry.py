@@ -82,6 +82,7 @@ class KeepsZnodes:
             controller.znodes.touch(path)
         for name in controller.znodes.children(TOPICS):
             self.load_topic(controller, "start", name)
+        self.resume(controller, "start")
         watch_all(controller, self.watched)
 
     def last_epoch(self, controller: Controller) -> int:
@@ -148,7 +149,12 @@ class KeepsZnodes:
                 found = self.recovered(controller, cause, tp, partition, assignment)
                 if found != partition:
                     controller.record(cause, PartitionChanged(name, partition, found))
+        self.resume(controller, cause)
         watch_all(controller, self.watched)
+
+    def resume(self, controller: Controller, cause: str) -> None:
+        """Go on with the reassignments that were found under way, before anything is looked at
+        that users have written meanwhile. A machine's own."""
 
     def _assignment(self, controller: Controller, cause: str, name: str) -> TopicAssignment:
         path = topic_path(name)
@@ -317,6 +323,21 @@ class KeepsZnodes:
                 controller.record(cause, leader_and_isr(to, name, each, is_new=True))
             if live:
                 controller.record(cause, update_metadata(live, name, each))
+
+    def change_partition(
+        self, controller: Controller, cause: str, change: PartitionChanged
+    ) -> None:
+        """A leader writes its ISR itself; a new leader is announced by the controller."""
+        name, after = change.topic, change.after
+        self.store_state(controller, cause, name, after)
+        controller.record(cause, change)
+        if after.leader != change.before.leader:
+            to = tuple(each for each in after.hosts if controller.is_live(each))
+            if to:
+                controller.record(cause, leader_and_isr(to, name, after))
+        live = controller.live_ids()
+        if live:
+            controller.record(cause, update_metadata(live, name, after))
 
     # ---- watches -----------------------------------------------------------------------------
 
