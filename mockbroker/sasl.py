@@ -40,8 +40,8 @@ class SaslUsers:
     """Who may authenticate: ``MECHANISM:USER:PASSWORD`` texts, one for each mechanism of a user.
 
     A mechanism is enabled once somebody has a password for it. Raises ClusterError for a text of
-    another form or a mechanism that brokers here do not have, ImportError naming the extra where
-    SCRAM is asked for and ``scramp`` is absent.
+    another form or a mechanism that brokers here do not have, ModuleNotFoundError naming the extra
+    where SCRAM is asked for and ``scramp`` is absent.
     """
 
     def __init__(self, users: Iterable[str]) -> None:
@@ -195,5 +195,7 @@ def _scramp() -> Any:
     try:
         import scramp
     except ImportError:
-        raise ImportError("SCRAM needs the package scramp: pip install 'kproto[sasl]'") from None
+        raise ModuleNotFoundError(
+            "SCRAM needs the package scramp: pip install 'kproto[sasl]'"
+        ) from None
     return scramp

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kproto.errors import KprotoError
+from mockbroker.cli.security import security_of, security_options
 from mockbroker.endpoints import is_loopback, parse_endpoint
 from mockbroker.errors import ClusterError
 from mockbroker.topic_spec import parse_milliseconds
@@ -171,6 +172,7 @@ def _schemas(text: str) -> Dialect:
     multiple=True,
     help="Answer an api key with this response, always. Repeatable.",
 )
+@security_options
 def serve(**options: Any) -> None:
     """Run a mock cluster until interrupted.
 
@@ -212,6 +214,7 @@ def _build(
             reply35=options["reply35"],
             journal=Journal(sink=sink),
             zookeeper=options["zookeeper"],
+            **security_of(options),
         )
         for api_key, reply in options["replies"]:
             mock.script(api_key, reply)

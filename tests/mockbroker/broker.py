@@ -11,9 +11,11 @@ from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.advertised import served_versions
 from mockbroker.apis import Session
+from mockbroker.authorizer import ANONYMOUS
 from mockbroker.cluster import Cluster
 from mockbroker.dispatch import Dispatcher
 from mockbroker.profiles import profile
+from mockbroker.security import OPEN, Security
 
 __all__ = ["Asked"]
 
@@ -27,17 +29,21 @@ class Asked:
         *,
         profile_name: str = "kafka-4.4",
         apis: Mapping[int, Versions | None] | None = None,
+        security: Security = OPEN,
+        principal: str = ANONYMOUS,
     ) -> None:
         self.cluster = cluster
-        self.codec = dialect("kafka")
+        self.principal = principal
         self.journal = Journal()
         found = profile(profile_name)
+        self.codec = dialect(found.dialect)
         self.dispatcher = Dispatcher(
             cluster=cluster,
             profile=found,
             codec=self.codec,
             served=served_versions(found, self.codec, apis),
             journal=self.journal,
+            security=security,
         )
         self._correlation_id = 0
 
@@ -50,7 +56,8 @@ class Asked:
         connection.receive_data(frame)
         event = connection.next_event()
         assert event is not None
-        answer = self.dispatcher.answer(connection, Session(1, broker_id, "peer"), event)
+        session = Session(1, broker_id, "127.0.0.1:9", principal=self.principal)
+        answer = self.dispatcher.answer(connection, session, event)
         if not isinstance(answer, bytes):
             return None
         header, response = self.codec.decode_response(
