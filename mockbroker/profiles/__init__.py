@@ -2,7 +2,7 @@
 
 A profile is one kind of broker of one Kafka release line, named as in ``schemas/releases.json``:
 ``kafka-2.4``, or ``kafka-3.9`` (KRaft) and ``kafka-3.9-zk`` where a release has both modes. Drafts
-of KIP-455 that were never released are profiles too.
+that were never released are profiles too.
 """
 
 from __future__ import annotations
@@ -24,15 +24,34 @@ DEFAULT_PROFILE: Final = "kafka-4.1"
 _FALLBACK_ROW_SINCE: Final = (2, 4)
 _EARLY_COMPLETION_SINCE: Final = (4, 3)
 
-_DRAFTS: Final = {
-    "kip-455-old": "KIP-455 before it was built, older draft: replicas grow one by one, the target "
-    "shrinks",
-    "kip-455-new": "KIP-455 before it was built, newer draft: replicas grow one by one, the target "
-    "stays",
-}
-_DRAFT_BASE: Final = "kafka-2.3"
-_DRAFT_APIS: Final = {4: Versions(0, 3), 45: Versions(0, 0), 46: Versions(0, 0)}
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A broker that never was: one of the release that the draft was written for, with the draft
+    built in. ``apis`` are laid over that release's; ``dialect`` and ``machine`` None are those of
+    the draft's own name."""
+
+    about: str
+    apis: Mapping[int, Versions]
+    base: str = "kafka-2.3"
+    dialect: str | None = None
+    machine: str | None = None
+
+
+_REASSIGNMENTS: Final = {45: Versions(0, 0), 46: Versions(0, 0)}
+_WITH_LEADER_AND_ISR: Final = {4: Versions(0, 3), **_REASSIGNMENTS}
 """LeaderAndIsr with a version more, and the two new keys."""
+
+_DRAFTS: Final = {
+    "kip-455-old": _Draft(
+        "KIP-455 before it was built, older draft: replicas grow one by one, the target shrinks",
+        _WITH_LEADER_AND_ISR,
+    ),
+    "kip-455-new": _Draft(
+        "KIP-455 before it was built, newer draft: replicas grow one by one, the target stays",
+        _WITH_LEADER_AND_ISR,
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +95,7 @@ class Profile:
             else "NOT_CONTROLLER(41) off the controller"
         )
         row = "one row" if self.fallback_row else "no row"
-        drafts = f"; {_DRAFTS[self.name]}" if self.name in _DRAFTS else ""
+        drafts = f"; {_DRAFTS[self.name].about}" if self.name in _DRAFTS else ""
         return f"{forwarding}; ApiVersions error 35 with {row}{drafts}"
 
 
@@ -99,15 +118,15 @@ def all_profiles() -> list[Profile]:
 
 
 def _of_draft(name: str) -> Profile:
-    """A broker of the release that the draft was written for, with the draft built in."""
-    base = release(_DRAFT_BASE)
+    draft = _DRAFTS[name]
+    base = release(draft.base)
     return Profile(
         name=name,
         release=base.release,
         mode=base.mode,
-        versions={**base.apis, **_DRAFT_APIS},
-        dialect=name,
-        machine=name,
+        versions={**base.apis, **draft.apis},
+        dialect=draft.dialect or name,
+        machine=draft.machine or name,
     )
 
 
