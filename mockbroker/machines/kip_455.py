@@ -185,7 +185,7 @@ _FINISH: Final[tuple[Effect, ...]] = (
 _ON_ALTER: Final = (
     Row("K455-51", _heads_there, ()),
     Row(
-        "3.1.4",
+        "K455-42",
         _permutation,
         (
             *_AIM,

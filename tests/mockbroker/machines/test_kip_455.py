@@ -93,6 +93,7 @@ def test_a_reassignment_is_recorded_in_the_partitions_state_znode(draft: str) ->
 @pytest.mark.requirement("K455-33")
 @pytest.mark.requirement("A-08")
 @pytest.mark.requirement("A-11")
+@pytest.mark.requirement("K455-31")
 def test_old_replicas_leave_the_topic_znode_before_the_target_leaves_the_state(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
@@ -110,6 +111,7 @@ def test_old_replicas_leave_the_topic_znode_before_the_target_leaves_the_state(d
 @BOTH
 @pytest.mark.requirement("K455-41")
 @pytest.mark.requirement("A-08")
+@pytest.mark.requirement("K455-31", "K455-35")
 def test_every_growth_of_the_replicas_is_written_and_told_to_every_broker(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
@@ -135,6 +137,7 @@ def test_the_state_shows_the_target_as_it_stands(draft: str) -> None:
 
 @BOTH
 @pytest.mark.requirement("K455-36")
+@pytest.mark.requirement("K455-31", "K455-33")
 def test_at_the_end_the_leader_is_told_the_full_isr_and_shrinks_it(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
@@ -156,6 +159,7 @@ def test_at_the_end_the_leader_is_told_the_full_isr_and_shrinks_it(draft: str) -
 
 @BOTH
 @pytest.mark.requirement("K455-42")
+@pytest.mark.requirement("K455-30")
 def test_the_start_is_told_to_old_and_new_replicas(draft: str) -> None:
     cluster = cluster_of(draft)
     since = len(cluster.log)
@@ -189,6 +193,7 @@ def test_a_cancellation_is_not_a_revert(draft: str) -> None:
 
 @BOTH
 @pytest.mark.requirement("A-10")
+@pytest.mark.requirement("K455-43")
 def test_a_cancellation_before_the_controller_saw_the_isr_keeps_who_joined(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
@@ -267,6 +272,7 @@ def test_a_permutation_completes_at_once(draft: str) -> None:
 
 @BOTH
 @pytest.mark.requirement("K455-37")
+@pytest.mark.requirement("K455-42")
 def test_the_replicas_there_are_as_a_new_target_stop_copies_just_begun(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5])
@@ -278,6 +284,7 @@ def test_the_replicas_there_are_as_a_new_target_stop_copies_just_begun(draft: st
 
 @BOTH
 @pytest.mark.requirement("K455-01")
+@pytest.mark.requirement("K455-30")
 def test_a_new_target_in_flight_stops_copies_just_begun(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5])
