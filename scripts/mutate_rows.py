@@ -1,0 +1,297 @@
+"""Do the tests bite? Change each row of each machine's table once; a test of the row must fail.
+
+A row is ``Row(requirement, when, then)`` of ``mockbroker.machines.engine``; the tests held to it
+are those marked with its requirement. A mutant is a row that never matches, or that misses one of
+its effects. Rows are found by following what the machines hold, so a new machine needs nothing
+said here. Tests are collected once; each mutant is a fork, which runs the quickest test first and
+ends with the first that fails.
+
+    python -m scripts.mutate_rows                    # every mutant
+    python -m scripts.mutate_rows --row K455-33      # of the rows that ask for this
+    python -m scripts.mutate_rows --within 120       # as many as two minutes allow, drawn by a seed
+
+Exits with 1 where a mutant survives, and names it; with 2 where the tests fail as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pkgutil
+import random
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+import mockbroker.machines
+from mockbroker.machines.engine import Moment, Row
+
+__all__ = ["Mutant", "Place", "main", "mutants_of", "rows_of"]
+
+ROOT = Path(__file__).resolve().parent.parent
+QUICK = "not slow and not oracle and not java and not node and not go"
+PATIENCE = 5.0
+"""Seconds of processor time a mutant may take beyond three times what its tests take unchanged.
+Some never come to an end, which is a failure, too."""
+STANDSTILL = 120
+"""Seconds on the wall after which one that waits for ever is ended."""
+_ID = re.compile(r"\b(?:C|A|K\d+)-\d+\b")
+
+# ---- rows and what can be done to them -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A row, and the machines it was found in."""
+
+    row: Row
+    machines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.machines)}: {self.row.requirement} {_name(self.row.when)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    place: Place
+    change: str
+    when: Callable[[Moment], bool]
+    then: tuple[Any, ...]
+
+    def apply(self) -> None:
+        """For good: only a process that is about to end should."""
+        object.__setattr__(self.place.row, "when", self.when)
+        object.__setattr__(self.place.row, "then", self.then)
+
+    def __str__(self) -> str:
+        return f"{self.place}, {self.change}"
+
+
+def rows_of(machines: Mapping[str, object]) -> list[Place]:
+    """Every row that a machine holds, however deep, and those in the machines' modules beside."""
+    holders = dict(machines)
+    for found in pkgutil.walk_packages(mockbroker.machines.__path__, "mockbroker.machines."):
+        module = importlib.import_module(found.name)
+        holders[found.name.rpartition(".")[2]] = list(vars(module).values())
+    rows: dict[int, tuple[Row, list[str]]] = {}
+    for name, holder in holders.items():
+        for row in _rows_in(holder, set()):
+            _, names = rows.setdefault(id(row), (row, []))
+            if name in machines or not names:
+                names.append(name)
+    return [Place(row, tuple(names)) for row, names in rows.values()]
+
+
+def _rows_in(thing: object, seen: set[int]) -> Iterator[Row]:
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, Row):
+        yield thing
+        return
+    for part in _parts(thing):
+        yield from _rows_in(part, seen)
+
+
+def _parts(thing: object) -> Iterator[object]:
+    """What is in a collection, or hangs on an object of the machines or on its class."""
+    if isinstance(thing, Mapping):
+        yield from thing.values()
+    elif isinstance(thing, (tuple, list)):
+        yield from thing
+    elif type(thing).__module__.startswith("mockbroker.machines"):
+        yield from getattr(thing, "__dict__", {}).values()
+        for cls in type(thing).__mro__:
+            for name in getattr(cls, "__slots__", ()):
+                yield getattr(thing, name, None)
+            if cls.__module__.startswith("mockbroker.machines"):
+                yield from vars(cls).values()
+
+
+def mutants_of(place: Place) -> Iterator[Mutant]:
+    row = place.row
+    yield Mutant(place, "never matching", lambda moment: False, row.then)
+    for index, effect in enumerate(row.then):
+        without = row.then[:index] + row.then[index + 1 :]
+        change = f"without effect {index + 1}, {type(effect).__name__}"
+        yield Mutant(place, change, row.when, without)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", repr(function)).lstrip("_")
+
+
+# ---- tests, in forks -----------------------------------------------------------------------------
+
+
+class Trial:
+    """A plugin of pytest that, instead of running the tests, tries the mutants on them."""
+
+    def __init__(self, mutants: Sequence[Mutant], within: float | None) -> None:
+        self.mutants = mutants
+        self.within = within
+        self.survivors: list[Mutant] = []
+        self.broken: list[str] = []
+        self.left_out = 0
+        self._seconds: dict[str, float] = {}
+
+    def pytest_configure(self) -> None:
+        # Forks that fail would leave examples behind, which every later run would try first.
+        settings.register_profile("mutants", settings.default, database=None, max_examples=10)
+        settings.load_profile("mutants")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("the tests cannot be collected")
+        tests = _by_requirement(session.items)
+        wanted = {each for mutant in self.mutants for each in ids_of(mutant)}
+        self._try_unchanged({item.nodeid: item for each in wanted for item in tests.get(each, ())})
+        if not self.broken:
+            self._try_all(tests)
+        return True
+
+    def _try_unchanged(self, items: Mapping[str, pytest.Item]) -> None:
+        """Each test alone, to know that it passes, and how quickly."""
+        for item in items.values():
+            began = time.monotonic()
+            if _in_a_fork(lambda item=item: _first_failure([item]), STANDSTILL):  # type: ignore[misc]
+                self.broken.append(item.nodeid)
+            self._seconds[item.nodeid] = time.monotonic() - began
+
+    def _try_all(self, tests: Mapping[str, Sequence[pytest.Item]]) -> None:
+        began = time.monotonic()
+        for number, mutant in enumerate(self.mutants):
+            if self.within is not None and time.monotonic() - began > self.within:
+                self.left_out = len(self.mutants) - number
+                return
+            items = {item.nodeid: item for each in ids_of(mutant) for item in tests.get(each, ())}
+            self._try_one(
+                mutant, sorted(items.values(), key=lambda each: self._seconds[each.nodeid])
+            )
+
+    def _try_one(self, mutant: Mutant, items: Sequence[pytest.Item]) -> None:
+        def trial() -> str:
+            mutant.apply()
+            return _first_failure(items)
+
+        usual = sum(self._seconds[item.nodeid] for item in items)
+        killer = _in_a_fork(trial, PATIENCE + 3 * usual)
+        if not killer:
+            self.survivors.append(mutant)
+        verdict = f"killed by {killer}" if killer else f"SURVIVES {len(items)} tests"
+        print(f"{mutant}: {verdict}", flush=True)
+
+
+def ids_of(mutant: Mutant) -> list[str]:
+    return _ID.findall(mutant.place.row.requirement)
+
+
+def _by_requirement(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        for each in {name for mark in item.iter_markers("requirement") for name in mark.args}:
+            tests.setdefault(each, []).append(item)
+    return tests
+
+
+def _first_failure(items: Sequence[pytest.Item]) -> str:
+    """The first test that fails, by its name; none is the empty text."""
+    from _pytest.runner import runtestprotocol
+
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+            return item.nodeid
+    return ""
+
+
+def _in_a_fork(call: Callable[[], str], patience: float) -> str:
+    """What ``call`` returns, from a process of its own that prints nothing."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _be_the_child(call, patience, write)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read().decode()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return f"having no end ({signal.Signals(os.WTERMSIG(status)).name})"
+    return said
+
+
+def _be_the_child(call: Callable[[], str], patience: float, write: int) -> None:
+    signal.setitimer(signal.ITIMER_PROF, patience)
+    signal.alarm(STANDSTILL)
+    silence = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (1, 2):
+        os.dup2(silence, descriptor)
+    said = "its own end, by an exception"
+    try:
+        said = call()
+    finally:
+        os.write(write, said.encode())
+        os._exit(0)
+
+
+# ---- command line --------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Change each row once; a test of it must fail.")
+    parser.add_argument("--machine", action="append", help="only rows of this machine")
+    parser.add_argument("--row", action="append", help="only rows that ask for this requirement")
+    parser.add_argument("--within", type=float, help="seconds after which no mutant is begun")
+    parser.add_argument("--seed", type=int, help="which mutants come first, with --within")
+    parser.add_argument("--list", action="store_true", help="print the mutants, try none")
+    parser.add_argument("tests", nargs="*", default=["tests"], help="where to look for tests")
+    options = parser.parse_args(arguments)
+
+    mutants = [
+        mutant
+        for place in rows_of(mockbroker.machines.MACHINES)
+        if not options.machine or set(options.machine) & set(place.machines)
+        for mutant in mutants_of(place)
+        if not options.row or set(options.row) & set(ids_of(mutant))
+    ]
+    if not mutants:
+        parser.error("there is no such row")
+    if options.list:
+        print(*mutants, sep="\n")
+        return 0
+    if options.within is not None:
+        seed = random.randrange(2**32) if options.seed is None else options.seed
+        random.Random(seed).shuffle(mutants)
+        print(f"--seed {seed}")
+    return _judge(Trial(mutants, options.within), options.tests)
+
+
+def _judge(trial: Trial, paths: Sequence[str]) -> int:
+    os.chdir(ROOT)
+    os.environ["KPROTO_HYPOTHESIS"] = "fast"
+    code = pytest.main(
+        ["-q", "-s", "--no-header", "-p", "no:cacheprovider", "-m", QUICK, *paths],
+        plugins=[trial],
+    )
+    if code != pytest.ExitCode.OK or trial.broken:
+        reason = ", ".join(trial.broken) or f"pytest ended with {code!r}"
+        print(f"The tests fail as they are: {reason}", file=sys.stderr)
+        return 2
+    tried = len(trial.mutants) - trial.left_out
+    print(f"{tried - len(trial.survivors)} of {tried} mutants killed, {trial.left_out} not tried.")
+    for survivor in trial.survivors:
+        print(f"SURVIVES: {survivor}", file=sys.stderr)
+    return 1 if trial.survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
