@@ -68,9 +68,11 @@ class Access(Admin):
         ssl: SSLContext | None = None,
         sasl: SaslMechanism | None = None,
         controllers: bool = False,
+        dialect: str = "kafka",
     ) -> None:
         super().__init__(
             bootstrap,
+            dialect=dialect,
             client_id=client_id,
             default_timeout_ms=default_timeout_ms,
             ssl=ssl,
@@ -110,6 +112,11 @@ class Access(Admin):
             wanted, allow_replication_factor_change=allow_replication_factor_change
         )
         return {key: each for key, each in (await _settled(result.values)).items() if each}
+
+    async def cancel_all_reassignments(self) -> list[BrokerError | None]:
+        """One outcome a partition that was being reassigned."""
+        self.doing("cancelling reassignments")
+        return await self.cancel_all_partition_reassignments()
 
     async def elect(
         self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None

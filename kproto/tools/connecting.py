@@ -40,10 +40,12 @@ def connect(
     client_id: str,
     timeout_ms: int = _TIMEOUT_MS,
     controllers: bool = False,
+    dialect: str = "kafka",
 ) -> Access:
     """A client that has sent nothing yet; use it in ``async with``.
 
     ``controllers``: the addresses are those of a KRaft quorum's controllers, not of brokers.
+    ``dialect`` is what the brokers speak.
     ``client_id`` and ``timeout_ms`` are the tool's own, which ``found`` goes before. Raises
     ToolUsageError for an address that is none, ToolError for certificates that cannot be used.
     """
@@ -56,6 +58,7 @@ def connect(
             ssl=context,
             sasl=found.sasl,
             controllers=controllers,
+            dialect=dialect,
         )
     except ValueError as error:
         raise ToolUsageError(str(error)) from None

@@ -6,12 +6,19 @@ stood on the command line: the first that is out of place is the one that is nam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from kproto.tools.errors import ToolUsageError
 
-__all__ = ["check_election", "check_reassign", "check_topics"]
+__all__ = [
+    "check_draft_reassign",
+    "check_election",
+    "check_preferred_election",
+    "check_reassign",
+    "check_topics",
+    "check_zookeeper_reassign",
+]
 
 _CONFIG: Final = "command-config"
 _SERVER: Final = "bootstrap-server"
@@ -42,27 +49,102 @@ _REASSIGN_PERMITTED: Final = {
 }
 
 
+_DRAFT_PERMITTED: Final = {
+    "generate": ("disable-rack-aware",),
+    "execute": ("throttle",),
+    "verify": (),
+    "list": (),
+}
+"""What KIP-455's drafts have in common; see ``check_draft_reassign``."""
+
+
+def check_draft_reassign(draft: str, given: Sequence[str]) -> str:
+    """As ``check_reassign``, for "kip-455-old", where ``--execute`` takes ``--incremental``, or
+    "kip-455-new", which has the action ``--cancel-all``."""
+    permitted: dict[str, tuple[str, ...]] = dict(_DRAFT_PERMITTED)
+    if draft == "kip-455-old":
+        permitted["execute"] = ("throttle", "incremental")
+    else:
+        permitted["cancel-all"] = ()
+    action = _one_action(given, tuple(permitted))
+    _require(given, _SERVER)
+    _check_fitting(given, action, (_SERVER, *permitted[action]))
+    return action
+
+
+_ZOOKEEPER: Final = "zookeeper"
+_ZOOKEEPER_PERMITTED: Final = {
+    "generate": ("disable-rack-aware",),
+    "execute": ("throttle",),
+    "verify": (),
+    "cancel": (),
+}
+_ZOOKEEPER_MORE: Final = {
+    "kip-236-new": {"generate-queue": "generate", "execute-queue": "execute",
+                    "verify-queue": "verify"},
+    "kip-236-old": {"generate-extra": "generate", "execute-extra": "execute",
+                    "verify-extra": "verify", "remove-cancel": "cancel"},
+}  # fmt: skip
+"""Actions that each draft of KIP-236 adds, and whose options they take."""
+
+
+def check_zookeeper_reassign(draft: str, given: Sequence[str]) -> str:
+    """As ``check_reassign``, for the drafts of KIP-236, which go through ``--zookeeper`` only."""
+    likes = {action: action for action in _ZOOKEEPER_PERMITTED} | _ZOOKEEPER_MORE[draft]
+    action = _one_action(given, tuple(likes))
+    like = likes[action]
+    _require(given, _ZOOKEEPER)
+    required = () if like == "cancel" else _REASSIGN_REQUIRED[like]
+    _require(given, *required)
+    fitting = {action, _ZOOKEEPER, *required, *_ZOOKEEPER_PERMITTED[like]}
+    _refuse_others(given, action, fitting)
+    return action
+
+
+def check_preferred_election(given: Sequence[str]) -> None:
+    """KIP-183: through ZooKeeper, or by the brokers, and not both."""
+    ways = [option for option in (_ZOOKEEPER, _SERVER) if option in given]
+    if len(ways) == 2:
+        raise ToolUsageError("Only one of --zookeeper and --bootstrap-server can be used at a time")
+    if not ways:
+        raise ToolUsageError("Please specify either --bootstrap-server or --zookeeper")
+    if _ZOOKEEPER in given and _CONFIG in given:
+        raise ToolUsageError('Option "[command-config]" can\'t be used with option "[zookeeper]"')
+
+
 def check_reassign(given: Sequence[str]) -> str:
     """The action, once everything else given goes with it."""
-    actions = [action for action in _REASSIGN_ACTIONS if action in given]
-    if len(actions) != 1:
-        raise ToolUsageError(
-            "Command must include exactly one action: "
-            + ", ".join(f"--{action}" for action in _REASSIGN_ACTIONS)
-        )
+    action = _one_action(given, _REASSIGN_ACTIONS)
     if _SERVER in given and _CONTROLLER in given:
         raise ToolUsageError(
             "Please don't specify both --bootstrap-server and --bootstrap-controller"
         )
     if _SERVER not in given and _CONTROLLER not in given:
         raise ToolUsageError("Please specify either --bootstrap-server or --bootstrap-controller")
-    (action,) = actions
-    _require(given, *_REASSIGN_REQUIRED[action])
-    fitting = {action, _CONFIG, *_REASSIGN_REQUIRED[action], *_REASSIGN_PERMITTED[action]}
+    _check_fitting(given, action, _REASSIGN_PERMITTED[action])
+    return action
+
+
+def _check_fitting(given: Sequence[str], action: str, permitted: Sequence[str]) -> None:
+    required = _REASSIGN_REQUIRED.get(action, ())
+    _require(given, *required)
+    _refuse_others(given, action, {action, _CONFIG, *required, *permitted})
+
+
+def _one_action(given: Sequence[str], actions: Sequence[str]) -> str:
+    found = [action for action in actions if action in given]
+    if len(found) != 1:
+        raise ToolUsageError(
+            "Command must include exactly one action: "
+            + ", ".join(f"--{action}" for action in actions)
+        )
+    return found[0]
+
+
+def _refuse_others(given: Sequence[str], action: str, fitting: Collection[str]) -> None:
     for option in given:
         if option not in fitting:
             raise ToolUsageError(f'Option "[{option}]" can\'t be used with action "[{action}]"')
-    return action
 
 
 def check_election(given: Sequence[str]) -> None:

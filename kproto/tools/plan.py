@@ -50,6 +50,15 @@ class Plan:
     def topics(self) -> set[str]:
         return {partition.topic for partition, _ in self.partitions}
 
+    def without_replicas(self) -> list[TopicPartition]:
+        """Partitions whose replicas are null or empty: the older draft of KIP-455 cancels them."""
+        return [partition for partition, replicas in self.partitions if not replicas]
+
+    def restricted_to(self, partitions: Iterable[TopicPartition]) -> Plan:
+        """The same for these partitions only; log directories are left out."""
+        kept = set(partitions)
+        return Plan([(p, replicas) for p, replicas in self.partitions if p in kept])
+
     def executable(self) -> dict[TopicPartition, tuple[int, ...]]:
         """The target replicas of each partition, or a ToolError where a plan cannot be started.
 
@@ -79,18 +88,20 @@ class Plan:
         return dict(self.partitions)
 
 
-def parse_plan(text: str, source: str = "the plan") -> Plan:
+def parse_plan(text: str, source: str = "the plan", *, null_replicas: bool = False) -> Plan:
     """Read a reassignment plan; ``source`` names it in errors.
 
     The form: ``{"version": 1, "partitions": [{"topic": "foo", "partition": 0, "replicas": [1, 2],
-    "log_dirs": ["any", "/data"]}]}``; ``version`` and ``log_dirs`` may be absent. Raises ToolError.
+    "log_dirs": ["any", "/data"]}]}``; ``version`` and ``log_dirs`` may be absent. With
+    ``null_replicas`` those of a partition may be null, and then read as none. Raises ToolError.
     """
     document = _document(text, source)
     partitions: list[tuple[TopicPartition, tuple[int, ...]]] = []
     log_dirs: dict[Replica, str] = {}
     for where, row in _rows(document, "partitions", source):
         partition = _topic_partition(row, where)
-        replicas = _integers(row, "replicas", where)
+        missing = null_replicas and "replicas" in row and row["replicas"] is None
+        replicas = () if missing else _integers(row, "replicas", where)
         if "log_dirs" in row:
             directories = _strings(row, "log_dirs", where)
             if len(directories) != len(replicas):

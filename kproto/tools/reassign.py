@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from kproto.client import (
@@ -33,14 +34,23 @@ from kproto.tools.throttles import (
     LEADER_RATE,
     LEADER_REPLICAS,
     TOPIC_THROTTLES,
-    Moves,
     follower_throttles,
     leader_throttles,
     moving_brokers,
     proposed_moves,
 )
 
-__all__ = ["cancel", "execute", "generate", "list_reassignments", "verify"]
+__all__ = [
+    "cancel",
+    "check_brokers",
+    "execute",
+    "generate",
+    "list_reassignments",
+    "partitions_failed",
+    "replicas_of",
+    "start_throttle",
+    "verify",
+]
 
 Write = Callable[[str], None]
 Replicas = Mapping[TopicPartition, Sequence[int]]
@@ -145,8 +155,8 @@ async def execute(
     ongoing = await access.reassignments()
     if ongoing and not additional:
         raise ToolError(_EXISTING, printed=_EXISTING)
-    await _check_brokers(access, {broker for replicas in proposed.values() for broker in replicas})
-    current = await _replicas_of_partitions(access, proposed)
+    await check_brokers(access, {broker for replicas in proposed.values() for broker in replicas})
+    current = await replicas_of(access, proposed)
     write(
         f"Current partition replica assignment\n\n{format_plan(current)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback\n"
@@ -154,14 +164,14 @@ async def execute(
     if throttle >= 0 or log_dir_throttle >= 0:
         write(f"{_RUN_VERIFY}\n")
     if throttle >= 0:
-        await _throttle(access, write, proposed_moves(ongoing, proposed, current), throttle)
+        await start_throttle(access, write, proposed, current, throttle, ongoing)
     if log_dir_throttle >= 0:
         await _throttle_log_dirs(access, write, plan, log_dir_throttle)
     errors = await access.alter_reassignments(
         proposed, allow_replication_factor_change=allow_replication_factor_change
     )
     if errors:
-        raise _partitions_failed("Error reassigning partition(s):", errors)
+        raise partitions_failed("Error reassigning partition(s):", errors)
     write(
         f"Successfully started partition reassignment{plural(len(proposed))} for "
         f"{show_partitions(proposed)}\n"
@@ -169,13 +179,23 @@ async def execute(
     await log_dirs.move(access, write, plan.log_dirs, timeout_ms)
 
 
-async def _check_brokers(access: Access, wanted: set[int]) -> None:
+async def check_brokers(access: Access, wanted: set[int]) -> None:
+    """Raises ToolError for a broker that the cluster does not have."""
     known = {node.id for node in (await access.cluster()).nodes}
     if unknown := sorted(wanted - known):
         raise _failed(f"Unknown broker id {unknown[0]}")
 
 
-async def _throttle(access: Access, write: Write, moves: Moves, rate: int) -> None:
+async def start_throttle(
+    access: Access,
+    write: Write,
+    proposed: Replicas,
+    current: Replicas,
+    rate: int,
+    ongoing: Mapping[TopicPartition, PartitionReassignment] = MappingProxyType({}),
+) -> None:
+    """Let what moves, and shall move, do so at ``rate`` bytes a second."""
+    moves = proposed_moves(ongoing, proposed, current)
     leaders, followers = leader_throttles(moves), follower_throttles(moves)
     await access.alter_configs(
         {
@@ -298,7 +318,7 @@ async def cancel(
         errors = await access.alter_reassignments(dict.fromkeys(ongoing, None))
         if errors:
             what = f"Error cancelling partition reassignment{plural(len(errors))} for:"
-            raise _partitions_failed(what, errors)
+            raise partitions_failed(what, errors)
         write(
             f"Successfully cancelled partition reassignment{plural(len(ongoing))} for: "
             f"{show_partitions(ongoing)}\n"
@@ -330,7 +350,8 @@ async def _replicas(access: Access, topics: Iterable[str]) -> dict[TopicPartitio
     return found
 
 
-async def _replicas_of_partitions(access: Access, partitions: Iterable[TopicPartition]) -> Replicas:
+async def replicas_of(access: Access, partitions: Iterable[TopicPartition]) -> Replicas:
+    """The present replicas of each. Raises UnknownTopicOrPartitionError for what there is none."""
     wanted = set(partitions)
     found = await _replicas(access, {partition.topic for partition in wanted})
     if missing := wanted - found.keys():
@@ -340,7 +361,8 @@ async def _replicas_of_partitions(access: Access, partitions: Iterable[TopicPart
     return {partition: found[partition] for partition in wanted}
 
 
-def _partitions_failed(what: str, errors: Mapping[TopicPartition, Exception]) -> ToolError:
+def partitions_failed(what: str, errors: Mapping[TopicPartition, Exception]) -> ToolError:
+    """A line a partition, under ``what``."""
     lines = [f"{show_partition(partition)}: {errors[partition]}" for partition in sorted(errors)]
     return ToolError(f"{what} {'; '.join(lines)}", printed="\n".join([what, *lines]))
 

@@ -23,6 +23,7 @@ from kproto.client import (
 )
 from kproto.errors import UnsupportedVersionError
 from kproto.tools.access import Access
+from kproto.tools.drafts import is_kip_455_draft
 from kproto.tools.errors import ToolError
 from kproto.tools.texts import joined
 from kproto.tools.topics import find_topics
@@ -72,6 +73,7 @@ async def describe(
     configs = await access.topic_configs([each.name for each in described])
     live = {node.id for node in (await access.cluster()).nodes}
     ongoing = await _reassignments(access, described)
+    with_targets = is_kip_455_draft(access.dialect)
     for topic in described:
         if not topic.partitions:
             continue
@@ -82,7 +84,7 @@ async def describe(
             for partition in topic.partitions:
                 moving = ongoing.get(TopicPartition(topic.name, partition.index))
                 if not reports.of_partitions or _reported(reports, partition, moving, own, live):
-                    write(_partition_line(topic.name, partition, moving))
+                    write(_partition_line(topic.name, partition, moving, with_targets))
 
 
 async def _described(
@@ -141,7 +143,10 @@ def _topic_line(
 
 
 def _partition_line(
-    topic: str, partition: PartitionDescription, moving: PartitionReassignment | None
+    topic: str,
+    partition: PartitionDescription,
+    moving: PartitionReassignment | None,
+    with_targets: bool,
 ) -> str:
     parts = [
         f"\tTopic: {topic}",
@@ -150,6 +155,11 @@ def _partition_line(
         f"Replicas: {joined(partition.replicas)}",
         f"Isr: {joined(partition.isr)}",
     ]
+    if with_targets:
+        # The drafts of KIP-455, whose brokers know nothing of eligible leader replicas.
+        if moving is not None:
+            parts.append(f"targetReplicas: {joined(moving.target_brokers)}")
+        return "\t".join(parts) + "\n"
     if moving is not None:
         parts.append(f"Adding Replicas: {joined(moving.adding_replicas)}")
         parts.append(f"Removing Replicas: {joined(moving.removing_replicas)}")

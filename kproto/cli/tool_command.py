@@ -1,0 +1,176 @@
+"""What the commands of ``kproto admin`` have in common: their options, their errors, and which
+surface of a tool ``--profile`` asks for.
+
+Options become arguments of ``kproto.tools`` in the commands, and its errors exit codes here: what
+Kafka's tool writes to standard output about a failure is written there, and the failure as one line
+to standard error. Options that do not go together end with 2, where Kafka's tools end with 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import click
+from click.core import ParameterSource
+
+from kproto.cli.waiting import Waiting
+from kproto.client import BrokerError
+from kproto.errors import KprotoError, UnsupportedVersionError
+from kproto.tools.access import Access
+from kproto.tools.connecting import connect, read_settings
+from kproto.tools.errors import ToolError, ToolUsageError
+from kproto.tools.texts import JAVA_ERRORS, java_error
+
+__all__ = [
+    "SHIPPED",
+    "Profiled",
+    "bootstrap_server",
+    "checked",
+    "command_config",
+    "flag",
+    "reassign_failure",
+    "run_tool",
+    "run_with_access",
+    "value",
+]
+
+SHIPPED: Final = "kafka"
+"""The profile of the tools as Kafka ships them."""
+
+Work = Callable[[Access, Callable[[str], None]], Awaitable[None]]
+
+
+def flag(name: str, text: str) -> Callable[[Any], Any]:
+    return click.option(f"--{name}", is_flag=True, help=text)
+
+
+def value(name: str, text: str, metavar: str, **kind: Any) -> Callable[[Any], Any]:
+    return click.option(f"--{name}", metavar=metavar, help=text, **kind)
+
+
+bootstrap_server = value("bootstrap-server", "Brokers to start from.", "HOST:PORT,...")
+command_config = value("command-config", "A properties file for the client.", "FILE")
+
+
+class Profiled(click.Command):
+    """One tool under several surfaces: ``--profile`` chooses the command that reads the rest."""
+
+    def __init__(self, surfaces: Mapping[str, click.Command]) -> None:
+        self._surfaces = surfaces
+        default = surfaces[SHIPPED]
+        super().__init__(default.name, help=default.help, short_help=default.get_short_help_str())
+        if len(surfaces) > 1:
+            for surface in surfaces.values():
+                surface.epilog = (
+                    f"--profile {'|'.join(surfaces)} chooses whose options these are: those of "
+                    "released Kafka, or of a proposal's draft."
+                )
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        name, rest = _split_profile(args)
+        surface = self._surfaces.get(name)
+        if surface is None:
+            raise click.UsageError(
+                f"--profile {name}: this tool has {', '.join(self._surfaces)}", parent
+            )
+        return surface.make_context(info_name, rest, parent, **extra)
+
+
+def _split_profile(args: list[str]) -> tuple[str, list[str]]:
+    """The profile's name, and the other arguments."""
+    name, rest, given = SHIPPED, [], iter(args)
+    for each in given:
+        option, equals, inline = each.partition("=")
+        if option != "--profile":
+            rest.append(each)
+            continue
+        name = inline if equals else next(given, "")
+    return name, rest
+
+
+def checked(context: click.Context, check: Callable[[list[str]], Any]) -> Any:
+    """``check`` over the options that were given, in their order on the command line."""
+    long_names = {
+        each.name: each.opts[0].removeprefix("--") for each in context.command.params if each.name
+    }
+    given = [
+        long_names[name]
+        for name in context.params
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    try:
+        return check(given)
+    except ToolUsageError as error:
+        raise click.UsageError(str(error), context) from None
+
+
+def run_with_access(
+    context: click.Context,
+    work: Work,
+    given: dict[str, Any],
+    *,
+    failure: Callable[[Exception], str | None],
+    client_id: str = "kproto",
+    timeout_ms: int = 60_000,
+    dialect: str = "kafka",
+) -> None:
+    """Connect and ``work``; ``failure`` is what Kafka's tool prints of an unexpected error."""
+    waiting = Waiting()
+
+    async def session() -> None:
+        found = read_settings(given["command_config"])
+        controllers = given.get("bootstrap_controller")
+        access = connect(
+            controllers or given["bootstrap_server"],
+            found,
+            client_id=client_id,
+            timeout_ms=timeout_ms,
+            controllers=controllers is not None,
+            dialect=dialect,
+        )
+        access.doing = waiting.doing
+        async with access:
+            await work(access, waiting.write)
+
+    with waiting:
+        run_tool(context, lambda: asyncio.run(session()), failure=failure)
+
+
+def reassign_failure(error: Exception) -> str:
+    """What kafka-reassign-partitions prints of an error."""
+    if isinstance(error, BrokerError):
+        return f"Error: {java_error(error.code, str(error))}"
+    if isinstance(error, UnsupportedVersionError):
+        return f"Error: {JAVA_ERRORS}UnsupportedVersionException: {error}"
+    return f"Error: {error}"
+
+
+def run_tool(
+    context: click.Context, work: Callable[[], None], *, failure: Callable[[Exception], str | None]
+) -> None:
+    """``work``, with its errors as exit codes."""
+    try:
+        work()
+    except ToolUsageError as error:
+        raise click.UsageError(str(error), context) from None
+    except ToolError as error:
+        _fail(context, error, error.printed)
+    except (BrokerError, KprotoError, OSError) as error:
+        _fail(context, error, failure(error))
+
+
+def _fail(context: click.Context, error: Exception, printed: str | None) -> None:
+    if printed is not None:
+        click.echo(printed)
+        if sys.stdout.isatty() and sys.stderr.isatty():
+            context.exit(1)  # Whoever looks at both has read it.
+    raise click.ClickException(str(error)) from None

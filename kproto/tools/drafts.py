@@ -1,0 +1,116 @@
+"""``kafka-reassign-partitions`` as the drafts of KIP-455 would have it.
+
+In both, ``--list`` prints the plan that would ask for what is in progress, or ``{}``. The older one
+takes a plan for all there is to do, unless ``--incremental``; the newer one always adds to what is
+in progress, and has ``--cancel-all``. Throttles, ``--generate`` and ``--verify`` are those of
+``reassign``; nothing of this goes through ZooKeeper any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from kproto.client import TopicPartition
+from kproto.dialects import Dialect
+from kproto.tools.access import Access
+from kproto.tools.errors import ToolError
+from kproto.tools.plan import Plan, format_plan
+from kproto.tools.reassign import check_brokers, partitions_failed, replicas_of, start_throttle
+from kproto.tools.texts import plural, show_partitions
+
+__all__ = ["cancel_all", "execute_newer", "execute_older", "is_kip_455_draft", "list_as_plan"]
+
+Write = Callable[[str], None]
+
+
+def is_kip_455_draft(dialect: Dialect) -> bool:
+    """Whether brokers of that dialect tell targets, and not what is added and removed."""
+    return dialect.name.startswith("kip-455-")
+
+
+async def list_as_plan(access: Access, write: Write) -> None:
+    """What is in progress, as a plan that asks for it: its replicas are the targets."""
+    ongoing = await access.reassignments()
+    targets = {partition: each.target_brokers for partition, each in ongoing.items()}
+    write(f"{format_plan(targets) if targets else '{}'}\n")
+
+
+async def execute_newer(access: Access, write: Write, plan: Plan, *, throttle: int = -1) -> None:
+    """Add the plan's reassignments to those in progress, or change them."""
+    await _alter(access, write, plan.executable(), throttle)
+
+
+async def execute_older(
+    access: Access, write: Write, plan: Plan, *, incremental: bool, throttle: int = -1
+) -> None:
+    """Do what the plan says, and cancel what it does not name; a plan without partitions cancels
+    everything. ``incremental`` leaves alone what the plan does not name, and cancels those of its
+    partitions whose replicas are null or empty."""
+    if incremental:
+        cancelled = plan.without_replicas()
+        if cancelled and len(cancelled) == len(plan.partitions):
+            await _cancel(access, write, cancelled)
+            return
+        rest = plan.restricted_to(p for p, _ in plan.partitions if p not in cancelled)
+        wanted = rest.executable()
+    else:
+        wanted = plan.executable() if plan.partitions else {}
+        ongoing = await access.reassignments()
+        cancelled = sorted(partition for partition in ongoing if partition not in wanted)
+    if cancelled:
+        await _cancel(access, write, cancelled)
+    if wanted:
+        await _alter(access, write, wanted, throttle)
+    elif not cancelled:
+        write("No partition reassignments found.\n")
+
+
+async def cancel_all(access: Access, write: Write) -> None:
+    """Cancel whatever is in progress, by one request that names nothing."""
+    outcomes = await access.cancel_all_reassignments()
+    failed = [error for error in outcomes if error is not None]
+    if failed:
+        raise ToolError(
+            f"{len(failed)} of {len(outcomes)} reassignments could not be cancelled: {failed[0]}",
+            printed=f"Error cancelling partition reassignment{plural(len(failed))}: {failed[0]}",
+        )
+    if outcomes:
+        count = len(outcomes)
+        write(f"Successfully cancelled {count} partition reassignment{plural(count)}\n")
+    else:
+        write("No partition reassignments found.\n")
+
+
+async def _alter(
+    access: Access,
+    write: Write,
+    wanted: Mapping[TopicPartition, Sequence[int]],
+    throttle: int,
+) -> None:
+    await check_brokers(access, {broker for replicas in wanted.values() for broker in replicas})
+    current = await replicas_of(access, wanted)
+    write(
+        f"Current partition replica assignment\n\n{format_plan(current)}\n\n"
+        "Save this to use as the --reassignment-json-file option during rollback\n"
+    )
+    if throttle >= 0:
+        await start_throttle(access, write, wanted, current, throttle)
+    errors = await access.alter_reassignments(wanted)
+    if errors:
+        raise partitions_failed("Error reassigning partition(s):", errors)
+    write(
+        f"Successfully started partition reassignment{plural(len(wanted))} for "
+        f"{show_partitions(wanted)}\n"
+    )
+
+
+async def _cancel(access: Access, write: Write, partitions: Iterable[TopicPartition]) -> None:
+    listed = list(partitions)
+    errors = await access.alter_reassignments(dict.fromkeys(listed, None))
+    if errors:
+        what = f"Error cancelling partition reassignment{plural(len(errors))} for:"
+        raise partitions_failed(what, errors)
+    write(
+        f"Successfully cancelled partition reassignment{plural(len(listed))} for: "
+        f"{show_partitions(listed)}\n"
+    )

@@ -1,0 +1,248 @@
+"""``kproto admin --profile kip-455-old|kip-455-new`` against a mock cluster of that draft."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mockbroker.mock_cluster import MockCluster
+from tests.tools.commands import Outcome, at
+
+OLD, NEW = "kip-455-old", "kip-455-new"
+BOTH = pytest.mark.parametrize("mock", [OLD, NEW], indirect=True)
+OLDER = pytest.mark.parametrize("mock", [OLD], indirect=True)
+NEWER = pytest.mark.parametrize("mock", [NEW], indirect=True)
+
+
+@pytest.fixture
+async def mock(request: pytest.FixtureRequest) -> AsyncIterator[MockCluster]:
+    topics = ["foo=1,2,3/2,3,1", "bar=1,2,3"]
+    async with MockCluster(6, topics=topics, profile=request.param, clock="manual") as mock:
+        yield mock
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Callable[..., str]:
+    """Writes a plan, foo_0=replicas, and returns the option that names it."""
+
+    def write(text: str | None = None, /, **moves: list[int] | None) -> str:
+        rows = []
+        for name, replicas in moves.items():
+            topic, index = name.rsplit("_", 1)
+            rows.append({"topic": topic, "partition": int(index), "replicas": replicas})
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps({"version": 1, "partitions": rows}) if text is None else text)
+        return f"--reassignment-json-file={path}"
+
+    return write
+
+
+async def reassign(mock: MockCluster, *arguments: str) -> Outcome:
+    return await at(mock, "reassign-partitions", "--profile", mock.profile.name, *arguments)
+
+
+def targets(mock: MockCluster) -> dict[str, list[int]]:
+    return {
+        f"{name}-{each.index}": list(each.target or ())
+        for name, topic in mock.cluster.topics.items()
+        for each in topic.partitions
+        if each.reassigning
+    }
+
+
+def sent(mock: MockCluster, api: int) -> list[Any]:
+    entries = mock.journal.select(api=api, direction="request")
+    return [entry.decode(mock.dialect).body for entry in entries]
+
+
+@BOTH
+@pytest.mark.requirement("K455-50")
+async def test_zookeeper_is_no_option_any_more(mock: MockCluster) -> None:
+    outcome = await reassign(mock, "--list", "--zookeeper", "127.0.0.1:1")
+    assert outcome.code == 2
+    assert "No such option" in outcome.err
+    assert outcome.out == ""
+    assert not mock.journal.select(direction="request")
+
+
+@BOTH
+@pytest.mark.requirement("K455-51")
+@pytest.mark.requirement("A-39")
+async def test_the_list_is_a_plan_that_asks_for_what_is_in_progress(
+    mock: MockCluster, plan: Callable[..., str]
+) -> None:
+    assert (await reassign(mock, "--list")) == (0, "{}\n", "")
+    await reassign(mock, "--execute", plan(foo_0=[6, 5, 4], bar_0=[4]))
+    code, out, _ = await reassign(mock, "--list")
+    assert code == 0
+    rows = json.loads(out)["partitions"]
+    assert {(row["topic"], row["partition"]): row["replicas"] for row in rows} == {
+        ("foo", 0): [6, 5, 4],
+        ("bar", 0): [4],
+    }
+    before = dict(mock.cluster.znodes)
+    again = await reassign(mock, "--execute", plan(out))
+    assert again.code == 0
+    assert mock.cluster.znodes == before
+
+
+@OLDER
+@pytest.mark.requirement("K455-52")
+async def test_a_plan_is_all_there_is_to_do(mock: MockCluster, plan: Callable[..., str]) -> None:
+    await reassign(mock, "--execute", plan(foo_0=[4], foo_1=[5]))
+    assert targets(mock) == {"foo-0": [4], "foo-1": [5]}
+    code, out, _ = await reassign(mock, "--execute", plan(foo_0=[6]))
+    assert code == 0
+    assert targets(mock) == {"foo-0": [6]}
+    assert "Successfully cancelled partition reassignment for: foo-1" in out
+    assert "Successfully started partition reassignment for foo-0" in out
+    code, out, _ = await reassign(mock, "--execute", plan("{}"))
+    assert (code, targets(mock)) == (0, {})
+    assert "Successfully cancelled partition reassignment for: foo-0" in out
+    assert (await reassign(mock, "--execute", plan("{}"))).out == (
+        "No partition reassignments found.\n"
+    )
+
+
+@OLDER
+@pytest.mark.requirement("K455-53")
+@pytest.mark.requirement("A-43")
+@pytest.mark.parametrize("nothing", [None, []])
+async def test_an_incremental_plan_alters_what_it_names(
+    mock: MockCluster, plan: Callable[..., str], nothing: list[int] | None
+) -> None:
+    await reassign(mock, "--execute", plan(foo_0=[4], foo_1=[5]))
+    calls = len(sent(mock, 45))
+    outcome = await reassign(mock, "--execute", "--incremental", plan(foo_0=nothing, bar_0=[6]))
+    assert outcome.code == 0
+    assert targets(mock) == {"foo-1": [5], "bar-0": [6]}
+    cancelled, started = sent(mock, 45)[calls:]
+    assert cancelled.topics[0].partitions[0].replicas is None
+    assert started.topics[0].partitions[0].replicas == [6]
+    await reassign(mock, "--execute", "--incremental", plan(foo_1=nothing))
+    assert targets(mock) == {"bar-0": [6]}
+
+
+@OLDER
+@pytest.mark.requirement("A-43")
+async def test_null_replicas_need_the_option(mock: MockCluster, plan: Callable[..., str]) -> None:
+    outcome = await reassign(mock, "--execute", plan(foo_0=None))
+    assert outcome.code == 1
+    assert "expected an array, not null" in outcome.err
+    outcome = await reassign(mock, "--execute", plan(foo_0=[]))
+    assert outcome.code == 1
+    assert "Partition replica list cannot be empty" in outcome.err
+    assert targets(mock) == {}
+
+
+@NEWER
+@pytest.mark.requirement("K455-54")
+async def test_a_plan_adds_to_what_is_in_progress(
+    mock: MockCluster, plan: Callable[..., str]
+) -> None:
+    await reassign(mock, "--execute", plan(foo_0=[4], foo_1=[5]))
+    assert (await reassign(mock, "--execute", plan(foo_0=[6]))).code == 0
+    assert targets(mock) == {"foo-0": [6], "foo-1": [5]}
+
+
+@NEWER
+@pytest.mark.requirement("K455-55")
+async def test_the_rollback_plan_restores_the_replicas(
+    mock: MockCluster, plan: Callable[..., str]
+) -> None:
+    _, out, _ = await reassign(mock, "--execute", plan(foo_0=[4, 5], foo_1=[6]))
+    mock.join_isr("foo-0", 4)
+    rollback = out.split("\n")[2]
+    assert (await reassign(mock, "--execute", plan(rollback))).code == 0
+    assert targets(mock) == {}
+    assert mock.cluster.partition("foo", 0).replicas == (1, 2, 3)
+    assert mock.cluster.partition("foo", 1).replicas == (2, 3, 1)
+
+
+@NEWER
+@pytest.mark.requirement("K455-56")
+@pytest.mark.requirement("A-40")
+async def test_cancel_all_is_one_request_that_names_nothing(
+    mock: MockCluster, plan: Callable[..., str]
+) -> None:
+    await reassign(mock, "--execute", plan(foo_0=[4], bar_0=[5]))
+    code, out, _ = await reassign(mock, "--cancel-all")
+    assert (code, out) == (0, "Successfully cancelled 2 partition reassignments\n")
+    assert sent(mock, 45)[-1].topics is None
+    assert targets(mock) == {}
+    assert (await reassign(mock, "--cancel-all")).out == "No partition reassignments found.\n"
+
+
+@BOTH
+@pytest.mark.requirement("A-40")
+async def test_each_draft_has_its_own_options(mock: MockCluster, plan: Callable[..., str]) -> None:
+    other = "--cancel-all" if mock.profile.name == OLD else "--incremental"
+    for option in (other, "--cancel", "--additional"):
+        outcome = await reassign(mock, "--execute", plan(foo_0=[4]), option)
+        assert outcome.code == 2
+        assert "No such option" in outcome.err
+    assert not sent(mock, 45)
+
+
+@BOTH
+@pytest.mark.requirement("K455-57")
+async def test_describe_shows_targets_while_there_are_any(
+    mock: MockCluster, plan: Callable[..., str]
+) -> None:
+    arguments = ("topics", "--profile", mock.profile.name, "--describe", "--topic", "foo")
+    assert "targetReplicas" not in (await at(mock, *arguments)).out
+    await reassign(mock, "--execute", plan(foo_0=[4, 5, 6]))
+    lines = (await at(mock, *arguments)).out.splitlines()
+    assert lines[1] == (
+        "\tTopic: foo\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\ttargetReplicas: 4,5,6"
+    )
+    assert "targetReplicas" not in lines[2]
+    for broker in (4, 5, 6):
+        mock.join_isr("foo-0", broker)
+    assert "targetReplicas" not in (await at(mock, *arguments)).out
+
+
+@BOTH
+@pytest.mark.requirement("K455-58")
+async def test_throttles_are_configs_changed_by_the_brokers(
+    mock: MockCluster, plan: Callable[..., str]
+) -> None:
+    offset = len(mock.cluster.log)
+    outcome = await reassign(mock, "--execute", plan(foo_0=[4, 5, 6]), "--throttle", "1000")
+    assert "The inter-broker throttle limit was set to 1000 B/s" in outcome.out
+    names = {c.name for body in sent(mock, 44) for each in body.resources for c in each.configs}
+    assert names == {
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.replicas",
+        "follower.replication.throttled.replicas",
+    }
+    causes = {a.cause for a in mock.cluster.log.since(offset) if a.kind == "ConfigChanged"}
+    assert causes == {"incremental_alter_configs"}
+    for broker in (4, 5, 6):
+        mock.join_isr("foo-0", broker)
+    outcome = await reassign(mock, "--verify", plan(foo_0=[4, 5, 6]))
+    assert "Reassignment of partition foo-0 is completed." in outcome.out
+    assert mock.cluster.broker_config(4, "leader.replication.throttled.rate").is_default
+
+
+@BOTH
+async def test_a_broken_plan_is_one_clear_line(mock: MockCluster, plan: Callable[..., str]) -> None:
+    for text, problem in {
+        "{": "not valid JSON",
+        '{"partitions": 7}': "partitions: expected an array",
+        '{"version": 2}': "Not supported version field value 2",
+    }.items():
+        outcome = await reassign(mock, "--execute", plan(text))
+        assert outcome.code == 1
+        assert problem in outcome.err
+        assert outcome.err.count("\n") == 1
+    outcome = await reassign(mock, "--execute", plan(foo_0=[99]))
+    assert (outcome.code, "Unknown broker id 99" in outcome.err) == (1, True)
+    outcome = await reassign(mock, "--execute", plan(foo_7=[1]))
+    assert (outcome.code, "Unable to find partition: foo-7" in outcome.err) == (1, True)
+    assert targets(mock) == {}
