@@ -15,9 +15,11 @@ import msgspec
 from kproto.znodes.texts import Ids, Int32, PartitionIndex, decode, encode
 
 __all__ = [
+    "CANCEL_REASSIGNMENT_IN_PROGRESS",
     "DELETE_TOPICS",
     "PREFERRED_REPLICA_ELECTION",
     "REASSIGN_PARTITIONS",
+    "REASSIGN_PARTITIONS_QUEUE",
     "PlannedReplicas",
     "decode_preferred_replica_election",
     "decode_reassign_partitions",
@@ -27,6 +29,10 @@ __all__ = [
 ]
 
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
+REASSIGN_PARTITIONS_QUEUE = "/admin/reassign_partitions_queue"
+"""Of KIP-236's draft: more of the same, to be moved there while something is in flight."""
+CANCEL_REASSIGNMENT_IN_PROGRESS = "/admin/cancel_reassignment_in_progress"
+"""Of KIP-236's draft: that it is there asks for a rollback; what it holds says nothing."""
 PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
 DELETE_TOPICS = "/admin/delete_topics"
 

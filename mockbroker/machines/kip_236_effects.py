@@ -64,13 +64,14 @@ class MoveReplicas:
 @dataclass(frozen=True, slots=True)
 class LeaveIsr:
     """Take those who are in it out of the ISR, on record under a leader epoch of its own: else the
-    leader would not obey the LeaderAndIsr that tells it."""
+    leader would not obey the LeaderAndIsr that tells it. Where nobody else is in it, the last one
+    stays: an ISR is never empty."""
 
     which: Choice
 
     def perform(self, work: Work) -> None:
         gone = self.which(work.moment)
-        isr = tuple(each for each in work.now.isr if each not in gone)
+        isr = tuple(each for each in work.now.isr if each not in gone) or work.now.isr[-1:]
         if isr != work.now.isr:
             work.now = replace(work.now, isr=isr, leader_epoch=work.now.leader_epoch + 1)
             WriteStateZnode().perform(work)
