@@ -2,6 +2,8 @@
 
 ``kraft`` is what Kafka ships. ``kip-455-old`` and ``kip-455-new`` are the two revisions of KIP-455
 before it was built: tables of rows (``kip_455``) that one small engine (``engine``) runs.
+``kip-236-old`` is the older revision of KIP-236, and ``kip-236-old-literal`` drops replicas as its
+words have it (``kip_236_old_effects``).
 """
 
 from __future__ import annotations
@@ -12,13 +14,21 @@ from typing import Final
 from mockbroker.errors import ClusterError
 from mockbroker.machines.base import Machine
 from mockbroker.machines.draft import DraftMachine
+from mockbroker.machines.kip_236_old import Kip236Old
 from mockbroker.machines.kip_455 import NEW, OLD
 from mockbroker.machines.kraft import KRaft
 
 __all__ = ["MACHINES", "Machine", "machine"]
 
 MACHINES: Final[Mapping[str, Machine]] = {
-    each.name: each for each in (KRaft(), DraftMachine(OLD), DraftMachine(NEW))
+    each.name: each
+    for each in (
+        KRaft(),
+        DraftMachine(OLD),
+        DraftMachine(NEW),
+        Kip236Old(),
+        Kip236Old("kip-236-old-literal", literal=True),
+    )
 }
 """By name. Machines keep nothing: state and log are the controller's."""
 

@@ -1,0 +1,322 @@
+"""A ZooKeeper controller with KIP-236's older revision built in: which table is asked when.
+
+What is in flight is what ``/admin/reassignments`` holds, a znode a partition. Clients that use
+Kafka's protocol get there, too: to alter is to make a request znode, a null rolls back to the
+replicas there were, where this controller knows them. What users write to znodes is
+``kip_236_old_watched``'s, what happens to a partition the tables'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from kproto.error_codes import ErrorCode
+from kproto.znodes import ConnectionLossError, MalformedZnodeError
+from kproto.znodes.kafka_znodes import TopicAssignment
+from kproto.znodes.request_znodes import (
+    REASSIGN_CANCEL,
+    REASSIGNMENT_REQUESTS,
+    REASSIGNMENTS,
+    ReassignmentRequest,
+    decode_reassignment,
+    reassignment_path,
+)
+from mockbroker.actions import Change, TopicDeleted
+from mockbroker.assignments import check_assignment
+from mockbroker.configs import topic_entry
+from mockbroker.controller import Controller
+from mockbroker.controller_znodes import bytes_of
+from mockbroker.errors import Refusal
+from mockbroker.machines.effects import untargeted
+from mockbroker.machines.engine import Brokers, run_first
+from mockbroker.machines.kip_236_old_effects import (
+    RequestedPartition,
+    forget,
+    plan_on_record,
+    remove,
+    requested,
+)
+from mockbroker.machines.kip_236_old_tables import (
+    ON_CANCEL,
+    ON_REQUEST,
+    ON_RESUME,
+    ON_STEP,
+    REFUSALS,
+)
+from mockbroker.machines.kip_236_old_watched import ALL_WATCHED, submit
+from mockbroker.machines.registry import KeepsZnodes, warn
+from mockbroker.model import Partition, TopicPartition
+from mockbroker.results import (
+    AlterReassignmentsResult,
+    ListReassignmentsResult,
+    OngoingReassignment,
+    OngoingTopic,
+    PartitionResult,
+    TopicResult,
+)
+
+__all__ = ["Kip236Old"]
+
+_CAUSE = "alter_partition_reassignments"
+
+
+class Kip236Old(KeepsZnodes):
+    """``literal``: replicas are dropped as the page has it, those of the new target among them."""
+
+    watched = ALL_WATCHED
+
+    def __init__(self, name: str = "kip-236-old", *, literal: bool = False) -> None:
+        self.name = name
+        self._literal = literal
+
+    # ---- requests of clients -----------------------------------------------------------------
+
+    def alter(
+        self,
+        controller: Controller,
+        topics: Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]],
+        *,
+        allow_replication_factor_change: bool,
+    ) -> AlterReassignmentsResult:
+        """All that can be asked for becomes one request znode, after the cancellations. A partition
+        named twice goes where it was last told to. The guard of KIP-860 is only echoed."""
+        accepted: dict[TopicPartition, Brokers] = {}
+        results = [
+            [self._alter_one(controller, (name, i), asked, accepted) for i, asked in partitions]
+            for name, partitions in topics
+        ]
+        if accepted:
+            problem = self._submit(controller, ReassignmentRequest(accepted))
+            if problem is not None:
+                for (name, _), rows in zip(topics, results, strict=True):
+                    for place, row in enumerate(rows):
+                        if (name, row.partition_index) in accepted:
+                            rows[place] = problem_of(row.partition_index, problem)
+        named = (name for name, _ in topics)
+        rows_by_topic = tuple(
+            TopicResult(name, tuple(rows)) for name, rows in zip(named, results, strict=True)
+        )
+        return AlterReassignmentsResult(0, None, allow_replication_factor_change, rows_by_topic)
+
+    def _alter_one(
+        self,
+        controller: Controller,
+        tp: TopicPartition,
+        asked: Sequence[int] | None,
+        accepted: dict[TopicPartition, Brokers],
+    ) -> PartitionResult:
+        try:
+            if asked is None:
+                if not _find(controller, tp).reassigning:
+                    raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+                self.roll_back(controller, _CAUSE, tp)
+            else:
+                self.check(controller, tp, tuple(asked), legacy=False)
+                accepted[tp] = tuple(asked)
+        except Refusal as refusal:
+            return problem_of(tp[1], refusal)
+        return PartitionResult(tp[1])
+
+    def _submit(self, controller: Controller, request: ReassignmentRequest) -> Refusal | None:
+        """Why the request could not be put on record, if so."""
+        try:
+            submit(controller, _CAUSE, request)
+        except ConnectionLossError as error:
+            return Refusal(ErrorCode.INVALID_REQUEST, str(error))
+        for each in self.watched:
+            if each.path == REASSIGNMENT_REQUESTS:
+                each.reaction(self, controller, None)
+        return None
+
+    def list_ongoing(
+        self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> ListReassignmentsResult:
+        known = controller.state.topics
+        wanted = (
+            [(name, range(len(known[name].partitions))) for name in sorted(known)]
+            if topics is None
+            else [(name, indexes) for name, indexes in topics if name in known]
+        )
+        rows = []
+        for name, indexes in wanted:
+            found = (known[name].partition(index) for index in indexes)
+            ongoing = tuple(_ongoing(p) for p in found if isinstance(p, RequestedPartition))
+            if ongoing:
+                rows.append(OngoingTopic(name, ongoing))
+        return ListReassignmentsResult(0, None, tuple(rows))
+
+    # ---- one partition -----------------------------------------------------------------------
+
+    def check(
+        self, controller: Controller, tp: TopicPartition, asked: Brokers, *, legacy: bool
+    ) -> None:
+        """Raises Refusal where such a request would be ignored."""
+        _find(controller, tp)
+        check_assignment(controller, asked)
+        facts = self._facts(controller, tp, legacy=legacy)
+        run_first(controller, _CAUSE, tp, REFUSALS, asked=asked, facts=facts)
+
+    def request(
+        self,
+        controller: Controller,
+        cause: str,
+        tp: TopicPartition,
+        asked: Brokers,
+        *,
+        legacy: bool,
+        original: Brokers | None,
+    ) -> None:
+        """Do what a request says about one partition. Raises Refusal where that is ignored."""
+        _find(controller, tp)
+        check_assignment(controller, asked)
+        facts = self._facts(controller, tp, legacy=legacy) | {"original": original}
+        run_first(controller, cause, tp, ON_REQUEST, asked=asked, facts=facts)
+        self.settle(controller, cause, tp)
+
+    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
+        partition = _find(controller, tp)
+        if partition.reassigning:
+            facts = {"disabled": _disabled(controller)}
+            run_first(controller, cause, tp, ON_STEP, facts=facts)
+        return _find(controller, tp)
+
+    def roll_back(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
+        """What is on record in ``/admin/reassign_partitions`` goes before what is remembered.
+        Raises Refusal where it cannot be."""
+        partition = _find(controller, tp)
+        assert isinstance(partition, RequestedPartition)
+        planned = plan_on_record(controller).get(tp) if partition.legacy else None
+        original = planned and planned.original_replicas
+        asked = tuple(original or partition.original_replicas or ())
+        run_first(controller, cause, tp, ON_CANCEL, asked=asked)
+
+    def roll_all_back(self, controller: Controller, cause: str) -> None:
+        for name, partition in controller.partitions():
+            if partition.reassigning:
+                try:
+                    self.roll_back(controller, cause, (name, partition.index))
+                except Refusal as refusal:
+                    warn(controller, cause, f"{REASSIGN_CANCEL}: {refusal.message}")
+
+    def _facts(self, controller: Controller, tp: TopicPartition, *, legacy: bool) -> dict[str, Any]:
+        minimum = topic_entry(controller.state, tp[0], "min.insync.replicas").value
+        return {
+            "legacy": legacy,
+            "disabled": _disabled(controller),
+            "min_isr": int(minimum or 1),
+            "literal": self._literal,
+        }
+
+    # ---- start, take-over, the end of a topic ------------------------------------------------
+
+    def start(self, controller: Controller) -> None:
+        controller.znodes.touch(REASSIGNMENT_REQUESTS)
+        controller.znodes.touch(REASSIGNMENTS)
+        super().start(controller)
+
+    def recovered(
+        self,
+        controller: Controller,
+        cause: str,
+        tp: TopicPartition,
+        known: Partition,
+        assignment: TopicAssignment,
+    ) -> Partition:
+        """Under reassignment if it has a znode that says so, and one that can be read."""
+        found = super().recovered(controller, cause, tp, untargeted(known), assignment)
+        found = replace(found, adding=(), removing=())
+        path = reassignment_path(*tp)
+        text = controller.znodes.read(path)
+        if text is None:
+            return found
+        try:
+            on_record = decode_reassignment(path, bytes_of(text))
+            check_assignment(controller, on_record.replicas)
+        except (MalformedZnodeError, Refusal) as error:
+            reason = f"{path}: {error.message}" if isinstance(error, Refusal) else str(error)
+            warn(controller, cause, f"{reason}; taken as no reassignment, and removed")
+            forget(controller, cause, tp, legacy=False)
+            return found
+        return requested(
+            found,
+            tuple(on_record.replicas),
+            legacy=on_record.legacy,
+            top=on_record.top,
+            original=None,
+        )
+
+    def resume(self, controller: Controller, cause: str) -> None:
+        """Everything in flight is initiated again, its original replicas being what the plan in
+        ``/admin/reassign_partitions`` says, or else not known."""
+        self._sweep(controller, cause)
+        plan = plan_on_record(controller)
+        for name, partition in controller.partitions():
+            if not isinstance(partition, RequestedPartition):
+                continue
+            tp = (name, partition.index)
+            planned = plan.get(tp) if partition.legacy else None
+            original = planned and planned.original_replicas
+            facts = self._facts(controller, tp, legacy=partition.legacy) | {
+                "original": tuple(original) if original else None,
+                "literal": False,
+            }
+            asked = partition.target_replicas
+            run_first(controller, cause, tp, ON_RESUME, asked=asked, facts=facts)
+            self.settle(controller, cause, tp)
+
+    def _sweep(self, controller: Controller, cause: str) -> None:
+        """Take away znodes of reassignments of what does not exist."""
+        for name in controller.znodes.children(REASSIGNMENTS):
+            topic = controller.state.topics.get(name)
+            folder = f"{REASSIGNMENTS}/{name}"
+            for child in controller.znodes.children(folder):
+                index = int(child) if child.isascii() and child.isdigit() else -1
+                if topic is None or topic.partition(index) is None:
+                    path = f"{folder}/{child}"
+                    controller.znodes.read(path)
+                    warn(controller, cause, f"{path}: no such partition; removed")
+                    remove(controller, cause, path)
+
+    def store(self, controller: Controller, cause: str, change: Change) -> None:
+        """A topic that goes takes its reassignments along."""
+        if isinstance(change, TopicDeleted):
+            for each in controller.state.topics[change.name].partitions:
+                if isinstance(each, RequestedPartition):
+                    forget(controller, cause, (change.name, each.index), legacy=each.legacy)
+        super().store(controller, cause, change)
+
+
+def problem_of(index: int, refusal: Refusal) -> PartitionResult:
+    return PartitionResult(index, refusal.code, refusal.message)
+
+
+def _disabled(controller: Controller) -> bool:
+    """Looked up every time, as the page's code does."""
+    return controller.znodes.read(REASSIGN_CANCEL) is not None
+
+
+def _find(controller: Controller, tp: TopicPartition) -> Partition:
+    name, index = tp
+    topic = controller.state.topics.get(name)
+    if topic is None:
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    partition = topic.partition(index)
+    if partition is None:
+        raise Refusal(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}."
+        )
+    return partition
+
+
+def _ongoing(partition: RequestedPartition) -> OngoingReassignment:
+    """What the original replicas were is not always known; then those in sync count as such."""
+    target, original = partition.target_replicas, partition.original_replicas
+    there = partition.isr if original is None else original
+    return OngoingReassignment(
+        partition.index,
+        partition.replicas,
+        tuple(each for each in target if each not in there),
+        tuple(each for each in partition.replicas if each not in target),
+    )
