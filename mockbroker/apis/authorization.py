@@ -80,7 +80,8 @@ def cluster_refusal(call: Call, operation: AclOperation | None = None) -> Refuse
     if call.authorizes(wanted):
         return None
     # Kafka prints its whole request object here, thread and buffers included.
-    text = f"Request {call.api.name} v{call.version} needs {wanted.name} permission."
+    name = call.api.request.MESSAGE_NAME.removesuffix("Request")
+    text = f"Request {name} v{call.version} needs {wanted.name} permission."
     return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, text
 
 
