@@ -51,6 +51,21 @@ _DRAFTS: Final = {
         "KIP-455 before it was built, newer draft: replicas grow one by one, the target stays",
         _WITH_LEADER_AND_ISR,
     ),
+    "kip-236-old": _Draft(
+        "KIP-236, older draft: a request znode, a znode a reassignment, /admin/reassign_cancel",
+        _REASSIGNMENTS,
+        dialect="kafka",
+    ),
+    "kip-236-old-literal": _Draft(
+        "kip-236-old that drops replicas as the page has it, those of the new target among them",
+        _REASSIGNMENTS,
+        dialect="kafka",
+    ),
+    "kip-240": _Draft(
+        "kip-236-old with KIP-240: reassignments have an identity, and two api keys tell of them",
+        _REASSIGNMENTS,
+        machine="kip-236-old",
+    ),
 }
 
 
