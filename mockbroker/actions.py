@@ -27,11 +27,16 @@ __all__ = [
     "Change",
     "ConfigChanged",
     "ControllerChanged",
+    "ElectionEnqueued",
+    "ElectionProcessed",
+    "ElectionsHeld",
+    "ElectionsReleased",
     "LeaderAndIsrSent",
     "MetadataHeld",
     "MetadataReleased",
     "PartitionChanged",
     "PartitionsAdded",
+    "PropagationChanged",
     "ReplicasMoved",
     "StopReplicaSent",
     "TopicCreated",
@@ -122,6 +127,41 @@ class MetadataReleased:
 
 
 @dataclass(frozen=True, slots=True)
+class PropagationChanged:
+    """How long every broker takes to hear of a change; 0 is not at all."""
+
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionEnqueued:
+    """An election is the controller's to hold; with KIP-183, the flag is set. ``topics`` is None
+    for what ``/admin/preferred_replica_election`` will say when its turn comes."""
+
+    election: int
+    election_type: int
+    topics: tuple[tuple[str, tuple[int, ...]], ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionProcessed:
+    """With KIP-183, the flag is cleared. ``preempted``: the controller went before it was held."""
+
+    election: int
+    preempted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionsHeld:
+    """The controller lets elections lie in its queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionsReleased:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
 class AutoProgressChanged:
     interval_ms: int | None
 
@@ -208,6 +248,11 @@ Change: TypeAlias = (
     | AclRemoved
     | MetadataHeld
     | MetadataReleased
+    | PropagationChanged
+    | ElectionEnqueued
+    | ElectionProcessed
+    | ElectionsHeld
+    | ElectionsReleased
     | AutoProgressChanged
     | ZnodeWritten
     | LeaderAndIsrSent

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from kproto.error_codes import ErrorCode
 from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
-from mockbroker import acls, configs, elections, log_dirs, steps
+from mockbroker import acls, configs, log_dirs, steps
 from mockbroker import topics as topic_rules
 from mockbroker.actions import (
     ActionLog,
@@ -29,6 +29,9 @@ from mockbroker.actions import (
 from mockbroker.config_definitions import BROKER_CONFIGS, TOPIC_CONFIGS
 from mockbroker.controller import Controller
 from mockbroker.controls import Controls
+from mockbroker.elections import refused, unknown_type
+from mockbroker.elections_eras import election_era
+from mockbroker.elections_queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
 from mockbroker.machines import machine as machine_of
 from mockbroker.metadata_views import MetadataView
@@ -76,6 +79,10 @@ class Cluster(Controls):
     where that one keeps znodes it does so in ``znodes``, a session of its own, or else in a
     ZooKeeper of its own in this process.
 
+    ``elections`` is how ElectLeaders is answered, one of ``mockbroker.elections_eras.ERAS``; None
+    is the newest that goes with the machine. ``busy_elections_fail`` is KIP-183's other reading:
+    while an election is enqueued, others are told 7 at once.
+
     Raises ClusterError for a description that makes no sense.
     """
 
@@ -91,6 +98,8 @@ class Cluster(Controls):
         new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4,
         completion: Completion = Completion.ALL,
         machine: str = "kraft",
+        elections: str | None = None,
+        busy_elections_fail: bool = False,
         znodes: ZnodeStore | None = None,
     ) -> None:
         chosen = machine_of(machine)
@@ -103,6 +112,10 @@ class Cluster(Controls):
             Completion.SEPARATE if chosen.keeps_znodes else completion,
             machine=chosen,
             store=znodes if chosen.keeps_znodes else None,
+        )
+        era = election_era(elections or ("zookeeper-2.6" if chosen.keeps_znodes else "kraft"))
+        self._controller.elections = ElectionQueue(
+            self._controller, era, busy_is_error=busy_elections_fail
         )
         self._auto_progress = steps.AutoProgress(self._controller)
         self._new_topic_id = new_topic_id
@@ -178,9 +191,9 @@ class Cluster(Controls):
 
     def metadata_view(self, broker_id: int) -> MetadataView:
         """What this broker would answer to Metadata (3), DescribeTopicPartitions (75) and
-        DescribeCluster (60): current, or as of ``hold_metadata``. ``view.offset`` changes whenever
-        the content may have: use it as a cache key."""
-        return self._state.view(broker_id)
+        DescribeCluster (60): current, or as of ``hold_metadata``, or as of ``propagation_ms`` ago.
+        ``view.offset`` changes whenever the content may have: use it as a cache key."""
+        return self._state.view(broker_id, self.now_ms)
 
     def state(self) -> dict[str, Any]:
         """The object of ``mockbroker ctl URL state --json``: keys are text, as JSON has them."""
@@ -216,9 +229,55 @@ class Cluster(Controls):
     def elect_leaders(
         self, election_type: int, topics: PartitionsByTopic | None
     ) -> ElectLeadersResult:
-        """``election_type`` 0 is preferred, 1 unclean; None means every partition."""
+        """``election_type`` 0 is preferred, 1 unclean; None means every partition. Waits for
+        nothing: what the controller is not at once seen to have done is answered 7."""
+        started = self.start_election(election_type, topics, timeout_ms=0)
+        assert started.result is not None, "no time is left"
+        return started.result
+
+    def start_election(
+        self,
+        election_type: int,
+        topics: PartitionsByTopic | None,
+        *,
+        broker_id: int | None = None,
+        timeout_ms: int = 60_000,
+    ) -> StartedElection:
+        """As ``elect_leaders``, but the result may come later, once the broker that was asked (the
+        controller, if None) shows the new leaders, or ``timeout_ms`` of the virtual clock passed.
+        """
+        queue = self._controller.elections
+        refusal = unknown_type(queue.era, election_type, topics)
+        if refusal is not None:
+            return StartedElection.refused(refusal)
+        asked = self.controller_id if broker_id is None else broker_id
+        wanted = topics if topics is not None else self._every_partition(queue, asked)
         with self._acting():
-            return elections.elect(self._controller, election_type, topics)
+            started = queue.start(election_type, wanted, topics is None, asked, timeout_ms)
+        return started
+
+    def _every_partition(self, queue: ElectionQueue, broker_id: int) -> PartitionsByTopic:
+        """As far as the broker knows that was asked; KRaft's passes the question on."""
+        known = self.metadata_view(broker_id).topics if queue.era.queued else self.topics
+        return [(name, range(len(topic.partitions))) for name, topic in sorted(known.items())]
+
+    def unknown_election_type(
+        self, election_type: int, topics: PartitionsByTopic | None
+    ) -> ElectLeadersResult | None:
+        """The refusal of an election type that does not exist; None for one that does."""
+        return unknown_type(self._controller.elections.era, election_type, topics)
+
+    def refused_elections(
+        self, topics: PartitionsByTopic | None, broker_id: int
+    ) -> ElectLeadersResult:
+        """What a broker answers that is not the controller, and does not know it: 41 everywhere."""
+        queue = self._controller.elections
+        wanted = self._every_partition(queue, broker_id) if topics is None else topics
+        return refused(queue.era, wanted, ErrorCode.NOT_CONTROLLER)
+
+    def withdraw_election(self, started: StartedElection) -> None:
+        """Its caller is gone: one that waits for its turn is not held any more."""
+        self._controller.elections.withdraw(started)
 
     # ---- topics (19, 20, 37) ---------------------------------------------------------------------
 

@@ -24,22 +24,28 @@ from mockbroker.actions import (
     Change,
     ConfigChanged,
     ControllerChanged,
+    ElectionEnqueued,
+    ElectionProcessed,
+    ElectionsHeld,
+    ElectionsReleased,
     MetadataHeld,
     MetadataReleased,
     PartitionChanged,
     PartitionsAdded,
+    PropagationChanged,
     TopicCreated,
     TopicDeleted,
     ZnodeWritten,
 )
 from mockbroker.controller_znodes import ControllerZnodes
 from mockbroker.errors import ControllerDiedError
-from mockbroker.metadata_views import MetadataView
+from mockbroker.metadata_views import MetadataView, ViewHistory
 from mockbroker.model import Broker, Partition, Topic
 from mockbroker.partition_change import Completion
 from mockbroker.results import AclBinding
 
 if TYPE_CHECKING:
+    from mockbroker.elections_queue import ElectionQueue
     from mockbroker.machines import Machine
 
 __all__ = ["BROKER", "TOPIC", "ClusterState", "Controller", "replay"]
@@ -73,13 +79,27 @@ class ClusterState:
     znodes: dict[str, str] = field(default_factory=dict)
     znode_stats: dict[str, Stat] = field(default_factory=dict)
     auto_progress_ms: int | None = None
+    elections: dict[int, ElectionEnqueued] = field(default_factory=dict)
+    elections_held: bool = False
+    _history: ViewHistory = field(default_factory=ViewHistory, repr=False, compare=False)
     _view: MetadataView | None = field(default=None, repr=False, compare=False)
 
-    def view(self, broker_id: int) -> MetadataView:
-        """What a broker answers from: held, or current (copied once a change, not once a call)."""
+    def view(self, broker_id: int, now_ms: int) -> MetadataView:
+        """What a broker answers from: held, or as far as changes have come to it by now."""
         held = self.held.get(broker_id)
-        if held is not None:
-            return held
+        return self._history.view(now_ms) or self._current() if held is None else held
+
+    @property
+    def propagation_ms(self) -> int:
+        """How long every broker takes to hear of a change."""
+        return self._history.delay_ms
+
+    def next_arrival(self, now_ms: int) -> int | None:
+        """When brokers next hear of a change that was made; None when they know all there is."""
+        return self._history.next_arrival(now_ms)
+
+    def _current(self) -> MetadataView:
+        """Copied once a change, not once a call."""
         if self._view is None or self._view.offset != self.offset:
             self._view = MetadataView(
                 self.offset,
@@ -93,6 +113,7 @@ class ClusterState:
 
     def apply(self, action: Action) -> None:
         """Take one change. It was checked when it was made; nothing is refused here."""
+        self._history.before_change(action.at_ms, self._current)
         match action.change:
             case BrokerRegistered(broker) | BrokerChanged(_, broker):
                 self.brokers[broker.broker_id] = broker
@@ -117,11 +138,21 @@ class ClusterState:
             case AclRemoved(binding):
                 del self.acls[binding]
             case MetadataHeld(broker_id):
-                self.held[broker_id] = self.view(broker_id)
+                self.held[broker_id] = self.view(broker_id, action.at_ms)
             case MetadataReleased(broker_id):
                 del self.held[broker_id]
             case AutoProgressChanged(interval_ms):
                 self.auto_progress_ms = interval_ms
+            case PropagationChanged(delay_ms):
+                self._history.set_delay(delay_ms, action.at_ms, self._current())
+            case ElectionEnqueued(number) as enqueued:
+                self.elections[number] = enqueued
+            case ElectionProcessed(number):
+                del self.elections[number]
+            case ElectionsHeld():
+                self.elections_held = True
+            case ElectionsReleased():
+                self.elections_held = False
             case ZnodeWritten() as change:
                 self._set_znode(change)
         self.offset = action.offset + 1
@@ -155,6 +186,9 @@ class Controller:
 
     ``machine`` is how this controller reassigns partitions and where it keeps what it knows.
     """
+
+    elections: ElectionQueue
+    """Whoever makes a controller gives it one."""
 
     def __init__(
         self,

@@ -18,8 +18,11 @@ from mockbroker import topics as topic_rules
 from mockbroker.actions import (
     AutoProgressChanged,
     BrokerChanged,
+    ElectionsHeld,
+    ElectionsReleased,
     MetadataHeld,
     MetadataReleased,
+    PropagationChanged,
 )
 from mockbroker.controller import ClusterState, Controller
 from mockbroker.errors import ClusterError, ControllerDiedError
@@ -32,6 +35,10 @@ class Controls:
     _controller: Controller
     _auto_progress: steps.AutoProgress
     _new_topic_id: Callable[[], uuid.UUID]
+
+    when_due: Callable[[int | None], None] = staticmethod(lambda _due: None)
+    """Called with when, on the virtual clock, somebody should ``advance`` it to at the latest, as
+    callers wait for that; None if nobody does. For who moves the clock to set, and an alarm by."""
 
     on_death: Callable[[int], None] = staticmethod(lambda broker_id: None)
     """Told which broker has died, after another became the controller."""
@@ -46,12 +53,20 @@ class Controls:
         and a controller that dies on the way is succeeded."""
         try:
             yield
-            self._controller.react()
+            self._settle()
         except ControllerDiedError as death:
             steps.bury(self._controller, death.broker_id)
-            self._controller.react()
+            self._settle()
             self.on_death(death.broker_id)
             raise
+        finally:
+            self.when_due(self._controller.elections.next_due())
+
+    def _settle(self) -> None:
+        """An election changes znodes, and a znode may ask for an election."""
+        self._controller.react()
+        while self._controller.elections.settle():
+            self._controller.react()
 
     def broker(self, broker_id: int) -> Broker:
         """Raises UnknownBrokerError."""
@@ -170,21 +185,51 @@ class Controls:
         self.broker(broker_id)
         if broker_id in self._state.held:
             raise ClusterError(f"the metadata of broker {broker_id} is held already")
-        self._controller.record("hold_metadata", MetadataHeld(broker_id))
+        with self._acting():
+            self._controller.record("hold_metadata", MetadataHeld(broker_id))
 
     def release_metadata(self, broker_id: int) -> None:
         """The broker catches up at once."""
         self.broker(broker_id)
         if broker_id not in self._state.held:
             raise ClusterError(f"the metadata of broker {broker_id} is not held")
-        self._controller.record("release_metadata", MetadataReleased(broker_id))
+        with self._acting():
+            self._controller.record("release_metadata", MetadataReleased(broker_id))
+
+    def set_propagation(self, delay_ms: int) -> None:
+        """From now on brokers hear of every change that much later; 0 for at once."""
+        if delay_ms < 0:
+            raise ClusterError(f"no broker knows what is to come: {delay_ms} ms of propagation")
+        with self._acting():
+            self._controller.record("set_propagation", PropagationChanged(delay_ms))
+
+    def hold_elections(self) -> None:
+        """From now on the controller enqueues elections and does not get to them; callers wait."""
+        if not self._controller.elections.era.queued:
+            raise ClusterError("a KRaft controller holds elections at once; there is no queue")
+        if self._state.elections_held:
+            raise ClusterError("elections are held back already")
+        with self._acting():
+            self._controller.record("hold_elections", ElectionsHeld())
+
+    def release_elections(self) -> None:
+        """The controller gets to its queue: what lies there is done now, in order."""
+        if not self._state.elections_held:
+            raise ClusterError("elections are not held back")
+        with self._acting():
+            self._controller.record("release_elections", ElectionsReleased())
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass; ticks of auto-progress that fall due happen, in order."""
+        """Let time pass; what falls due happens, in order: ticks of auto-progress, news that
+        reach brokers, time-outs of elections."""
         if milliseconds < 0:
             raise ClusterError(f"time does not go back: advance by {milliseconds} ms")
+        end = self._controller.now_ms + milliseconds
         with self._acting():
-            self._auto_progress.advance(milliseconds)
+            while (due := self._controller.elections.next_due()) is not None and due < end:
+                self._auto_progress.advance(max(due - self._controller.now_ms, 0))
+                self._settle()
+            self._auto_progress.advance(end - self._controller.now_ms)
 
     def set_auto_progress(self, interval_ms: int | None) -> None:
         """One replica joins an ISR every ``interval_ms`` from now on; None switches it off."""

@@ -8,13 +8,13 @@ this file knows nothing of how it comes to be outdated.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kproto.error_codes import ErrorCode
 from mockbroker.model import NO_LEADER, Broker, Partition, Topic
 
-__all__ = ["MetadataView"]
+__all__ = ["MetadataView", "ViewHistory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +64,54 @@ class MetadataView:
     def _is_live(self, broker_id: int) -> bool:
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.live
+
+
+@dataclass(slots=True)
+class ViewHistory:
+    """What the cluster was at moments that some broker may still be at, while changes take
+    ``delay_ms`` of the virtual clock to come to every broker. Without a delay nothing is kept.
+
+    Of the changes of one millisecond only the last counts. No broker forgets: when the delay grows,
+    what was known stays known.
+    """
+
+    delay_ms: int = 0
+    _known: MetadataView | None = None
+    """What every broker knew when the delay was set last."""
+    _past: list[tuple[int, MetadataView]] = field(default_factory=list)
+    """(when it came to be, what it was), oldest first; the present is not among them."""
+    _changed_ms: int = 0
+    """When the present came to be."""
+
+    def set_delay(self, delay_ms: int, now_ms: int, current: MetadataView) -> None:
+        """From now on. Goes into effect as the change of a moment like any other."""
+        known = self.view(now_ms) or current
+        self._past = [each for each in self._past if each[0] + self.delay_ms > now_ms]
+        self.delay_ms, self._known = delay_ms, known if delay_ms else None
+        if not delay_ms:
+            self._past = []
+
+    def before_change(self, at_ms: int, current: Callable[[], MetadataView]) -> None:
+        """The present is about to become the past."""
+        if self.delay_ms and at_ms > self._changed_ms:
+            self._past.append((self._changed_ms, current()))
+            arrived = [when for when, _ in self._past if when + self.delay_ms <= at_ms]
+            if arrived:
+                del self._past[: len(arrived) - 1]
+                self._known = self._past[0][1]
+        self._changed_ms = at_ms
+
+    def view(self, now_ms: int) -> MetadataView | None:
+        """What every broker knows by now; None for the present."""
+        horizon = now_ms - self.delay_ms
+        if not self.delay_ms or self._changed_ms <= horizon:
+            return None
+        arrived = [view for when, view in self._past if when <= horizon]
+        return arrived[-1] if arrived else self._known
+
+    def next_arrival(self, now_ms: int) -> int | None:
+        """When brokers next hear of something; None when they know the present."""
+        if self.view(now_ms) is None:
+            return None
+        changes = (*(when for when, _ in self._past), self._changed_ms)
+        return min(when + self.delay_ms for when in changes if when + self.delay_ms > now_ms)

@@ -115,6 +115,7 @@ class MockCluster:
             auto_progress_ms=auto_progress_ms,
             completion=self.profile.completion,
             machine=self.profile.machine,
+            elections=self.profile.elections,
             znodes=self._znodes,
             broker_configs={
                 "auto.create.topics.enable": str(auto_create_topics).lower(),

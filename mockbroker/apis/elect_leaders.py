@@ -1,48 +1,94 @@
 """ElectLeaders (43, KIP-183, KIP-460): preferred or unclean leader elections.
 
-Versions: 0 is ElectPreferredLeaders; 1 election type and a top-level error; 2 flexible. Null
-partitions mean all. A broker that is not the controller of a cluster without forwarding answers
-41 in every partition and no top-level error, as Kafka's ZooKeeper brokers do.
+Versions: 0 is ElectPreferredLeaders, as KIP-183 has it too; 1 election type and a top-level error;
+2 flexible. Null partitions mean all. A broker that is not the controller of a cluster without
+forwarding answers 41 in every partition and no top-level error, as Kafka's ZooKeeper brokers do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from kproto.error_codes import ErrorCode
-from kproto.messages.elect_leaders_request import ElectLeadersRequest
-from kproto.messages.elect_leaders_response import (
-    ElectLeadersResponse,
-    PartitionResult,
-    ReplicaElectionResult,
-)
+from kproto.codegen.base import Message
 from mockbroker.apis.authorization import Refused, cluster_refusal
-from mockbroker.apis.registry import Call, register
+from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.elections_queue import StartedElection
+from mockbroker.results import ElectLeadersResult, PartitionResult, TopicResult
 
 __all__ = ["elect_leaders"]
 
+_PREFERRED = 0
+
 
 @register(43, "0-2")
-def elect_leaders(call: Call) -> ElectLeadersResponse:
-    request: ElectLeadersRequest = call.body
+@register(43, "0", dialects=("kip-183",))
+def elect_leaders(call: Call) -> Answer:
+    wanted = _wanted(call.body)
     refused = cluster_refusal(call)
     if refused is not None:
-        return _unauthorized(call, request, refused)
+        return _response(call, _unauthorized(call, wanted, refused))
+    # Version 0 has no type: it knows but one.
+    election_type = call.body.election_type if call.version >= 1 else _PREFERRED
+    unknown = call.cluster.unknown_election_type(election_type, wanted)
+    if unknown is not None:
+        return _response(call, unknown)
     if call.refused_as_not_controller:
-        return _refuse(call, request, ErrorCode.NOT_CONTROLLER)
-    wanted = request.topic_partitions
-    result = call.cluster.elect_leaders(
-        request.election_type,
-        None if wanted is None else [(each.topic, each.partitions) for each in wanted],
+        return _response(call, call.cluster.refused_elections(wanted, call.broker_id))
+    started = call.cluster.start_election(
+        election_type, wanted, broker_id=call.broker_id, timeout_ms=call.body.timeout_ms
     )
-    return ElectLeadersResponse(
-        # Version 0 has no place for it.
-        error_code=result.error_code if call.version >= 1 else 0,
-        replica_election_results=[
-            ReplicaElectionResult(
+    if started.result is not None:
+        return _response(call, started.result)
+    return _later(call, started)
+
+
+def _wanted(request: Any) -> list[tuple[str, Sequence[int]]] | None:
+    if request.topic_partitions is None:
+        return None
+    # KIP-183 calls them partition_id, all of them.
+    ids = "partitions" if "election_type" in request.__struct_fields__ else "partition_id"
+    return [(each.topic, getattr(each, ids)) for each in request.topic_partitions]
+
+
+async def _later(call: Call, started: StartedElection) -> Message:
+    """The answer, once there is one. A client that goes away is waited for no longer."""
+    done = asyncio.get_running_loop().create_future()
+    started.when_done(lambda: None if done.done() else done.set_result(None))
+    try:
+        await done
+    finally:
+        call.cluster.withdraw_election(started)
+    assert started.result is not None, "that is what it was waited for"
+    return _response(call, started.result)
+
+
+def _unauthorized(
+    call: Call, wanted: Sequence[tuple[str, Sequence[int]]] | None, refused: Refused
+) -> ElectLeadersResult:
+    """As the released brokers: of what was asked for by name only, so that nothing is told."""
+    code, text = refused
+    shown = text if call.profile.forwarding else None
+    return ElectLeadersResult(
+        code,
+        tuple(
+            TopicResult(name, tuple(PartitionResult(index, code, shown) for index in indexes))
+            for name, indexes in wanted or ()
+        ),
+    )
+
+
+def _response(call: Call, result: ElectLeadersResult) -> Message:
+    make: Any = call.api.response
+    structs: Mapping[str, Any] = call.api.response.STRUCTS
+    topic_of, row_of = structs["ReplicaElectionResult"], structs["PartitionResult"]
+    fields: dict[str, Any] = {
+        "replica_election_results": [
+            topic_of(
                 topic=topic.name,
                 partition_result=[
-                    PartitionResult(
+                    row_of(
                         partition_id=row.partition_index,
                         error_code=row.error_code,
                         error_message=row.error_message,
@@ -51,46 +97,9 @@ def elect_leaders(call: Call) -> ElectLeadersResponse:
                 ],
             )
             for topic in result.topics
-        ],
-    )
-
-
-def _unauthorized(
-    call: Call, request: ElectLeadersRequest, refused: Refused
-) -> ElectLeadersResponse:
-    """As the released brokers: of what was asked for by name only, so that nothing is told."""
-    code, text = refused
-    asked = [(each.topic, each.partitions) for each in request.topic_partitions or ()]
-    response = _all(asked, code, text if call.profile.forwarding else None)
+        ]
+    }
     if call.version >= 1:
-        response.error_code = code
-    return response
-
-
-def _refuse(call: Call, request: ElectLeadersRequest, error: ErrorCode) -> ElectLeadersResponse:
-    if request.topic_partitions is None:
-        view = call.cluster.metadata_view(call.broker_id)
-        asked = [
-            (topic.name, [each.index for each in topic.partitions])
-            for topic in view.topics.values()
-        ]
-    else:
-        asked = [(each.topic, each.partitions) for each in request.topic_partitions]
-    return _all(asked, error)
-
-
-def _all(
-    asked: Sequence[tuple[str, Sequence[int]]], error: ErrorCode, text: str | None = None
-) -> ElectLeadersResponse:
-    return ElectLeadersResponse(
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic=name,
-                partition_result=[
-                    PartitionResult(partition_id=index, error_code=error, error_message=text)
-                    for index in indexes
-                ],
-            )
-            for name, indexes in asked
-        ]
-    )
+        fields["error_code"] = result.error_code
+    answer: Message = make(**fields)
+    return answer

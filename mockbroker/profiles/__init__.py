@@ -23,6 +23,12 @@ DEFAULT_PROFILE: Final = "kafka-4.1"
 
 _FALLBACK_ROW_SINCE: Final = (2, 4)
 _EARLY_COMPLETION_SINCE: Final = (4, 3)
+_ELECTIONS: Final = (
+    ((2, 2), "zookeeper-2.2"),
+    ((2, 4), "zookeeper-2.4"),
+    ((2, 6), "zookeeper-2.6"),
+)
+"""Since when brokers with ZooKeeper answer ElectLeaders as they do; older ones do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,7 @@ class _Draft:
     base: str = "kafka-2.3"
     dialect: str | None = None
     machine: str | None = None
+    elections: str | None = None
 
 
 _REASSIGNMENTS: Final = {45: Versions(0, 0), 46: Versions(0, 0)}
@@ -76,7 +83,8 @@ class Profile:
     ``forwarding``: brokers pass on what is the controller's (KIP-590), so that clients never see
     NOT_CONTROLLER(41). ``fallback_row``: error 35 to ApiVersions holds a row for key 18 (KIP-511).
     ``dialect`` names the message layouts on the wire, ``machine`` how the controller reassigns
-    partitions (``mockbroker.machines``).
+    partitions (``mockbroker.machines``), ``elections`` how it answers ElectLeaders
+    (``mockbroker.elections_eras``).
     """
 
     name: str
@@ -86,6 +94,7 @@ class Profile:
     features: tuple[Feature, ...] = ()
     dialect: str = "kafka"
     machine: str = "kraft"
+    elections: str = "kraft"
 
     @property
     def forwarding(self) -> bool:
@@ -142,6 +151,7 @@ def _of_draft(name: str) -> Profile:
         versions={**base.apis, **draft.apis},
         dialect=draft.dialect or name,
         machine=draft.machine or name,
+        elections=draft.elections or _elections(base),
     )
 
 
@@ -153,7 +163,15 @@ def _from_release(found: Release) -> Profile:
         mode=found.mode,
         versions=found.apis,
         features=features_of(_major_minor(found.release)) if kraft else (),
+        elections=_elections(found),
     )
+
+
+def _elections(found: Release) -> str:
+    if found.mode == "kraft":
+        return "kraft"
+    known = [name for since, name in _ELECTIONS if since <= _major_minor(found.release)]
+    return known[-1] if known else _ELECTIONS[0][1]
 
 
 def _major_minor(text: str) -> tuple[int, int]:
