@@ -29,6 +29,9 @@ _CLUSTER, _TOPIC, _GROUP = ResourceType.CLUSTER, ResourceType.TOPIC, ResourceTyp
 
 NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (3, _TOPIC): _Op.DESCRIBE,
+    (4, _CLUSTER): _Op.CLUSTER_ACTION,
+    (5, _CLUSTER): _Op.CLUSTER_ACTION,
+    (6, _CLUSTER): _Op.CLUSTER_ACTION,
     (10, _CLUSTER): _Op.CLUSTER_ACTION,  # share groups
     (10, _GROUP): _Op.DESCRIBE,
     (10, ResourceType.TRANSACTIONAL_ID): _Op.DESCRIBE,

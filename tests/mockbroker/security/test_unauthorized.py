@@ -465,9 +465,8 @@ def test_producers_and_coordinators(cluster: Cluster) -> None:
 # ---- whatever is asked ---------------------------------------------------------------------------
 
 
-def test_every_api_that_is_enforced_is_implemented() -> None:
-    assert {key for key, _ in NEEDS} <= set(HANDLERS)
-    # What is left says nothing of the cluster, or is about who is asking.
+def test_every_api_needs_something() -> None:
+    """Or else it says nothing of the cluster, or is about who is asking."""
     assert set(HANDLERS) - {key for key, _ in NEEDS} == {17, 18, 36}
 
 
