@@ -9,7 +9,8 @@ PYTEST    := $(PYTHON) -m pytest
 SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks tests fuzz setup.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast test-full lint format bench codegen codegen-check coverage clean
+.PHONY: help venv demo test test-fast test-full requirements mutate lint format bench codegen \
+  codegen-check coverage clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -34,6 +35,14 @@ test-full: ## every test with the full number of values, a fresh seed, and nothi
 	@KPROTO_FULL=1 KPROTO_HYPOTHESIS=full KPROTO_SEED=$${KPROTO_SEED:-random} \
 	  KPROTO_ORACLE_VALUES=$${KPROTO_ORACLE_VALUES:-50} KPROTO_REQUIRE=$${KPROTO_REQUIRE-all} \
 	  $(PYTEST) $(PYTEST_ARGS)
+
+requirements: ## every test, and docs/requirements.md: which requirement is shown by which of them
+	@$(BOOTSTRAP) --toolchains
+	@$(PYTEST) --requirements=write $(PYTEST_ARGS)
+
+mutate: ## change each row of each controller's tables; a test of the row must fail
+	@$(BOOTSTRAP)
+	@$(PYTHON) -m scripts.mutate_rows $(MUTATE_ARGS)
 
 lint: ## style, types, import contracts
 	@$(BOOTSTRAP)

@@ -39,7 +39,7 @@ __all__ = ["Mutant", "Place", "main", "mutants_of", "rows_of"]
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = "not slow and not oracle and not java and not node and not go"
-PATIENCE = 5.0
+PATIENCE = 2.0
 """Seconds of processor time a mutant may take beyond three times what its tests take unchanged.
 Some never come to an end, which is a failure, too."""
 STANDSTILL = 120
@@ -278,10 +278,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _judge(trial: Trial, paths: Sequence[str]) -> int:
     os.chdir(ROOT)
     os.environ["KPROTO_HYPOTHESIS"] = "fast"
-    code = pytest.main(
-        ["-q", "-s", "--no-header", "-p", "no:cacheprovider", "-m", QUICK, *paths],
-        plugins=[trial],
-    )
+    quietly = ["-q", "-s", "--no-header", "--disable-warnings", "-p", "no:cacheprovider"]
+    code = pytest.main(["-c", "pyproject.toml", *quietly, "-m", QUICK, *paths], plugins=[trial])
     if code != pytest.ExitCode.OK or trial.broken:
         reason = ", ".join(trial.broken) or f"pytest ended with {code!r}"
         print(f"The tests fail as they are: {reason}", file=sys.stderr)

@@ -98,6 +98,16 @@ def test_a_test_whose_clean_up_fails_has_not_passed(suite):
     run.stdout.fnmatch_lines(["X-01 is not shown, none passed of *"])
 
 
+def test_what_was_left_out_is_written_as_not_run(suite):
+    other = "\n@pytest.mark.requirement('X-02')\ndef test_other(): pass\n"
+    run = suite("--requirements=write", "-k", "other", source=SUITE + other)
+    run.stdout.no_fnmatch_line("X-01 is not shown*")
+    written = (traceability.DOCS / "requirements.md").read_text()
+    assert "`suite/test_it.py::test_both` (2) | not run |" in written
+    assert "`suite/test_it.py::test_other` | passed |" in written
+    assert suite("--requirements=check", source=SUITE + other).ret == 0
+
+
 @pytest.mark.parametrize("options", [("-k", "1"), ("suite/test_it.py",), ("-x", "--maxfail=1")])
 def test_a_part_of_the_tests_is_not_judged(suite, options):
     run = suite("--requirements=check", *options, source=SUITE.replace("pass", "assert n == 1"))

@@ -1,10 +1,11 @@
 """Requirements by the tests that name them: a plugin of pytest, loaded by ``conftest.py``.
 
 ``@pytest.mark.requirement("K455-35")`` names what a test shows; several ids may stand in one mark,
-and an unknown one fails the collection. ``--requirements=write`` writes ``docs/requirements.md``
-after a run, ``--requirements=check`` fails one that leaves an id without a passing test or the
-document stale. Both are for whole runs: of a part of the tests they say that, and judge nothing.
-What is judged, and how the document looks, is ``support.requirements``'s.
+and an unknown one fails the collection. ``--requirements=check`` fails a run that leaves an id
+without a passing test, or the document stale; of a part of the tests it says that it is one, and
+judges nothing. ``--requirements=write`` writes ``docs/requirements.md``; where ``-m`` or ``-k``
+left tests out, it says "not run" of them. What is judged, and how the document looks, is
+``support.requirements``'s.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Traceability:
         self._known: Requirements = requirements.load(DOCS / "requirements.json")
         self._ids: dict[str, list[str]] = {}
         self._outcomes: dict[str, str] = {}
-        self._partial = ""
+        self._left_out = 0
         self._lines: list[str] = []
 
     # ---- what the run tells ------------------------------------------------------------------
@@ -71,8 +72,7 @@ class Traceability:
                 self._ids[item.nodeid] = ids
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        if items:
-            self._partial = f"{len(items)} tests were left out"
+        self._left_out += len(items)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A test has passed if its call has, and neither set-up nor clean-up went wrong."""
@@ -84,21 +84,35 @@ class Traceability:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self._mode is None:
-            return
-        why = self._why_partial(session)
-        if why:
+        why = self._why_not_all_was_seen(session)
+        if self._mode is not None and why:
             self._lines = [f"Requirements are neither checked nor written: {why}."]
-            return
-        tests = self._tests()
-        if self._mode == "write":
-            (DOCS / "requirements.md").write_text(requirements.render(self._known, tests))
-            self._lines = ["docs/requirements.md is written."]
-        self._lines += requirements.problems(self._known, tests)
-        if self._mode == "check":
-            self._check(session, tests)
+        elif self._mode == "write":
+            self._write()
+        elif self._mode == "check":
+            self._check(session)
 
-    def _check(self, session: pytest.Session, tests: requirements.Tests) -> None:
+    def _why_not_all_was_seen(self, session: pytest.Session) -> str:
+        if self._config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+            return "only some paths were run"
+        if self._config.option.collectonly:
+            return "nothing was run"
+        if session.shouldstop or session.shouldfail or session.exitstatus not in (0, 1):
+            return "the run did not come to its end"
+        if self._left_out and self._mode == "check":
+            return f"{self._left_out} tests were left out"
+        return ""
+
+    def _write(self) -> None:
+        tests = self._tests()
+        (DOCS / "requirements.md").write_text(requirements.render(self._known, tests))
+        self._lines = ["docs/requirements.md is written."]
+        if not self._left_out:
+            self._lines += requirements.problems(self._known, tests)
+
+    def _check(self, session: pytest.Session) -> None:
+        tests = self._tests()
+        self._lines = requirements.problems(self._known, tests)
         document = DOCS / "requirements.md"
         stale = requirements.stale(
             self._known, tests, document.read_text() if document.exists() else ""
@@ -110,21 +124,12 @@ class Traceability:
         if self._lines and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if self._known.open:
-            self._lines.append(f"{len(self._known.open)} requirements are still open.")
-
-    def _why_partial(self, session: pytest.Session) -> str:
-        if self._config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
-            return "only some paths were run"
-        if self._config.option.collectonly:
-            return "nothing was run"
-        if session.shouldstop or session.shouldfail or session.exitstatus not in (0, 1):
-            return "the run did not come to its end"
-        return self._partial
+            self._lines.append(f"Requirements that are still open: {len(self._known.open)}.")
 
     def _tests(self) -> requirements.Tests:
         tests: dict[str, dict[str, Shown]] = defaultdict(lambda: defaultdict(Shown))
         for nodeid, ids in self._ids.items():
-            outcome = self._outcomes.get(nodeid, "skipped")
+            outcome = self._outcomes.get(nodeid, "left_out")
             for each in ids:
                 shown = tests[each][nodeid.partition("[")[0]]
                 setattr(shown, outcome, getattr(shown, outcome) + 1)

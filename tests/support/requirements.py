@@ -49,10 +49,11 @@ class Shown:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    left_out: int = 0
 
     @property
     def variants(self) -> int:
-        return self.passed + self.failed + self.skipped
+        return self.passed + self.failed + self.skipped + self.left_out
 
 
 Tests = Mapping[str, Mapping[str, Shown]]
@@ -142,7 +143,7 @@ def _result(shown: Sequence[Shown]) -> str:
         return "failed"
     if any(each.passed for each in shown):
         return "passed"
-    return "not shown"
+    return "not run" if any(each.left_out for each in shown) else "not shown"
 
 
 def _cell(text: str) -> str:

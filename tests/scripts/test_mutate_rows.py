@@ -1,0 +1,125 @@
+"""Mutants of rows: that each row of each machine has them, and that a test without teeth is told.
+
+Every row is tried by ``.ci/run``; here a machine of one row is, on a test suite of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mockbroker.machines import MACHINES
+from mockbroker.machines.engine import Row
+from scripts import mutate_rows
+from tests.support import requirements
+
+ROOT = Path(__file__).parent.parent.parent
+
+MACHINE = """
+    import sys
+    from mockbroker import machines
+    from mockbroker.machines.engine import Row
+    from scripts import mutate_rows
+
+    class Add:
+        def __init__(self, n): self.n = n
+        def perform(self, work): work.append(self.n)
+
+    class Machine:
+        rows = {"on_it": (Row("X-01, C-01", lambda work: True, (Add(1), Add(2))),)}
+
+    machines.MACHINES = {"mine": Machine()}
+    Machine.__module__ = "mockbroker.machines.mine"
+    sys.modules["mine"] = sys.modules["__main__"]
+    sys.exit(mutate_rows.main(["--machine", "mine", *sys.argv[1:]]))
+"""
+SUITE = """
+    import pytest
+    from mine import Machine
+
+    @pytest.mark.requirement("C-01")
+    def test_it():
+        done = []
+        for row in Machine.rows["on_it"]:
+            if row.when(done):
+                for effect in row.then:
+                    effect.perform(done)
+        assert %s
+"""
+
+
+def tried(tmp_path: Path, expected: str, *options: str) -> subprocess.CompletedProcess[str]:
+    suite = tmp_path / "test_mine.py"
+    suite.write_text(textwrap.dedent(SUITE) % expected)
+    command = [sys.executable, "-c", textwrap.dedent(MACHINE), *options, str(suite)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_a_test_that_misses_nothing_kills_every_mutant(tmp_path: Path):
+    run = tried(tmp_path, "done == [1, 2]")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.count("killed by ") == 3
+    assert "3 of 3 mutants killed, 0 not tried." in run.stdout
+
+
+def test_a_test_that_misses_an_effect_lets_it_survive(tmp_path: Path):
+    run = tried(tmp_path, "1 in done")
+    assert run.returncode == 1
+    assert run.stderr.splitlines() == ["SURVIVES: mine: X-01, C-01 <lambda>, without effect 2, Add"]
+
+
+def test_a_mutant_without_an_end_is_killed(tmp_path: Path):
+    run = tried(tmp_path, "done == [1, 2] or [0 for _ in iter(int, 1)]", "--within", "0.1")
+    assert run.returncode == 0
+    assert "killed by having no end" in run.stdout
+    assert "1 of 1 mutants killed, 2 not tried." in run.stdout
+    assert "--seed " in run.stdout
+
+
+def test_tests_that_fail_as_they_are_are_told_apart(tmp_path: Path):
+    run = tried(tmp_path, "done == []")
+    assert run.returncode == 2
+    assert run.stderr.startswith("The tests fail as they are: ")
+    assert "test_it" in run.stderr
+
+
+def test_every_row_of_every_machine_is_found_and_asked_for():
+    known = requirements.load(ROOT / "docs" / "requirements.json").by_id
+    places = mutate_rows.rows_of(MACHINES)
+    assert {"kip-455-old", "kip-455-new"} <= {name for each in places for name in each.machines}
+    for place in places:
+        mutants = list(mutate_rows.mutants_of(place))
+        assert len(mutants) == 1 + len(place.row.then)
+        ids = mutate_rows.ids_of(mutants[0])
+        assert ids, place
+        assert set(ids) <= set(known), place
+
+
+def test_a_mutant_changes_its_row_alone():
+    effects: Any = ("a", "b", "c")
+    row = Row("C-01", lambda moment: True, effects)
+    other = Row("C-01", row.when, row.then)
+    place = mutate_rows.Place(row, ("mine",))
+    seen: list[Any] = []
+    for mutant in list(mutate_rows.mutants_of(place)):
+        mutant.apply()
+        seen.append((row.when(None), row.then))
+    assert seen == [
+        (False, ("a", "b", "c")),
+        (True, ("b", "c")),
+        (True, ("a", "c")),
+        (True, ("a", "b")),
+    ]
+    assert other.then is effects
+
+
+def test_rows_that_do_not_exist_are_bad_usage(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        mutate_rows.main(["--row", "K455-99"])
+    assert ended.value.code == 2
+    assert "there is no such row" in capsys.readouterr().err
