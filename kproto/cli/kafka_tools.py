@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from kproto.cli import draft_tools
+from kproto.cli import draft_tools, zookeeper_tools
 from kproto.cli.tool_command import (
     SHIPPED,
     Profiled,
@@ -173,8 +173,13 @@ def leader_election(context: click.Context, /, **given: Any) -> None:
 
 
 SURFACES: Final[dict[str, dict[str, click.Command]]] = {
-    "reassign-partitions": {SHIPPED: reassign_partitions, **draft_tools.REASSIGN_PARTITIONS},
+    "reassign-partitions": {
+        SHIPPED: reassign_partitions,
+        **draft_tools.REASSIGN_PARTITIONS,
+        **zookeeper_tools.REASSIGN_PARTITIONS_SURFACES,
+    },
     "leader-election": {SHIPPED: leader_election},
+    "preferred-replica-election": {SHIPPED: zookeeper_tools.PREFERRED_REPLICA_ELECTION},
     "topics": {SHIPPED: topics_command, **draft_tools.TOPICS},
 }
 """By tool and profile."""

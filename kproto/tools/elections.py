@@ -21,7 +21,7 @@ from kproto.tools.access import Access
 from kproto.tools.errors import ToolError
 from kproto.tools.texts import java_error, show_partition, show_partitions
 
-__all__ = ["elect_leaders"]
+__all__ = ["elect_leaders", "printed", "shown_error"]
 
 
 async def elect_leaders(
@@ -37,9 +37,9 @@ async def elect_leaders(
     try:
         results = await access.elect(election_type, partitions)
     except (RequestTimedOutError, RequestTimeoutError):
-        raise _printed("Timeout waiting for election results") from None
+        raise printed("Timeout waiting for election results") from None
     except ClusterAuthorizationError:
-        raise _printed("Not authorized to perform leader election") from None
+        raise printed("Not authorized to perform leader election") from None
     elected = [partition for partition, error in results.items() if error is None]
     needless = [p for p, error in results.items() if isinstance(error, ElectionNotNeededError)]
     if elected:
@@ -53,15 +53,17 @@ async def elect_leaders(
     for partition in sorted(failed):
         write(
             f"Error completing leader election ({election_type.name}) for partition: "
-            f"{show_partition(partition)}: {_shown(failed[partition])}\n"
+            f"{show_partition(partition)}: {shown_error(failed[partition])}\n"
         )
     if failed:
         raise ToolError(f"{len(failed)} replica(s) could not be elected")
 
 
-def _shown(error: Exception) -> str:
+def shown_error(error: Exception) -> str:
+    """A partition's error as Kafka's tools print it: with its class, where it is a broker's."""
     return java_error(error.code, str(error)) if isinstance(error, BrokerError) else str(error)
 
 
-def _printed(message: str) -> ToolError:
+def printed(message: str) -> ToolError:
+    """A failure that says the same on standard output."""
     return ToolError(message, printed=message)

@@ -37,6 +37,7 @@ __all__ = [
     "decode_topic",
     "encode_broker",
     "encode_config",
+    "encode_config_change",
     "encode_controller",
     "encode_controller_epoch",
     "encode_partition_state",
@@ -294,6 +295,12 @@ class _ConfigText(msgspec.Struct):
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
     return decode(path, data, _ConfigText).config
+
+
+def encode_config_change(resource_type: int, name: str) -> bytes:
+    """A notification, as Kafka 0.10 and later write it: version 2, the entity by its path."""
+    path = config_path(resource_type, name).removeprefix("/config/")
+    return encode({"version": 2, "entity_path": path})
 
 
 class _ConfigChangeText(msgspec.Struct):

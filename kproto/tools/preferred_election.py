@@ -1,0 +1,88 @@
+"""``kafka-preferred-replica-election``, as KIP-183 changed it: by the brokers, or by ZooKeeper.
+
+The tool of Kafka 2.2 to 2.8. By the brokers it waits for the outcome; through ZooKeeper it leaves a
+znode for the controller to act on, and says no more than that it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+from kproto.client import (
+    ClusterAuthorizationError,
+    ElectionNotNeededError,
+    ElectionType,
+    RequestTimedOutError,
+    RequestTimeoutError,
+    TopicPartition,
+)
+from kproto.tools.access import Access
+from kproto.tools.elections import printed, shown_error
+from kproto.tools.errors import ToolError
+from kproto.tools.texts import show_partition, show_partitions
+from kproto.tools.znode_access import ZnodeAccess
+from kproto.znodes.plan_znodes import PREFERRED_REPLICA_ELECTION
+
+__all__ = ["HELP", "WARNING", "elect_by_brokers", "elect_by_znode"]
+
+Write = Callable[[str], None]
+
+WARNING: Final = (
+    "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka. "
+    "Use --bootstrap-server instead, to specify a broker to connect to."
+)
+
+HELP: Final = """\
+Have the preferred replica of each partition elected its leader.
+
+The preferred replica of a partition is the first in its list of replicas, the order in which a
+topic was created or last reassigned. Leaders move away from it when brokers stop; electing it
+again spreads the leaders over the brokers as the assignment meant them to be.
+
+Not needed where brokers have auto.leader.rebalance.enable=true: they do it by themselves.
+"""
+
+
+async def elect_by_brokers(
+    access: Access, write: Write, partitions: Collection[TopicPartition] | None
+) -> None:
+    """Ask the controller and wait for the results; None is every partition. One that has its
+    preferred leader already has been elected, as far as this tool is concerned."""
+    try:
+        results = await access.elect(ElectionType.PREFERRED, partitions)
+    except (RequestTimedOutError, RequestTimeoutError):
+        raise printed("Timeout waiting for election results") from None
+    except ClusterAuthorizationError:
+        raise printed("Not authorized to perform leader election") from None
+    errors = {
+        partition: error
+        for partition, error in results.items()
+        if error is not None and not isinstance(error, ElectionNotNeededError)
+    }
+    elected = sorted(partition for partition in results if partition not in errors)
+    if elected:
+        shown = show_partitions(elected, ", ")
+        write(f"Successfully completed preferred leader election for partitions {shown}\n")
+    for partition in sorted(errors):
+        name, error = show_partition(partition), shown_error(errors[partition])
+        write(f"Error completing preferred leader election for partition: {name}: {error}\n")
+    if errors:
+        raise ToolError(f"{len(errors)} preferred replica(s) could not be elected")
+
+
+def elect_by_znode(
+    access: ZnodeAccess, write: Write, partitions: Collection[TopicPartition] | None
+) -> None:
+    """Leave the znode; None is every partition there is now."""
+    wanted = sorted(access.every_partition() if partitions is None else partitions)
+    if not access.submit_election(wanted):
+        raise printed(
+            "Preferred replica leader election currently in progress: "
+            f"{PREFERRED_REPLICA_ELECTION} is there already. Aborting operation"
+        )
+    write(f"Created preferred leader election path with {show_partitions(wanted)}\n")
+    write(
+        "Successfully started preferred replica election for partitions "
+        f"{show_partitions(wanted)}\n"
+    )

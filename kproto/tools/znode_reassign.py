@@ -1,0 +1,290 @@
+"""``kafka-reassign-partitions --zookeeper``: the tool before KIP-455, and what KIP-236 adds to it.
+
+A plan is submitted as the text of a znode, of which the controller takes what it has finished.
+``path`` is ``/admin/reassign_partitions``, or the znode of one draft of KIP-236 for plans that come
+while others are in progress. Throttles are configs, written to znodes as well.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from kproto.client import TopicPartition, UnknownTopicOrPartitionError
+from kproto.tools.assignment import assign_replicas
+from kproto.tools.errors import ToolError
+from kproto.tools.plan import Plan, format_plan
+from kproto.tools.texts import joined, show_partition
+from kproto.tools.throttles import (
+    BROKER_THROTTLES,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    TOPIC_THROTTLES,
+    follower_throttles,
+    leader_throttles,
+    moving_brokers,
+    proposed_moves,
+)
+from kproto.tools.znode_access import BROKER, TOPIC, ZnodeAccess
+from kproto.znodes.plan_znodes import (
+    CANCEL_REASSIGNMENT_IN_PROGRESS,
+    REASSIGN_PARTITIONS,
+    PlannedReplicas,
+)
+from kproto.znodes.request_znodes import REASSIGN_CANCEL
+
+__all__ = ["cancel_newer", "cancel_older", "execute", "generate", "remove_cancel", "verify"]
+
+Write = Callable[[str], None]
+Replicas = Mapping[TopicPartition, Sequence[int]]
+
+CANCEL_SECONDS: Final = 60.0
+"""How long a controller may take to roll back what is pending."""
+
+_RUN_VERIFY: Final = (
+    "Warning: You must run Verify periodically, until the reassignment completes, to ensure the "
+    "throttle is removed. You can also alter the throttle by rerunning the Execute command passing "
+    "a new value."
+)
+
+
+# ---- --generate, --execute -----------------------------------------------------------------------
+
+
+def generate(
+    access: ZnodeAccess,
+    write: Write,
+    topics: Iterable[str],
+    brokers: Iterable[int],
+    *,
+    rack_aware: bool = True,
+) -> None:
+    """Print the present assignment of ``topics`` and a proposed one over ``brokers``."""
+    wanted = set(brokers)
+    racks = {
+        broker: rack if rack_aware else None
+        for broker, rack in access.brokers().items()
+        if broker in wanted
+    }
+    listed = list(topics)
+    current = access.replicas(listed)
+    if missing := sorted(set(listed) - {each.topic for each in current}):
+        raise UnknownTopicOrPartitionError(f"Topic {missing[0]} not found.")
+    proposed: dict[TopicPartition, Sequence[int]] = {}
+    for topic in sorted({each.topic for each in current}):
+        mine = [each for each in sorted(current) if each.topic == topic]
+        lists = assign_replicas(racks, len(mine), len(current[mine[0]]), random.Random(topic))
+        proposed.update(zip(mine, lists, strict=True))
+    write(f"Current partition replica assignment\n{format_plan(current)}\n\n")
+    write(f"Proposed partition reassignment configuration\n{format_plan(proposed)}\n")
+
+
+def execute(
+    access: ZnodeAccess,
+    write: Write,
+    plan: Plan,
+    *,
+    path: str = REASSIGN_PARTITIONS,
+    throttle: int = -1,
+) -> None:
+    """Submit the plan, throttled to so many bytes a second where not negative."""
+    wanted = plan.executable()
+    if access.is_there(REASSIGN_CANCEL):
+        # The older draft of KIP-236: nobody reassigns anything until it is gone.
+        raise _failed(f"Reassignments are disabled while {REASSIGN_CANCEL} is there")
+    if access.is_there(path):
+        _busy(access, write, path, throttle)
+        return
+    current = _checked(access, wanted)
+    write(
+        f"Current partition replica assignment\n\n{format_plan(current)}\n\n"
+        "Save this to use as the --reassignment-json-file option during rollback\n"
+    )
+    if throttle >= 0:
+        write(f"{_RUN_VERIFY}\n")
+        _throttle(access, write, wanted, current, throttle)
+    if not access.submit_plan(path, wanted):
+        raise _failed(f"Failed to reassign partitions: {path} came up meanwhile")
+    write("Successfully started reassignment of partitions.\n")
+
+
+def _busy(access: ZnodeAccess, write: Write, path: str, throttle: int) -> None:
+    """A plan is there already: of it only the throttle can be changed; a queued one waits."""
+    if path != REASSIGN_PARTITIONS:
+        raise _failed(f"{path} is there already: what is queued has to be taken up first")
+    write("There is an existing assignment running.\n")
+    pending = access.plan(path) or {}
+    if throttle >= 0 and pending:
+        current = access.replicas({each.topic for each in pending})
+        targets = {each: pending[each].replicas for each in pending if each in current}
+        _throttle(access, write, targets, current, throttle)
+
+
+def _checked(access: ZnodeAccess, wanted: Replicas) -> dict[TopicPartition, Sequence[int]]:
+    """The present replicas of what the plan names. Raises ToolError for what there is not."""
+    found = access.replicas({each.topic for each in wanted})
+    if missing := sorted(each for each in wanted if each not in found):
+        listed = ", ".join(map(show_partition, missing))
+        raise _failed(f"The proposed assignment contains non-existent partitions: {listed}")
+    known = access.brokers()
+    unknown = sorted({b for replicas in wanted.values() for b in replicas} - known.keys())
+    if unknown:
+        raise _failed(f"The proposed assignment contains non-existent brokerIDs: {joined(unknown)}")
+    return {each: found[each] for each in wanted}
+
+
+def _throttle(
+    access: ZnodeAccess, write: Write, wanted: Replicas, current: Replicas, rate: int
+) -> None:
+    moves = proposed_moves({}, wanted, current)
+    leaders, followers = leader_throttles(moves), follower_throttles(moves)
+    for topic in leaders:
+        replicas = {LEADER_REPLICAS: leaders[topic], FOLLOWER_REPLICAS: followers[topic]}
+        access.change_configs(TOPIC, topic, partial(_with, replicas))
+    rates = {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}
+    for broker in moving_brokers(moves):
+        access.change_configs(BROKER, str(broker), partial(_with, rates))
+    write(f"The inter-broker throttle limit was set to {rate} B/s\n")
+
+
+# ---- --verify ------------------------------------------------------------------------------------
+
+
+def verify(
+    access: ZnodeAccess, write: Write, plan: Plan, *, path: str = REASSIGN_PARTITIONS
+) -> None:
+    """Say how each partition of the plan stands; once none moves, remove its throttle."""
+    pending = {**(access.plan(REASSIGN_PARTITIONS) or {}), **(access.plan(path) or {})}
+    targets = dict(plan.partitions)
+    present = access.replicas(plan.topics)
+    write("Status of partition reassignment: \n")
+    for partition in sorted(targets):
+        name = show_partition(partition)
+        if partition in pending:
+            write(f"Reassignment of partition {name} is still in progress\n")
+        elif list(present.get(partition, ())) == list(targets[partition]):
+            write(f"Reassignment of partition {name} completed successfully\n")
+        else:
+            write(f"Reassignment of partition {name} failed\n")
+    if not any(partition in pending for partition in targets):
+        brokers = {broker for replicas in targets.values() for broker in replicas}
+        brokers |= {broker for replicas in present.values() for broker in replicas}
+        if _remove_throttles(access, plan.topics, brokers):
+            write("Throttle was removed.\n")
+
+
+def _remove_throttles(access: ZnodeAccess, topics: Iterable[str], brokers: Iterable[int]) -> bool:
+    """Whether there were any."""
+    changed = [
+        access.change_configs(TOPIC, topic, partial(_without, TOPIC_THROTTLES))
+        for topic in sorted(set(topics))
+    ]
+    changed += [
+        access.change_configs(BROKER, str(each), partial(_without, BROKER_THROTTLES))
+        for each in sorted(set(brokers))
+    ]
+    return any(changed)
+
+
+def _with(more: Mapping[str, str], known: dict[str, str]) -> dict[str, str]:
+    return {**known, **more}
+
+
+def _without(names: Sequence[str], known: dict[str, str]) -> dict[str, str]:
+    return {name: text for name, text in known.items() if name not in names}
+
+
+# ---- --cancel ------------------------------------------------------------------------------------
+
+
+def cancel_newer(access: ZnodeAccess, write: Write, *, seconds: float = CANCEL_SECONDS) -> None:
+    """KIP-236, newer draft: roll back what is pending, wait for it, and take its throttle away."""
+    pending = _submit_cancellation(access, write, CANCEL_REASSIGNMENT_IN_PROGRESS)
+    access.wait_until_gone(CANCEL_REASSIGNMENT_IN_PROGRESS, seconds)
+    still = access.plan(REASSIGN_PARTITIONS) or {}
+    cancelled = {each: planned for each, planned in pending.items() if each not in still}
+    _remove_throttles_of(access, cancelled)
+    write("The cancelled pending reassignments throttle was removed.\n")
+    write(
+        "Please run --verify to have the previous reassignments (not just the cancelled "
+        "reassignments in progress) throttle removed.\n"
+    )
+
+
+def cancel_older(access: ZnodeAccess, write: Write) -> None:
+    """KIP-236, older draft: the znode that cancels stays, and disables reassignments until
+    ``remove_cancel``."""
+    _submit_cancellation(access, write, REASSIGN_CANCEL)
+
+
+def remove_cancel(access: ZnodeAccess, write: Write) -> None:
+    if not access.delete(REASSIGN_CANCEL):
+        raise _failed(f"There is no {REASSIGN_CANCEL} to remove")
+    write(f"Successfully remove the znode {REASSIGN_CANCEL}\n")
+
+
+def _submit_cancellation(
+    access: ZnodeAccess, write: Write, path: str
+) -> dict[TopicPartition, PlannedReplicas]:
+    pending = access.plan(REASSIGN_PARTITIONS) or {}
+    write(f"Rolling back the current pending reassignments {_as_scala_map(pending)}\n")
+    if not access.create(path):
+        raise _failed(f"{path} is there already: a cancellation is under way")
+    write("Successfully submitted cancellation of reassignments.\n")
+    return pending
+
+
+def _as_scala_map(pending: Mapping[TopicPartition, PlannedReplicas]) -> str:
+    """As the page prints it: Scala's maps and buffers."""
+    return f"Map({', '.join(_entry(each, pending[each]) for each in pending)})"
+
+
+def _entry(partition: TopicPartition, planned: PlannedReplicas) -> str:
+    parts = [f"replicas -> {_buffer(planned.replicas)}"]
+    if planned.original_replicas is not None:
+        parts.append(f"original_replicas -> {_buffer(planned.original_replicas)}")
+    return f"{show_partition(partition)} -> Map({', '.join(parts)})"
+
+
+def _buffer(brokers: Sequence[int]) -> str:
+    return f"Buffer({', '.join(map(str, brokers))})"
+
+
+def _remove_throttles_of(
+    access: ZnodeAccess, cancelled: Mapping[TopicPartition, PlannedReplicas]
+) -> None:
+    """Of these partitions only; of brokers where nothing else is throttled any more."""
+    for topic in sorted({each.topic for each in cancelled}):
+        gone = {each.partition for each in cancelled if each.topic == topic}
+        access.change_configs(TOPIC, topic, partial(_without_partitions, gone))
+    brokers = {
+        broker
+        for planned in cancelled.values()
+        for broker in (*planned.replicas, *(planned.original_replicas or ()))
+    }
+    still = access.plan(REASSIGN_PARTITIONS) or {}
+    brokers -= {
+        broker
+        for planned in still.values()
+        for broker in (*planned.replicas, *(planned.original_replicas or ()))
+    }
+    _remove_throttles(access, (), brokers)
+
+
+def _without_partitions(gone: set[int], known: dict[str, str]) -> dict[str, str]:
+    """The throttled replicas, "partition:broker,...", without those of some partitions."""
+    left = dict(known)
+    for name in TOPIC_THROTTLES:
+        entries = [each for each in left.pop(name, "").split(",") if each]
+        kept = [each for each in entries if each.split(":")[0] not in map(str, gone)]
+        if kept:
+            left[name] = ",".join(kept)
+    return left
+
+
+def _failed(message: str) -> ToolError:
+    return ToolError(message, printed=f"Error: {message}")
