@@ -141,7 +141,9 @@ def start_broker(controller: Controller, broker_id: int) -> None:
     for name, partition in controller.partitions():
         if partition.leader == NO_LEADER:
             _apply(controller, "start_broker", (name, partition.index), partition, partition.isr)
-    if not controller.is_live(controller.state.controller_id):
+    if controller.is_live(controller.state.controller_id):
+        controller.machine.broker_started(controller, "start_broker", broker_id)
+    else:
         _move_controller(controller, broker_id, "start_broker")
 
 

@@ -1,13 +1,14 @@
 """AlterPartitionReassignments (45, KIP-455): start, change or cancel reassignments.
 
 Versions: 1 allow_replication_factor_change in request and, echoed, in response (KIP-860).
-Flexible from 0. Null replicas cancel; a top-level error is repeated in every partition asked for,
-because Java's client only fails the futures of partitions it finds in the response.
+Flexible from 0. Null replicas cancel; a refusal is repeated in every partition asked for, because
+Java's client only fails the futures of partitions it finds in the response. A broker that is not
+the controller names none, as Kafka's with ZooKeeper does (3.9.2): clients ask elsewhere then.
 """
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode
+from kproto.error_codes import ErrorCode, message
 from kproto.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
 )
@@ -29,7 +30,8 @@ def alter_partition_reassignments(call: Call) -> AlterPartitionReassignmentsResp
     if refused is not None:
         return _refuse(request, *refused)
     if call.refused_as_not_controller:
-        return _refuse(request, ErrorCode.NOT_CONTROLLER)
+        code = ErrorCode.NOT_CONTROLLER
+        return AlterPartitionReassignmentsResponse(error_code=code, error_message=message(code))
     result = call.cluster.alter_partition_reassignments(
         [
             (topic.name, [(each.partition_index, each.replicas) for each in topic.partitions])

@@ -1,12 +1,13 @@
 """ListPartitionReassignments (46, KIP-455): what is in progress, as the controller knows it.
 
 Version 0 only; flexible. Null topics list everything; unknown and idle partitions are omitted.
-An error echoes the partitions asked for with empty lists, as Kafka's error response does.
+A refusal echoes the partitions asked for with empty lists, as Kafka's error response does; a broker
+that is not the controller names none, as Kafka's with ZooKeeper does (3.9.2).
 """
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode
+from kproto.error_codes import ErrorCode, message
 from kproto.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
 )
@@ -28,7 +29,8 @@ def list_partition_reassignments(call: Call) -> ListPartitionReassignmentsRespon
     if refused is not None:
         return _refuse(request, *refused)
     if call.refused_as_not_controller:
-        return _refuse(request, ErrorCode.NOT_CONTROLLER)
+        code = ErrorCode.NOT_CONTROLLER
+        return ListPartitionReassignmentsResponse(error_code=code, error_message=message(code))
     wanted = request.topics
     result = call.cluster.list_partition_reassignments(
         None if wanted is None else [(topic.name, topic.partition_indexes) for topic in wanted]

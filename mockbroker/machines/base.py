@@ -74,6 +74,10 @@ class Machine(Protocol):
         reassignment. Returns what it is then."""
         ...
 
+    def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
+        """A broker is live again, and partitions without a leader have one where they can."""
+        ...
+
     def take_over(self, controller: Controller, cause: str) -> None:
         """Another broker has become the controller."""
         ...

@@ -17,7 +17,7 @@ from mockbroker.actions import (
     UpdateMetadataSent,
     Warned,
 )
-from mockbroker.machines.engine import Brokers, Choice, Moment, Work
+from mockbroker.machines.engine import Brokers, Choice, Condition, Moment, Work
 from mockbroker.model import NO_LEADER, Partition, TargetedPartition
 
 if TYPE_CHECKING:
@@ -124,11 +124,12 @@ class SendLeaderAndIsr:
     """To those of ``to`` that are live; nobody is no request."""
 
     to: Choice
+    is_new: bool = False
 
     def perform(self, work: Work) -> None:
         to = work.live(self.to(work.moment))
         if to:
-            work.record(leader_and_isr(to, work.tp[0], work.now))
+            work.record(leader_and_isr(to, work.tp[0], work.now, is_new=self.is_new))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +159,13 @@ class SendStopReplica:
 
 @dataclass(frozen=True, slots=True)
 class SendUpdateMetadata:
-    """To every live broker."""
+    """To every live broker; ``when`` is where there is need of it."""
+
+    when: Condition = lambda _: True
 
     def perform(self, work: Work) -> None:
         to = work.controller.live_ids()
-        if to:
+        if to and self.when(work.moment):
             work.record(update_metadata(to, work.tp[0], work.now))
 
 

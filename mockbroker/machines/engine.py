@@ -117,10 +117,12 @@ def run_first(
     *,
     asked: Brokers = (),
     facts: dict[str, Any] | None = None,
+    draft: Partition | None = None,
 ) -> bool:
-    """Apply the first row that matches; whether one did."""
+    """Apply the first row that matches; whether one did. ``draft`` is what somebody else has made
+    of the partition already."""
     partition = controller.state.topics[tp[0]].partitions[tp[1]]
-    moment = Moment(partition, partition, controller.is_live, asked, facts or {})
+    moment = Moment(partition, draft or partition, controller.is_live, asked, facts or {})
     for row in rows:
         if row.when(moment):
             work = Work(controller, cause, tp, moment)

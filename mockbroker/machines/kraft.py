@@ -61,5 +61,8 @@ class KRaft:
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         return controller.state.topics[tp[0]].partitions[tp[1]]
 
+    def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
+        pass
+
     def take_over(self, controller: Controller, cause: str) -> None:
         pass

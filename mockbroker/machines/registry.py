@@ -160,6 +160,9 @@ class KeepsZnodes:
         path = topic_path(name)
         text = controller.znodes.read(path, watch=True)
         try:
+    def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
+        """What has to go on with it. A machine's own."""
+
             if text is not None:
                 return decode_topic(path, bytes_of(text))
         except MalformedZnodeError as error:

@@ -31,6 +31,16 @@ _ELECTIONS: Final = (
 """Since when brokers with ZooKeeper answer ElectLeaders as they do; older ones do not."""
 
 
+_CONTROLLERS: Final = (
+    ((2, 4), "zookeeper-2.4"),
+    ((2, 7), "zookeeper-2.7"),
+    ((2, 8), "zookeeper-2.8"),
+    ((3, 4), "zookeeper"),
+)
+"""Since when controllers with ZooKeeper write their znodes as they do."""
+_OLDEST_CONTROLLER: Final = "zookeeper-0.10"
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """A broker that never was: one of the release that the draft was written for, with the draft
@@ -163,8 +173,14 @@ def _from_release(found: Release) -> Profile:
         mode=found.mode,
         versions=found.apis,
         features=features_of(_major_minor(found.release)) if kraft else (),
+        machine="kraft" if kraft else _controller(found),
         elections=_elections(found),
     )
+
+
+def _controller(found: Release) -> str:
+    known = [name for since, name in _CONTROLLERS if since <= _major_minor(found.release)]
+    return known[-1] if known else _OLDEST_CONTROLLER
 
 
 def _elections(found: Release) -> str:

@@ -1,0 +1,214 @@
+"""Kafka's own controller of ZooKeeper mode: which rows are asked when, and what it answers.
+
+Requests are checked here; what happens to a partition is the tables' (``zookeeper_rows``), what
+users write to ``/admin/reassign_partitions`` is ``zookeeper_plan``'s. A reassignment is on record
+in ``/brokers/topics/T``: where the controller dies, the next one finds it there and takes its last
+phase up from the start.
+
+Observed on Kafka 3.9.2. There the deletion of a topic does not wait for its reassignments, and does
+not wait here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kproto.error_codes import ErrorCode, message
+from kproto.znodes.kafka_znodes import PartitionState
+from mockbroker.actions import PartitionChanged
+from mockbroker.controller import Controller
+from mockbroker.errors import Refusal
+from mockbroker.machines import zookeeper_rows as rows
+from mockbroker.machines import zookeeper_texts as texts
+from mockbroker.machines.engine import Brokers, run_first
+from mockbroker.machines.registry import KeepsZnodes
+from mockbroker.machines.watched import WATCHED
+from mockbroker.machines.zookeeper_effects import heading_for
+from mockbroker.machines.zookeeper_plan import PLAN_WATCHED, leave_plan, pending, take_plan
+from mockbroker.model import NO_LEADER, Partition, TopicPartition
+from mockbroker.results import (
+    AlterReassignmentsResult,
+    ListReassignmentsResult,
+    OngoingReassignment,
+    OngoingTopic,
+    PartitionResult,
+    TopicResult,
+)
+
+__all__ = ["ERAS", "Era", "ZooKeeperMachine"]
+
+_CAUSE: Final = "alter_partition_reassignments"
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """Releases that write the same versions of texts into znodes: the machine's name, and these."""
+
+    machine: str
+    topic_version: int
+    broker_version: int
+    controller_version: int
+
+
+ERAS: Final = (
+    Era("zookeeper-0.10", topic_version=1, broker_version=4, controller_version=1),
+    Era("zookeeper-2.4", topic_version=2, broker_version=4, controller_version=1),
+    Era("zookeeper-2.7", topic_version=2, broker_version=5, controller_version=1),
+    Era("zookeeper-2.8", topic_version=3, broker_version=5, controller_version=1),
+    Era("zookeeper", topic_version=3, broker_version=5, controller_version=2),
+)
+"""Named after the first release each; the last holds since 3.4. Before 2.4 the topic's text does
+not say what is added and removed: there a new controller knows no more than what
+``/admin/reassign_partitions`` still holds."""
+
+
+class ZooKeeperMachine(KeepsZnodes):
+    watched = (*WATCHED, PLAN_WATCHED)
+
+    def __init__(self, era: Era = ERAS[-1]) -> None:
+        self.name = era.machine
+        self.topic_version = era.topic_version
+        self.broker_version = era.broker_version
+        self.controller_version = era.controller_version
+
+    # ---- requests ----------------------------------------------------------------------------
+
+    def alter(
+        self,
+        controller: Controller,
+        topics: Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]],
+        *,
+        allow_replication_factor_change: bool,
+    ) -> AlterReassignmentsResult:
+        """All are checked before any is started. A partition named twice is asked for once, as the
+        last has it, and a topic without partitions is not mentioned again. The guard of the
+        replication factor (Kafka 4.1) is only echoed."""
+        asked = {(name, index): replicas for name, parts in topics for index, replicas in parts}
+        outcome: dict[TopicPartition, PartitionResult] = {}
+        targets: dict[TopicPartition, Brokers] = {}
+        for tp, replicas in asked.items():
+            try:
+                targets[tp] = _target(controller, tp, replicas)
+            except Refusal as refusal:
+                outcome[tp] = PartitionResult(tp[1], refusal.code, refusal.message)
+        leave_plan(controller, _CAUSE, lambda tp, _: tp in targets)
+        for tp, target in targets.items():
+            if _find(controller, tp) is None:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                outcome[tp] = PartitionResult(tp[1], code, texts.NO_SUCH_PARTITION)
+            else:
+                self.reassign(controller, _CAUSE, tp, target)
+                outcome[tp] = PartitionResult(tp[1])
+        by_topic: dict[str, list[PartitionResult]] = {}
+        for tp in asked:
+            by_topic.setdefault(tp[0], []).append(outcome[tp])
+        results = tuple(TopicResult(name, tuple(parts)) for name, parts in by_topic.items())
+        return AlterReassignmentsResult(0, "", allow_replication_factor_change, results)
+
+    def list_ongoing(
+        self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> ListReassignmentsResult:
+        """Kafka lists in the order of a hash; here by name where all are asked for."""
+        known = controller.state.topics
+        wanted: Mapping[str, Sequence[int]]
+        if topics is None:
+            wanted = {name: range(len(known[name].partitions)) for name in sorted(known)}
+        else:
+            named: dict[str, dict[int, None]] = {}
+            for name, indexes in topics:
+                named.setdefault(name, {}).update(dict.fromkeys(indexes))
+            wanted = {name: tuple(indexes) for name, indexes in named.items()}
+        listed = []
+        for name, indexes in wanted.items():
+            found = (_find(controller, (name, index)) for index in indexes)
+            ongoing = tuple(
+                OngoingReassignment(each.index, each.replicas, each.adding, each.removing)
+                for each in found
+                if each is not None and each.reassigning
+            )
+            if ongoing:
+                listed.append(OngoingTopic(name, ongoing))
+        return ListReassignmentsResult(0, "", tuple(listed))
+
+    # ---- reassignments -----------------------------------------------------------------------
+
+    def reassign(
+        self, controller: Controller, cause: str, tp: TopicPartition, target: Brokers
+    ) -> None:
+        """``KafkaController.onPartitionReassignment``: put it on record, then as far as it goes."""
+        held = controller.state.topics[tp[0]].partitions[tp[1]].replicas
+        run_first(controller, cause, tp, rows.ON_UPDATE, asked=target)
+        run_first(controller, cause, tp, rows.ON_PHASE, facts={"held": held})
+
+    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
+        run_first(controller, cause, tp, rows.ON_STEP)
+        return controller.state.topics[tp[0]].partitions[tp[1]]
+
+    def change_partition(
+        self, controller: Controller, cause: str, change: PartitionChanged
+    ) -> None:
+        # Here the epoch counts writes of the state znode, and each write counts itself.
+        draft = replace(change.after, partition_epoch=change.before.partition_epoch)
+        run_first(controller, cause, (change.topic, draft.index), rows.ON_CHANGE, draft=draft)
+
+    def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
+        """Reassignments to a broker that is live again are taken up from where they are."""
+        for name, partition in controller.partitions():
+            if broker_id in (partition.target or ()):
+                self.reassign(controller, cause, (name, partition.index), partition.target or ())
+
+    # ---- take-over ---------------------------------------------------------------------------
+
+    def resume(self, controller: Controller, cause: str) -> None:
+        """Leaders first; then what users have written to ``/admin/reassign_partitions``, which
+        supplants what came by request; then the rest of these."""
+        for name, partition in controller.partitions():
+            run_first(controller, cause, (name, partition.index), rows.ON_TAKE_OVER)
+        take_plan(self, controller)
+        planned = pending(controller)
+        for name, partition in controller.partitions():
+            tp = (name, partition.index)
+            if partition.reassigning and tp not in planned:
+                self.reassign(controller, cause, tp, partition.target or ())
+
+    def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
+        """No leader on record is none, whoever led in the meantime."""
+        if state.leader == NO_LEADER:
+            return replace(partition, leader=NO_LEADER)
+        return partition
+
+
+def _find(controller: Controller, tp: TopicPartition) -> Partition | None:
+    topic = controller.state.topics.get(tp[0])
+    return None if topic is None else topic.partition(tp[1])
+
+
+def _target(controller: Controller, tp: TopicPartition, asked: Sequence[int] | None) -> Brokers:
+    """Where a request wants a partition, which may not exist; None wants it back to its origin.
+
+    Raises Refusal, with the texts of Kafka 2.4 to 3.9: unlike KRaft it looks at the list alone
+    first, and says in words that nothing is under way.
+    """
+    partition = _find(controller, tp) or Partition(tp[1], (), (), NO_LEADER)
+    if asked is None:
+        if not partition.reassigning:
+            code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+            raise Refusal(code, message(code))
+        return tuple(each for each in partition.replicas if each not in partition.adding)
+    target = tuple(asked)
+    if not target:
+        raise _bad(texts.EMPTY)
+    if len(set(target)) != len(target):
+        raise _bad(texts.duplicates(target))
+    if min(target) < 0:
+        raise _bad(texts.not_ids(target))
+    adding, live = heading_for(partition, target).adding, controller.live_ids()
+    if not set(adding) <= set(live):
+        raise _bad(texts.not_alive(adding, live))
+    return target
+
+
+def _bad(text: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)

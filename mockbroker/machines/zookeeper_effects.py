@@ -1,0 +1,102 @@
+"""Effects of Kafka's own ZooKeeper controller that no other machine has.
+
+Each is a value that knows what it does; ``zookeeper_rows`` says which follow which condition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mockbroker.machines.effects import Commit, WriteStateZnode
+from mockbroker.machines.engine import Brokers, Choice, Work
+from mockbroker.machines.zookeeper_plan import leave_plan
+from mockbroker.model import NO_LEADER, Partition
+
+__all__ = [
+    "ElectFromIsr",
+    "HeadForAsked",
+    "LeavePlan",
+    "RemoveFromIsr",
+    "SettleOnTarget",
+    "heading_for",
+]
+
+
+def heading_for(partition: Partition, target: Brokers) -> Partition:
+    """On the way from the replicas it had before any reassignment, the origin, to ``target``.
+
+    Those that an earlier reassignment was adding, and this one does not, are no replicas any more.
+    """
+    origin = tuple(each for each in partition.replicas if each not in partition.adding)
+    full = tuple(dict.fromkeys(target + origin))
+    return replace(
+        partition,
+        replicas=full,
+        adding=tuple(each for each in full if each not in origin),
+        removing=tuple(each for each in full if each not in target),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HeadForAsked:
+    """R is what is asked for and then the origin; adding and removing say which is which."""
+
+    def perform(self, work: Work) -> None:
+        work.now = heading_for(work.now, work.moment.asked)
+
+
+@dataclass(frozen=True, slots=True)
+class SettleOnTarget:
+    """R loses what was to be removed; nothing is added or removed any more."""
+
+    def perform(self, work: Work) -> None:
+        target = work.now.target or work.now.replicas
+        work.now = replace(work.now, replicas=target, adding=(), removing=())
+
+
+@dataclass(frozen=True, slots=True)
+class ElectFromIsr:
+    """The first of R that is live and in the ISR leads; replicas that are not live leave the ISR.
+    For rows whose condition makes sure that there is one."""
+
+    def perform(self, work: Work) -> None:
+        isr = work.live(work.now.isr)
+        leader = next(each for each in work.now.replicas if each in isr)
+        work.now = replace(work.now, leader=leader, isr=isr)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFromIsr:
+    """One after the other, each a write of the state znode with a raised leader epoch.
+
+    A leader that goes leaves none. The last in the ISR stays in it, replica or not.
+    """
+
+    choose: Choice
+
+    def perform(self, work: Work) -> None:
+        for broker in sorted(self.choose(work.moment)):
+            now = work.now
+            if broker not in now.isr:
+                continue
+            rest = tuple(each for each in now.isr if each != broker)
+            work.now = replace(
+                now,
+                leader=NO_LEADER if broker == now.leader else now.leader,
+                isr=rest or now.isr,
+                leader_epoch=now.leader_epoch + 1,
+            )
+            WriteStateZnode().perform(work)
+            Commit().perform(work)
+
+
+@dataclass(frozen=True, slots=True)
+class LeavePlan:
+    """A reassignment that came to where ``/admin/reassign_partitions`` wanted it leaves it."""
+
+    def perform(self, work: Work) -> None:
+        leave_plan(
+            work.controller,
+            work.cause,
+            lambda tp, replicas: tp == work.tp and replicas == work.now.replicas,
+        )

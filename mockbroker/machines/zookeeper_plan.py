@@ -1,0 +1,111 @@
+"""``/admin/reassign_partitions`` as Kafka 2.4 and later have it: the old way to reassign.
+
+A user creates it; the controller starts what it says, takes out what has ended, and deletes it when
+nothing is left. Only its creation is watched: whatever is written into it afterwards starts
+nothing, though what is to be taken out is looked for in what is there by then. A text that is no
+plan starts nothing and stays, until the controller next takes something out, which deletes it.
+
+Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka checks nothing here, and
+would take all replicas from the partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, cast
+
+from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent
+from kproto.znodes.plan_znodes import (
+    REASSIGN_PARTITIONS,
+    PlannedReplicas,
+    decode_reassign_partitions,
+    encode_reassign_partitions,
+)
+from mockbroker.actions import Warned
+from mockbroker.controller_znodes import bytes_of
+from mockbroker.machines.watched import Watched
+
+if TYPE_CHECKING:
+    from mockbroker.controller import Controller
+    from mockbroker.machines.zookeeper import ZooKeeperMachine
+    from mockbroker.model import TopicPartition
+
+__all__ = ["PLAN_WATCHED", "leave_plan", "pending", "take_plan"]
+
+_CAUSE: Final = "reassign_partitions"
+
+
+def pending(controller: Controller) -> dict[TopicPartition, tuple[int, ...]]:
+    """What the znode holds now, as far as it can be read; brokers named twice count once."""
+    return _read(controller, controller.znodes.read(REASSIGN_PARTITIONS))
+
+
+def _read(controller: Controller, text: str | None) -> dict[TopicPartition, tuple[int, ...]]:
+    if text is None:
+        return {}
+    try:
+        plan = decode_reassign_partitions(REASSIGN_PARTITIONS, bytes_of(text))
+    except MalformedZnodeError as error:
+        controller.record(_CAUSE, Warned(f"{error}; no reassignments in it"))
+        return {}
+    return {tp: tuple(dict.fromkeys(planned.replicas)) for tp, planned in plan.items()}
+
+
+def take_plan(machine: ZooKeeperMachine, controller: Controller) -> None:
+    """Start everything in it; what cannot be started leaves it, and the log says why."""
+    plan = _read(controller, controller.znodes.read(REASSIGN_PARTITIONS, watch=True))
+    refused = {}
+    for tp, target in plan.items():
+        topic = controller.state.topics.get(tp[0])
+        if topic is None or topic.partition(tp[1]) is None:
+            refused[tp] = "the partition does not exist"
+        elif not target:
+            refused[tp] = "an empty replica list"
+    for tp, target in plan.items():
+        if tp not in refused:
+            machine.reassign(controller, _CAUSE, tp, target)
+    for (name, index), reason in refused.items():
+        text = f"{REASSIGN_PARTITIONS}: {name}-{index} is not reassigned: {reason}"
+        controller.record(_CAUSE, Warned(text))
+    if refused:
+        leave_plan(controller, _CAUSE, lambda tp, _: tp in refused)
+
+
+def leave_plan(
+    controller: Controller, cause: str, leaves: Callable[[TopicPartition, tuple[int, ...]], bool]
+) -> None:
+    """Take out what ``leaves``; with nothing left the znode goes, and a new one is watched for."""
+    text = controller.znodes.read(REASSIGN_PARTITIONS)
+    if text is None:
+        return
+    kept = {
+        tp: PlannedReplicas(replicas)
+        for tp, replicas in _read(controller, text).items()
+        if not leaves(tp, replicas)
+    }
+    if kept:
+        controller.znodes.put(cause, REASSIGN_PARTITIONS, encode_reassign_partitions(kept).decode())
+        return
+    controller.znodes.put(cause, REASSIGN_PARTITIONS, None)
+    _look_for_another(controller)
+
+
+def _look_for_another(controller: Controller) -> None:
+    """One that somebody created in the moment since the deletion is taken at once."""
+    take_plan(cast("ZooKeeperMachine", controller.machine), controller)
+
+
+def _created(machine: ZooKeeperMachine, controller: Controller, event: WatchedEvent | None) -> None:
+    """At a take-over ``ZooKeeperMachine.resume`` has looked already. A change or a deletion by a
+    user is no news, and uses the watch up, as in Kafka; after a lost connection it is left anew."""
+    if event is None:
+        return
+    if event.type is EventType.NODE_CREATED:
+        take_plan(machine, controller)
+    elif not event.path:
+        known = REASSIGN_PARTITIONS in controller.state.znodes
+        if controller.znodes.read(REASSIGN_PARTITIONS, watch=True) is not None and not known:
+            take_plan(machine, controller)
+
+
+PLAN_WATCHED: Final = Watched(REASSIGN_PARTITIONS, False, _created)
