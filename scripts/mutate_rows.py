@@ -44,6 +44,7 @@ PATIENCE = 2.0
 Some never come to an end, which is a failure, too."""
 STANDSTILL = 120
 """Seconds on the wall after which one that waits for ever is ended."""
+VERDICT = "verdict: "
 _ID = re.compile(r"\b(?:C|A|K\d+)-\d+\b")
 
 # ---- rows and what can be done to them -----------------------------------------------------------
@@ -208,7 +209,8 @@ def _first_failure(items: Sequence[pytest.Item]) -> str:
     """The first test that fails, by its name; none is the empty text."""
     from _pytest.runner import runtestprotocol
 
-    for item, following in zip(items, [*items[1:], None], strict=True):
+    followers: list[pytest.Item | None] = [*items[1:], None]
+    for item, following in zip(items, followers, strict=False):
         if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
             return item.nodeid
     return ""
@@ -224,20 +226,25 @@ def _in_a_fork(call: Callable[[], str], patience: float) -> str:
     with os.fdopen(read, "rb") as pipe:
         said = pipe.read().decode()
     _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return f"having no end ({signal.Signals(os.WTERMSIG(status)).name})"
-    return said
+    ended = os.waitstatus_to_exitcode(status)
+    if -ended in (signal.SIGPROF, signal.SIGALRM):
+        return f"having no end ({signal.Signals(-ended).name})"
+    if not said.startswith(VERDICT):
+        raise RuntimeError(f"a trial ended with {ended}, which is no verdict: {said}")
+    return said.removeprefix(VERDICT)
 
 
 def _be_the_child(call: Callable[[], str], patience: float, write: int) -> None:
+    """An error of this script, or of pytest, must not pass for a test that failed."""
     signal.setitimer(signal.ITIMER_PROF, patience)
     signal.alarm(STANDSTILL)
     silence = os.open(os.devnull, os.O_RDWR)
     for descriptor in (1, 2):
         os.dup2(silence, descriptor)
-    said = "its own end, by an exception"
     try:
-        said = call()
+        said = VERDICT + call()
+    except BaseException as error:
+        said = repr(error)
     finally:
         os.write(write, said.encode())
         os._exit(0)

@@ -73,6 +73,23 @@ def test_a_test_that_misses_an_effect_lets_it_survive(tmp_path: Path):
     assert run.stderr.splitlines() == ["SURVIVES: mine: X-01, C-01 <lambda>, without effect 2, Add"]
 
 
+def test_a_row_without_a_test_survives(tmp_path: Path):
+    run = tried(tmp_path, "True", "--row", "C-01")
+    assert "SURVIVES 1 tests" in run.stdout
+    suite = tmp_path / "test_mine.py"
+    suite.write_text("def test_it(): pass")
+    command = [sys.executable, "-c", textwrap.dedent(MACHINE), str(suite)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout.count("SURVIVES 0 tests")) == (1, 3)
+
+
+def test_what_is_no_verdict_is_no_kill(tmp_path: Path):
+    run = tried(tmp_path, "done == [1, 2] or __import__('os')._exit(0)")
+    assert run.returncode == 2
+    assert "no verdict" in run.stdout + run.stderr
+    assert "killed by" not in run.stdout
+
+
 def test_a_mutant_without_an_end_is_killed(tmp_path: Path):
     run = tried(tmp_path, "done == [1, 2] or [0 for _ in iter(int, 1)]", "--within", "0.1")
     assert run.returncode == 0
