@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 import mockbroker.machines
 from mockbroker.machines.engine import Moment, Row
@@ -146,8 +146,11 @@ class Trial:
         self._seconds: dict[str, float] = {}
 
     def pytest_configure(self) -> None:
-        # Forks that fail would leave examples behind, which every later run would try first.
-        settings.register_profile("mutants", settings.default, database=None, max_examples=10)
+        # Forks that fail would leave examples behind, which every later run would try first; and
+        # that there is one is enough, however large it is.
+        settings.register_profile(
+            "mutants", settings.default, database=None, phases=(Phase.explicit, Phase.generate)
+        )
         settings.load_profile("mutants")
 
     @pytest.hookimpl(tryfirst=True)

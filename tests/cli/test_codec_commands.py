@@ -131,6 +131,7 @@ def test_encode(capsys: pytest.CaptureFixture[str]) -> None:
         (("schema",), 2, "kproto: Missing command. (see kproto schema --help)"),
     ],
 )
+@pytest.mark.requirement("C-10")
 def test_errors_are_one_line(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, text: str
 ) -> None:
