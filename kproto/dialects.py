@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from kproto import messages
@@ -38,7 +39,7 @@ from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import python_name
 from kproto.schema.versions import Versions
 
-__all__ = ["DIALECTS", "Api", "AutoDialect", "Dialect", "dialect", "load_dialect"]
+__all__ = ["DIALECTS", "Api", "AutoDialect", "Dialect", "dialect", "kip_240", "load_dialect"]
 
 DIALECTS: Final = (
     "kafka", "kip-183", "kip-240", "kip-455-old", "kip-455-new", "kip-860", "auto",
@@ -50,6 +51,8 @@ AUTO_ORDER: Final = ("kafka", "kip-455-new", "kip-240")
 API_VERSIONS: Final = 18
 CONTROLLED_SHUTDOWN: Final = 7
 SIZE_BYTES: Final = 4
+KIP_240_KEYS: Final = (32240, 32241)
+"""Listing and describing, as the schemas have them."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +89,22 @@ class Api:
 
 
 class Dialect:
-    """Messages by name and api key, and whole frames in and out."""
+    """Messages by name and api key, and whole frames in and out.
 
-    def __init__(self, name: str, own: Mapping[str, type[Message]], base: Dialect | None) -> None:
+    ``renumbered`` says which of its api keys stand for which others in the registry's dialect of
+    the same name; only ``kip_240`` makes one that has any.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        own: Mapping[str, type[Message]],
+        base: Dialect | None,
+        renumbered: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
         self.name = name
         self.base = base
+        self.renumbered = renumbered
         self._own = dict(own)
 
     def __repr__(self) -> str:
@@ -369,9 +383,32 @@ def load_dialect(path: str | Path, base: str = "kafka", *, name: str | None = No
     Raises SchemaError, naming file, line, field and remedy.
     """
     folder = Path(path)
-    title = name or folder.name
+    return _lay_over(folder, base, name or folder.name, {})
+
+
+@cache
+def kip_240(*, list_key: int = 32240, describe_key: int = 32241) -> Dialect:
+    """The dialect ``kip-240`` with these api keys: the proposal was never given any. Raises
+    UnknownNameError for one that is no int16, or that the released protocol has."""
+    keys = dict(zip(KIP_240_KEYS, (list_key, describe_key), strict=True))
+    if all(mine == known for known, mine in keys.items()):
+        return dialect("kip-240")
+    for key in keys.values():
+        if not 0 <= key < 2**15 or key in dialect("kafka").apis:
+            raise UnknownNameError(f"api key {key} is taken, or is not one of 0 to {2**15 - 1}")
+    if list_key == describe_key:
+        raise UnknownNameError(f"api key {list_key} cannot be both listing and describing")
+    return _lay_over(schemas_directory() / "kip_240", "kafka", "kip-240", keys)
+
+
+def _lay_over(folder: Path, base: str, name: str, keys: Mapping[int, int]) -> Dialect:
+    """``keys``: api key in the schemas -> the one to use."""
+    schemas = load_directory(folder).values()
     own = {
-        schema.name: make_message_class(schema, module=f"kproto.dialects.{title}")
-        for schema in load_directory(folder).values()
+        schema.name: make_message_class(
+            replace(schema, api_key=keys.get(schema.api_key or 0, schema.api_key)),
+            module=f"kproto.dialects.{name}",
+        )
+        for schema in schemas
     }
-    return Dialect(title, own, dialect(base))
+    return Dialect(name, own, dialect(base), {mine: known for known, mine in keys.items()})

@@ -48,6 +48,7 @@ from mockbroker.machines.kip_236_old_tables import (
 from mockbroker.machines.kip_236_old_watched import ALL_WATCHED, submit
 from mockbroker.machines.registry import KeepsZnodes, warn
 from mockbroker.model import Partition, TopicPartition
+from mockbroker.reassignment_ids import ReassignmentIdentity
 from mockbroker.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
@@ -146,6 +147,24 @@ class Kip236Old(KeepsZnodes):
             if ongoing:
                 rows.append(OngoingTopic(name, ongoing))
         return ListReassignmentsResult(0, None, tuple(rows))
+
+    def identities(self, controller: Controller) -> dict[TopicPartition, ReassignmentIdentity]:
+        """What KIP-240 answers from: data and stat of each znode, as they are now."""
+        found: dict[TopicPartition, ReassignmentIdentity] = {}
+        for name, partition in controller.partitions():
+            path = reassignment_path(name, partition.index)
+            text = controller.znodes.read(path) if partition.reassigning else None
+            if text is None:
+                continue
+            stat = controller.state.znode_stats[path]
+            try:
+                target = tuple(decode_reassignment(path, bytes_of(text)).replicas)
+            except MalformedZnodeError:
+                target = partition.target or ()
+            found[name, partition.index] = ReassignmentIdentity(
+                stat.czxid, stat.mzxid, stat.ctime, target
+            )
+        return found
 
     # ---- one partition -----------------------------------------------------------------------
 

@@ -1,0 +1,67 @@
+"""DescribeReassignments of KIP-240: how far each reassignment has come, by its identity.
+
+Version 0 of the dialect ``kip-240``, not flexible; its api key is provisional. Only the controller
+answers. Null reassignments are all; one that is over, or was none, is left out, whatever happens
+to its partition now. A description names no partition: clients match it by its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kproto.codegen.base import Message
+from mockbroker.apis.kip_240_list import kip_240_refusal
+from mockbroker.apis.registry import Call, register
+from mockbroker.model import TopicPartition
+from mockbroker.reassignment_ids import ReassignmentIdentity
+
+__all__ = ["describe_reassignments"]
+
+
+@register(32241, "0", dialects=("kip-240",))
+def describe_reassignments(call: Call) -> Message:
+    make: Any = call.api.response
+    refused = kip_240_refusal(call)
+    if refused is not None:
+        answer: Message = make(error_code=refused[0], error_message=refused[1])
+        return answer
+    ongoing = call.cluster.reassignment_identities()
+    found: Message = make(
+        error_message=None,
+        descriptions=[_description(call, tp, ongoing[tp]) for tp in _wanted(call, ongoing)],
+    )
+    return found
+
+
+def _wanted(
+    call: Call, ongoing: Mapping[TopicPartition, ReassignmentIdentity]
+) -> list[TopicPartition]:
+    """Those asked for that are still what they were, each once, in the request's order."""
+    topics = call.body.topic_reassignments
+    if topics is None:
+        return list(ongoing)
+    asked = (
+        ((topic.topic, each.partition_id), each.reassignment_id)
+        for topic in topics
+        for each in topic.reassignments
+    )
+    return list(
+        dict.fromkeys(tp for tp, czxid in asked if tp in ongoing and ongoing[tp].czxid == czxid)
+    )
+
+
+def _description(call: Call, tp: TopicPartition, identity: ReassignmentIdentity) -> Any:
+    structs: dict[str, Any] = dict(call.api.response.STRUCTS)
+    leader = call.cluster.partition(*tp).leader
+    throttle = call.cluster.replication_throttle
+    return structs["Description"](
+        reassignment_id=identity.czxid,
+        start_time=identity.ctime_ms,
+        leader_id=leader,
+        leader_throttle=throttle("leader", tp, leader),
+        new_assigned=[
+            structs["NewAssigned"](broker_id=each, follower_throttle=throttle("follower", tp, each))
+            for each in identity.target
+        ],
+    )

@@ -1,0 +1,67 @@
+"""ListReassignments of KIP-240: which reassignments there are, each with its identity.
+
+Version 0 of the dialect ``kip-240``, not flexible; its api key is provisional. Only the controller
+answers. Null partitions are all; those idle are left out, one that does not exist fails the
+request, named in the message, with nothing listed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kproto.codegen.base import Message
+from kproto.error_codes import ErrorCode
+from mockbroker.apis.authorization import cluster_refusal
+from mockbroker.apis.registry import Call, register
+from mockbroker.authorizer import AclOperation
+from mockbroker.model import TopicPartition
+
+__all__ = ["kip_240_refusal", "list_reassignments"]
+
+
+@register(32240, "0", dialects=("kip-240",))
+def list_reassignments(call: Call) -> Message:
+    asked = _asked(call)
+    refused = kip_240_refusal(call) or _unknown(call, asked)
+    if refused is not None:
+        return _response(call, error_code=refused[0], error_message=refused[1])
+    ongoing = call.cluster.reassignment_identities()
+    wanted = ongoing if asked is None else [tp for tp in dict.fromkeys(asked) if tp in ongoing]
+    topics: dict[str, list[Any]] = {}
+    row: Any = call.api.response.STRUCTS["TopicReassignment"]
+    for name, index in wanted:
+        rows = topics.setdefault(name, [])
+        rows.append(row(partition_id=index, reassignment_id=ongoing[name, index].czxid))
+    topic: Any = call.api.response.STRUCTS["Reassignment"]
+    listed = [topic(topic=name, topic_reassignments=rows) for name, rows in topics.items()]
+    return _response(call, reassignments=listed)
+
+
+def kip_240_refusal(call: Call) -> tuple[ErrorCode, str | None] | None:
+    """Why nothing is told, if so."""
+    refused = cluster_refusal(call, AclOperation.DESCRIBE)
+    if refused is None and call.refused_as_not_controller:
+        return ErrorCode.NOT_CONTROLLER, None
+    return refused
+
+
+def _asked(call: Call) -> list[TopicPartition] | None:
+    topics = call.body.topic_partitions
+    if topics is None:
+        return None
+    return [(topic.topic, index) for topic in topics for index in topic.partition_ids]
+
+
+def _unknown(call: Call, asked: list[TopicPartition] | None) -> tuple[ErrorCode, str] | None:
+    for name, index in asked or ():
+        topic = call.cluster.topics.get(name)
+        if topic is None or topic.partition(index) is None:
+            text = f"There is no partition {name}-{index}."
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text
+    return None
+
+
+def _response(call: Call, **fields: Any) -> Message:
+    make: Any = call.api.response
+    answer: Message = make(**{"error_message": None, **fields})
+    return answer
