@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from kproto.error_codes import ErrorCode
 from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
-from mockbroker import acls, configs, log_dirs, steps
+from mockbroker import acls, configs, log_dirs, reassignment_ids, steps
 from mockbroker import topics as topic_rules
 from mockbroker.actions import (
     ActionLog,
@@ -35,8 +35,9 @@ from mockbroker.elections_queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
 from mockbroker.machines import machine as machine_of
 from mockbroker.metadata_views import MetadataView
-from mockbroker.model import Broker, Partition, Topic
+from mockbroker.model import Broker, Partition, Topic, TopicPartition
 from mockbroker.partition_change import Completion
+from mockbroker.reassignment_ids import ReassignmentIdentity
 from mockbroker.results import (
     AclBinding,
     AclFilter,
@@ -225,6 +226,15 @@ class Cluster(Controls):
     ) -> ListReassignmentsResult:
         """None lists everything; unknown and idle partitions are omitted."""
         return self._controller.machine.list_ongoing(self._controller, topics)
+
+    def reassignment_identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
+        """What is in progress, each with what tells it from any other (KIP-240), in order."""
+        return reassignment_ids.identities(self._controller)
+
+    def replication_throttle(self, side: str, tp: TopicPartition, broker_id: int) -> int:
+        """Bytes a second of a partition's replica, by KIP-73's configs; ``side`` is "leader" or
+        "follower". 2^63 - 1 where it is not throttled."""
+        return reassignment_ids.throttle(self._state, side, tp, broker_id)
 
     def elect_leaders(
         self, election_type: int, topics: PartitionsByTopic | None
