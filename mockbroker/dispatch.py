@@ -23,14 +23,15 @@ from kproto.connection import (
     UnsupportedRequest,
     refusal,
 )
-from kproto.dialects import DIALECTS, Dialect, dialect
+from kproto.dialects import Dialect
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
 from kproto.journal import Direction, Journal
 from kproto.schema.versions import Versions
-from mockbroker.apis import DRAFT_HANDLERS, HANDLERS, Call, Handler, Session
+from mockbroker.apis import Call, Handler, Session
 from mockbroker.apis.api_versions import API_VERSIONS, identify
 from mockbroker.apis.refusals import error_response
+from mockbroker.apis.usable import usable_handlers
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
 from mockbroker.known_answers import KnownAnswers
@@ -186,7 +187,7 @@ class Dispatcher:
         """Of the dialect a request was written in: a listener may take several."""
         handlers = self._handlers.get(codec)
         if handlers is None:
-            handlers = self._handlers[codec] = _usable_handlers(codec)
+            handlers = self._handlers[codec] = usable_handlers(codec)
         return handlers
 
     # ---- answering ---------------------------------------------------------------------------
@@ -378,18 +379,3 @@ class Dispatcher:
             about.api_key, about.api_version, about.correlation_id, client_id, session.software,
             self.codec.name, raw, event, note,
         )  # fmt: skip
-
-
-def _usable_handlers(codec: Dialect) -> dict[int, Handler]:
-    """The handlers whose messages this dialect has unchanged, for those build released classes,
-    and those written for it. What else a draft replaced is answered by scripts only."""
-    released = dialect("kafka").apis
-    usable = {
-        key: handler
-        for key, handler in HANDLERS.items()
-        if key in codec.apis and codec.apis[key] == released[key]
-    }
-    # A user's own dialect is not one of ours, whatever it is called.
-    if codec.name in DIALECTS and codec is dialect(codec.name):
-        usable |= {key: each for (name, key), each in DRAFT_HANDLERS.items() if name == codec.name}
-    return usable
