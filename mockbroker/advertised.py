@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from kproto.dialects import Dialect, dialect
 from kproto.schema.versions import Versions
-from mockbroker.apis import HANDLERS
+from mockbroker.apis.usable import usable_handlers
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import Profile
 
@@ -36,10 +36,11 @@ def served_versions(
     }
     served.update(_of_draft(codec))
     if implemented_only:
+        handlers = usable_handlers(codec)
         served = {
             key: both
             for key, versions in served.items()
-            if key in HANDLERS and (both := versions.intersect(HANDLERS[key].versions))
+            if key in handlers and (both := versions.intersect(handlers[key].versions))
         }
     for key, wanted in (overrides or {}).items():
         if wanted is not None:
