@@ -107,6 +107,15 @@ def _schemas(text: str) -> Dialect:
     )
 
 
+def _kip_240(text: str) -> Dialect:
+    from kproto.dialects import kip_240
+
+    keys = text.split(",")
+    if len(keys) != 2 or not all(key.isascii() and key.isdigit() for key in keys):
+        raise ClusterError(f"{text!r}: use LIST,DESCRIBE, two api keys, as in 32240,32241")
+    return kip_240(list_key=int(keys[0]), describe_key=int(keys[1]))
+
+
 @click.command()
 @click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True,
               help="How many brokers; ids 1 to N, controller 1.")  # fmt: skip
@@ -165,6 +174,9 @@ def _schemas(text: str) -> Dialect:
     help="Keep what a controller of the ZooKeeper kind knows in this ZooKeeper, where tools can "
     "reach it, and not in one of this process's own.",
 )
+@click.option("--kip-240-keys", type=_Parsed("LIST,DESCRIBE", _kip_240),
+              help="Speak the dialect kip-240 with these two api keys, which are 32240,32241 "
+                   "unless given: the proposal has none.")  # fmt: skip
 @click.option(
     "--reply",
     "replies",
@@ -207,7 +219,7 @@ def _build(
             advertise=endpoint,
             apis=dict(options["apis"]),
             implemented_only=implemented_only,
-            dialect=options["dialect"],
+            dialect=_dialect(options["dialect"], options["kip_240_keys"]),
             auto_progress_ms=options["auto_progress"],
             clock=options["clock"],
             auto_create_topics=options["auto_create_topics"],
@@ -223,6 +235,12 @@ def _build(
     except ModuleNotFoundError as error:  # an extra that is not installed; the text names it
         raise click.ClickException(str(error)) from None
     return mock, _control(mock, options["control"], options["control_token"])
+
+
+def _dialect(named: Dialect | None, renumbered: Dialect | None) -> Dialect | None:
+    if named is not None and renumbered is not None and named.name != renumbered.name:
+        raise click.UsageError(f"--kip-240-keys: the dialect is {named.name}, not kip-240")
+    return renumbered or named
 
 
 def _split_advertise(
