@@ -5,7 +5,7 @@ metadata in ZooKeeper, with a name of its own where older releases wrote other z
 (``zookeeper.ERAS``). ``kip-455-old`` and ``kip-455-new`` are the two revisions of KIP-455
 before it was built: tables of rows (``kip_455``) that one small engine (``engine``) runs.
 ``kip-236-old`` is the older revision of KIP-236, and ``kip-236-old-literal`` drops replicas as its
-words have it (``kip_236_old_effects``).
+words have it (``kip_236_old_effects``). ``kip-236-new`` is the newer one (``kip_236_new``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 from mockbroker.errors import ClusterError
 from mockbroker.machines.base import Machine
 from mockbroker.machines.draft import DraftMachine
+from mockbroker.machines.kip_236_new_machine import CancellableMachine
 from mockbroker.machines.kip_236_old import Kip236Old
 from mockbroker.machines.kip_455 import NEW, OLD
 from mockbroker.machines.kraft import KRaft
@@ -31,6 +32,7 @@ MACHINES: Final[Mapping[str, Machine]] = {
         DraftMachine(NEW),
         Kip236Old(),
         Kip236Old("kip-236-old-literal", literal=True),
+        CancellableMachine(),
         *(ZooKeeperMachine(era) for era in ERAS),
     )
 }
