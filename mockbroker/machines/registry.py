@@ -71,6 +71,8 @@ class KeepsZnodes:
     3 with topic ids (2.8)."""
     broker_version = 4
     controller_version = 1
+    unreadable_state = "taken as no reassignment"
+    """What becomes of a partition whose state znode cannot be read."""
     watched: Sequence[Watched] = WATCHED
 
     # ---- start -------------------------------------------------------------------------------
@@ -99,7 +101,7 @@ class KeepsZnodes:
         if text is None or name in controller.state.topics:
             return False
         try:
-            assignment = decode_topic(path, bytes_of(text))
+            assignment = _checked(path, decode_topic(path, bytes_of(text)))
             topic_id = _topic_id(name, assignment)
             partitions = tuple(self._found(controller, cause, name, assignment))
         except MalformedZnodeError as error:
@@ -156,15 +158,15 @@ class KeepsZnodes:
         """Go on with the reassignments that were found under way, before anything is looked at
         that users have written meanwhile. A machine's own."""
 
+    def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
+        """What has to go on with it. A machine's own."""
+
     def _assignment(self, controller: Controller, cause: str, name: str) -> TopicAssignment:
         path = topic_path(name)
         text = controller.znodes.read(path, watch=True)
         try:
-    def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
-        """What has to go on with it. A machine's own."""
-
             if text is not None:
-                return decode_topic(path, bytes_of(text))
+                return _checked(path, decode_topic(path, bytes_of(text)))
         except MalformedZnodeError as error:
             warn(controller, cause, f"{error}; the replicas stay as they were known")
         return TopicAssignment(partitions={})
@@ -181,13 +183,14 @@ class KeepsZnodes:
         record that is not live now is another matter: that is an election's."""
         path = partition_state_path(*tp)
         text = controller.znodes.read(path)
-        replicas = tuple(assignment.partitions.get(tp[1], known.replicas))
-        found = replace(
-            known,
-            replicas=replicas,
-            adding=tuple(assignment.adding_replicas.get(tp[1], ())),
-            removing=tuple(assignment.removing_replicas.get(tp[1], ())),
-        )
+        found = known
+        if tp[1] in assignment.partitions:
+            found = replace(
+                known,
+                replicas=tuple(assignment.partitions[tp[1]]),
+                adding=tuple(assignment.adding_replicas.get(tp[1], ())),
+                removing=tuple(assignment.removing_replicas.get(tp[1], ())),
+            )
         if text is None:
             return found
         try:
@@ -202,7 +205,7 @@ class KeepsZnodes:
             )
             return self.with_state(path, on_record, state)
         except MalformedZnodeError as error:
-            warn(controller, cause, f"{error}; taken as no reassignment")
+            warn(controller, cause, f"{error}; {self.unreadable_state}")
             return found
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
@@ -357,15 +360,21 @@ def warn(controller: Controller, cause: str, text: str) -> None:
     controller.record(cause, Warned(text))
 
 
+def _checked(path: str, assignment: TopicAssignment) -> TopicAssignment:
+    for index, replicas in assignment.partitions.items():
+        if len(set(replicas)) != len(replicas):
+            raise MalformedZnodeError(path, f"partition {index} names a broker twice")
+        if not set(replicas) - set(assignment.removing_replicas.get(index, ())):
+            raise MalformedZnodeError(path, f"partition {index} has no replicas")
+    return assignment
+
+
 def _in_sequence(name: str, assignment: TopicAssignment) -> list[Sequence[int]]:
     indexes = sorted(assignment.partitions)
     if indexes != list(range(len(indexes))):
         listed = json.dumps(indexes)
         reason = f"partitions are numbered from 0 without gaps, not {listed}"
         raise MalformedZnodeError(topic_path(name), reason)
-    empty = [index for index in indexes if not assignment.partitions[index]]
-    if empty:
-        raise MalformedZnodeError(topic_path(name), f"partition {empty[0]} has no replicas")
     return [assignment.partitions[index] for index in indexes]
 
 
