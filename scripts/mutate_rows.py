@@ -118,9 +118,12 @@ def _parts(thing: object) -> Iterator[object]:
                 yield from vars(cls).values()
 
 
-def mutants_of(place: Place) -> Iterator[Mutant]:
+def mutants_of(place: Place, *, conditions: bool = False) -> Iterator[Mutant]:
+    """``conditions``: the row that always matches, too; of a last row that may change nothing."""
     row = place.row
     yield Mutant(place, "never matching", lambda moment: False, row.then)
+    if conditions and _name(row.when) != "always":
+        yield Mutant(place, "always matching", lambda moment: True, row.then)
     for index, effect in enumerate(row.then):
         without = row.then[:index] + row.then[index + 1 :]
         change = f"without effect {index + 1}, {type(effect).__name__}"
@@ -260,6 +263,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Change each row once; a test of it must fail.")
     parser.add_argument("--machine", action="append", help="only rows of this machine")
     parser.add_argument("--row", action="append", help="only rows that ask for this requirement")
+    parser.add_argument(
+        "--conditions", action="store_true", help="also let rows match whatever their condition"
+    )
     parser.add_argument("--within", type=float, help="seconds after which no mutant is begun")
     parser.add_argument("--seed", type=int, help="which mutants come first, with --within")
     parser.add_argument("--list", action="store_true", help="print the mutants, try none")
@@ -270,7 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         mutant
         for place in rows_of(mockbroker.machines.MACHINES)
         if not options.machine or set(options.machine) & set(place.machines)
-        for mutant in mutants_of(place)
+        for mutant in mutants_of(place, conditions=options.conditions)
         if not options.row or set(options.row) & set(ids_of(mutant))
     ]
     if not mutants:

@@ -133,6 +133,9 @@ def test_a_mutant_changes_its_row_alone():
         (True, ("a", "b")),
     ]
     assert other.then is effects
+    always = list(mutate_rows.mutants_of(place, conditions=True))[1]
+    assert always.when(None)  # type: ignore[arg-type]
+    assert always.change == "always matching"
 
 
 def test_rows_that_do_not_exist_are_bad_usage(capsys: pytest.CaptureFixture[str]):

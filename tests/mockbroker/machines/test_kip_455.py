@@ -238,6 +238,12 @@ def test_cancelling_nothing_is_no_error_and_changes_nothing(draft: str) -> None:
     since = len(cluster.log)
     assert alter(cluster, None) == 0
     assert not cluster.log.since(since)
+    alter(cluster, [4])
+    assert alter(cluster, None) == 0
+    assert not cluster.partition(*FOO).reassigning
+    since = len(cluster.log)
+    assert alter(cluster, None) == 0
+    assert not cluster.log.since(since)
 
 
 @BOTH
