@@ -39,7 +39,8 @@ def create_acls(call: Call) -> CreateAclsResponse:
     )
     return CreateAclsResponse(
         results=[
-            AclCreationResult(error_code=each.error_code, error_message=each.error_message)
+            # Empty, not null, where there is nothing to say.
+            AclCreationResult(error_code=each.error_code, error_message=each.error_message or "")
             for each in results
         ]
     )

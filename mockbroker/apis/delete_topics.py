@@ -70,7 +70,8 @@ def _sift(call: Call, asked: list[_Asked]) -> tuple[list[_Asked], list[Deletable
     code, text = text_of(ResourceType.TOPIC)
     for (name, topic_id), topic in zip(asked, resolved, strict=True):
         malformed = topic is None or (name is not None and topic_id != ZERO_UUID)
-        if malformed or topic in deletable or times[name, topic_id] > 1:
+        missing = topic in describable and topic not in call.cluster.topics
+        if malformed or missing or topic in deletable or times[name, topic_id] > 1:
             allowed.append((name, topic_id))
             continue
         shown = topic if name is not None or topic in describable else None

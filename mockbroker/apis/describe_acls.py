@@ -52,4 +52,9 @@ def describe_acls(call: Call) -> DescribeAclsResponse:
                 permission_type=binding.permission_type,
             )
         )
-    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+    return DescribeAclsResponse(
+        error_code=found.error_code,
+        # Empty, not null, where there is nothing to say.
+        error_message=found.error_message or "",
+        resources=list(resources.values()),
+    )

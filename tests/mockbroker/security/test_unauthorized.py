@@ -35,6 +35,8 @@ from kproto.messages import (
     ListPartitionReassignmentsRequest,
     MetadataRequest,
 )
+from kproto.messages.delete_topics_request import DeleteTopicState
+from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.schema.versions import Versions
 from mockbroker.apis import HANDLERS
 from mockbroker.apis.authorization import NEEDS
@@ -133,7 +135,7 @@ def test_list_reassignments_needs_describe_on_the_cluster(cluster: Cluster) -> N
     asked = as_alice(cluster)
     wanted = [{"name": "foo", "partitionIndexes": [0, 7]}]
     text = "Request ListPartitionReassignments v0 needs DESCRIBE permission."
-    empty = {"replicas": [], "addingReplicas": [], "removingReplicas": []}
+    empty: dict[str, list[int]] = {"replicas": [], "addingReplicas": [], "removingReplicas": []}
     for topics, echoed in (
         (wanted, [{"name": "foo", "partitions": [{"partitionIndex": i, **empty} for i in (0, 7)]}]),
         (None, []),
@@ -245,12 +247,13 @@ def test_topics_are_deleted_by_who_may_and_named_to_who_may_describe(cluster: Cl
         {"name": name, "errorCode": 29, "errorMessage": text} for name in ("foo", "nosuch")
     ]
 
+    on_topic(cluster, AclOperation.DESCRIBE, "nosuch")
+    missing = ask(asked, DeleteTopicsRequest, 5, topicNames=["nosuch"])["responses"]
+    assert missing[0]["errorCode"] == 3
+
     def by_id(*wanted: uuid.UUID) -> list[tuple[str | None, int]]:
         request: Any = DeleteTopicsRequest(
-            topics=[
-                KAFKA.message("DeleteTopicsRequest.DeleteTopicState")(name=None, topic_id=each)
-                for each in wanted
-            ]
+            topics=[DeleteTopicState(name=None, topic_id=each) for each in wanted]
         )
         rows = asked.ask(request, 6).responses
         return sorted(((row.name, row.error_code) for row in rows), key=lambda row: row[1])
@@ -339,10 +342,7 @@ def test_metadata_hides_what_may_not_be_described(cluster: Cluster) -> None:
         assert [topic["name"] for topic in found] == ["foo"]
     ids = {name: topic.topic_id for name, topic in cluster.topics.items()}
     request: Any = MetadataRequest(
-        topics=[
-            KAFKA.message("MetadataRequest.MetadataRequestTopic")(name=None, topic_id=each)
-            for each in (*ids.values(), UNKNOWN)
-        ]
+        topics=[MetadataRequestTopic(name=None, topic_id=each) for each in (*ids.values(), UNKNOWN)]
     )
     rows = asked.ask(request, 12).topics
     assert [(row.name, row.error_code) for row in rows] == [("foo", 0), (None, 29), (None, 100)]
