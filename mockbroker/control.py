@@ -87,10 +87,13 @@ async def _release_metadata(mock: MockCluster, body: Mapping[str, Any]) -> None:
 
 
 async def _advance(mock: MockCluster, body: Mapping[str, Any]) -> None:
+    mock.advance(_milliseconds(body))
+
+
+def _milliseconds(body: Mapping[str, Any]) -> int:
+    """As text with a unit, or a number of them."""
     value = body["duration"]
-    mock.advance(
-        parse_milliseconds(value) if isinstance(value, str) else _integer(body, "duration")
-    )
+    return parse_milliseconds(value) if isinstance(value, str) else _integer(body, "duration")
 
 
 def _text(body: Mapping[str, Any], name: str) -> str:
@@ -112,6 +115,18 @@ async def _kill_controller_after(mock: MockCluster, body: Mapping[str, Any]) -> 
     mock.kill_controller_after(_integer(body, "changes"))
 
 
+async def _propagation(mock: MockCluster, body: Mapping[str, Any]) -> None:
+    mock.set_propagation(_milliseconds(body))
+
+
+async def _hold_elections(mock: MockCluster, body: Mapping[str, Any]) -> None:
+    mock.hold_elections()
+
+
+async def _release_elections(mock: MockCluster, body: Mapping[str, Any]) -> None:
+    mock.release_elections()
+
+
 COMMANDS: Final[dict[str, tuple[Step, tuple[str, ...]]]] = {
     "join-isr": (_join_isr, ("partition", "broker")),
     "leave-isr": (_leave_isr, ("partition", "broker")),
@@ -121,6 +136,9 @@ COMMANDS: Final[dict[str, tuple[Step, tuple[str, ...]]]] = {
     "hold-metadata": (_hold_metadata, ("broker",)),
     "release-metadata": (_release_metadata, ("broker",)),
     "advance": (_advance, ("duration",)),
+    "propagation": (_propagation, ("duration",)),
+    "hold-elections": (_hold_elections, ()),
+    "release-elections": (_release_elections, ()),
     "write-znode": (_write_znode, ("path", "text")),
     "append-znode": (_append_znode, ("path", "text")),
     "kill-controller-after": (_kill_controller_after, ("changes",)),

@@ -203,6 +203,16 @@ class Controls:
         with self._acting():
             self._controller.record("set_propagation", PropagationChanged(delay_ms))
 
+    @property
+    def propagation_ms(self) -> int:
+        """How long brokers take to hear of a change."""
+        return self._state.propagation_ms
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """What ``when_due`` was told last."""
+        return self._controller.elections.next_due()
+
     def hold_elections(self) -> None:
         """From now on the controller enqueues elections and does not get to them; callers wait."""
         if not self._controller.elections.era.queued:

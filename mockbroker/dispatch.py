@@ -178,6 +178,7 @@ class Dispatcher:
             and not mark
             and isinstance(answered, bytes)
             and not scripted
+            and not self.cluster.propagation_ms  # what a broker knows would change by itself
             and self.security.authorizer is None
         ):
             self.known_answers.remember(session, request, answered, offset)

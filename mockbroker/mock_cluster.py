@@ -21,6 +21,7 @@ from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from kproto.znodes import Stat, ZnodeStore
 from mockbroker.advertised import served_versions
+from mockbroker.alarm import Alarm
 from mockbroker.authorizer import Authorizer
 from mockbroker.cluster import Cluster
 from mockbroker.dispatch import Dispatcher
@@ -73,6 +74,9 @@ class MockCluster:
     it asks for client certificates, their owners are the principals. ``authorizer`` enforces the
     access rules; without one everybody may do everything.
 
+    ``propagation_ms`` is how long every broker takes to hear of a change. ``busy_elections_fail``:
+    while an election is in KIP-183's queue, others are told 7 at once, and do not wait.
+
     Raises ClusterError or UnknownNameError for what makes no sense, OSError from ``start`` when an
     address is taken. Everything must be called from the event loop that ran ``start``.
     """
@@ -100,6 +104,8 @@ class MockCluster:
         tls: ssl.SSLContext | None = None,
         authorizer: Authorizer | None = None,
         zookeeper: str | ZnodeStore | None = None,
+        propagation_ms: int = 0,
+        busy_elections_fail: bool = False,
     ) -> None:
         self.profile = _profile(profile)
         self.dialect = _dialect(dialect if dialect is not None else self.profile.dialect)
@@ -116,6 +122,7 @@ class MockCluster:
             completion=self.profile.completion,
             machine=self.profile.machine,
             elections=self.profile.elections,
+            busy_elections_fail=busy_elections_fail,
             znodes=self._znodes,
             broker_configs={
                 "auto.create.topics.enable": str(auto_create_topics).lower(),
@@ -123,6 +130,11 @@ class MockCluster:
             },
         )
         self.cluster.on_death = self._bury
+        self._alarm = Alarm(lambda: self._loop, self._due)
+        if clock == "wall":
+            self.cluster.when_due = self._set_alarm
+        if propagation_ms:
+            self.cluster.set_propagation(propagation_ms)
         self.auto_progress_ms = auto_progress_ms
         self._dispatcher = Dispatcher(
             cluster=self.cluster,
@@ -178,6 +190,7 @@ class MockCluster:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._alarm.cancel()
         self._loop = None
         for listener in self._listeners.values():
             await listener.close()
@@ -281,6 +294,20 @@ class MockCluster:
         self.follow_clock()
         self.cluster.release_metadata(broker_id)
 
+    def set_propagation(self, milliseconds: int) -> None:
+        """From now on every broker hears of a change that much later; 0 for at once."""
+        self.follow_clock()
+        self.cluster.set_propagation(milliseconds)
+
+    def hold_elections(self) -> None:
+        """The controller does not get to the elections in its queue; their callers wait."""
+        self.follow_clock()
+        self.cluster.hold_elections()
+
+    def release_elections(self) -> None:
+        self.follow_clock()
+        self.cluster.release_elections()
+
     def advance(self, milliseconds: int) -> None:
         """Let simulated time pass at once, on top of real time where the clock follows that."""
         self.follow_clock()
@@ -363,6 +390,14 @@ class MockCluster:
             behind = _wall_ms() + self._skipped_ms - self.cluster.now_ms
             if behind > 0:
                 self.cluster.advance(behind)
+
+    def _set_alarm(self, due_ms: int | None) -> None:
+        self._alarm.set(None if due_ms is None else due_ms - self.cluster.now_ms)
+
+    def _due(self) -> None:
+        self.follow_clock()
+        # Timers may be a moment early.
+        self._set_alarm(self.cluster.next_due_ms)
 
     def _schedule_tick(self) -> None:
         if self.clock == "wall" and self.auto_progress_ms is not None:

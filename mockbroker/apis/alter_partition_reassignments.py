@@ -24,6 +24,7 @@ __all__ = ["alter_partition_reassignments"]
 
 
 @register(45, "0-1")
+@register(45, "0-1", dialects=("kip-860",))
 def alter_partition_reassignments(call: Call) -> AlterPartitionReassignmentsResponse:
     request: AlterPartitionReassignmentsRequest = call.body
     refused = cluster_refusal(call)

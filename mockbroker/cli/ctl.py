@@ -125,6 +125,27 @@ def advance(client: ControlClient, duration: str, as_json: bool) -> None:
     _step(client, "advance", {"duration": duration}, as_json)
 
 
+@ctl.command("propagation")
+@click.argument("duration")
+@_as_json
+@click.pass_obj
+def propagation(client: ControlClient, duration: str, as_json: bool) -> None:
+    """Let every broker hear of changes that much later, as in 200ms; 0ms for at once."""
+    _step(client, "propagation", {"duration": duration}, as_json)
+
+
+def _add_step(name: str, text: str) -> None:
+    @ctl.command(name, help=text)
+    @_as_json
+    @click.pass_obj
+    def command(client: ControlClient, as_json: bool) -> None:
+        _step(client, name, {}, as_json)
+
+
+_add_step("hold-elections", "Let elections lie in the controller's queue (ZooKeeper, KIP-183).")
+_add_step("release-elections", "Let the controller hold the elections that lie in its queue.")
+
+
 @ctl.command("kill-controller-after")
 @click.argument("changes", type=click.IntRange(0))
 @_as_json

@@ -67,6 +67,10 @@ def _auto_progress(text: str) -> int | None:
     return milliseconds
 
 
+def _propagation(text: str) -> int:
+    return 0 if text == "off" else parse_milliseconds(text)
+
+
 def _api(text: str) -> tuple[int, Versions | None]:
     # Codecs are slow to import for a command line that may only want --help.
     from mockbroker.advertised import parse_api_override
@@ -141,6 +145,20 @@ def _kip_240(text: str) -> Dialect:
     default="off",
     show_default=True,
     help="Let one replica join an ISR each time this has passed, as in 500ms.",
+)
+@click.option(
+    "--propagation",
+    type=_Parsed("DURATION|off", _propagation),
+    default="off",
+    show_default=True,
+    help="Let every broker hear of changes that much later, as in 200ms.",
+)
+@click.option(
+    "--busy-elections",
+    type=click.Choice(["wait", "error"]),
+    default="wait",
+    show_default=True,
+    help="Profile kip-183: a second election at a time waits for its turn, or is told 7 at once.",
 )
 @click.option("--auto-create-topics", is_flag=True,
               help="Create a topic when Metadata asks for it and the client allows.")  # fmt: skip
@@ -221,6 +239,8 @@ def _build(
             implemented_only=implemented_only,
             dialect=_dialect(options["dialect"], options["kip_240_keys"]),
             auto_progress_ms=options["auto_progress"],
+            propagation_ms=options["propagation"],
+            busy_elections_fail=options["busy_elections"] == "error",
             clock=options["clock"],
             auto_create_topics=options["auto_create_topics"],
             reply35=options["reply35"],

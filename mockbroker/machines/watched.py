@@ -20,7 +20,11 @@ from kproto.znodes.kafka_znodes import (
     decode_topic,
     topic_path,
 )
-from kproto.znodes.plan_znodes import DELETE_TOPICS, delete_topic_path
+from kproto.znodes.plan_znodes import (
+    DELETE_TOPICS,
+    PREFERRED_REPLICA_ELECTION,
+    delete_topic_path,
+)
 from mockbroker import topics as topic_rules
 from mockbroker.actions import PartitionsAdded, Warned
 from mockbroker.assignments import new_partition
@@ -124,10 +128,18 @@ def _config_changes(machine: KeepsZnodes, controller: Controller, _: WatchedEven
             machine.load_configs(controller, "zookeeper", *about)
 
 
+def _preferred_replicas(
+    machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None
+) -> None:
+    """Whoever makes this znode asks for an election, and has it when the znode is gone."""
+    if controller.znodes.read(PREFERRED_REPLICA_ELECTION, watch=True) is not None:
+        controller.elections.start_from_znode()
+
+
 WATCHED: Final = (
     Watched(TOPICS, True, _topics, below=True),
     Watched(DELETE_TOPICS, True, _deletions),
     Watched(CONFIG_CHANGES, True, _config_changes),
+    Watched(PREFERRED_REPLICA_ELECTION, False, _preferred_replicas),
 )
-"""What all of them watch. ``/admin/reassign_partitions`` and
-``/admin/preferred_replica_election`` are each machine's own."""
+"""What all of them watch. ``/admin/reassign_partitions`` is each machine's own."""

@@ -60,6 +60,13 @@ _WITH_LEADER_AND_ISR: Final = {4: Versions(0, 3), **_REASSIGNMENTS}
 """LeaderAndIsr with a version more, and the two new keys."""
 
 _DRAFTS: Final = {
+    "kip-183": _Draft(
+        "KIP-183: ElectPreferredLeaders, one at a time behind a flag that a znode shares",
+        {43: Versions(0, 0)},
+        base="kafka-2.1",
+        machine="zookeeper-0.10",
+        elections="kip-183",
+    ),
     "kip-455-old": _Draft(
         "KIP-455 before it was built, older draft: replicas grow one by one, the target shrinks",
         _WITH_LEADER_AND_ISR,
@@ -82,6 +89,12 @@ _DRAFTS: Final = {
         "kip-236-old with KIP-240: reassignments have an identity, and two api keys tell of them",
         _REASSIGNMENTS,
         machine="kip-236-old",
+    ),
+    "kip-860": _Draft(
+        "KIP-860: a reassignment may refuse to change the replication factor",
+        {45: Versions(0, 1)},
+        base="kafka-4.0",
+        machine="kraft",
     ),
 }
 
@@ -159,6 +172,7 @@ def _of_draft(name: str) -> Profile:
         release=base.release,
         mode=base.mode,
         versions={**base.apis, **draft.apis},
+        features=_features(base),
         dialect=draft.dialect or name,
         machine=draft.machine or name,
         elections=draft.elections or _elections(base),
@@ -172,10 +186,14 @@ def _from_release(found: Release) -> Profile:
         release=found.release,
         mode=found.mode,
         versions=found.apis,
-        features=features_of(_major_minor(found.release)) if kraft else (),
+        features=_features(found),
         machine="kraft" if kraft else _controller(found),
         elections=_elections(found),
     )
+
+
+def _features(found: Release) -> tuple[Feature, ...]:
+    return features_of(_major_minor(found.release)) if found.mode == "kraft" else ()
 
 
 def _controller(found: Release) -> str:
