@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, overload
 
 from kproto.znodes import Stat
@@ -32,6 +32,7 @@ __all__ = [
     "ElectionsHeld",
     "ElectionsReleased",
     "LeaderAndIsrSent",
+    "LiveBrokersSent",
     "MetadataHeld",
     "MetadataReleased",
     "PartitionChanged",
@@ -180,7 +181,12 @@ class ZnodeWritten:
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrSent:
     """One partition's state, told to brokers. ``target_replicas`` is null outside a reassignment,
-    and exists in the drafts of KIP-455 only; ``adding`` and ``removing`` since Kafka 2.4."""
+    and exists in the drafts of KIP-455 only; ``adding`` and ``removing`` since Kafka 2.4.
+
+    This and its like below: one entry a partition, however many one request carries on the wire
+    (``mockbroker.inter_broker_requests``). ``versions`` are those it went out at, one for each of
+    ``to``; -1 where there is none that both ends know, and nothing was sent. Set by whoever records
+    it, and no part of what is said."""
 
     to: tuple[int, ...]
     topic: str
@@ -194,16 +200,20 @@ class LeaderAndIsrSent:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     is_new: bool = False
+    versions: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaSent:
-    """``delete``: the data goes too."""
+    """``delete``: the data goes too. ``leader_epoch`` None is the partition's own; -2 says that the
+    topic is being deleted (KIP-570)."""
 
     to: tuple[int, ...]
     topic: str
     index: int
     delete: bool
+    leader_epoch: int | None = None
+    versions: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +236,16 @@ class UpdateMetadataSent:
     leader_epoch: int
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
+    zk_version: int = 0
+    versions: tuple[int, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBrokersSent:
+    """An UpdateMetadata without partitions: which brokers are live, as each of them says too."""
+
+    to: tuple[int, ...]
+    versions: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +279,7 @@ Change: TypeAlias = (
     | StopReplicaSent
     | ReplicasMoved
     | UpdateMetadataSent
+    | LiveBrokersSent
     | Warned
 )
 

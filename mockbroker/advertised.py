@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kproto.dialects import Dialect, dialect
+from kproto.errors import UnknownNameError
 from kproto.schema.versions import Versions
 from mockbroker.apis.usable import usable_handlers
 from mockbroker.errors import ClusterError
-from mockbroker.profiles import Profile
+from mockbroker.levels import INTER_BROKER
+from mockbroker.profiles import Profile, profile
 
-__all__ = ["parse_api_override", "served_versions"]
+__all__ = ["own_versions", "parse_api_override", "parse_broker_apis", "served_versions"]
 
 
 def served_versions(
@@ -67,6 +69,44 @@ def parse_api_override(text: str) -> tuple[int, Versions | None]:
     if not versions:
         return api_key, None
     return api_key, versions
+
+
+def own_versions(
+    codec: Dialect, served: Mapping[int, Versions], level: str
+) -> dict[int, Versions | None]:
+    """What one broker serves otherwise than ``served``, from a text: ``4=0-2,45=off``, a release
+    by its profile's name, or ``cluster`` for nothing. Raises ClusterError."""
+    if level == "cluster":
+        return {}
+    if "=" not in level:
+        try:
+            release = profile(level).versions
+        except UnknownNameError as error:
+            raise ClusterError(f"{error}; or give versions, as in 4=0-2,45=off") from None
+        return {
+            key: versions.intersect(release.get(key, Versions.NONE)) or None
+            for key, versions in served.items()
+            if not release.get(key, Versions.NONE).covers(versions)
+        }
+    return dict(_own_versions(codec, each) for each in level.split(","))
+
+
+def _own_versions(codec: Dialect, text: str) -> tuple[int, Versions | None]:
+    key, versions = parse_api_override(text)
+    if versions is None:
+        return key, None
+    checked = _checked(codec, key, versions)
+    if key in INTER_BROKER and checked.lowest != 0:
+        raise ClusterError(f"{text!r}: brokers take the requests of a controller from version 0 on")
+    return key, checked
+
+
+def parse_broker_apis(text: str) -> tuple[int, str]:
+    """``3:4=0-2`` -> broker id, and a text for ``own_versions``."""
+    broker, colon, level = text.partition(":")
+    if not (colon and level and broker.isascii() and broker.isdigit()):
+        raise ClusterError(f"{text!r}: use BROKER:KEY=LOWEST-HIGHEST, as in 3:4=0-2")
+    return int(broker), level
 
 
 def _api_key(text: str) -> int:

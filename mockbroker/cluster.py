@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from kproto.error_codes import ErrorCode
 from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
+from kproto.znodes.kafka_znodes import broker_path
 from mockbroker import acls, configs, log_dirs, reassignment_ids, steps
 from mockbroker import topics as topic_rules
 from mockbroker.actions import (
@@ -26,6 +27,7 @@ from mockbroker.actions import (
     BrokerRegistered,
     ControllerChanged,
 )
+from mockbroker.broker_memory import BrokerMemory
 from mockbroker.config_definitions import BROKER_CONFIGS, TOPIC_CONFIGS
 from mockbroker.controller import Controller
 from mockbroker.controls import Controls
@@ -33,6 +35,7 @@ from mockbroker.elections import refused, unknown_type
 from mockbroker.elections_eras import election_era
 from mockbroker.elections_queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
+from mockbroker.levels import newest_of
 from mockbroker.machines import machine as machine_of
 from mockbroker.metadata_views import MetadataView
 from mockbroker.model import Broker, Partition, Topic, TopicPartition
@@ -78,7 +81,8 @@ class Cluster(Controls):
     says. ``new_topic_id`` exists so that a test can fix the ids. ``completion`` is the release's.
     ``machine`` is how the controller reassigns partitions, one of ``mockbroker.machines.MACHINES``;
     where that one keeps znodes it does so in ``znodes``, a session of its own, or else in a
-    ZooKeeper of its own in this process.
+    ZooKeeper of its own in this process. ``newest`` is the highest version of each request between
+    brokers that these know (``mockbroker.levels``), but for brokers with ranges of their own.
 
     ``elections`` is how ElectLeaders is answered, one of ``mockbroker.elections_eras.ERAS``; None
     is the newest that goes with the machine. ``busy_elections_fail`` is KIP-183's other reading:
@@ -102,6 +106,7 @@ class Cluster(Controls):
         elections: str | None = None,
         busy_elections_fail: bool = False,
         znodes: ZnodeStore | None = None,
+        newest: Mapping[int, int] | None = None,
     ) -> None:
         chosen = machine_of(machine)
         if znodes is None and chosen.keeps_znodes:
@@ -113,11 +118,13 @@ class Cluster(Controls):
             Completion.SEPARATE if chosen.keeps_znodes else completion,
             machine=chosen,
             store=znodes if chosen.keeps_znodes else None,
+            newest=newest_of(machine) if newest is None else newest,
         )
         era = election_era(elections or ("zookeeper-2.6" if chosen.keeps_znodes else "kraft"))
         self._controller.elections = ElectionQueue(
             self._controller, era, busy_is_error=busy_elections_fail
         )
+        self._memories: dict[int, tuple[int, BrokerMemory]] = {}
         self._auto_progress = steps.AutoProgress(self._controller)
         self._new_topic_id = new_topic_id
         self._register(_broker_list(brokers))
@@ -181,6 +188,19 @@ class Cluster(Controls):
     def next_tick_ms(self) -> int | None:
         """When auto-progress is due next on the virtual clock; None when it is off."""
         return self._auto_progress.next_tick_ms
+
+    def broker_epoch(self, broker_id: int) -> int:
+        """Which life of a broker this is: the czxid of its znode, -1 without one."""
+        stat = self._state.znode_stats.get(broker_path(broker_id))
+        return -1 if stat is None else stat.czxid
+
+    def memory(self, broker_id: int) -> BrokerMemory:
+        """What this broker has got from controllers, in its present life. No part of the log."""
+        epoch = self.broker_epoch(broker_id)
+        kept = self._memories.get(broker_id)
+        if kept is None or kept[0] != epoch:
+            kept = self._memories[broker_id] = (epoch, BrokerMemory())
+        return kept[1]
 
     def is_controller(self, broker_id: int) -> bool:
         """Whether this broker is the controller."""

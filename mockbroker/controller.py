@@ -28,17 +28,20 @@ from mockbroker.actions import (
     ElectionProcessed,
     ElectionsHeld,
     ElectionsReleased,
+    LeaderAndIsrSent,
     MetadataHeld,
     MetadataReleased,
     PartitionChanged,
     PartitionsAdded,
     PropagationChanged,
+    StopReplicaSent,
     TopicCreated,
     TopicDeleted,
     ZnodeWritten,
 )
 from mockbroker.controller_znodes import ControllerZnodes
 from mockbroker.errors import ControllerDiedError
+from mockbroker.levels import NEWEST, Told, addressed, forget_targets, note_sent
 from mockbroker.metadata_views import MetadataView, ViewHistory
 from mockbroker.model import Broker, Partition, Topic
 from mockbroker.partition_change import Completion
@@ -62,7 +65,8 @@ class ClusterState:
 
     ``static_configs`` are what every broker's properties file says. ``znodes`` are texts by path,
     and ``znode_stats`` the stat each had when it was written or seen; both are empty where the
-    controller keeps nothing in ZooKeeper.
+    controller keeps nothing in ZooKeeper. ``told`` is which brokers know of the targets of
+    reassignments, where a draft tells them.
     """
 
     cluster_id: str
@@ -78,6 +82,7 @@ class ClusterState:
     held: dict[int, MetadataView] = field(default_factory=dict)
     znodes: dict[str, str] = field(default_factory=dict)
     znode_stats: dict[str, Stat] = field(default_factory=dict)
+    told: Told = field(default_factory=dict)
     auto_progress_ms: int | None = None
     elections: dict[int, ElectionEnqueued] = field(default_factory=dict)
     elections_held: bool = False
@@ -115,22 +120,27 @@ class ClusterState:
         """Take one change. It was checked when it was made; nothing is refused here."""
         self._history.before_change(action.at_ms, self._current)
         match action.change:
-            case BrokerRegistered(broker) | BrokerChanged(_, broker):
+            case BrokerRegistered(broker):
                 self.brokers[broker.broker_id] = broker
-            case ControllerChanged(_, after, epoch):
-                self.controller_id, self.controller_epoch = after, epoch
+            case BrokerChanged(before, after):
+                self.brokers[after.broker_id] = after
+                if before.apis != after.apis:
+                    forget_targets(self.told, before, after)
+            case ControllerChanged(_, chosen, epoch):
+                self.controller_id, self.controller_epoch = chosen, epoch
             case TopicCreated(topic):
                 self.topics[topic.name] = topic
                 self.topic_names[topic.topic_id] = topic.name
             case TopicDeleted(name, topic_id):
                 del self.topics[name], self.topic_names[topic_id]
                 self.configs.pop((TOPIC, name), None)
+                self.told = {key: told for key, told in self.told.items() if key[1] != name}
             case PartitionsAdded(name, partitions):
                 self._set_partitions(name, self.topics[name].partitions + partitions)
-            case PartitionChanged(name, _, after):
+            case PartitionChanged(name, _, partition):
                 old = self.topics[name].partitions
-                index = after.index
-                self._set_partitions(name, (*old[:index], after, *old[index + 1 :]))
+                index = partition.index
+                self._set_partitions(name, (*old[:index], partition, *old[index + 1 :]))
             case ConfigChanged() as change:
                 self._set_config(change)
             case AclAdded(binding):
@@ -155,6 +165,8 @@ class ClusterState:
                 self.elections_held = False
             case ZnodeWritten() as change:
                 self._set_znode(change)
+            case LeaderAndIsrSent() | StopReplicaSent() as change:
+                note_sent(self.told, change)
         self.offset = action.offset + 1
 
     def _set_partitions(self, name: str, partitions: tuple[Partition, ...]) -> None:
@@ -185,6 +197,7 @@ class Controller:
     """State, log and clock together; what every rule is given.
 
     ``machine`` is how this controller reassigns partitions and where it keeps what it knows.
+    ``newest`` is the highest version of each request between brokers that this cluster's know.
     """
 
     elections: ElectionQueue
@@ -199,8 +212,10 @@ class Controller:
         *,
         machine: Machine,
         store: ZnodeStore | None = None,
+        newest: Mapping[int, int] = NEWEST,
     ) -> None:
         self.machine = machine
+        self.newest = newest
         self._znodes = None if store is None else ControllerZnodes(store, self)
         self._lives: int | None = None
         self.completion = completion
@@ -222,6 +237,7 @@ class Controller:
         """Log a change and make it."""
         if not isinstance(change, ZnodeWritten):  # that was paid for before it was written
             self.spend_life()
+        change = addressed(self, change)
         self.machine.store(self, cause, change)
         self.state.apply(self.log.append(self.now_ms, cause, change))
         self.machine.announce(self, cause, change)

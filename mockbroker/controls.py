@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from kproto.schema.versions import Versions
 from kproto.znodes import Stat, ZnodeError
 from mockbroker import steps, topic_spec
 from mockbroker import topics as topic_rules
@@ -26,6 +27,7 @@ from mockbroker.actions import (
 )
 from mockbroker.controller import ClusterState, Controller
 from mockbroker.errors import ClusterError, ControllerDiedError
+from mockbroker.levels import own_apis
 from mockbroker.model import Broker, Partition, Topic, TopicPartition
 
 __all__ = ["Controls"]
@@ -42,6 +44,9 @@ class Controls:
 
     on_death: Callable[[int], None] = staticmethod(lambda broker_id: None)
     """Told which broker has died, after another became the controller."""
+
+    on_step: Callable[[], None] = staticmethod(lambda: None)
+    """Called when a step, with all that follows from it, is on record."""
 
     @property
     def _state(self) -> ClusterState:
@@ -61,6 +66,7 @@ class Controls:
             raise
         finally:
             self.when_due(self._controller.elections.next_due())
+            self.on_step()
 
     def _settle(self) -> None:
         """An election changes znodes, and a znode may ask for an election."""
@@ -118,6 +124,13 @@ class Controls:
         """The broker is back; offline partitions it can lead come online."""
         with self._acting():
             steps.start_broker(self._controller, broker_id)
+
+    def set_level(self, broker_id: int, apis: Mapping[int, Versions | None]) -> None:
+        """From now on the broker serves these versions where it differs from the cluster's: None
+        hides a key; an empty mapping makes it like the others. The controller resends nothing
+        (K455-64), unless it is the broker itself."""
+        with self._acting():
+            steps.set_level(self._controller, broker_id, own_apis(apis))
 
     def failover(self, to: int) -> None:
         """Another live broker becomes the controller; the controller epoch rises by one."""

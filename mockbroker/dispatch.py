@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from kproto.codegen.base import Message
@@ -35,6 +35,7 @@ from mockbroker.apis.usable import usable_handlers
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
 from mockbroker.known_answers import KnownAnswers
+from mockbroker.levels import served_by
 from mockbroker.profiles import Profile
 from mockbroker.quirks import tolerated
 from mockbroker.sasl import SaslRefusedError
@@ -69,7 +70,8 @@ class Dispatcher:
     ``served`` is what every listener advertises, and the only keys and versions it accepts.
     ``reply35`` answers a version outside that range with error 35, in the nearest version served,
     where brokers close the connection. ``follow_clock`` is called before anything may change.
-    ``security`` says who may connect, and do what.
+    ``security`` says who may connect, and do what. ``connection_ids`` are shared where there are
+    two of these.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Dispatcher:
         reply35: bool = False,
         follow_clock: Callable[[], None] = lambda: None,
         security: Security = OPEN,
+        connection_ids: Iterator[int] | None = None,
     ) -> None:
         self.cluster = cluster
         self.profile = profile
@@ -93,7 +96,7 @@ class Dispatcher:
         self.security = security
         self._follow_clock = follow_clock
         self.scripts = Scripts()
-        self._connection_ids = itertools.count(1)
+        self.connection_ids = itertools.count(1) if connection_ids is None else connection_ids
         self._handlers: dict[Dialect, dict[int, Handler]] = {}
         self.known_answers = KnownAnswers(cluster.log, journal)
 
@@ -102,9 +105,13 @@ class Dispatcher:
         self.scripts.add(api_key, script, times)
         self.known_answers.forget()
 
+    def served_by(self, broker_id: int) -> Mapping[int, Versions]:
+        """``served``, but for what this broker's own software has otherwise."""
+        return served_by(self.cluster.broker(broker_id), self.served)
+
     def next_connection_id(self) -> int:
         """Connections are counted from 1, over all brokers."""
-        return next(self._connection_ids)
+        return next(self.connection_ids)
 
     # ---- one event ---------------------------------------------------------------------------
 
@@ -234,7 +241,7 @@ class Dispatcher:
             session=session,
             cluster=self.cluster,
             profile=self.profile,
-            advertised=self.served,
+            advertised=self.served_by(session.broker_id),
             authorizer=self.security.authorizer,
         )
 
@@ -305,7 +312,7 @@ class Dispatcher:
     ) -> bytes | Close:
         """Brokers answer ApiVersions at a version above theirs, so that the client can come down,
         and close the connection on anything else."""
-        served = self.served.get(event.api_key)
+        served = self.served_by(session.broker_id).get(event.api_key)
         problem = f"versions {served} are served" if served else "the api key is not served"
         self._note(session, event, "unsupported", problem)
         if served is None:

@@ -27,10 +27,12 @@ from mockbroker.cluster import Cluster
 from mockbroker.dispatch import Dispatcher
 from mockbroker.endpoints import Advertised, dialable, show
 from mockbroker.errors import ClusterError
+from mockbroker.inter_broker_controls import InterBrokerControls, Level, brokers_of
+from mockbroker.levels import INTER_BROKER
 from mockbroker.machines import machine
 from mockbroker.model import Broker, Partition, TopicPartition
 from mockbroker.profiles import DEFAULT_PROFILE, Profile, profile
-from mockbroker.scripts import Script, Scripted
+from mockbroker.scripted_answers import ScriptedAnswers
 from mockbroker.security import Security
 from mockbroker.server import BrokerListener, BrokerProtocol
 from mockbroker.topic_spec import parse_topic_partition
@@ -42,7 +44,7 @@ _log = logging.getLogger("mockbroker")
 Clock: TypeAlias = Literal["wall", "manual"]
 
 
-class MockCluster:
+class MockCluster(ScriptedAnswers, InterBrokerControls):
     """Brokers that real Kafka clients can connect to, in this process::
 
         async with MockCluster(brokers=4, topics=["foo=1,2,3"], profile="kafka-4.1") as mock:
@@ -77,6 +79,11 @@ class MockCluster:
     ``propagation_ms`` is how long every broker takes to hear of a change. ``busy_elections_fail``:
     while an election is in KIP-183's queue, others are told 7 at once, and do not wait.
 
+    ``inter_broker``: a controller of the ZooKeeper kind sends its brokers what the log says it does
+    (LeaderAndIsr, StopReplica, UpdateMetadata), on sockets apart from their clients'.
+    ``external_brokers`` are brokers of other processes, by id: it sends to them too, at (host,
+    port), and Metadata shows them. ``broker_levels`` are brokers that start with other software.
+
     Raises ClusterError or UnknownNameError for what makes no sense, OSError from ``start`` when an
     address is taken. Everything must be called from the event loop that ran ``start``.
     """
@@ -106,6 +113,9 @@ class MockCluster:
         zookeeper: str | ZnodeStore | None = None,
         propagation_ms: int = 0,
         busy_elections_fail: bool = False,
+        inter_broker: bool = True,
+        external_brokers: Mapping[int, tuple[str, int]] = MappingProxyType({}),
+        broker_levels: Mapping[int, Level] = MappingProxyType({}),
     ) -> None:
         self.profile = _profile(profile)
         self.dialect = _dialect(dialect if dialect is not None else self.profile.dialect)
@@ -114,8 +124,12 @@ class MockCluster:
         self._skipped_ms = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._znodes = self._znode_store(zookeeper)
+        served = served_versions(
+            self.profile, self.dialect, apis, implemented_only=implemented_only
+        )
+        self._external = dict(external_brokers)
         self.cluster = Cluster(
-            brokers,
+            brokers_of(brokers, self._external, self.dialect, served, broker_levels),
             topics=topics,
             now_ms=_wall_ms() if clock == "wall" else 0,
             auto_progress_ms=auto_progress_ms,
@@ -124,6 +138,7 @@ class MockCluster:
             elections=self.profile.elections,
             busy_elections_fail=busy_elections_fail,
             znodes=self._znodes,
+            newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},
             broker_configs={
                 "auto.create.topics.enable": str(auto_create_topics).lower(),
                 **broker_configs,
@@ -140,9 +155,7 @@ class MockCluster:
             cluster=self.cluster,
             profile=self.profile,
             codec=self.dialect,
-            served=served_versions(
-                self.profile, self.dialect, apis, implemented_only=implemented_only
-            ),
+            served=served,
             journal=self.journal,
             reply35=reply35,
             follow_clock=self.follow_clock,
@@ -155,7 +168,9 @@ class MockCluster:
                 broker_id, host, port + place if port else 0, self._make_protocol, tls
             )
             for place, broker_id in enumerate(self.cluster.brokers)
+            if broker_id not in self._external
         }
+        self._network = self._inter_broker_network() if inter_broker else None
         self._timer: asyncio.TimerHandle | None = None
         self._burials: set[asyncio.Task[None]] = set()
 
@@ -178,8 +193,10 @@ class MockCluster:
         self._loop = asyncio.get_running_loop()
         try:
             for broker in self.cluster.brokers.values():
-                if broker.live:
+                if broker.live and broker.broker_id not in self._external:
                     await self._open(broker.broker_id)
+            if self._network is not None:
+                await self._network.start()
         except OSError:
             await self.stop()
             raise
@@ -192,6 +209,8 @@ class MockCluster:
             self._timer = None
         self._alarm.cancel()
         self._loop = None
+        if self._network is not None:
+            await self._network.stop()
         for listener in self._listeners.values():
             await listener.close()
         if self._znodes is not None:
@@ -216,8 +235,11 @@ class MockCluster:
         return self._dispatcher.served
 
     def connections(self, broker_id: int) -> int:
-        """How many clients are connected to a broker now."""
-        return len(self._listener(broker_id).connections)
+        """How many clients are connected to a broker now; of one of another process nobody here
+        knows (0)."""
+        self.cluster.broker(broker_id)
+        listener = self._listeners.get(broker_id)
+        return 0 if listener is None else len(listener.connections)
 
     # ---- znodes ------------------------------------------------------------------------------
 
@@ -250,7 +272,7 @@ class MockCluster:
     def _bury(self, broker_id: int) -> None:
         """A broker died in the midst of a step: its connections break, its port refuses."""
         if self._loop is not None:
-            burial = self._loop.create_task(self._listeners[broker_id].close())
+            burial = self._loop.create_task(self._close(broker_id))
             self._burials.add(burial)
             burial.add_done_callback(self._burials.discard)
 
@@ -260,13 +282,17 @@ class MockCluster:
     async def _open(self, broker_id: int) -> None:
         listener = self._listeners[broker_id]
         await listener.open()
-        place = list(self._listeners).index(broker_id)
+        place = list(self.cluster.brokers).index(broker_id)
         host, port = self._advertised.endpoint(place, listener.host, listener.port)
         self.cluster.set_endpoint(broker_id, host, port)
 
-    def _listener(self, broker_id: int) -> BrokerListener:
-        self.cluster.broker(broker_id)
-        return self._listeners[broker_id]
+    async def _close(self, broker_id: int) -> None:
+        """The broker's process has ended, if it is in this one."""
+        listener = self._listeners.get(broker_id)
+        if listener is not None:
+            await listener.close()
+        if self._network is not None:
+            await self._network.close(broker_id)
 
     # ---- steps -------------------------------------------------------------------------------
 
@@ -320,14 +346,17 @@ class MockCluster:
         """The broker dies: its connections break, its port refuses, leaders move."""
         self.follow_clock()
         self.cluster.stop_broker(broker_id)
-        await self._listener(broker_id).close()
+        await self._close(broker_id)
 
     async def start_broker(self, broker_id: int) -> None:
         """The broker comes back, on the same port."""
         self.follow_clock()
-        listener = self._listener(broker_id)
-        if not listener.listening:
+        self.cluster.broker(broker_id)
+        listener = self._listeners.get(broker_id)
+        if listener is not None and not listener.listening:
             await self._open(broker_id)
+        if self._network is not None:
+            await self._network.open(broker_id)
         self.cluster.start_broker(broker_id)
 
     def kill_controller_after(self, changes: int) -> None:
@@ -347,40 +376,6 @@ class MockCluster:
     def read_znode(self, path: str) -> tuple[str, Stat] | None:
         """Text and stat, None where there is no such znode."""
         return self.cluster.read_znode(path)
-
-    # ---- scripted answers --------------------------------------------------------------------
-
-    def on(self, api_key: int, *, times: int | None = None) -> Callable[[Script], Script]:
-        """Let the decorated function answer an api key before the broker does::
-
-            @mock.on(3)
-            def metadata(call):
-                return None if call.broker_id == 1 else MetadataResponse(...)
-
-        It returns a response message, or its JSON, or None to leave it to the broker; what it
-        raises is answered with UNKNOWN_SERVER_ERROR(-1) and journalled. ``times`` bounds how many
-        requests it answers. A later one is asked first.
-        """
-        self._check_served(api_key)
-
-        def keep(script: Script) -> Script:
-            self._dispatcher.add_script(api_key, script, times)
-            return script
-
-        return keep
-
-    def script(self, api_key: int, reply: Scripted, *, times: int | None = None) -> None:
-        """Answer an api key with this response: a message, or its JSON for the version asked."""
-        self._check_served(api_key)
-        self._dispatcher.add_script(api_key, lambda _call: reply, times)
-
-    def clear_scripts(self, api_key: int | None = None) -> None:
-        """Back to the broker's own answers, for one api key or all."""
-        self._dispatcher.scripts.clear(api_key)
-
-    def _check_served(self, api_key: int) -> None:
-        if api_key not in self.served:
-            raise ClusterError(f"api key {api_key} is not served; requests of it never arrive")
 
     # ---- the clock ---------------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ class Broker:
     """A registered broker. ``live`` is the opposite of what KRaft calls fenced.
 
     ``host`` and ``port`` are what Metadata tells clients to dial; the server fills them in.
+    ``apis`` is where its software differs from that of the cluster: api key, lowest and highest
+    version it serves; -1 as the highest for a key that it lacks.
     """
 
     broker_id: int
@@ -44,6 +46,7 @@ class Broker:
     port: int = 0
     rack: str | None = None
     live: bool = True
+    apis: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

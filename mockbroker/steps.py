@@ -12,6 +12,7 @@ from mockbroker.actions import BrokerChanged, ControllerChanged
 from mockbroker.configs import unclean_election_enabled
 from mockbroker.controller import Controller
 from mockbroker.errors import ClusterError, UnknownBrokerError, UnknownPartitionError
+from mockbroker.levels import follows
 from mockbroker.model import NO_LEADER, Broker, Partition, TopicPartition
 from mockbroker.partition_change import Election, next_partition
 
@@ -23,6 +24,7 @@ __all__ = [
     "find_partition",
     "join_isr",
     "leave_isr",
+    "set_level",
     "start_broker",
     "stop_broker",
 ]
@@ -61,6 +63,11 @@ def join_isr(
         raise ClusterError(f"broker {broker_id} is stopped: it cannot join the ISR of {_name(tp)}")
     if partition.leader == NO_LEADER:
         raise ClusterError(f"{_name(tp)} is offline: no leader could take {broker_id} into the ISR")
+    if not follows(controller.state.told, tp, partition, broker_id):
+        raise ClusterError(
+            f"broker {broker_id} does not fetch {_name(tp)}: no LeaderAndIsr has told it of the "
+            "target replicas, at a version it knows; a new controller tells it again"
+        )
     return _apply(controller, cause, tp, partition, (*partition.isr, broker_id))
 
 
@@ -157,6 +164,19 @@ def fail_over(controller: Controller, to: int) -> None:
     _move_controller(controller, to, "failover")
 
 
+def set_level(
+    controller: Controller, broker_id: int, apis: tuple[tuple[int, int, int], ...]
+) -> None:
+    """The broker runs other software from now on (``Broker.apis``). The controller tells it nothing
+    because of that; but if it is the controller itself, that has come up anew, and tells all."""
+    before = find_broker(controller, broker_id)
+    if before.apis == apis:
+        return
+    controller.record("set_level", BrokerChanged(before, replace(before, apis=apis)))
+    if broker_id == controller.state.controller_id and before.live:
+        _move_controller(controller, broker_id, "set_level")
+
+
 def bury(controller: Controller, broker_id: int) -> None:
     """A controller has died on its way: stop its broker, which gives the rest a new controller."""
     if controller.is_live(broker_id):
@@ -221,8 +241,13 @@ class AutoProgress:
             if partition.leader == NO_LEADER or (fallback and not partition.reassigning):
                 continue
             for replica in partition.target or partition.replicas:
-                if replica not in partition.isr and self._controller.is_live(replica):
+                if replica not in partition.isr and self._may_join(name, partition, replica):
                     if partition.reassigning:
                         return (name, partition.index), replica
                     fallback = fallback or ((name, partition.index), replica)
         return fallback
+
+    def _may_join(self, name: str, partition: Partition, replica: int) -> bool:
+        told = self._controller.state.told
+        live = self._controller.is_live(replica)
+        return live and follows(told, (name, partition.index), partition, replica)

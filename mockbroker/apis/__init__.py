@@ -22,10 +22,13 @@ from mockbroker.apis import (
     incremental_alter_configs,
     kip_240_describe,
     kip_240_list,
+    leader_and_isr,
     list_partition_reassignments,
     list_partition_reassignments_drafts,
     metadata,
     sasl,
+    stop_replica,
+    update_metadata,
 )
 from mockbroker.apis.registry import (
     DRAFT_HANDLERS,
@@ -61,9 +64,12 @@ __all__ = [
     "incremental_alter_configs",
     "kip_240_describe",
     "kip_240_list",
+    "leader_and_isr",
     "list_partition_reassignments",
     "list_partition_reassignments_drafts",
     "metadata",
     "register",
     "sasl",
+    "stop_replica",
+    "update_metadata",
 ]

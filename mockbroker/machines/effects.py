@@ -211,6 +211,7 @@ def update_metadata(to: Brokers, topic: str, partition: Partition) -> UpdateMeta
         partition.leader_epoch,
         partition.isr,
         partition.replicas,
+        partition.partition_epoch,
     )
 
 

@@ -53,6 +53,7 @@ from mockbroker.actions import (
 )
 from mockbroker.controller import TOPIC, Controller
 from mockbroker.controller_znodes import bytes_of
+from mockbroker.machines import announce
 from mockbroker.machines.effects import leader_and_isr, update_metadata
 from mockbroker.machines.watched import WATCHED, Watched, watch_all
 from mockbroker.model import Broker, Partition, Topic, TopicPartition
@@ -82,6 +83,7 @@ class KeepsZnodes:
         for path in ("/admin/delete_topics", "/brokers/topics", "/config/topics",
                      "/config/brokers", "/config/changes", "/isr_change_notification"):  # fmt: skip
             controller.znodes.touch(path)
+        announce.greet(controller, "start")
         for name in controller.znodes.children(TOPICS):
             self.load_topic(controller, "start", name)
         self.resume(controller, "start")
@@ -144,6 +146,7 @@ class KeepsZnodes:
 
     def take_over(self, controller: Controller, cause: str) -> None:
         """What the last controller remembered is gone; what the znodes say holds."""
+        announce.greet(controller, cause)
         for name, topic in sorted(controller.state.topics.items()):
             assignment = self._assignment(controller, cause, name)
             for partition in topic.partitions:
@@ -151,6 +154,7 @@ class KeepsZnodes:
                 found = self.recovered(controller, cause, tp, partition, assignment)
                 if found != partition:
                     controller.record(cause, PartitionChanged(name, partition, found))
+        announce.retell(controller, cause)
         self.resume(controller, cause)
         watch_all(controller, self.watched)
 
@@ -228,6 +232,7 @@ class KeepsZnodes:
                 grown = replace(topic, partitions=topic.partitions + added)
                 self._store_topic(controller, cause, grown, added)
             case TopicDeleted(name):
+                announce.withdraw(controller, cause, controller.state.topics[name])
                 self._remove_topic(controller, cause, name)
             case ConfigChanged():
                 self._store_config(controller, cause, change)
@@ -311,24 +316,14 @@ class KeepsZnodes:
     # ---- told to brokers once it is made -----------------------------------------------------
 
     def announce(self, controller: Controller, cause: str, change: Change) -> None:
-        """New partitions are given to their replicas, those of a deleted topic taken away."""
+        """New partitions are given to their replicas; brokers hear of those that come and go.
+        What a deleted topic's replicas are told comes before it goes, in ``store``."""
         match change:
-            case TopicCreated(topic):
-                self._introduce(controller, cause, topic.name, topic.partitions)
-            case PartitionsAdded(name, added):
-                self._introduce(controller, cause, name, added)
-
-    def _introduce(
-        self, controller: Controller, cause: str, name: str, partitions: Sequence[Partition]
-    ) -> None:
-        controller.znodes.read(topic_path(name), watch=True)
-        live = controller.live_ids()
-        for each in partitions:
-            to = tuple(broker for broker in each.replicas if broker in live)
-            if to:
-                controller.record(cause, leader_and_isr(to, name, each, is_new=True))
-            if live:
-                controller.record(cause, update_metadata(live, name, each))
+            case TopicCreated(Topic(name, _, partitions)) | PartitionsAdded(name, partitions):
+                controller.znodes.read(topic_path(name), watch=True)
+                announce.introduce(controller, cause, name, partitions)
+            case BrokerChanged():
+                announce.broker_changed(controller, cause, change)
 
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged

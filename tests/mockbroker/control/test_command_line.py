@@ -118,7 +118,9 @@ def test_ctl_drives_what_serve_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
         )
         # In the file before the client has its answer.
         entries = list(read_journal(journal.read_text().splitlines(keepends=True)))
-        assert [e.api_key for e in entries if e.direction == "request"] == [18, 3]
+        asked = [e.api_key for e in entries if e.direction == "request"]
+        # The controller talks to its brokers meanwhile.
+        assert [key for key in asked if key not in (4, 5, 6)] == [18, 3]
 
         code, out, _ = ctl(capsys, url, "state", "--json")
         state = json.loads(out)

@@ -305,7 +305,8 @@ async def test_auto_answers_each_request_in_its_own_dialect(name: str) -> None:
         current = {"kafka-4.1": [5, 6, 1, 2, 3, 4]}.get(name, [1, 2, 3])
         expected = list_response(4, [("foo", [(0, current, [5, 6])])])
         assert await say(wire, list_request(4, None)) == expected
-        dialects = [entry.dialect for entry in mock.journal.select(direction="response")]
+        answers = mock.journal.select(direction="response")
+        dialects = [entry.dialect for entry in answers if entry.api_key in (45, 46)]
         assert dialects == [NEW, "kafka", "kafka", NEW]
 
 
