@@ -94,15 +94,22 @@ def _deal_with(
             text = f"{path}: {tp[0]}-{tp[1]} is ignored: {refusal.message}"
             controller.record(_CAUSE, Warned(text))
     if request.legacy:
-        _tidy(controller)
+        _tidy(controller, request)
 
 
-def _tidy(controller: Controller) -> None:
-    """Leave nothing in ``/admin/reassign_partitions`` but what is in flight from there."""
+def _tidy(controller: Controller, request: ReassignmentRequest) -> None:
+    """What this request asked for in vain, or what is done already, leaves the plan."""
     plan = plan_on_record(controller)
-    ongoing = {tp: each for tp, each in plan.items() if _legacy_in_flight(controller, tp)}
-    if ongoing != plan:
-        store_plan(controller, _CAUSE, REASSIGN_PARTITIONS, ongoing)
+    over = [
+        tp
+        for tp, replicas in request.assignments.items()
+        if tp in plan
+        and tuple(plan[tp].replicas) == tuple(replicas)
+        and not _legacy_in_flight(controller, tp)
+    ]
+    if over:
+        rest = {tp: each for tp, each in plan.items() if tp not in over}
+        store_plan(controller, _CAUSE, REASSIGN_PARTITIONS, rest)
 
 
 def _legacy_in_flight(controller: Controller, tp: TopicPartition) -> RequestedPartition | None:
