@@ -126,9 +126,8 @@ class DraftMachine(KeepsZnodes):
         """What the last controller remembered is gone; what the znodes say holds."""
         super().take_over(controller, cause)
         for name, partition in controller.partitions():
-            if partition.reassigning:
-                tp = (name, partition.index)
-                run_first(controller, cause, tp, self._draft.on_take_over)
+            tp = (name, partition.index)
+            if run_first(controller, cause, tp, self._draft.on_take_over):
                 self.settle(controller, cause, tp)
 
     def recovered(

@@ -63,6 +63,15 @@ def _idle(moment: Moment) -> bool:
     return not moment.start.reassigning
 
 
+def _reassigning(moment: Moment) -> bool:
+    return moment.start.reassigning
+
+
+def _leader_was_not_told(moment: Moment) -> bool:
+    """Of the end of a reassignment, by a controller that died after it was on record."""
+    return not set(moment.start.isr) <= set(moment.start.replicas)
+
+
 def _heads_there(moment: Moment) -> bool:
     return moment.start.reassigning and moment.asked in (moment.target, moment.whole_target)
 
@@ -235,8 +244,21 @@ _ON_CANCEL: Final = (
 _ON_TAKE_OVER: Final = (
     Row(
         "K455-38",
-        _always,
+        _reassigning,
         (RaiseLeaderEpoch(), WriteStateZnode(), Commit(), SendLeaderAndIsr(_hosts)),
+    ),
+    Row(
+        "K455-36",
+        _leader_was_not_told,
+        (
+            ElectAmongReplicas(),
+            RaiseLeaderEpoch(),
+            WriteStateZnode(),
+            Commit(),
+            SendLeaderAndIsr(_hosts),
+            ShrinkIsr(),
+            SendUpdateMetadata(),
+        ),
     ),
 )
 

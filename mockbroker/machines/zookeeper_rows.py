@@ -22,6 +22,7 @@ from mockbroker.machines.effects import (
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
+    ShrinkIsr,
     WriteStateZnode,
     WriteTopicZnode,
 )
@@ -156,9 +157,11 @@ _FINISH: Final[tuple[Effect, ...]] = (
     ElectAmongReplicas(),
     *_TELL,
     *_REMOVE,
+    ShrinkIsr(),
 )
 """The rest is removed only after the leader has heard that it is no replica any more: or else it
-could take it into the ISR again."""
+could take it into the ISR again. Only where a former controller died between two writes of U is
+there more in the ISR, and the leader sees to that."""
 
 _FINISH_WITHOUT_LEADER: Final[tuple[Effect, ...]] = (SettleOnTarget(), Commit(), *_REMOVE)
 
