@@ -297,6 +297,7 @@ async def test_listing_reassignments() -> None:
 
 @pytest.mark.requirement("K240-03")
 @pytest.mark.requirement("K240-06")
+@pytest.mark.requirement("K240-18")
 async def test_a_reassignment_is_itself_and_no_other() -> None:
     """Equal by identity of the znode, which nobody sees."""
     broker = Znodes()
