@@ -20,6 +20,7 @@ from kproto.messages.leader_and_isr_response import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
+from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.broker_memory import HostedReplica
 from mockbroker.model import TopicPartition
@@ -119,6 +120,9 @@ def _replica_of_drafts(state: Any, target: tuple[int, ...] | None) -> HostedRepl
 
 def _apply(call: Call, rows: list[tuple[TopicPartition, HostedReplica]]) -> tuple[int, list[int]]:
     """The error of all, and of each."""
+    unauthorized = cluster_refusal(call)
+    if unauthorized is not None:
+        return unauthorized[0], [unauthorized[0]] * len(rows)
     request, memory = call.body, call.cluster.memory(call.broker_id)
     own_epoch = call.cluster.broker_epoch(call.broker_id)
     refused = memory.refusal(request.controller_epoch, request.broker_epoch, own_epoch)

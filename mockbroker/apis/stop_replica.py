@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from kproto.error_codes import ErrorCode
 from kproto.messages.stop_replica_request import StopReplicaRequest
 from kproto.messages.stop_replica_response import StopReplicaPartitionError, StopReplicaResponse
+from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.model import TopicPartition
 
@@ -23,6 +24,9 @@ _NO_EPOCH = -1
 @register(5, "0-4")
 def stop_replica(call: Call) -> StopReplicaResponse:
     request: StopReplicaRequest = call.body
+    unauthorized = cluster_refusal(call)
+    if unauthorized is not None:
+        return _unauthorized(call, unauthorized[0])
     memory = call.cluster.memory(call.broker_id)
     own_epoch = call.cluster.broker_epoch(call.broker_id)
     refused = memory.refusal(request.controller_epoch, request.broker_epoch, own_epoch)
@@ -38,6 +42,15 @@ def stop_replica(call: Call) -> StopReplicaResponse:
             for tp, leader_epoch in _rows(request, call.version)
         ],
     )
+
+
+def _unauthorized(call: Call, code: int) -> StopReplicaResponse:
+    """Unlike the others, this refusal has every partition."""
+    rows = [
+        StopReplicaPartitionError(topic_name=tp[0], partition_index=tp[1], error_code=code)
+        for tp, _ in _rows(call.body, call.version)
+    ]
+    return StopReplicaResponse(error_code=code, partition_errors=rows)
 
 
 def _rows(request: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPartition, int]]:

@@ -16,6 +16,7 @@ from kproto.messages.update_metadata_request import (
     UpdateMetadataRequest,
 )
 from kproto.messages.update_metadata_response import UpdateMetadataResponse
+from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.broker_memory import KnownPartition
 from mockbroker.model import TopicPartition
@@ -28,6 +29,9 @@ _GROUPED_SINCE = 5
 @register(6, "0-8")
 def update_metadata(call: Call) -> UpdateMetadataResponse:
     request: UpdateMetadataRequest = call.body
+    unauthorized = cluster_refusal(call)
+    if unauthorized is not None:
+        return UpdateMetadataResponse(error_code=unauthorized[0])
     memory = call.cluster.memory(call.broker_id)
     own_epoch = call.cluster.broker_epoch(call.broker_id)
     refused = memory.refusal(request.controller_epoch, request.broker_epoch, own_epoch)

@@ -213,6 +213,28 @@ def test_elections_need_alter_on_the_cluster(version: int, profile: str, text: s
     assert cluster.partition("foo", 0).leader == 1
 
 
+@pytest.mark.parametrize(("key", "rows"), [(4, "topics"), (5, "partition_errors"), (6, None)])
+def test_only_the_cluster_itself_plays_its_controller(
+    cluster: Cluster, key: int, rows: str | None
+) -> None:
+    """On clients' listeners, that is: controllers have one of their own."""
+    version = {4: 7, 5: 4, 6: 8}[key]
+    kind: Any = KAFKA.apis[key].request
+    body = kind(controller_id=7, controller_epoch=99, broker_epoch=-1)
+    states: Any = kind.STRUCTS[{4: "LeaderAndIsrTopicState", 5: "StopReplicaTopicState",
+                                6: "UpdateMetadataTopicState"}[key]]  # fmt: skip
+    row: Any = kind.STRUCTS[{4: "LeaderAndIsrPartitionState", 5: "StopReplicaPartitionState",
+                             6: "UpdateMetadataPartitionState"}[key]]  # fmt: skip
+    body.topic_states = [states(topic_name="foo", partition_states=[row(partition_index=0)])]
+    asked = as_alice(cluster)
+    answer = asked.ask(body, version)
+    assert answer.error_code == 31
+    if rows is not None:
+        assert len(getattr(answer, rows)) == 1
+    allow(cluster, AclOperation.CLUSTER_ACTION)
+    assert asked.ask(body, version).error_code != 31
+
+
 # ---- the others ----------------------------------------------------------------------------------
 
 
