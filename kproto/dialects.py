@@ -42,11 +42,15 @@ from kproto.schema.versions import Versions
 __all__ = ["DIALECTS", "Api", "AutoDialect", "Dialect", "dialect", "kip_240", "load_dialect"]
 
 DIALECTS: Final = (
-    "kafka", "kip-183", "kip-240", "kip-455-old", "kip-455-new", "kip-860", "auto",
+    "kafka", "kip-183", "kip-240", "kip-455-old", "kip-455-new", "kip-455-named", "kip-860", "auto",
 )  # fmt: skip
 
+_BASES: Final = {"kip-455-named": "kip-455-new"}
+"""What a dialect is laid over, where that is not the released protocol."""
+
 AUTO_ORDER: Final = ("kafka", "kip-455-new", "kip-240")
-"""What ``auto`` tries. The bytes of the other drafts equal those of one of these."""
+"""What ``auto`` tries. The bytes of the other drafts equal those of one of these, but for
+``kip-455-named``, which nobody proposed."""
 
 API_VERSIONS: Final = 18
 CONTROLLED_SHUTDOWN: Final = 7
@@ -371,7 +375,8 @@ def dialect(name: str = "kafka") -> Dialect:
         elif name == "auto":
             made = AutoDialect()
         else:
-            made = load_dialect(schemas_directory() / name.replace("-", "_"), name=name)
+            folder = schemas_directory() / name.replace("-", "_")
+            made = load_dialect(folder, _BASES.get(name, "kafka"), name=name)
         _made[name] = made
     return made
 

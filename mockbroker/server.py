@@ -3,6 +3,7 @@ opinion on any answer.
 
 A burst of requests that one read delivers is answered in one write. As in Kafka, a connection
 whose request is being waited for is muted: nothing behind it is looked at until it is answered.
+Unlike in Kafka it is read on, up to a limit, so that a client that goes away is noticed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ __all__ = ["TLS_HANDSHAKE_SECONDS", "BrokerListener", "BrokerProtocol"]
 
 TLS_HANDSHAKE_SECONDS = 10.0
 
+_READ_AHEAD: Final = 64 * 1024
+"""Bytes kept at most, or a read more, behind a request that is being waited for."""
 _FLUSH_AT: Final = 256 * 1024
 """Bytes of answers gathered at most before they are written, in the midst of a burst."""
 
@@ -78,6 +81,8 @@ class BrokerProtocol(asyncio.Protocol):
         if data:
             self._connection.receive_data(data)
             self._serve()
+            if self._pending is not None:
+                self._update_reading()
 
     def eof_received(self) -> bool:
         """A client that half-closes is gone: brokers never answer it either."""
@@ -170,7 +175,8 @@ class BrokerProtocol(asyncio.Protocol):
         """Read only while what is read can be worked on: no client fills our memory."""
         if self._transport is None or self._closing:
             return
-        if self._pending is not None or self._writing_paused:
+        muted = self._pending is not None and self._connection.buffered > _READ_AHEAD
+        if muted or self._writing_paused:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()

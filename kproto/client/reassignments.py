@@ -164,10 +164,12 @@ def _listed_topics(
     partitions = [each for each in wanted if isinstance(each, TopicPartition)]
     names = [each for each in wanted if not isinstance(each, TopicPartition)]
     struct: Any = api.request.STRUCTS["ListPartitionReassignmentsTopics"]
-    if "name" in struct.__struct_fields__:
+    fields = struct.__struct_fields__
+    if "name" in fields:
+        ids = "partition_indexes" if "partition_indexes" in fields else "partition_ids"
         # Only everything, or partition by partition: whole topics are picked from everything.
         return None if names else [
-            struct(name=topic, partition_indexes=[each.partition for each in group])
+            struct(name=topic, **{ids: [each.partition for each in group]})
             for topic, group in group_by_topic(partitions).items()
         ]  # fmt: skip
     if names:

@@ -102,6 +102,11 @@ class ServerConnection:
         return self._machine.state in _PAUSED
 
     @property
+    def buffered(self) -> int:
+        """Bytes received that no event has come of yet."""
+        return self._splitter.buffered
+
+    @property
     def idle(self) -> bool:
         """Whether a frame that begins now would be the next event, and its answer the next to go
         out: no bytes are held back, nothing waits for an answer, no SASL is under way. A caller

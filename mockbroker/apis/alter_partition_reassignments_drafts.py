@@ -21,7 +21,7 @@ __all__ = ["alter_partition_reassignments_drafts", "request_error"]
 _NO_PARTITION = -1
 
 
-@register(45, "0", dialects=("kip-455-old", "kip-455-new"))
+@register(45, "0", dialects=("kip-455-old", "kip-455-new", "kip-455-named"))
 def alter_partition_reassignments_drafts(call: Call) -> Message:
     asked = _expanded(call)
     error = request_error(call)

@@ -1,11 +1,14 @@
 """ListPartitionReassignments (46) of the drafts of KIP-455, which are not flexible.
 
 Topics in the request have no names: their partition ids, taken together, filter over all topics,
-null topics and (newer draft) null ids filter nothing. With an error there are no topics.
+null topics and (newer draft) null ids filter nothing. ``kip-455-named`` gives them names: ids
+filter within their topic. With an error there are no topics.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 from kproto.codegen.base import Message
@@ -16,7 +19,7 @@ from mockbroker.model import Topic
 __all__ = ["list_partition_reassignments_drafts"]
 
 
-@register(46, "0", dialects=("kip-455-old", "kip-455-new"))
+@register(46, "0", dialects=("kip-455-old", "kip-455-new", "kip-455-named"))
 def list_partition_reassignments_drafts(call: Call) -> Message:
     make: Any = call.api.response
     error = request_error(call)
@@ -29,14 +32,20 @@ def list_partition_reassignments_drafts(call: Call) -> Message:
     return answer
 
 
-def _wanted(topics: list[Any] | None) -> set[int] | None:
-    """The partition ids asked for, None for all."""
-    if topics is None or any(each.partition_ids is None for each in topics):
-        return None
-    return {index for each in topics for index in each.partition_ids}
+def _wanted(topics: list[Any] | None) -> Callable[[str, int], bool]:
+    """Which partitions were asked for."""
+    if topics is None:
+        return lambda _name, _index: True
+    # None stands for any topic, or any partition.
+    pairs = {
+        (getattr(each, "name", None), index)
+        for each in topics
+        for index in ([None] if each.partition_ids is None else each.partition_ids)
+    }
+    return lambda name, index: not pairs.isdisjoint(product((None, name), (None, index)))
 
 
-def _topic(call: Call, topic: Topic, wanted: set[int] | None) -> Any:
+def _topic(call: Call, topic: Topic, wanted: Callable[[str, int], bool]) -> Any:
     structs: dict[str, Any] = dict(call.api.response.STRUCTS)
     return structs["OngoingTopicReassignment"](
         name=topic.name,
@@ -47,6 +56,6 @@ def _topic(call: Call, topic: Topic, wanted: set[int] | None) -> Any:
                 target_replicas=list(each.target or ()),
             )
             for each in topic.partitions
-            if each.reassigning and (wanted is None or each.index in wanted)
+            if each.reassigning and wanted(topic.name, each.index)
         ],
     )

@@ -11,7 +11,7 @@ from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema
 
 SCHEMAS = schemas_directory()
-DRAFTS = ("kip_183", "kip_240", "kip_455_old", "kip_455_new", "kip_860")
+DRAFTS = ("kip_183", "kip_240", "kip_455_old", "kip_455_new", "kip_455_named", "kip_860")
 
 
 def draft(folder: str, name: str) -> MessageSchema:
@@ -162,7 +162,8 @@ def test_defaults() -> None:
 def test_only_what_a_draft_changes_and_a_line_about_each() -> None:
     sizes = {folder: len(load_directory(SCHEMAS / folder)) for folder in DRAFTS}
     assert sizes == {
-        "kip_183": 2, "kip_240": 4, "kip_455_old": 6, "kip_455_new": 6, "kip_860": 2,
+        "kip_183": 2, "kip_240": 4, "kip_455_old": 6, "kip_455_new": 6, "kip_455_named": 1,
+        "kip_860": 2,
     }  # fmt: skip
     for folder in DRAFTS:
         for schema in load_directory(SCHEMAS / folder).values():
