@@ -1,18 +1,19 @@
-"""Authentication and TLS: Admin against brokers that ask for them. The broker's side of SCRAM is
-scramp's, as the client's is; the example of RFC 7677 pins both to the standard."""
+"""Authentication and TLS: Admin against the mock, and against a broker that does it badly. The
+broker's side of SCRAM is scramp's, as the client's is; the example of RFC 7677 pins both to the
+standard."""
 
 from __future__ import annotations
 
 import asyncio
 import builtins
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scramp import ScramClient, ScramException, ScramMechanism
+from scramp import ScramClient
 
 import kproto
 from kproto.client import (
@@ -28,136 +29,95 @@ from kproto.client import (
 from kproto.client.sasl import SCRAM_MECHANISMS
 from kproto.connection import RequestReceived, SaslTokenReceived
 from kproto.messages import (
-    ListPartitionReassignmentsResponse,
     SaslAuthenticateResponse,
     SaslHandshakeResponse,
 )
+from kproto.schema.versions import Versions
 from mockbroker import MockCluster
+from mockbroker.profiles import profile
+from mockbroker.sasl import SaslRefusedError, SaslUsers
 from tests.client.broker import Broker, serving
 from tests.client.fake import answering
 
 SOON = 20_000
 PEM = Path(__file__).with_name("localhost.pem")
-SERVED = {3: (0, 13), 17: (0, 1), 18: (0, 4), 36: (0, 2), 46: (0, 0)}
+SERVED = {3: Versions(0, 13), 17: Versions(0, 1), 18: Versions(0, 5), 36: Versions(0, 2),
+          46: Versions(0, 0)}  # fmt: skip
 USERS = {"alice": "pencil", "b=o,b": "pâté"}
 ENABLED = ["PLAIN", *SCRAM_MECHANISMS]
-
-Step = Callable[[bytes], tuple[bytes, bool]]
-"""A token of the client's -> ours, and whether that was the last one. Raises Refused."""
+PASSWORDS = [f"{each}:{user}:{word}" for each in ENABLED for user, word in USERS.items()]
 
 
-class Refused(Exception):
-    pass
+def seen_keys(mock: MockCluster) -> list[int]:
+    """The api keys asked for, in order; -1 for a raw token."""
+    requests = mock.journal.select(direction="request")
+    return [-1 if entry.api_key is None else entry.api_key for entry in requests]
 
 
-def plain(token: bytes) -> tuple[bytes, bool]:
-    _, user, password = token.decode().split("\0")
-    if USERS.get(user) != password:
-        raise Refused("Authentication failed: Invalid username or password")
-    return b"", True
-
-
-def scram(name: str) -> Step:
-    mechanism = ScramMechanism(name)
-
-    def lookup(user: str) -> Any:
-        if user not in USERS:
-            raise ScramException("no such user")
-        return mechanism.make_auth_info(USERS[user], iteration_count=4096, salt=b"pepper" * 3)
-
-    server = mechanism.make_server(lookup)
-    first = True
-
-    def step(token: bytes) -> tuple[bytes, bool]:
-        nonlocal first
-        try:
-            if first:
-                first = False
-                server.set_client_first(token.decode())
-                return server.get_server_first().encode(), False
-            server.set_client_final(token.decode())
-            return server.get_server_final().encode(), True
-        except ScramException:
-            raise Refused("Authentication failed during authentication due to invalid "
-                          f"credentials with SASL mechanism {name}") from None  # fmt: skip
-
-    return step
-
-
-class SaslBroker:
-    """Authenticates each connection, then answers that nothing is being reassigned."""
-
-    def __init__(self, served: dict[int, tuple[int, int]], forge: bool = False) -> None:
-        nothing = ListPartitionReassignmentsResponse(error_message=None)
-        self._served = answering({46: lambda _body: nothing}, kproto.dialect(), served)
-        self._steps: dict[Broker, Step] = {}
-        self._forge = forge
-
-    @property
-    def connections(self) -> list[Broker]:
-        """Those that began to authenticate."""
-        return list(self._steps)
-
-    def __call__(self, broker: Broker, event: Any) -> None:
-        wire = broker.wire
-        match event:
-            case RequestReceived(api=api, body=body) if api.api_key == 17:
-                known = body.mechanism in ENABLED
-                self._steps[broker] = (
-                    scram(body.mechanism) if body.mechanism in SCRAM_MECHANISMS else plain
-                )
-                code = 0 if known else 33
-                broker.respond(event, SaslHandshakeResponse(error_code=code, mechanisms=ENABLED))
-            case SaslTokenReceived(token=token):
-                try:
-                    answer, last = self._step(broker, token)
-                except Refused:
-                    return broker.transport.close()
-                broker.transport.write(wire.send_sasl_token(answer))
-                if last:
-                    wire.complete_sasl()
-            case RequestReceived(api=api, body=body) if api.api_key == 36:
-                try:
-                    answer, last = self._step(broker, body.auth_bytes)
-                except Refused as error:
-                    return broker.respond(
-                        event, SaslAuthenticateResponse(error_code=58, error_message=str(error))
-                    )
-                broker.respond(
-                    event, SaslAuthenticateResponse(error_message=None, auth_bytes=answer)
-                )
-                if last:
-                    wire.complete_sasl()
-            case _:
-                self._served(broker, event)
-        return None
-
-    def _step(self, broker: Broker, token: bytes) -> tuple[bytes, bool]:
-        answer, last = self._steps[broker](token)
-        return (b"v=" + b"A" * 43 + b"=" if self._forge and last else answer), last
-
-
-def seen_keys(seen: list[Any]) -> list[int]:
-    return [e.api.api_key if isinstance(e, RequestReceived) else -1 for e in seen]
+def secured(tls: ssl.SSLContext | None = None, served: dict[int, Versions] = SERVED) -> MockCluster:
+    """A broker that authenticates, and serves no more than these."""
+    narrowed: dict[int, Versions | None] = dict.fromkeys(profile("kafka-4.4").versions)
+    return MockCluster(1, profile="kafka-4.4", sasl=PASSWORDS, tls=tls, apis={**narrowed, **served})
 
 
 @asynccontextmanager
 async def admin_of(
     sasl: Any,
     *,
-    served: dict[int, tuple[int, int]] = SERVED,
+    served: dict[int, Versions] = SERVED,
     tls: ssl.SSLContext | None = None,
-    forge: bool = False,
     **options: Any,
-) -> AsyncIterator[tuple[Admin, list[Any]]]:
-    broker = SaslBroker(served, forge)
+) -> AsyncIterator[tuple[Admin, MockCluster]]:
+    """A client of it."""
     async with (
-        serving(broker, tls=tls, sasl_required=True) as (port, seen),
+        secured(tls, served) as mock,
         Admin(
-            f"127.0.0.1:{port}", default_timeout_ms=SOON, retry_backoff_ms=1, sasl=sasl, **options
+            mock.bootstrap, default_timeout_ms=SOON, retry_backoff_ms=1, sasl=sasl, **options
         ) as admin,
     ):
-        yield admin, seen
+        yield admin, mock
+
+
+class BadBroker:
+    """One that says no, or that it knows the password, and leaves it to the client to go."""
+
+    def __init__(self) -> None:
+        self.connections: list[Broker] = []
+        self._steps: dict[Broker, Any] = {}
+
+    def __call__(self, broker: Broker, event: Any) -> None:
+        rows = {key: (each.lowest, each.highest) for key, each in SERVED.items()}
+        match event:
+            case RequestReceived(api=api, body=body) if api.api_key == 17:
+                self.connections.append(broker)
+                self._steps[broker] = SaslUsers(PASSWORDS).exchange(body.mechanism)
+                broker.respond(event, SaslHandshakeResponse(error_code=0, mechanisms=ENABLED))
+            case SaslTokenReceived(token=token):
+                broker.transport.write(broker.wire.send_sasl_token(self._step(broker, token)))
+            case RequestReceived(api=api, body=body) if api.api_key == 36:
+                try:
+                    answer = self._step(broker, body.auth_bytes)
+                except SaslRefusedError as error:
+                    said = SaslAuthenticateResponse(error_code=58, error_message=str(error))
+                else:
+                    said = SaslAuthenticateResponse(error_message=None, auth_bytes=answer)
+                broker.respond(event, said)
+            case _:
+                answering({}, kproto.dialect(), rows)(broker, event)
+
+    def _step(self, broker: Broker, token: bytes) -> bytes:
+        answer, user = self._steps[broker](token)
+        return b"v=" + b"A" * 43 + b"=" if user is not None else bytes(answer)
+
+
+@asynccontextmanager
+async def badly_served(sasl: Any, **options: Any) -> AsyncIterator[tuple[Admin, BadBroker]]:
+    broker = BadBroker()
+    async with (
+        serving(broker, sasl_required=True) as (port, _),
+        Admin(f"127.0.0.1:{port}", default_timeout_ms=SOON, sasl=sasl, **options) as admin,
+    ):
+        yield admin, broker
 
 
 def credentials(mechanism: str, user: str, password: str) -> Any:
@@ -171,39 +131,35 @@ def credentials(mechanism: str, user: str, password: str) -> Any:
 @pytest.mark.parametrize("handshake", [0, 1, None])
 async def test_the_right_password(mechanism: str, user: str, handshake: int | None) -> None:
     sasl = credentials(mechanism, user, USERS[user])
-    async with admin_of(sasl, sasl_handshake_version=handshake) as (admin, seen):
+    async with admin_of(sasl, sasl_handshake_version=handshake) as (admin, mock):
         assert await admin.list_partition_reassignments() == {}
         assert (await admin.describe_cluster()).controller_id == 1
         tokens = 1 if mechanism == "PLAIN" else 2
         key = -1 if handshake == 0 else 36
-        assert seen_keys(seen)[:-3] == [18, 17] + [key] * tokens
-        assert seen_keys(seen)[-3:] == [3, 46, 3]
+        assert seen_keys(mock)[:-3] == [18, 17] + [key] * tokens
+        assert seen_keys(mock)[-3:] == [3, 46, 3]
 
 
 @pytest.mark.parametrize("mechanism", ENABLED)
 @pytest.mark.parametrize("user", ["alice", "mallory"])
 async def test_the_wrong_password_is_not_tried_twice(mechanism: str, user: str) -> None:
     sasl = credentials(mechanism, user, "wrong")
-    async with admin_of(sasl) as (admin, seen):
+    async with admin_of(sasl) as (admin, mock):
         with pytest.raises(SaslAuthenticationError, match="Authentication failed"):
             await admin.list_partition_reassignments()
-        assert seen_keys(seen).count(17) == 1
+        assert seen_keys(mock).count(17) == 1
     # In raw tokens a broker has no way to say so: it closes.
-    async with admin_of(sasl, sasl_handshake_version=0) as (admin, seen):
+    async with admin_of(sasl, sasl_handshake_version=0) as (admin, mock):
         with pytest.raises(
             SaslExchangeError,
             match=rf"^{mechanism}: the broker closed .* the credentials may be wrong$",
         ):
             await admin.list_partition_reassignments()
-        assert seen_keys(seen).count(17) == 1
+        assert seen_keys(mock).count(17) == 1
 
 
 async def test_a_refused_connection_is_given_up() -> None:
-    broker = SaslBroker(SERVED)
-    async with (
-        serving(broker, sasl_required=True) as (port, _),
-        Admin(f"127.0.0.1:{port}", sasl=SaslPlain("alice", "wrong")) as admin,
-    ):
+    async with badly_served(SaslPlain("alice", "wrong")) as (admin, broker):
         with pytest.raises(SaslAuthenticationError):
             await admin.list_topics()
         (refused,) = broker.connections
@@ -214,10 +170,11 @@ async def test_a_refused_connection_is_given_up() -> None:
 
 async def test_a_broker_before_sasl_authenticate_gets_raw_tokens() -> None:
     old = {key: versions for key, versions in SERVED.items() if key != 36}
-    async with admin_of(SaslPlain("alice", "pencil"), served=old) as (admin, seen):
+    async with admin_of(SaslPlain("alice", "pencil"), served=old) as (admin, mock):
         assert await admin.list_partition_reassignments() == {}
-        assert seen_keys(seen) == [18, 17, -1, 3, 46]
-        assert seen[1].header.request_api_version == 0
+        assert seen_keys(mock) == [18, 17, -1, 3, 46]
+        (handshake,) = mock.journal.select(api=17, direction="request")
+        assert handshake.api_version == 0
 
 
 async def test_a_mechanism_the_broker_has_not() -> None:
@@ -248,10 +205,9 @@ async def test_a_listener_without_sasl() -> None:
 @pytest.mark.parametrize("handshake", [0, 1])
 async def test_a_broker_that_does_not_know_the_password_is_found_out(handshake: int) -> None:
     sasl = SaslScram("SCRAM-SHA-256", "alice", "pencil")
-    async with admin_of(sasl, forge=True, sasl_handshake_version=handshake) as (admin, seen):
+    async with badly_served(sasl, sasl_handshake_version=handshake) as (admin, _):
         with pytest.raises(SaslExchangeError, match="the broker's token is wrong"):
             await admin.list_topics()
-        assert 46 not in seen_keys(seen)
 
 
 def test_what_cannot_be() -> None:
@@ -309,25 +265,23 @@ def tls_server() -> ssl.SSLContext:
 async def test_tls_with_and_without_sasl() -> None:
     trusting = ssl.create_default_context(cafile=PEM)
     sasl = SaslScram("SCRAM-SHA-512", "alice", "pencil")
-    async with admin_of(sasl, tls=tls_server(), ssl=trusting) as (admin, seen):
+    async with admin_of(sasl, tls=tls_server(), ssl=trusting) as (admin, mock):
         assert await admin.list_partition_reassignments() == {}
-        assert 36 in seen_keys(seen)
-    nothing = ListPartitionReassignmentsResponse(error_message=None)
-    answer = answering({46: lambda _body: nothing}, kproto.dialect(), SERVED)
+        assert 36 in seen_keys(mock)
     async with (
-        serving(answer, tls=tls_server()) as (port, _),
-        Admin(f"127.0.0.1:{port}", ssl=trusting, default_timeout_ms=SOON) as admin,
+        MockCluster(1, tls=tls_server()) as mock,
+        Admin(mock.bootstrap, ssl=trusting, default_timeout_ms=SOON) as admin,
     ):
         assert await admin.list_partition_reassignments() == {}
 
 
 async def test_a_certificate_nobody_vouches_for_is_refused_at_once() -> None:
     async with (
-        admin_of(SaslPlain("alice", "pencil"), tls=tls_server(), ssl=True) as (admin, seen),
+        admin_of(SaslPlain("alice", "pencil"), tls=tls_server(), ssl=True) as (admin, mock),
     ):
         with pytest.raises(ssl.SSLCertVerificationError):
             await admin.list_partition_reassignments()
-        assert seen == []
+        assert seen_keys(mock) == []
 
 
 async def test_without_tls_where_the_broker_wants_it() -> None:

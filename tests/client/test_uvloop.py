@@ -8,8 +8,7 @@ from typing import Any
 
 from kproto.client import Admin, SaslPlain, TopicPartition
 from mockbroker import MockCluster
-from tests.client.broker import serving
-from tests.client.test_sasl import PEM, SERVED, SaslBroker, tls_server
+from tests.client.test_sasl import PEM, secured, tls_server
 from tests.support.toolchain import require_module
 
 FOO0 = TopicPartition("foo", 0)
@@ -24,9 +23,9 @@ async def operate() -> None:
         mock.failover(2)
         assert list(await admin.list_partition_reassignments()) == [FOO0]
     async with (
-        serving(SaslBroker(SERVED), tls=tls_server(), sasl_required=True) as (port, _),
+        secured(tls_server()) as mock,
         Admin(
-            f"127.0.0.1:{port}",
+            mock.bootstrap,
             ssl=ssl.create_default_context(cafile=PEM),
             sasl=SaslPlain("alice", "pencil"),
         ) as admin,

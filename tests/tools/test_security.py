@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.broker import serving
-from tests.client.test_sasl import ENABLED, PEM, SERVED, SaslBroker, seen_keys, tls_server
+from tests.client.test_sasl import ENABLED, PEM, secured, seen_keys, tls_server
 from tests.tools.commands import Outcome, admin
 
 LOGIN = "org.apache.kafka.common.security"
@@ -30,14 +29,14 @@ def properties(mechanism: str, password: str, **more: str) -> str:
 async def list_reassignments(text: str, folder: Path) -> tuple[Outcome, list[int]]:
     path = folder / "client.properties"
     path.write_text(text)
-    async with serving(SaslBroker(SERVED), tls=tls_server(), sasl_required=True) as (port, seen):
+    async with secured(tls_server()) as mock:
         outcome = await admin(
             "reassign-partitions",
             "--list",
-            f"--bootstrap-server=127.0.0.1:{port}",
+            f"--bootstrap-server={mock.bootstrap}",
             f"--command-config={path}",
         )
-    return outcome, seen_keys([each for each in seen if not isinstance(each, Exception)])
+    return outcome, seen_keys(mock)
 
 
 @pytest.mark.parametrize("mechanism", ENABLED)
