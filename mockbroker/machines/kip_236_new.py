@@ -43,7 +43,6 @@ __all__ = [
     "ON_REREAD",
     "ON_STEP",
     "ON_SUBMIT",
-    "ON_TAKE_OVER",
     "ON_TRIGGER",
     "heads_for",
     "original_of",
@@ -129,26 +128,15 @@ _BEGIN: Final[tuple[Effect, ...]] = (
     SendUpdateMetadata(),
 )
 
-_FORGET: Final[tuple[Effect, ...]] = (LeavePlan(), SetTarget(None), Commit())
-
 _FINISH: Final = Row("K236-02 K236-11", _caught_up, settle_on(_new, LeavePlan()))
 
-_BEGIN_OR_AGAIN: Final = Row("K236-01", _always, _BEGIN)
-
 ON_TRIGGER: Final = (
-    Row("K236-02", _already_there, _FORGET),
+    # Nothing to do; or the last controller died with only this left to do.
+    Row("K236-02 K236-10", _already_there, (LeavePlan(), SetTarget(None), Commit())),
     _FINISH,
-    _BEGIN_OR_AGAIN,
+    Row("K236-01", _always, _BEGIN),
 )
-"""What was submitted begins, or is done at once."""
-
-ON_TAKE_OVER: Final = (
-    # The last controller may have died with only the last of its steps left to do.
-    Row("K236-10", _already_there, (*_FORGET, SendUpdateMetadata())),
-    _FINISH,
-    _BEGIN_OR_AGAIN,
-)
-"""A new controller resumes what it finds on record."""
+"""What was submitted begins, or is done at once; with a new controller, it begins again."""
 
 ON_STEP: Final = (
     _FINISH,

@@ -159,8 +159,7 @@ class CancellableMachine(KeepsZnodes):
         if not plan:
             write_plan(controller, _SEEN)
         for tp in begin:
-            rows = tables.ON_TAKE_OVER if resuming else tables.ON_TRIGGER
-            run_first(controller, _SEEN, tp, rows)
+            run_first(controller, _SEEN, tp, tables.ON_TRIGGER)
 
     def _read(self, controller: Controller, path: str, text: str) -> Plan:
         """What of a plan can be done; the rest is left out, and the log says why."""
@@ -186,13 +185,14 @@ class CancellableMachine(KeepsZnodes):
         plan = self._reread(controller)
         for tp in plan:
             run_first(controller, _SEEN, tp, tables.ON_CANCEL)
+        write_plan(controller, _SEEN)  # what could not be read of it is as it was remembered
         controller.znodes.put(_SEEN, CANCEL_REASSIGNMENT_IN_PROGRESS, None)
         if event is not None:  # else what was skipped is about to be resumed
             for tp in plan:
                 self.settle(controller, _SEEN, tp)
 
     def _reread(self, controller: Controller) -> Plan:
-        """What is pending is what the znode says; what cannot be read of it stays as it was."""
+        """What is pending is what the znode says; what cannot be read of it goes on as it was."""
         text = controller.znodes.read(REASSIGN_PARTITIONS)
         try:
             found = {} if text is None else read_plan(REASSIGN_PARTITIONS, text)

@@ -118,11 +118,14 @@ def _told(change: Any) -> tuple[Any, ...]:
     return (type(change).__name__,)
 
 
-def _brief(said: dict[str, Any]) -> Any:
-    """A state znode as leader, leader epoch and ISR; others as their partitions."""
-    if "leader" in said:
-        return said["leader"], said["leader_epoch"], said["isr"]
-    return said["partitions"]
+def _brief(said: Any) -> Any:
+    """A state znode as leader, leader epoch and ISR; what has partitions as those."""
+    match said:
+        case {"leader": leader, "leader_epoch": epoch, "isr": isr}:
+            return leader, epoch, isr
+        case {"partitions": partitions}:
+            return partitions
+    return said
 
 
 def _partition(partition: Any) -> tuple[Any, ...]:

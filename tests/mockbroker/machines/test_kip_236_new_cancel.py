@@ -353,9 +353,10 @@ def test_a_plan_that_cannot_be_read_rolls_nothing_back_and_what_is_pending_goes_
     assert warning.startswith(f"{PLAN}: ")
     assert warning.endswith("; nothing is rolled back")
     assert c.read_znode(CANCEL) is None
-    joined(c, 4)
-    assert now(c) == ([4], [4], None)
-    assert c.read_znode(PLAN) is None
+    # It is on record again, so that the next one finds it.
+    assert on_record(c) == [entry([4], [1, 2, 3])]
+    cancel(c)
+    assert now(c) == ([1, 2, 3], [1, 2, 3], None)
 
 
 @pytest.mark.requirement("K236-10")
