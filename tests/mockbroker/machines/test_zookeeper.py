@@ -287,7 +287,9 @@ def test_another_leader_costs_an_epoch_and_is_announced() -> None:
         "LeaderAndIsr to 3 2,3+- isr 3 3@1",
         "UpdateMetadata to 1,3,4,5,6 2,3 isr 3 3@1",
     ]
-    assert cluster.partition(*FOO).partition_epoch == cluster.read_znode(STATE)[1].version
+    found = cluster.read_znode(STATE)
+    assert found is not None
+    assert cluster.partition(*FOO).partition_epoch == found[1].version
 
 
 @pytest.mark.requirement("K455-42")

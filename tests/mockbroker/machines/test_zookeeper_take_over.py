@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from kproto.znodes import EmbeddedStore, ZnodeTree
-from mockbroker.actions import LeaderAndIsrSent
+from mockbroker.actions import LeaderAndIsrSent, ZnodeWritten
 from mockbroker.cluster import Cluster
 from mockbroker.controller import replay
 from mockbroker.errors import ControllerDiedError
@@ -100,7 +100,9 @@ def test_what_is_in_no_plan_is_resumed_after_it() -> None:
     changed = [
         a.change.path
         for a in cluster.log.since(since)
-        if getattr(a.change, "path", "").endswith("/state") and a.cause != "zookeeper"
+        if isinstance(a.change, ZnodeWritten)
+        and a.change.path.endswith("/state")
+        and a.cause != "zookeeper"
     ]
     assert changed == [STATE, STATE.replace("foo", "bar")]
 
