@@ -85,6 +85,11 @@ _DRAFTS: Final = {
         _REASSIGNMENTS,
         dialect="kafka",
     ),
+    "kip-236-new": _Draft(
+        "KIP-236, newer draft: original_replicas on record, a znode that cancels, a znode to queue",
+        _REASSIGNMENTS,
+        dialect="kafka",
+    ),
     "kip-240": _Draft(
         "kip-236-old with KIP-240: reassignments have an identity, and two api keys tell of them",
         _REASSIGNMENTS,
