@@ -6,16 +6,11 @@ those of drafts are their pages'.
 
 from __future__ import annotations
 
-import json
 import uuid
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kproto.codegen.codec import schema_of
-from kproto.dialects import dialect
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
     CreateAclsRequest,
@@ -37,34 +32,23 @@ from kproto.messages import (
 )
 from kproto.messages.delete_topics_request import DeleteTopicState
 from kproto.messages.metadata_request import MetadataRequestTopic
-from kproto.schema.versions import Versions
-from mockbroker.apis import HANDLERS
-from mockbroker.apis.authorization import NEEDS
-from mockbroker.authorizer import AclOperation, Authorizer, PermissionType, ResourceType
+from mockbroker.authorizer import AclOperation, ResourceType
 from mockbroker.cluster import Cluster
 from mockbroker.results import AclBinding
-from mockbroker.security import Security
 from tests.mockbroker.broker import Asked
-from tests.support.instances import to_instance
-from tests.support.strategies import message_trees
+from tests.mockbroker.security.enforced import (
+    ALICE,
+    FOO_0_1,
+    KAFKA,
+    UNKNOWN,
+    allow,
+    as_alice,
+    ask,
+    new_cluster,
+    on_topic,
+)
 
-KAFKA = dialect("kafka")
-ADMIN, ALICE = "User:admin", "User:alice"
-ENFORCED = Security(Authorizer(frozenset({ADMIN})))
-EVERYTHING: dict[int, Versions | None] = {key: h.versions for key, h in HANDLERS.items()}
-SERVED = [(key, version) for key, handler in HANDLERS.items() for version in handler.versions]
-UNKNOWN = uuid.UUID(int=8)
 NOT_COMPUTED = -(2**31)
-
-
-def new_cluster() -> Cluster:
-    numbers = iter(range(1, 10_000))
-    return Cluster(
-        4,
-        cluster_id="mockclusterid000000000",
-        topics=["foo=1,2,3/2,3,4", "bar=2,1"],
-        new_topic_id=lambda: uuid.UUID(int=next(numbers) << 64),
-    )
 
 
 @pytest.fixture
@@ -72,36 +56,7 @@ def cluster() -> Cluster:
     return new_cluster()
 
 
-def as_alice(cluster: Cluster, profile: str = "kafka-4.4") -> Asked:
-    apis = EVERYTHING if profile == "kafka-4.4" else None
-    return Asked(cluster, profile_name=profile, apis=apis, security=ENFORCED, principal=ALICE)
-
-
-def allow(
-    cluster: Cluster,
-    operation: AclOperation,
-    name: str = "kafka-cluster",
-    kind: ResourceType = ResourceType.CLUSTER,
-) -> None:
-    acl = AclBinding(kind, name, 3, ALICE, "*", operation, PermissionType.ALLOW)
-    assert cluster.create_acls([acl])[0].error_code == 0
-
-
-def on_topic(cluster: Cluster, operation: AclOperation, name: str) -> None:
-    allow(cluster, operation, name, ResourceType.TOPIC)
-
-
-def ask(asked: Asked, kind: Any, version: int, **body: Any) -> Any:
-    """The answer as JSON has it."""
-    default = json.loads(kind().to_json(version))
-    request = kind.from_json(default | body, version)
-    return json.loads(asked.ask(request, version).to_json(version))
-
-
 # ---- 45, 46, 43: on the cluster ------------------------------------------------------------------
-
-FOO_0_1 = [{"name": "foo", "partitions": [{"partitionIndex": 0, "replicas": [2, 3, 4]},
-                                          {"partitionIndex": 1, "replicas": None}]}]  # fmt: skip
 
 
 @pytest.mark.requirement("K455-21", "K455-22")
@@ -148,35 +103,6 @@ def test_list_reassignments_needs_describe_on_the_cluster(cluster: Cluster) -> N
     answer = ask(asked, ListPartitionReassignmentsRequest, 0, topics=wanted)
     assert answer["errorCode"] == 0
     assert answer["topics"][0]["partitions"][0]["addingReplicas"] == [4]
-
-
-@pytest.mark.requirement("K455-21", "K455-22")
-@pytest.mark.parametrize("profile", ["kip-455-old", "kip-455-new"])
-@pytest.mark.parametrize(("topics", "entries"), [(FOO_0_1, 2), ([], 1), (None, 1)])
-def test_alter_reassignments_of_the_drafts(
-    cluster: Cluster, profile: str, topics: Any, entries: int
-) -> None:
-    asked = as_alice(cluster, profile)
-    request: Any = asked.codec.apis[45].request
-    before = len(cluster.log)
-    body = {"timeoutMs": 1000, "topics": topics}
-    answer = asked.ask(request.from_json(body, 0), 0)
-    assert [row.error_code for row in answer.responses] == [31] * entries
-    assert len(cluster.log) == before
-
-
-@pytest.mark.requirement("K455-24", "K455-25")
-@pytest.mark.parametrize("profile", ["kip-455-old", "kip-455-new"])
-def test_list_reassignments_of_the_drafts_answers_the_error_alone(profile: str) -> None:
-    cluster = Cluster(4, topics=["foo=1,2,3/2,3,4"], machine=profile)
-    cluster.alter_partition_reassignments([("foo", [(0, [2, 3, 4])])])
-    asked = as_alice(cluster, profile)
-    request: Any = asked.codec.apis[46].request
-    for topics in ([{"partitionIds": [0]}], None):
-        answer = asked.ask(request.from_json({"timeoutMs": 1000, "topics": topics}, 0), 0)
-        assert (answer.error_code, answer.topics) == (31, [])
-    allow(cluster, AclOperation.DESCRIBE)
-    assert asked.ask(request.from_json({"timeoutMs": 1000, "topics": None}, 0), 0).topics
 
 
 @pytest.mark.requirement("K183-07", "K183-10", "A-28")
@@ -482,42 +408,3 @@ def test_producers_and_coordinators(cluster: Cluster) -> None:
         assert (row.error_code, row.error_message) == (code, text)
     allow(cluster, AclOperation.DESCRIBE, "g", ResourceType.GROUP)
     assert asked.ask(FindCoordinatorRequest(key="g"), 0).error_code == 15
-
-
-# ---- whatever is asked ---------------------------------------------------------------------------
-
-
-def test_every_api_needs_something() -> None:
-    """Or else it says nothing of the cluster, or is about who is asking."""
-    assert set(HANDLERS) - {key for key, _ in NEEDS} == {17, 18, 36}
-
-
-def anything(data: st.DataObject) -> tuple[Any, int]:
-    key, version = data.draw(st.sampled_from(SERVED))
-    request = KAFKA.apis[key].request
-    schema = schema_of(request)
-    body: Any = to_instance(request, data.draw(message_trees(schema, version)), schema)
-    return body, version
-
-
-@given(data=st.data())
-def test_who_may_nothing_changes_nothing(data: st.DataObject) -> None:
-    cluster = new_cluster()
-    before = len(cluster.log)
-    asked = as_alice(cluster)
-    for _ in range(4):
-        assert asked.ask(*anything(data), broker_id=data.draw(st.integers(1, 4))) is not None
-    assert len(cluster.log) == before
-    assert [entry.note for entry in asked.journal.select(event="failed")] == []
-
-
-@given(data=st.data())
-def test_a_super_user_is_answered_as_if_nothing_was_enforced(data: st.DataObject) -> None:
-    boss = Asked(new_cluster(), apis=EVERYTHING, security=ENFORCED, principal=ADMIN)
-    anybody = Asked(new_cluster(), apis=EVERYTHING)
-    for _ in range(4):
-        body, version = anything(data)
-        broker_id = data.draw(st.integers(1, 4))
-        answers = [each.ask(body, version, broker_id=broker_id) for each in (boss, anybody)]
-        assert answers[0] == answers[1]
-    assert boss.cluster.state() == anybody.cluster.state()
