@@ -99,10 +99,10 @@ async def test_kip_183_byte_by_byte() -> None:
         await electable(mock)
         async with connect(mock) as wire:
             wire.send(request(7, [("foo", [0, 0, 9]), ("foo", [0]), ("nope", [1])]))
-            nothing_there = "The partition does not exist."
+            absent = "The partition does not exist."
             assert await wire.receive() == response(
                 7,
-                [("foo", [(0, 0, None), (9, 3, nothing_there)]), ("nope", [(1, 3, nothing_there)])],
+                [("foo", [(0, 0, None), (9, 3, absent)]), ("nope", [(1, 3, absent)])],
             )
             assert leaders(mock) == {"foo": 1, "bar": 2}
             wire.send(request(8, None), request(9, []), request(10, [("foo", [0])]))

@@ -144,7 +144,13 @@ def test_a_walk(data: st.DataObject) -> None:
     steps: list[Any] = [
         st.tuples(st.just("alter"), broker, wanted, st.booleans()),
         st.tuples(st.just("alter"), broker, wanted, st.booleans()),
-        st.tuples(st.just("elect"), broker, st.lists(tp, min_size=1, max_size=3), st.booleans()),
+        # Who is named twice is elected twice, which the model does not know.
+        st.tuples(
+            st.just("elect"),
+            broker,
+            st.lists(tp, min_size=1, max_size=3, unique=True),
+            st.booleans(),
+        ),
         st.tuples(st.just("join_isr"), tp, broker),
         st.tuples(st.just("join_isr"), tp, broker),
         st.tuples(st.just("leave_isr"), tp, broker),
