@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kproto.error_codes import ErrorCode
+from mockbroker.administration_eras import KRAFT
 from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
+from mockbroker.listed_replicas import check_listed
 from mockbroker.model import Partition
 
-__all__ = ["check_assignment", "new_partition", "spread"]
+__all__ = ["check_assignment", "continued", "new_partition", "spread"]
 
 
 def check_assignment(
@@ -20,26 +22,7 @@ def check_assignment(
 ) -> None:
     """Refuse a list as KRaft does (39): empty, an unknown broker, a repeated broker, or another
     length than the partitions before it. Brokers are looked at in ascending order of id."""
-    if not broker_ids:
-        raise _bad("The manual partition assignment includes an empty replica list.")
-    previous: int | None = None
-    for broker_id in sorted(broker_ids):
-        if broker_id not in controller.state.brokers:
-            raise _bad(
-                f"The manual partition assignment includes broker {broker_id}, "
-                "but no such broker is registered."
-            )
-        if broker_id == previous:
-            raise _bad(
-                f"The manual partition assignment includes the broker {broker_id} more than once."
-            )
-        previous = broker_id
-    if replication_factor is not None and len(broker_ids) != replication_factor:
-        raise _bad(
-            f"The manual partition assignment includes a partition with {len(broker_ids)} "
-            "replica(s), but this is not consistent with previous partitions, which have "
-            f"{replication_factor} replica(s)."
-        )
+    check_listed(controller, KRAFT.creation.listed, {0: broker_ids}, expected=replication_factor)
 
 
 def spread(
@@ -50,26 +33,42 @@ def spread(
     Kafka starts at a random broker; here partition p starts at live broker p modulo their number,
     so that a test knows what it gets. Brokers that are not live come last, as in Kafka.
     """
+    era = controller.administration.creation
     live = controller.live_ids()
-    registered = sorted(controller.state.brokers)
+    only_live = controller.administration.knows_only_live
+    known = live if only_live else tuple(sorted(controller.state.brokers))
     if not live:
-        raise Refusal(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {replication_factor} time(s): "
-            "All brokers are currently fenced.",
-        )
-    if replication_factor > len(registered):
-        raise Refusal(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {replication_factor} time(s): "
-            f"The target replication factor of {replication_factor} cannot be reached because "
-            f"only {len(registered)} broker(s) are registered.",
-        )
-    fenced = tuple(broker_id for broker_id in registered if broker_id not in live)
+        raise _few(era.no_broker_is_live, replication_factor, known)
+    if replication_factor > len(known):
+        raise _few(era.few_brokers, replication_factor, known)
+    fenced = tuple(broker_id for broker_id in known if broker_id not in live)
     return [
         (_rotated(live, partition) + _rotated(fenced, partition))[:replication_factor]
         for partition in range(first_partition, first_partition + count)
     ]
+
+
+def continued(
+    controller: Controller, first_replica: int, first_partition: int, count: int, factor: int
+) -> list[tuple[int, ...]]:
+    """Broker ids for ``count`` partitions more of a topic whose partition 0 begins with this broker
+    (``AdminUtils.assignReplicasToBrokers``). Racks are not looked at."""
+    live = controller.live_ids()
+    if factor > len(live):
+        raise _few(controller.administration.creation.few_brokers, factor, live)
+    start = next((place for place, each in enumerate(live) if each >= first_replica), 0)
+    shift = start
+    lists = []
+    for partition in range(first_partition, first_partition + count):
+        if partition > 0 and partition % len(live) == 0:
+            shift += 1
+        first = (partition + start) % len(live)
+        # The followers start further on in each round over the brokers.
+        others = (
+            (first + 1 + (shift + i) % (len(live) - 1)) % len(live) for i in range(factor - 1)
+        )
+        lists.append((live[first], *(live[place] for place in others)))
+    return lists
 
 
 def new_partition(controller: Controller, index: int, broker_ids: Sequence[int]) -> Partition:
@@ -86,6 +85,12 @@ def new_partition(controller: Controller, index: int, broker_ids: Sequence[int])
 def _rotated(ids: tuple[int, ...], by: int) -> tuple[int, ...]:
     start = by % len(ids) if ids else 0
     return ids[start:] + ids[:start]
+
+
+def _few(text: str, factor: int, known: Sequence[int]) -> Refusal:
+    return Refusal(
+        ErrorCode.INVALID_REPLICATION_FACTOR, text.format(factor=factor, brokers=len(known))
+    )
 
 
 def _bad(message: str) -> Refusal:

@@ -20,15 +20,16 @@ from typing import Any, TypeAlias
 from kproto.error_codes import ErrorCode
 from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
 from kproto.znodes.kafka_znodes import broker_path
-from mockbroker import acls, configs, log_dirs, reassignment_ids, steps
+from mockbroker import acls, config_changes, configs, log_dirs, reassignment_ids, steps
 from mockbroker import topics as topic_rules
 from mockbroker.actions import (
     ActionLog,
     BrokerRegistered,
     ControllerChanged,
 )
+from mockbroker.administration_eras import administration_era
 from mockbroker.broker_memory import BrokerMemory
-from mockbroker.config_definitions import BROKER_CONFIGS, TOPIC_CONFIGS
+from mockbroker.config_definitions import config_definitions
 from mockbroker.controller import Controller
 from mockbroker.controls import Controls
 from mockbroker.elections import refused, unknown_type
@@ -84,6 +85,10 @@ class Cluster(Controls):
     ZooKeeper of its own in this process. ``newest`` is the highest version of each request between
     brokers that these know (``mockbroker.levels``), but for brokers with ranges of their own.
 
+    ``administration`` is how topics and configs are administered, one of
+    ``mockbroker.administration_eras.ERAS``; None is the newest that goes with the machine.
+    ``config_release`` is the line whose configs there are.
+
     ``elections`` is how ElectLeaders is answered, one of ``mockbroker.elections_eras.ERAS``; None
     is the newest that goes with the machine. ``busy_elections_fail`` is KIP-183's other reading:
     while an election is enqueued, others are told 7 at once.
@@ -105,6 +110,8 @@ class Cluster(Controls):
         machine: str = "kraft",
         elections: str | None = None,
         busy_elections_fail: bool = False,
+        administration: str | None = None,
+        config_release: tuple[int, int] = (4, 4),
         znodes: ZnodeStore | None = None,
         newest: Mapping[int, int] | None = None,
     ) -> None:
@@ -125,6 +132,9 @@ class Cluster(Controls):
             self._controller, era, busy_is_error=busy_elections_fail
         )
         self._memories: dict[int, tuple[int, BrokerMemory]] = {}
+        kind = "zookeeper" if chosen.keeps_znodes else "kraft-4.3"
+        self._controller.administration = administration_era(administration or kind)
+        self._state.definitions = config_definitions(config_release)
         self._auto_progress = steps.AutoProgress(self._controller)
         self._new_topic_id = new_topic_id
         self._register(_broker_list(brokers))
@@ -312,12 +322,17 @@ class Cluster(Controls):
     # ---- topics (19, 20, 37) ---------------------------------------------------------------------
 
     def create_topics(
-        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False, wait_ms: int = 60_000
     ) -> tuple[CreateTopicResult, ...]:
-        """One result a distinct name. Replicas start at broker p mod N, not at a random one."""
+        """One result a distinct name. Replicas start at broker p mod N, not at a random one.
+        ``wait_ms`` is how long the caller would wait; the answer comes at once all the same."""
         with self._acting():
             return topic_rules.create(
-                self._controller, topics, self._new_topic_id, validate_only=validate_only
+                self._controller,
+                topics,
+                self._new_topic_id,
+                validate_only=validate_only,
+                wait_ms=wait_ms,
             )
 
     def auto_create_topic(self, name: str) -> int:
@@ -333,21 +348,24 @@ class Cluster(Controls):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def delete_topics(
-        self, topics: Sequence[tuple[str | None, uuid.UUID]]
+        self, topics: Sequence[tuple[str | None, uuid.UUID]], *, wait_ms: int = 60_000
     ) -> tuple[DeleteTopicResult, ...]:
         """(name, zero uuid) by name, (None, id) by id."""
         with self._acting():
-            return topic_rules.delete(self._controller, topics)
+            return topic_rules.delete(self._controller, topics, wait_ms=wait_ms)
 
     def create_partitions(
         self,
         topics: Sequence[tuple[str, int, Sequence[Sequence[int]] | None]],
         *,
         validate_only: bool = False,
+        wait_ms: int = 60_000,
     ) -> tuple[CreatePartitionsResult, ...]:
         """(name, new total count, None or the broker ids of each new partition)"""
         with self._acting():
-            return topic_rules.add_partitions(self._controller, topics, validate_only=validate_only)
+            return topic_rules.add_partitions(
+                self._controller, topics, validate_only=validate_only, wait_ms=wait_ms
+            )
 
     # ---- configs (32, 44), log dirs (35), ACLs (29, 30, 31) --------------------------------------
 
@@ -376,19 +394,19 @@ class Cluster(Controls):
     ) -> tuple[AlterConfigsResult, ...]:
         """Each resource (type, name, operations) is changed wholly or not at all."""
         with self._acting():
-            return configs.alter_incrementally(
+            return config_changes.alter_incrementally(
                 self._controller, resources, validate_only=validate_only
             )
 
     def topic_config(self, topic: str, name: str) -> ConfigEntry:
         """One effective topic config. Raises ClusterError for a name Kafka does not have."""
-        if name not in TOPIC_CONFIGS:
+        if name not in self._state.definitions.topic:
             raise ClusterError(f"no topic config {name!r}")
         return configs.topic_entry(self._state, topic, name)
 
     def broker_config(self, broker_id: int, name: str) -> ConfigEntry:
         """One effective broker config. Raises ClusterError for a name this mock does not have."""
-        if name not in BROKER_CONFIGS:
+        if name not in self._state.definitions.broker:
             raise ClusterError(f"no broker config {name!r}")
         return configs.broker_entry(self._state, broker_id, name)
 

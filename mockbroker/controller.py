@@ -39,6 +39,8 @@ from mockbroker.actions import (
     TopicDeleted,
     ZnodeWritten,
 )
+from mockbroker.administration_eras import KRAFT, AdministrationEra
+from mockbroker.config_definitions import NEWEST_CONFIGS, ConfigDefinitions
 from mockbroker.controller_znodes import ControllerZnodes
 from mockbroker.errors import ControllerDiedError
 from mockbroker.levels import NEWEST, Told, addressed, forget_targets, note_sent
@@ -84,6 +86,7 @@ class ClusterState:
     znode_stats: dict[str, Stat] = field(default_factory=dict)
     told: Told = field(default_factory=dict)
     auto_progress_ms: int | None = None
+    definitions: ConfigDefinitions = field(default=NEWEST_CONFIGS, repr=False, compare=False)
     elections: dict[int, ElectionEnqueued] = field(default_factory=dict)
     elections_held: bool = False
     _history: ViewHistory = field(default_factory=ViewHistory, repr=False, compare=False)
@@ -202,6 +205,8 @@ class Controller:
 
     elections: ElectionQueue
     """Whoever makes a controller gives it one."""
+    administration: AdministrationEra = KRAFT
+    """How it administers topics and configs; whoever makes it may give it another."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Creating topics (19), deleting them (20) and adding partitions (37), as a KRaft controller does.
+"""Creating topics (19), deleting them (20) and adding partitions (37), as a controller does.
 
-Nothing is deferred: a topic is gone, reassignments and all, when DeleteTopics answers. Error texts
-are those of Kafka 3.9.
+Which checks it makes, in which order and in what words is ``administration_eras``'s. Nothing is
+deferred: a topic is gone, reassignments and all, when DeleteTopics answers.
 """
 
 from __future__ import annotations
@@ -9,15 +9,20 @@ from __future__ import annotations
 import base64
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kproto.error_codes import ErrorCode, message
 from kproto.schema.model import ZERO_UUID
 from mockbroker.actions import PartitionsAdded, TopicCreated, TopicDeleted
-from mockbroker.assignments import check_assignment, new_partition, spread
-from mockbroker.configs import broker_entry, created_topic_entries, store_new, topic_values
+from mockbroker.administration_eras import CreationEra, TopicCheck
+from mockbroker.assignments import check_assignment, continued, new_partition, spread
+from mockbroker.config_changes import check_no_nulls, store_new, topic_values
+from mockbroker.configs import broker_entry, created_topic_entries
 from mockbroker.controller import Controller
 from mockbroker.errors import ClusterError, Refusal
+from mockbroker.listed_replicas import check_listed
 from mockbroker.model import Partition, Topic
 from mockbroker.results import (
     CreatePartitionsResult,
@@ -27,9 +32,12 @@ from mockbroker.results import (
 )
 from mockbroker.topic_names import check_topic_name, collide
 
-__all__ = ["MAX_PARTITIONS_PER_REQUEST", "add", "add_partitions", "create", "delete", "fresh_id"]
+__all__ = ["add", "add_partitions", "create", "delete", "fresh_id"]
 
-MAX_PARTITIONS_PER_REQUEST = 10_000
+_RESERVED: Final = "__cluster_metadata"
+"""The log of a KRaft cluster itself; no client ever gets to make it."""
+
+_PATIENCE_MS: Final = 60_000
 
 
 def fresh_id(new_id: Callable[[], uuid.UUID]) -> uuid.UUID:
@@ -49,23 +57,30 @@ def create(
     new_id: Callable[[], uuid.UUID],
     *,
     validate_only: bool,
+    wait_ms: int = _PATIENCE_MS,
 ) -> tuple[CreateTopicResult, ...]:
     """One result for each distinct name, in request order. Topics succeed or fail one by one."""
+    era = controller.administration.creation
     times = Counter(topic.name for topic in topics)
-    too_many = sum(_asked_partitions(controller, t) for t in topics) > MAX_PARTITIONS_PER_REQUEST
+    asked = sum(_asked_partitions(controller, topic) for topic in topics)
     results: dict[str, CreateTopicResult] = {}
     for topic in topics:
         try:
+            if topic.name == _RESERVED:
+                raise Refusal(*era.reserved)
             if times[topic.name] > 1:
-                raise Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            if too_many:
+                raise Refusal(ErrorCode.INVALID_REQUEST, era.repeated)
+            if era.most_partitions is not None and asked > era.most_partitions:
                 raise Refusal(
                     ErrorCode.POLICY_VIOLATION,
                     "Excessively large number of partitions per request.",
                 )
-            results[topic.name] = _create_one(
-                controller, topic, new_id, validate_only=validate_only
-            )
+            created = _create_one(controller, topic, new_id, validate_only=validate_only)
+            results[topic.name] = created
+            if _gives_up(controller, wait_ms) and not validate_only:
+                results[topic.name] = CreateTopicResult(
+                    topic.name, ErrorCode.REQUEST_TIMED_OUT, topic_id=created.topic_id
+                )
         except Refusal as refusal:
             results[topic.name] = CreateTopicResult(topic.name, refusal.code, refusal.message)
     return tuple(results.values())
@@ -80,7 +95,9 @@ def add(
     """A topic the cluster starts with. Raises ClusterError where CreateTopics would refuse, except
     that partitions may differ in their number of replicas."""
     try:
-        _check_new_name(controller, name)
+        new = _New(controller, NewTopic(name))
+        for check in (_check_absent, _check_name, _check_collisions):
+            check(new)
         if not assignment:
             raise Refusal(ErrorCode.INVALID_PARTITIONS, "a topic needs at least one partition")
         for broker_ids in assignment:
@@ -90,6 +107,11 @@ def add(
         raise ClusterError(f"topic {name!r}: {refusal.message}") from None
     controller.record("add_topic", TopicCreated(topic))
     return topic
+
+
+def _gives_up(controller: Controller, wait_ms: int) -> bool:
+    """Whether the caller does not wait for what it asked for, where others would have to."""
+    return controller.administration.waits and wait_ms <= 0
 
 
 def _asked_partitions(controller: Controller, topic: NewTopic) -> int:
@@ -112,13 +134,10 @@ def _create_one(
     *,
     validate_only: bool,
 ) -> CreateTopicResult:
-    _check_new_name(controller, topic.name)
-    configs = topic_values(topic.configs)
-    partitions = (
-        _manual_partitions(controller, topic)
-        if topic.assignments
-        else _automatic_partitions(controller, topic)
-    )
+    new = _New(controller, topic)
+    for check in new.era.checks:
+        _CHECKS[check](new)
+    partitions, configs = new.partitions, new.configs
     topic_id = fresh_id(new_id)
     result = CreateTopicResult(
         topic.name,
@@ -134,67 +153,105 @@ def _create_one(
     return result
 
 
-def _check_new_name(controller: Controller, name: str) -> None:
-    if name in controller.state.topics:
+@dataclass(slots=True)
+class _New:
+    """A topic in the making; the checks fill in what it will have."""
+
+    controller: Controller
+    asked: NewTopic
+    configs: dict[str, str] = field(default_factory=dict)
+    partitions: tuple[Partition, ...] = ()
+
+    @property
+    def era(self) -> CreationEra:
+        return self.controller.administration.creation
+
+
+def _check_absent(new: _New) -> None:
+    name = new.asked.name
+    if name in new.controller.state.topics:
         raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    check_topic_name(name)
-    if name == "__cluster_metadata":
-        # The log of a KRaft cluster itself; no client ever gets to make it.
+
+
+def _check_name(new: _New) -> None:
+    check_topic_name(new.asked.name)
+
+
+def _check_collisions(new: _New) -> None:
+    name = new.asked.name
+    if "." not in name and "_" not in name:
+        return
+    others = [other for other in new.controller.state.topics if collide(name, other)]
+    if others:
         raise Refusal(
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED, message(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            new.era.collides.format(name=name, others=", ".join(others)),
         )
-    if "." in name or "_" in name:
-        for other in controller.state.topics:
-            if collide(name, other):
-                raise Refusal(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    f"Topic '{name}' collides with existing topic: {other}",
-                )
 
 
-def _manual_partitions(controller: Controller, topic: NewTopic) -> tuple[Partition, ...]:
-    for count, name in ((topic.replication_factor, "replication factor"),
-                        (topic.num_partitions, "numPartitions")):  # fmt: skip
+def _check_nulls(new: _New) -> None:
+    check_no_nulls(new.asked.configs)
+
+
+def _check_values(new: _New) -> None:
+    new.configs = topic_values(new.controller, new.asked.configs)
+
+
+def _check_counts(new: _New) -> None:
+    """That listed replicas come without counts."""
+    if not new.asked.assignments:
+        return
+    for count, name in ((new.asked.replication_factor, "replication factor"),
+                        (new.asked.num_partitions, "numPartitions")):  # fmt: skip
         if count != -1:
+            raise Refusal(ErrorCode.INVALID_REQUEST, new.era.both_given.format(field=name))
+
+
+def _check_listed(new: _New) -> None:
+    if not new.asked.assignments:
+        return
+    lists: dict[int, tuple[int, ...]] = {}
+    for index, broker_ids in new.asked.assignments:
+        if index in lists and new.era.numbered_twice is not None:
             raise Refusal(
-                ErrorCode.INVALID_REQUEST,
-                f"A manual partition assignment was specified, but {name} was not set to -1.",
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, new.era.numbered_twice.format(index=index)
             )
-    created: dict[int, Partition] = {}
-    replication_factor = None
-    for index, broker_ids in topic.assignments:
-        if index in created:
-            raise Refusal(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"Found multiple manual partition assignments for partition {index}",
-            )
-        check_assignment(controller, broker_ids, replication_factor)
-        replication_factor = len(broker_ids)
-        created[index] = new_partition(controller, index, broker_ids)
-    if sorted(created) != list(range(len(created))):
+        lists[index] = broker_ids
+    check_listed(new.controller, new.era.listed, lists)
+    if sorted(lists) != list(range(len(lists))):
         raise Refusal(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "partitions should be a consecutive 0-based integer sequence",
         )
-    return tuple(created[index] for index in sorted(created))
+    new.partitions = _partitions(new.controller, 0, [lists[index] for index in sorted(lists)])
 
 
-def _automatic_partitions(controller: Controller, topic: NewTopic) -> tuple[Partition, ...]:
-    if topic.replication_factor < -1 or topic.replication_factor == 0:
-        raise Refusal(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            "Replication factor must be larger than 0, or -1 to use the default value.",
-        )
-    if topic.num_partitions < -1 or topic.num_partitions == 0:
-        raise Refusal(
-            ErrorCode.INVALID_PARTITIONS,
-            "Number of partitions was set to an invalid non-positive value.",
-        )
-    factor = topic.replication_factor
+def _check_spread(new: _New) -> None:
+    """That counts, where replicas are not listed, can be met; and how."""
+    asked = new.asked
+    if asked.assignments:
+        return
+    if asked.replication_factor < -1 or asked.replication_factor == 0:
+        raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, new.era.bad_factor)
+    if asked.num_partitions < -1 or asked.num_partitions == 0:
+        raise Refusal(ErrorCode.INVALID_PARTITIONS, new.era.bad_count)
+    factor = asked.replication_factor
     if factor == -1:
-        factor = int(_setting(controller, "default.replication.factor"))
-    assignments = spread(controller, 0, _asked_partitions(controller, topic), factor)
-    return _partitions(controller, 0, assignments)
+        factor = int(_setting(new.controller, "default.replication.factor"))
+    count = _asked_partitions(new.controller, asked)
+    new.partitions = _partitions(new.controller, 0, spread(new.controller, 0, count, factor))
+
+
+_CHECKS: Final[Mapping[TopicCheck, Callable[[_New], None]]] = {
+    "absent": _check_absent,
+    "nulls": _check_nulls,
+    "counts": _check_counts,
+    "spread": _check_spread,
+    "name": _check_name,
+    "collisions": _check_collisions,
+    "listed": _check_listed,
+    "values": _check_values,
+}
 
 
 def _partitions(
@@ -214,16 +271,18 @@ def add_partitions(
     topics: Sequence[tuple[str, int, Sequence[Sequence[int]] | None]],
     *,
     validate_only: bool,
+    wait_ms: int = _PATIENCE_MS,
 ) -> tuple[CreatePartitionsResult, ...]:
     """(name, new total count, None or a list of broker ids for each new partition)"""
+    era = controller.administration.growth
     times = Counter(name for name, _, _ in topics)
-    too_many = _asked_additions(controller, topics) > MAX_PARTITIONS_PER_REQUEST
+    added_in_all = _asked_additions(controller, topics)
     results: dict[str, CreatePartitionsResult] = {}
     for name, count, assignments in topics:
         try:
             if times[name] > 1:
-                raise Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            if too_many:
+                raise Refusal(ErrorCode.INVALID_REQUEST, era.repeated)
+            if era.most_partitions is not None and added_in_all > era.most_partitions:
                 raise Refusal(
                     ErrorCode.POLICY_VIOLATION,
                     "Excessively large number of additional partitions per request.",
@@ -234,6 +293,8 @@ def add_partitions(
             continue
         results[name] = CreatePartitionsResult(name)
         if not validate_only:
+            if _gives_up(controller, wait_ms):
+                results[name] = CreatePartitionsResult(name, ErrorCode.REQUEST_TIMED_OUT)
             controller.record("create_partitions", PartitionsAdded(name, added))
     return tuple(results.values())
 
@@ -250,30 +311,30 @@ def _asked_additions(
 def _additional_partitions(
     controller: Controller, name: str, count: int, assignments: Sequence[Sequence[int]] | None
 ) -> tuple[Partition, ...]:
+    era = controller.administration.growth
     topic = controller.state.topics.get(name)
     if topic is None:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    present = len(topic.partitions)
-    if count == present:
-        raise Refusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
-    if count < present:
+        text = era.unknown_topic
         raise Refusal(
-            ErrorCode.INVALID_PARTITIONS,
-            f"The topic {name} currently has {present} partition(s); "
-            f"{count} would not be an increase.",
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None if text is None else text.format(name=name)
+        )
+    if era.in_flight is not None and any(each.reassigning for each in topic.partitions):
+        raise Refusal(ErrorCode.REASSIGNMENT_IN_PROGRESS, era.in_flight.format(name=name))
+    present = len(topic.partitions)
+    if count <= present:
+        text = era.as_many if count == present else era.fewer
+        raise Refusal(
+            ErrorCode.INVALID_PARTITIONS, text.format(name=name, present=present, wanted=count)
         )
     additional = count - present
-    factor = len(topic.partitions[0].replicas)
-    if assignments is None:
-        return _partitions(controller, present, spread(controller, present, additional, factor))
-    if len(assignments) != additional:
-        raise Refusal(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"Attempted to add {additional} additional partition(s), but only "
-            f"{len(assignments)} assignment(s) were specified.",
-        )
-    for broker_ids in assignments:
-        check_assignment(controller, broker_ids, factor)
+    first = topic.partitions[0].replicas
+    if assignments is not None:
+        lists = {present + place: broker_ids for place, broker_ids in enumerate(assignments)}
+        check_listed(controller, era.listed, lists, expected=len(first), added=additional)
+    elif era.continued:
+        assignments = continued(controller, first[0], present, additional, len(first))
+    else:
+        assignments = spread(controller, present, additional, len(first))
     return _partitions(controller, present, assignments)
 
 
@@ -281,9 +342,13 @@ def _additional_partitions(
 
 
 def delete(
-    controller: Controller, topics: Sequence[tuple[str | None, uuid.UUID]]
+    controller: Controller,
+    topics: Sequence[tuple[str | None, uuid.UUID]],
+    *,
+    wait_ms: int = _PATIENCE_MS,
 ) -> tuple[DeleteTopicResult, ...]:
     """Each topic by name, with the zero uuid, or by id, with None. Results keep request order."""
+    told = controller.administration.deletion_told
     times = Counter(_as_asked(controller, *topic) for topic in topics)
     results: dict[tuple[str | None, uuid.UUID], DeleteTopicResult] = {}
     for name, topic_id in topics:
@@ -292,9 +357,13 @@ def delete(
             continue
         try:
             results[key] = _delete_one(controller, name, topic_id, times)
+            if _gives_up(controller, wait_ms):
+                results[key] = replace(results[key], error_code=ErrorCode.REQUEST_TIMED_OUT)
         except Refusal as refusal:
-            results[key] = DeleteTopicResult(name, topic_id, refusal.code, refusal.message)
-    return tuple(results.values())
+            text = refusal.message if told else None
+            results[key] = DeleteTopicResult(name, topic_id, refusal.code, text)
+    # Where that is no error, what was asked for twice is told twice.
+    return tuple(results[topic] for topic in (results if told else topics))
 
 
 def _as_asked(controller: Controller, name: str | None, topic_id: uuid.UUID) -> str | uuid.UUID:
@@ -315,7 +384,7 @@ def _delete_one(
         raise _invalid("Neither topic name nor id were specified.")
     if _setting(controller, "delete.topic.enable") != "true":
         raise Refusal(ErrorCode.TOPIC_DELETION_DISABLED, message(ErrorCode.TOPIC_DELETION_DISABLED))
-    if times[_as_asked(controller, name, topic_id)] > 1:
+    if controller.administration.deletion_told and times[_as_asked(controller, name, topic_id)] > 1:
         raise _invalid("Duplicate topic id." if by_id else "Duplicate topic name.")
     if by_id and topic_id not in controller.state.topic_names:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, message(ErrorCode.UNKNOWN_TOPIC_ID))

@@ -83,3 +83,6 @@ def _add_features(response: ApiVersionsResponse, call: Call) -> None:
     ]
     if features:
         response.finalized_features_epoch = call.cluster.metadata_view(call.broker_id).offset
+    elif call.profile.finalizes_nothing:
+        # The version of ``/feature``, which nobody has changed.
+        response.finalized_features_epoch = 0

@@ -45,6 +45,7 @@ def create_partitions(call: Call) -> CreatePartitionsResponse:
             if topic.name in allowed or times[topic.name] > 1
         ],
         validate_only=request.validate_only,
+        wait_ms=request.timeout_ms,
     )
     return CreatePartitionsResponse(
         results=[

@@ -30,7 +30,7 @@ def create_topics(call: Call) -> CreateTopicsResponse:
         return CreateTopicsResponse(
             topics=[
                 CreatableTopicResult(
-                    name=topic.name, error_code=ErrorCode.NOT_CONTROLLER, error_message=None
+                    name=topic.name, error_code=ErrorCode.NOT_CONTROLLER, error_message=""
                 )
                 for topic in request.topics
             ]
@@ -42,6 +42,7 @@ def create_topics(call: Call) -> CreateTopicsResponse:
     results = call.cluster.create_topics(
         [_new_topic(topic) for topic in request.topics if topic.name not in refused],
         validate_only=request.validate_only,
+        wait_ms=request.timeout_ms,
     )
     shown = authorized_names(call, times, AclOperation.DESCRIBE_CONFIGS)
     return CreateTopicsResponse(

@@ -49,7 +49,7 @@ def delete_topics(call: Call) -> DeleteTopicsResponse:
                 error_code=result.error_code,
                 error_message=result.error_message,
             )
-            for result in call.cluster.delete_topics(asked)
+            for result in call.cluster.delete_topics(asked, wait_ms=request.timeout_ms)
         ]
         + refused
     )

@@ -55,12 +55,12 @@ def _describe(
         error_message=result.error_message or "",
         resource_type=kind,
         resource_name=name,
-        configs=[_config(call.version, request, entry) for entry in result.configs],
+        configs=[_config(call, request, entry) for entry in result.configs],
     )
 
 
 def _config(
-    version: int, request: DescribeConfigsRequest, entry: ConfigEntry
+    call: Call, request: DescribeConfigsRequest, entry: ConfigEntry
 ) -> DescribeConfigsResourceResult:
     row = DescribeConfigsResourceResult(
         name=entry.name,
@@ -71,8 +71,8 @@ def _config(
         config_type=entry.config_type,
         documentation=entry.documentation if request.include_documentation else None,
     )
-    if version == 0:
-        row.is_default = entry.is_default
+    if call.version == 0:
+        row.is_default = entry.is_default and call.profile.tells_defaults
     if request.include_synonyms:
         row.synonyms = [
             DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)

@@ -23,6 +23,9 @@ DEFAULT_PROFILE: Final = "kafka-4.1"
 
 _FALLBACK_ROW_SINCE: Final = (2, 4)
 _EARLY_COMPLETION_SINCE: Final = (4, 3)
+_JAVA_NAMES_SINCE: Final = (4, 3)
+_DEFAULTS_TOLD_UNTIL: Final = (2, 6)
+_FEATURE_ZNODE_SINCE: Final = (2, 7)
 _ELECTIONS: Final = (
     ((2, 2), "zookeeper-2.2"),
     ((2, 4), "zookeeper-2.4"),
@@ -131,6 +134,28 @@ class Profile:
     @property
     def fallback_row(self) -> bool:
         return _major_minor(self.release) >= _FALLBACK_ROW_SINCE
+
+    @property
+    def line(self) -> tuple[int, int]:
+        """Which configs there are: (3, 9) of release 3.9.2."""
+        return _major_minor(self.release)
+
+    @property
+    def administration(self) -> str:
+        """How topics and configs are administered (``mockbroker.administration_eras``)."""
+        if not self.forwarding:
+            return "zookeeper"
+        return "kraft-4.3" if self.line >= _JAVA_NAMES_SINCE else "kraft-3.3"
+
+    @property
+    def tells_defaults(self) -> bool:
+        """Whether DescribeConfigs version 0 says of any config that it has its default."""
+        return self.line <= _DEFAULTS_TOLD_UNTIL
+
+    @property
+    def finalizes_nothing(self) -> bool:
+        """Whether the cluster has finalized its features, none: the znode of ZooKeeper clusters."""
+        return not self.forwarding and self.line >= _FEATURE_ZNODE_SINCE
 
     @property
     def completion(self) -> Completion:

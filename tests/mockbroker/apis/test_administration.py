@@ -78,10 +78,19 @@ def test_configs_of_a_topic(broker: Asked, version: int) -> None:
     assert found["segment.bytes"].value == "1073741824"
     sources = [found[name].config_source for name in ("retention.ms", "segment.bytes")]
     assert sources == ([1, 5] if version >= 1 else [-1, -1])
-    if version == 0:
-        assert [found[n].is_default for n in ("retention.ms", "segment.bytes")] == [False, True]
+    assert not any(row.is_default for row in result.configs)
     types = {row.config_type for row in result.configs}
     assert types == ({5, 3} if version >= 3 else {0})
+
+
+@pytest.mark.parametrize(("release", "told"), [("kafka-2.6", True), ("kafka-2.7", False)])
+def test_version_0_told_of_defaults_while_brokers_filled_it_in(release: str, told: bool) -> None:
+    broker = Asked(Cluster(topics=["foo=1"]), profile_name=release)
+    (segment,) = describe(broker, TOPIC, "foo", "segment.bytes", version=0).configs
+    assert segment.is_default is told
+    alter(broker, TOPIC, "foo", ("segment.bytes", 0, "2000000"))
+    (segment,) = describe(broker, TOPIC, "foo", "segment.bytes", version=0).configs
+    assert not segment.is_default
 
 
 def test_synonyms_and_documentation_on_request_only(broker: Asked) -> None:

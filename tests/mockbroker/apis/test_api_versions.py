@@ -96,7 +96,9 @@ def test_version_3_hides_what_its_clients_take_for_malformed() -> None:
 def test_a_zookeeper_cluster_has_no_features() -> None:
     answer = Asked(Cluster(), profile_name="kafka-3.9-zk").ask(hello(), 4)
     assert answer.supported_features == answer.finalized_features == []
-    assert answer.finalized_features_epoch == -1
+    assert answer.finalized_features_epoch == 0
+    before_features = Asked(Cluster(), profile_name="kafka-2.6").ask(hello(), 3)
+    assert before_features.finalized_features_epoch == -1
 
 
 def test_features_only_grow() -> None:

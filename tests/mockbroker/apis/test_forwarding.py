@@ -104,7 +104,7 @@ GROW = CreatePartitionsRequest(
 def test_topics() -> None:
     broker = asked(ZK)
     created = broker.ask(CREATE, 7, broker_id=3).topics
-    assert [(t.name, t.error_code, t.error_message) for t in created] == [("new", 41, None)]
+    assert [(t.name, t.error_code, t.error_message) for t in created] == [("new", 41, "")]
     grown = broker.ask(GROW, 3, broker_id=3).results
     assert [(t.name, t.error_code, t.error_message) for t in grown] == [("foo", 41, None)]
     by_name = broker.ask(DeleteTopicsRequest(topic_names=["foo"]), 5, broker_id=3).responses

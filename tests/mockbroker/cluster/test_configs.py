@@ -148,7 +148,7 @@ def test_lists_grow_and_shrink(cluster: Cluster) -> None:
          "Null value not supported for : retention.ms"),
         ((TOPIC, "foo"), ("retention.ms", 9, "1"), -1, None),
         ((BROKER, "1"), ("node.id", SET, "7"), 42,
-         "Cannot update these configs dynamically: Set(node.id)"),
+         "Cannot update these configs dynamically: [node.id]"),
         ((BROKER, "9"), ("num.io.threads", SET, "7"), 102, "No node with id 9 found."),
         ((BROKER, "x"), ("num.io.threads", SET, "7"), 42,
          "Unable to parse broker name as a base 10 number."),

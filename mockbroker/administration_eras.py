@@ -1,0 +1,272 @@
+"""What differs between the controllers that have ever administered topics and configs: which checks
+they make, in which order, and their words. Data only.
+
+``topics`` and ``listed_replicas`` read the columns on topics, ``configs`` those on configs. Codes
+and texts are what Kafka 3.9.2 (ZooKeeper) and 4.4.0 (KRaft) put on the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from kproto.error_codes import ErrorCode, message
+from mockbroker.errors import ClusterError
+
+__all__ = [
+    "ERAS",
+    "KRAFT",
+    "AdministrationEra",
+    "ConfigEra",
+    "CreationEra",
+    "GrowthEra",
+    "ListedReplicas",
+    "TopicCheck",
+    "administration_era",
+]
+
+TopicCheck: TypeAlias = Literal[
+    "absent", "nulls", "counts", "spread", "name", "collisions", "listed", "values"
+]
+"""What is looked at when a topic is to be created: that there is none of that name; that no config
+is null; that counts and listed replicas are not both given; the counts, and which replicas the
+controller chooses; the name; what it would collide with; the listed replicas; the configs."""
+
+ListCheck: TypeAlias = Literal["miscounted", "empty", "brokers", "unknown", "repeated", "length"]
+"""What is looked at in listed replicas: that there are as many lists as partitions; that none is
+empty; each broker in turn, ids ascending; that all are known; that none is there twice; that lists
+are as long as they have to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedReplicas:
+    """``checks`` in their order: all of them on each list in turn, or else (``together``) each of
+    them on all lists. ``texts`` by what was found; they take {index}, {broker_id}, {broker_ids},
+    {count}, {expected}, {lists}, {added}, {indexes}, {counts}, and {assignment}, which is all of it
+    as Scala prints it."""
+
+    checks: tuple[ListCheck, ...]
+    texts: Mapping[ListCheck, str]
+    together: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreationEra:
+    """CreateTopics (19). ``checks`` in their order. ``repeated`` is for a topic asked for twice,
+    ``reserved`` for ``__cluster_metadata``; ``both_given`` takes {field}, the first count given
+    beside listed replicas; ``few_brokers`` {factor} and {brokers}; ``no_broker_is_live`` {factor};
+    ``collides`` {name} and {others}. ``numbered_twice`` takes {index}; None: the last one counts.
+    """
+
+    checks: tuple[TopicCheck, ...]
+    repeated: str
+    reserved: tuple[ErrorCode, str]
+    most_partitions: int | None
+    both_given: str
+    bad_factor: str
+    bad_count: str
+    few_brokers: str
+    no_broker_is_live: str
+    collides: str
+    numbered_twice: str | None
+    listed: ListedReplicas
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthEra:
+    """CreatePartitions (37). ``repeated`` is for a topic asked for twice; ``in_flight`` takes
+    {name}, None: a topic being reassigned grows all the same; ``unknown_topic`` {name};
+    ``fewer`` and ``as_many`` {name}, {present} and {wanted}. ``continued``: what the controller
+    chooses goes on from partition 0, else it is broker p mod N as for new topics."""
+
+    repeated: str
+    most_partitions: int | None
+    in_flight: str | None
+    unknown_topic: str | None
+    fewer: str
+    as_many: str
+    continued: bool
+    listed: ListedReplicas
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEra:
+    """IncrementalAlterConfigs (44). ``unnamed_topic`` is the text for the topic called "", None:
+    any bad name is told of; otherwise it is one that does not exist. ``edited_first``: operations
+    are applied before the topic is looked for. ``bad_value`` takes {topic} and {problem},
+    ``not_a_list`` {operation} (or {OPERATION}) and {name}, ``static`` {names}."""
+
+    unnamed_topic: str | None
+    edited_first: bool
+    bad_value: str
+    not_a_list: str
+    static: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdministrationEra:
+    """``knows_only_live``: a broker that is not live is no broker, as its znode is gone with it.
+    ``waits``: CreateTopics, CreatePartitions and DeleteTopics are answered when it is done; to
+    a caller who does not wait that is REQUEST_TIMED_OUT(7). ``deletion_told``: errors of
+    DeleteTopics have texts, and what was asked for twice is an error."""
+
+    name: str
+    creation: CreationEra
+    growth: GrowthEra
+    configs: ConfigEra
+    knows_only_live: bool
+    waits: bool
+    deletion_told: bool
+
+
+# ---- KRaft ---------------------------------------------------------------------------------------
+
+_KRAFT_LISTED: Final = ListedReplicas(
+    checks=("empty", "brokers", "length"),
+    texts={
+        "empty": "The manual partition assignment includes an empty replica list.",
+        "unknown": "The manual partition assignment includes broker {broker_id}, "
+        "but no such broker is registered.",
+        "repeated": "The manual partition assignment includes the broker {broker_id} "
+        "more than once.",
+        "length": "The manual partition assignment includes a partition with {count} replica(s), "
+        "but this is not consistent with previous partitions, which have {expected} replica(s).",
+        "miscounted": "Attempted to add {added} additional partition(s), but only {lists} "
+        "assignment(s) were specified.",
+    },
+)
+
+_KRAFT_4_3: Final = AdministrationEra(
+    name="kraft-4.3",
+    creation=CreationEra(
+        checks=("absent", "name", "collisions", "nulls", "values", "counts", "listed", "spread"),
+        repeated="Duplicate topic name.",
+        reserved=(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            message(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ),
+        most_partitions=10_000,
+        both_given="A manual partition assignment was specified, but {field} was not set to -1.",
+        bad_factor="Replication factor must be larger than 0, or -1 to use the default value.",
+        bad_count="Number of partitions was set to an invalid non-positive value.",
+        few_brokers="Unable to replicate the partition {factor} time(s): The target replication "
+        "factor of {factor} cannot be reached because only {brokers} broker(s) are registered.",
+        no_broker_is_live="Unable to replicate the partition {factor} time(s): "
+        "All brokers are currently fenced.",
+        collides="Topic '{name}' collides with existing topic: {others}",
+        numbered_twice="Found multiple manual partition assignments for partition {index}",
+        listed=_KRAFT_LISTED,
+    ),
+    growth=GrowthEra(
+        repeated="Duplicate topic name.",
+        most_partitions=10_000,
+        in_flight=None,
+        unknown_topic=None,
+        fewer="The topic {name} currently has {present} partition(s); "
+        "{wanted} would not be an increase.",
+        as_many="Topic already has {present} partition(s).",
+        continued=False,
+        listed=replace(_KRAFT_LISTED, checks=("miscounted", *_KRAFT_LISTED.checks)),
+    ),
+    configs=ConfigEra(
+        unnamed_topic=None,
+        edited_first=False,
+        bad_value="{problem}",
+        not_a_list="Can't {OPERATION} to key {name} because its type is not LIST.",
+        static="Cannot update these configs dynamically: [{names}]",
+    ),
+    knows_only_live=False,
+    waits=False,
+    deletion_told=True,
+)
+KRAFT: Final = replace(
+    _KRAFT_4_3,
+    name="kraft-3.3",
+    configs=replace(
+        _KRAFT_4_3.configs, static="Cannot update these configs dynamically: Set({names})"
+    ),
+)
+"""Until 4.3 the names of configs were a set of Scala's."""
+
+# ---- ZooKeeper -----------------------------------------------------------------------------------
+
+_MOST_REPLICAS: Final = "Replication factor: {factor} larger than available brokers: {brokers}."
+
+_ZOOKEEPER: Final = AdministrationEra(
+    name="zookeeper",
+    creation=CreationEra(
+        checks=("absent", "nulls", "counts", "spread", "name", "collisions", "listed", "values"),
+        repeated="Found multiple entries for this topic.",
+        reserved=(
+            ErrorCode.INVALID_REQUEST,
+            "Creation of internal topic __cluster_metadata is prohibited.",
+        ),
+        most_partitions=None,
+        both_given="Both numPartitions or replicationFactor and replicasAssignments were set. "
+        "Both cannot be used at the same time.",
+        bad_factor="Replication factor must be larger than 0.",
+        bad_count="Number of partitions must be larger than 0.",
+        few_brokers=_MOST_REPLICAS,
+        no_broker_is_live=_MOST_REPLICAS,
+        collides="Topic '{name}' collides with existing topics: {others}",
+        numbered_twice=None,
+        listed=ListedReplicas(
+            checks=("length", "repeated"),
+            texts={
+                "length": "All partitions should have the same number of replicas",
+                "repeated": "Duplicate replica assignment found: {assignment}",
+            },
+            together=True,
+        ),
+    ),
+    growth=GrowthEra(
+        repeated="Duplicate topic in request.",
+        most_partitions=None,
+        in_flight="A partition reassignment is in progress for the topic '{name}'.",
+        unknown_topic="The topic '{name}' does not exist.",
+        fewer="Topic currently has {present} partitions, which is higher than the requested "
+        "{wanted}.",
+        as_many="Topic already has {present} partitions.",
+        continued=True,
+        listed=ListedReplicas(
+            checks=("unknown", "miscounted", "empty", "repeated", "length"),
+            texts={
+                "unknown": "Unknown broker(s) in replica assignment: {broker_ids}.",
+                "miscounted": "Increasing the number of partitions by {added} but {lists} "
+                "assignments provided.",
+                "empty": "Cannot have replication factor of 0 for partition id {index}.",
+                "repeated": "Duplicate brokers not allowed in replica assignment: {replicas} "
+                "for partition id {index}.",
+                "length": "Inconsistent replication factor between partitions, partition 0 has "
+                "{expected} while partitions [{indexes}] have replication factors [{counts}], "
+                "respectively.",
+            },
+            together=True,
+        ),
+    ),
+    configs=ConfigEra(
+        unnamed_topic="Default topic resources are not allowed.",
+        edited_first=True,
+        bad_value="Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): "
+        "{problem}",
+        not_a_list="Config value {operation} is not allowed for config key: {name}",
+        static=KRAFT.configs.static,
+    ),
+    knows_only_live=True,
+    waits=True,
+    deletion_told=False,
+)
+
+ERAS: Final[Mapping[str, AdministrationEra]] = {
+    each.name: each for each in (_ZOOKEEPER, KRAFT, _KRAFT_4_3)
+}
+"""By name. What controllers in ZooKeeper's time said is taken to be what the last of them said."""
+
+
+def administration_era(name: str) -> AdministrationEra:
+    """Raises ClusterError."""
+    found = ERAS.get(name)
+    if found is None:
+        raise ClusterError(f"no administration as of {name!r}; there are {', '.join(ERAS)}")
+    return found
