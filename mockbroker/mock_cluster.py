@@ -137,6 +137,8 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
             machine=self.profile.machine,
             elections=self.profile.elections,
             busy_elections_fail=busy_elections_fail,
+            administration=self.profile.administration,
+            config_release=self.profile.line,
             znodes=self._znodes,
             newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},
             broker_configs={
