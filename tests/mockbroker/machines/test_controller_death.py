@@ -8,7 +8,12 @@ from typing import Final
 import pytest
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
-from mockbroker.actions import LeaderAndIsrSent, UpdateMetadataSent
+from mockbroker.actions import (
+    LeaderAndIsrSent,
+    PartitionChanged,
+    UpdateMetadataSent,
+    ZnodeWritten,
+)
 from mockbroker.cluster import Cluster
 from mockbroker.controller import replay
 from mockbroker.errors import ControllerDiedError
@@ -132,3 +137,23 @@ def test_a_leader_that_was_not_told_of_the_end_is_told_by_the_next_controller(
     assert (partition.leader, partition.leader_epoch) == (4, epoch)
     written = cluster.znodes[partition_state_path(*FOO)]
     assert f'"leader":4,"version":1,"leader_epoch":{epoch},"isr":[4,5,6]' in written
+
+
+@pytest.mark.requirement("K455-36")
+@pytest.mark.parametrize("draft", [NEW, OLD])
+def test_what_the_next_controller_tells_is_on_record_and_remembered_before(draft: str) -> None:
+    cluster = Cluster(7, topics=["foo=1,2,3"], machine=draft)
+    cluster.failover(7)
+    _in_flight(cluster)
+    cluster.kill_controller_after(8 if draft == NEW else 9)
+    with pytest.raises(ControllerDiedError):
+        _join_last(cluster)
+    done = [action.change for action in cluster.log]
+    told = max(i for i, change in enumerate(done) if isinstance(change, LeaderAndIsrSent))
+    written, remembered = done[told - 2 : told]
+    assert isinstance(written, ZnodeWritten)
+    assert written.path == partition_state_path(*FOO)
+    assert '"leader_epoch":3,"isr":[1,2,3,4,5,6]' in (written.after or "")
+    assert isinstance(remembered, PartitionChanged)
+    assert remembered.after.leader_epoch == 3
+    assert remembered.after.isr == (1, 2, 3, 4, 5, 6)
