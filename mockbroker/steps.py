@@ -128,6 +128,11 @@ def stop_broker(controller: Controller, broker_id: int) -> None:
     if not broker.live:
         raise ClusterError(f"broker {broker_id} is stopped already")
     controller.record("stop_broker", BrokerChanged(broker, replace(broker, live=False)))
+    _part_with(controller, broker_id)
+
+
+def _part_with(controller: Controller, broker_id: int) -> None:
+    """What follows from a broker's end, as far as it has not followed yet."""
     live = controller.live_ids()
     if controller.state.controller_id == broker_id and live:
         # First: what the stopped one remembered, and had not put on record, is nobody's any more.
@@ -178,9 +183,12 @@ def set_level(
 
 
 def bury(controller: Controller, broker_id: int) -> None:
-    """A controller has died on its way: stop its broker, which gives the rest a new controller."""
+    """A controller has died on its way: stop its broker, which gives the rest a new controller.
+    That one goes on with brokers whose end the dead one had not dealt with, its own perhaps."""
     if controller.is_live(broker_id):
         stop_broker(controller, broker_id)
+    for each in [broker for broker in controller.state.brokers.values() if not broker.live]:
+        _part_with(controller, each.broker_id)
 
 
 def _move_controller(controller: Controller, to: int, cause: str) -> None:

@@ -160,7 +160,8 @@ def _pending() -> Cluster:
 
 def _sound(c: Cluster) -> None:
     """Nothing is half-done: what is pending is on record, and nobody else holds a replica."""
-    assert c.controller_id == 2
+    assert c.controller_id != 1
+    assert c.broker(c.controller_id).live
     recorded = {(e["topic"], e["partition"]): e for e in on_record(c) or []}
     for name, topic in c.topics.items():
         for partition in topic.partitions:
@@ -244,4 +245,19 @@ def test_dying_at_the_end_of_a_reassignment_ends_it_all_the_same() -> None:
         _sound(c)
         if c.partition(*FOO).reassigning:
             c.join_isr(FOO, 5)
+        assert now(c) == ([4, 5], [4, 5], None)
+
+
+@pytest.mark.requirement("K236-02", "K236-10")
+@pytest.mark.parametrize("broker", [1, 3])
+def test_dying_while_a_broker_goes_leaves_no_dead_broker_in_sync(broker: int) -> None:
+    for c in deaths(_pending, lambda c: c.stop_broker(broker)):
+        _sound(c)
+        if c.broker(broker).live:
+            c.stop_broker(broker)
+        for topic in c.topics.values():
+            for partition in topic.partitions:
+                assert all(c.broker(each).live for each in partition.isr)
+        for joining in (4, 5):
+            c.join_isr(FOO, joining)
         assert now(c) == ([4, 5], [4, 5], None)
