@@ -66,10 +66,6 @@ def _leader_to_be_had(moment: Moment) -> bool:
     return any(each in moment.start.isr and moment.is_live(each) for each in target)
 
 
-def _complete_with_leader(moment: Moment) -> bool:
-    return _complete(moment) and _leader_to_be_had(moment)
-
-
 def _leader_is_gone(moment: Moment) -> bool:
     replicas = moment.start.replicas
     candidates = any(each in moment.start.isr and moment.is_live(each) for each in replicas)
@@ -128,11 +124,15 @@ def _not_started(moment: Moment) -> Brokers:
 
 
 _STOP_DROPPED: Final[tuple[Effect, ...]] = (
+    SendStopReplica(_dropped, delete=False),
+    SendStopReplica(_dropped),
+)
+
+_DROP: Final[tuple[Effect, ...]] = (
     RemoveFromIsr(_dropped),
     SendLeaderAndIsr(_kept),
     SendUpdateMetadata(_replicas_went),
-    SendStopReplica(_dropped, delete=False),
-    SendStopReplica(_dropped),
+    *_STOP_DROPPED,
 )
 """They go offline, and then for good."""
 
@@ -144,26 +144,32 @@ _TELL: Final[tuple[Effect, ...]] = (
     SendUpdateMetadata(),
 )
 
-_REMOVE: Final[tuple[Effect, ...]] = (
-    *_STOP_DROPPED,
-    WriteTopicZnode(),
-    LeavePlan(),
-    SendUpdateMetadata(),
-)
-
 _FINISH: Final[tuple[Effect, ...]] = (
     SettleOnTarget(),
     Commit(),
     ElectAmongReplicas(),
     *_TELL,
-    *_REMOVE,
+    *_DROP,
+    WriteTopicZnode(),
+    LeavePlan(),
+    SendUpdateMetadata(),
     ShrinkIsr(),
 )
 """The rest is removed only after the leader has heard that it is no replica any more: or else it
 could take it into the ISR again. Only where a former controller died between two writes of U is
 there more in the ISR, and the leader sees to that."""
 
-_FINISH_WITHOUT_LEADER: Final[tuple[Effect, ...]] = (SettleOnTarget(), Commit(), *_REMOVE)
+_FINISH_WITHOUT_LEADER: Final[tuple[Effect, ...]] = (
+    SettleOnTarget(),
+    Commit(),
+    SendUpdateMetadata(_replicas_went),
+    *_STOP_DROPPED,
+    WriteTopicZnode(),
+    LeavePlan(),
+    SendUpdateMetadata(),
+)
+"""All of the target is down, and so the last in sync is among it: nobody is to be taken out of the
+ISR, and nobody there to be told of it."""
 
 # ---- tables --------------------------------------------------------------------------------------
 
@@ -171,7 +177,7 @@ ON_UPDATE: Final = (
     Row(
         "K455-01",
         _replicas_are_dropped,
-        (HeadForAsked(), WriteTopicZnode(), Commit(), *_STOP_DROPPED),
+        (HeadForAsked(), WriteTopicZnode(), Commit(), *_DROP),
     ),
     Row("K455-41", _assignment_changes, (HeadForAsked(), WriteTopicZnode(), Commit())),
 )
@@ -196,11 +202,8 @@ ON_PHASE: Final = (
 )
 """A or B: what follows U, and a take-over, and a return of a broker that is needed."""
 
-ON_STEP: Final = (
-    Row("K455-42", _complete_with_leader, _FINISH),
-    Row("K455-42", _complete, _FINISH_WITHOUT_LEADER),
-)
-"""B alone: what follows a change of the ISR."""
+ON_STEP: Final = (Row("K455-42", _complete, _FINISH),)
+"""B alone: what follows a change of the ISR. One that completes a target has a leader."""
 
 ON_TAKE_OVER: Final = (Row("K455-38", _leader_is_gone, (ElectFromIsr(), *_TELL)),)
 """Each partition, before its reassignment is looked at: a controller that comes up elects first."""

@@ -37,6 +37,7 @@ def test_a_plan_starts_what_it_says_and_holds_what_is_under_way() -> None:
     assert listed(cluster) == {}
 
 
+@pytest.mark.requirement("K455-42")
 @pytest.mark.requirement("K455-61")
 def test_a_partition_leaves_the_plan_once_its_new_replicas_are_on_record() -> None:
     cluster = cluster_of()

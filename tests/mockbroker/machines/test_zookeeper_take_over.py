@@ -118,6 +118,7 @@ def test_a_new_controller_elects_before_it_resumes() -> None:
     assert states == ["state znode isr 2,3 2@2", "state znode isr 2,3 2@3"]
     first = next(line for line in story(cluster, since) if line.startswith("LeaderAndIsr to"))
     assert first == "LeaderAndIsr to 4,2,3 4,2,1,3+4-1,3 isr 2,3 2@2"
+    assert "UpdateMetadata to 2,3,4,5,6 4,2,1,3 isr 2,3 2@2" in story(cluster, since)
 
 
 @pytest.mark.requirement("K455-38")
@@ -275,6 +276,7 @@ if what it died in had been asked for, or never."""
 
 
 @pytest.mark.requirement("K455-38")
+@pytest.mark.requirement("K455-42")
 @pytest.mark.parametrize("scene", SCENES)
 def test_wherever_a_controller_dies_the_next_brings_it_to_an_end(scene: str) -> None:
     """Its last write stands or never was, so the end is that of the request or that of the state
@@ -330,6 +332,7 @@ def _forgot_whom_to_stop(cluster: Cluster) -> bool:
 
 
 @pytest.mark.requirement("K455-38")
+@pytest.mark.requirement("K455-42")
 def test_what_a_cancellation_drops_is_forgotten_between_two_writes() -> None:
     """Kafka's own gap. The topic's znode is all that says what was being added; it is written
     first, and then those that go leave the ISR. A controller that dies between the two leaves them
