@@ -20,6 +20,7 @@ from kproto.connection import (
     SaslTokenReceived,
     ServerConnection,
     ServerEvent,
+    UnexpectedRequest,
     UnsupportedRequest,
     refusal,
 )
@@ -40,11 +41,12 @@ from mockbroker.profiles import Profile
 from mockbroker.quirks import tolerated
 from mockbroker.sasl import SaslRefusedError
 from mockbroker.sasl_frames import (
-    SASL_AUTHENTICATE,
     asks_too_often,
     finish,
+    illegal_state,
     journalled_frame,
     journalled_token,
+    unread_frame,
 )
 from mockbroker.scripts import Script, Scripts
 from mockbroker.security import OPEN, Security
@@ -125,6 +127,8 @@ class Dispatcher:
             return self._unsupported(connection, session, event)
         if isinstance(event, SaslTokenReceived):
             return self._token(connection, session, event)
+        if isinstance(event, UnexpectedRequest):
+            return self._unexpected(connection, session, event)
         if isinstance(event, MalformedRequest):
             request = tolerated(self.codec, event)
             if request is not None:
@@ -145,6 +149,14 @@ class Dispatcher:
         self._note_token(session, "response", data)
         self._finish_sasl(connection, session)
         return data
+
+    def _unexpected(
+        self, connection: ServerConnection, session: Session, event: UnexpectedRequest
+    ) -> Answered:
+        self._note(session, event, "unexpected", "SaslAuthenticate was due")
+        body = illegal_state(self.codec, event)
+        session.ended = True
+        return CLOSE if body is None else connection.send_response(event, body)
 
     def _finish_sasl(self, connection: ServerConnection, session: Session) -> None:
         if finish(connection, session):
@@ -374,16 +386,14 @@ class Dispatcher:
     def _note(
         self,
         session: Session,
-        about: UnsupportedRequest | MalformedRequest,
+        about: UnsupportedRequest | UnexpectedRequest | MalformedRequest,
         event: str,
         note: str,
     ) -> None:
         """A request, marked as none that could be served."""
-        client_id = about.client_id if isinstance(about, UnsupportedRequest) else None
-        # There is no telling where in it a password may stand.
-        raw = b"" if about.api_key == SASL_AUTHENTICATE else about.frame
+        client_id = None if isinstance(about, MalformedRequest) else about.client_id
         self.journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "request", session.peer,
             about.api_key, about.api_version, about.correlation_id, client_id, session.software,
-            self.codec.name, raw, event, note,
+            self.codec.name, unread_frame(session, about.api_key, about.frame), event, note,
         )  # fmt: skip

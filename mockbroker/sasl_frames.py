@@ -11,27 +11,32 @@ from typing import Final
 
 import msgspec
 
-from kproto.connection import RequestReceived, ServerConnection, ServerState
+from kproto.codegen.base import Message
+from kproto.connection import RequestReceived, ServerConnection, ServerState, UnexpectedRequest
+from kproto.dialects import Dialect
+from kproto.error_codes import ErrorCode
 from kproto.framing import encode_frame
 from mockbroker.apis import Session
 from mockbroker.apis.api_versions import API_VERSIONS
+from mockbroker.apis.refusals import error_response
 from mockbroker.sasl import redacted
 
 __all__ = [
-    "SASL_AUTHENTICATE",
     "asks_too_often",
     "finish",
+    "illegal_state",
     "journalled_frame",
     "journalled_token",
+    "unread_frame",
 ]
 
-SASL_AUTHENTICATE: Final = 36
+_SASL_AUTHENTICATE: Final = 36
 
 
 def journalled_frame(session: Session, request: RequestReceived) -> bytes:
     """The request as the journal may keep it."""
     header = request.header
-    if header.request_api_key != SASL_AUTHENTICATE:
+    if header.request_api_key != _SASL_AUTHENTICATE:
         return request.frame
     token = request.body.auth_bytes
     hidden = redacted(token, _mechanism(session))
@@ -48,6 +53,13 @@ def journalled_frame(session: Session, request: RequestReceived) -> bytes:
 def journalled_token(session: Session, token: bytes) -> bytes:
     """A raw token's frame as the journal may keep it."""
     return encode_frame(redacted(token, _mechanism(session)))
+
+
+def unread_frame(session: Session, api_key: int | None, frame: bytes) -> bytes:
+    """One that nobody could make sense of. While somebody has yet to authenticate it may be a
+    token, and there is no telling where in it a password stands."""
+    pending = session.sasl is not None and session.sasl.user is None
+    return b"" if pending or api_key == _SASL_AUTHENTICATE else frame
 
 
 def _mechanism(session: Session) -> str | None:
@@ -70,6 +82,14 @@ def finish(connection: ServerConnection, session: Session) -> bool:
         return False
     connection.complete_sasl()
     return True
+
+
+def illegal_state(codec: Dialect, event: UnexpectedRequest) -> Message | None:
+    """What a request that came amid SASL hears; None where its version has no place for it."""
+    api = codec.apis.get(event.api_key)
+    if api is None or event.api_version not in api.valid_versions:
+        return None
+    return error_response(api.response, event.api_version, ErrorCode.ILLEGAL_SASL_STATE)
 
 
 _AUTHENTICATING: Final = (ServerState.AUTHENTICATING, ServerState.RAW_TOKENS)

@@ -251,4 +251,6 @@ class BrokerListener:
         server.close()
         for connection in list(self.connections):
             connection.abort()
-        await server.wait_closed()
+        if self._tls is None:
+            await server.wait_closed()
+        # Else it would wait for who has not shaken hands yet, and is no connection of ours.

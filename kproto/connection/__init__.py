@@ -33,6 +33,7 @@ from kproto.connection.events import (
     SaslTokenReceived,
     SentRequest,
     ServerEvent,
+    UnexpectedRequest,
     UnsupportedRequest,
 )
 from kproto.connection.negotiation import choose_version, refusal
@@ -56,6 +57,7 @@ __all__ = [
     "ServerConnection",
     "ServerEvent",
     "ServerState",
+    "UnexpectedRequest",
     "UnsupportedRequest",
     "choose_version",
     "has_response",

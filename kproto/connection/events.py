@@ -23,6 +23,7 @@ __all__ = [
     "SaslTokenReceived",
     "SentRequest",
     "ServerEvent",
+    "UnexpectedRequest",
     "UnsupportedRequest",
 ]
 
@@ -115,6 +116,19 @@ class UnsupportedRequest(msgspec.Struct, frozen=True, eq=False):
     expects_response: bool = True
 
 
+class UnexpectedRequest(msgspec.Struct, frozen=True, eq=False):
+    """A request of any kind where SaslAuthenticate was due. Brokers answer ILLEGAL_SASL_STATE(34)
+    and close the connection; nothing else will be read from it."""
+
+    number: int
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    frame: bytes
+    expects_response: bool = True
+
+
 class MalformedRequest(msgspec.Struct, frozen=True, eq=False):
     """A frame that is no request; ids are None where it is too short to hold them. Brokers close
     the connection on it."""
@@ -136,4 +150,6 @@ ClientEvent = (
     | NegotiationFailed
     | SaslTokenReceived
 )
-ServerEvent = RequestReceived | UnsupportedRequest | MalformedRequest | SaslTokenReceived
+ServerEvent = (
+    RequestReceived | UnsupportedRequest | UnexpectedRequest | MalformedRequest | SaslTokenReceived
+)

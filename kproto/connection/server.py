@@ -18,6 +18,7 @@ from kproto.connection.events import (
     RequestReceived,
     SaslTokenReceived,
     ServerEvent,
+    UnexpectedRequest,
     UnsupportedRequest,
 )
 from kproto.connection.states import SERVER_TRANSITIONS, Machine, ServerInput, ServerState
@@ -33,7 +34,7 @@ from kproto.schema.versions import Versions
 
 __all__ = ["Answerable", "ServerConnection"]
 
-Answerable = RequestReceived | UnsupportedRequest | MalformedRequest
+Answerable = RequestReceived | UnsupportedRequest | UnexpectedRequest | MalformedRequest
 """The events a response can be given to."""
 
 _INPUTS: Final[dict[int, ServerInput]] = {
@@ -54,6 +55,7 @@ _PAUSED: Final = frozenset(
         ServerState.REHANDSHAKING,
         ServerState.RAW_TOKEN_PENDING,
         ServerState.AUTHENTICATE_PENDING,
+        ServerState.OUT_OF_TURN,
         ServerState.CLOSED,
     }
 )
@@ -170,6 +172,11 @@ class ServerConnection:
             return MalformedRequest(self._number(), None, None, None, error, frame)
         api_key, api_version, correlation_id = _PREFIX.unpack_from(frame, SIZE_LENGTH)
         following = self._machine.after(_INPUTS.get(api_key, ServerInput.RECEIVE_REQUEST))
+        if following is ServerState.OUT_OF_TURN:
+            self._machine.state = following
+            return UnexpectedRequest(
+                self._number(), api_key, api_version, correlation_id, _client_id(frame), frame
+            )
         try:
             self._check_served(api_key, api_version)
             codec, header, body = self._decode(frame)

@@ -71,6 +71,7 @@ class ServerState(_Name):
     RAW_TOKEN_PENDING = "a SASL token waits for its answer"
     AUTHENTICATING = "a SaslAuthenticate request is awaited"
     AUTHENTICATE_PENDING = "a SaslAuthenticate request waits for its answer"
+    OUT_OF_TURN = "a request that came amid SASL waits for its refusal"
     CLOSED = "the connection is closed"
 
 
@@ -175,9 +176,14 @@ SERVER_TRANSITIONS: Final[ServerTable] = MappingProxyType(
         },
         _S.AUTHENTICATING: {
             _SI.RECEIVE_AUTHENTICATE: _S.AUTHENTICATE_PENDING,
+            _SI.RECEIVE_API_VERSIONS: _S.OUT_OF_TURN,
+            _SI.RECEIVE_HANDSHAKE: _S.OUT_OF_TURN,
+            _SI.RECEIVE_REQUEST: _S.OUT_OF_TURN,
             _SI.COMPLETE_SASL: _S.OPEN,
             _SI.CLOSE: _S.CLOSED,
         },
+        # Nothing is served in it, whatever it is answered.
+        _S.OUT_OF_TURN: {_SI.CLOSE: _S.CLOSED},
         _S.AUTHENTICATE_PENDING: {
             _SI.ANSWER_AUTHENTICATE: _S.AUTHENTICATING,
             _SI.CLOSE: _S.CLOSED,

@@ -16,6 +16,7 @@ from kproto.connection import (
     SaslTokenReceived,
     ServerConnection,
     ServerState,
+    UnexpectedRequest,
     UnsupportedRequest,
     refusal,
 )
@@ -327,12 +328,28 @@ def test_sasl_v1_framed_tokens() -> None:
     assert events(connection)[0].api.api_key == 12
 
 
-def test_a_request_in_the_middle_of_sasl_is_the_peers_fault() -> None:
-    connection = ServerConnection(sasl_required=True)
-    (event,) = fed(connection, request(PLAIN, 1), heartbeat(1))
+@pytest.mark.parametrize("required", [True, False])
+@pytest.mark.parametrize(
+    ("api_key", "version", "frame"),
+    [(12, 4, heartbeat(1)), (18, 0, request(ApiVersionsRequest(), 0, 1)),
+     (17, 1, request(PLAIN, 1, 1))],
+)  # fmt: skip
+def test_a_request_in_the_middle_of_sasl_is_answered_and_the_last(
+    required: bool, api_key: int, version: int, frame: bytes
+) -> None:
+    connection = ServerConnection(sasl_required=required)
+    (event,) = fed(connection, request(PLAIN, 1), frame, heartbeat(2))
     connection.send_response(event, ACCEPTED)
-    with pytest.raises(RemoteProtocolError, match="while a SaslAuthenticate request is awaited"):
-        connection.next_event()
+    (event,) = events(connection)
+    assert isinstance(event, UnexpectedRequest)
+    assert (event.api_key, event.api_version, event.frame) == (api_key, version, frame)
+    assert connection.send_bytes(event, b"no") == b"no"
+    # Whatever it was answered, neither it nor what follows is served.
+    assert connection.paused
+    assert events(connection) == []
+    with pytest.raises(LocalProtocolError):
+        connection.complete_sasl()
+    connection.close()
 
 
 @pytest.mark.parametrize("version", [0, 1])

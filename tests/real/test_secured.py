@@ -20,7 +20,12 @@ import pytest
 from kproto.client import Admin, BrokerError, SaslAuthenticationError, SaslPlain, SaslScram
 from kproto.dialects import dialect
 from kproto.framing import encode_frame
-from kproto.messages import ApiVersionsRequest, SaslAuthenticateRequest, SaslHandshakeRequest
+from kproto.messages import (
+    ApiVersionsRequest,
+    ListPartitionReassignmentsRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
 from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
@@ -262,6 +267,27 @@ async def _converse(address: str, mechanism: str, version: int, tokens: tuple[by
         except (asyncio.IncompleteReadError, ConnectionError):
             heard.append("closed")
     return heard
+
+
+async def _interrupt(address: str, body: Any, version: int) -> Any:
+    """What a request amid the exchange is told."""
+    async with dial(address) as wire:
+        await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        code = (await wire.ask(body, version)).error_code
+        return code, await wire.closed()
+
+
+@pytest.mark.parametrize(
+    ("body", "version"),
+    [(ApiVersionsRequest(), 0), (SaslHandshakeRequest(mechanism="PLAIN"), 1),
+     (ListPartitionReassignmentsRequest(topics=None), 0)],
+)  # fmt: skip
+async def test_a_request_amid_sasl_is_answered_as_by_kafka(
+    secured_kafka: SecuredKafka, body: Any, version: int
+) -> None:
+    async with mock_cluster() as mock:
+        real = await _interrupt(secured_kafka.bootstrap, body, version)
+        assert await _interrupt(mock.bootstrap, body, version) == real == (34, b"")
 
 
 async def test_every_token_is_answered_as_by_kafka(secured_kafka: SecuredKafka) -> None:

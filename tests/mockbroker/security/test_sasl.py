@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import StringIO
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -210,11 +211,29 @@ async def test_versions_are_told_once_before() -> None:
         assert await wire.closed() == b""
 
 
-async def test_nothing_else_is_served_in_between() -> None:
+@pytest.mark.parametrize(
+    ("asked", "version"),
+    [
+        (ApiVersionsRequest(), 0),
+        (SaslHandshakeRequest(mechanism="PLAIN"), 1),
+        (ListPartitionReassignmentsRequest(topics=None), 0),
+    ],
+)
+async def test_anything_else_in_between_is_an_illegal_state(asked: Any, version: int) -> None:
     async with wired() as (_, wire):
         await shake(wire, "PLAIN")
-        wire.send(wire.frame(MetadataRequest(topics=[]), 1))
+        assert (await wire.ask(asked, version)).error_code == 34
         assert await wire.closed() == b""
+
+
+@pytest.mark.parametrize("said", [encode_frame(CREDENTIALS), encode_frame(b"\0x\0pw")])
+async def test_a_raw_token_after_the_newer_handshake_closes(said: bytes) -> None:
+    async with wired() as (mock, wire):
+        await shake(wire, "PLAIN")
+        wire.send(said)
+        assert await wire.closed() == b""
+        assert [entry for entry in mock.journal if b"pencil" in entry.raw] == []
+        assert [entry for entry in mock.journal if b"pw" in entry.raw] == []
 
 
 async def test_authenticating_again_is_an_illegal_state() -> None:
