@@ -145,6 +145,16 @@ def test_the_original_replicas_of_what_came_in_a_plan_are_found_in_it() -> None:
     assert in_flight(cluster) == {("bar", 0)}
 
 
+@pytest.mark.requirement("K236-07")
+@pytest.mark.requirement("K236-60")
+def test_original_replicas_found_in_the_plan_are_remembered() -> None:
+    cluster = old_cluster("foo=1,2")
+    legacy(cluster, [3, 4])
+    cluster.failover(2)
+    legacy(cluster, [3, 5])
+    assert plan(cluster) == {FOO: ([3, 5], [1, 2])}
+
+
 @pytest.mark.requirement("K236-04")
 @pytest.mark.requirement("K236-60")
 def test_a_switch_that_came_while_there_was_no_controller_goes_before_requests() -> None:

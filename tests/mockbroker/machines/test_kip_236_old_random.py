@@ -1,0 +1,180 @@
+"""Any commands in any order on the older draft of KIP-236, and what must hold after each."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from mockbroker.actions import PartitionChanged
+from mockbroker.cluster import Cluster
+from mockbroker.controller import replay
+from mockbroker.errors import ClusterError
+from mockbroker.machines.kip_236_old_effects import RequestedPartition
+from mockbroker.model import NO_LEADER
+from tests.mockbroker.machines.requesting import (
+    CANCEL,
+    EXTRA,
+    LEGACY,
+    REQUESTS,
+    child,
+    children,
+    in_flight,
+    legacy,
+    plan,
+    plan_text,
+    submit,
+)
+
+_BROKERS = st.integers(1, 5)
+_TPS = st.sampled_from([("foo", 0), ("foo", 1), ("bar", 0)])
+_TARGETS = st.permutations([1, 2, 3, 4, 5]).flatmap(
+    lambda order: st.integers(1, 4).map(lambda count: list(order[:count]))
+)
+
+
+class Commands(RuleBasedStateMachine):
+    @initialize(literal=st.booleans())
+    def start(self, literal: bool) -> None:
+        self.literal = literal
+        machine = "kip-236-old-literal" if literal else "kip-236-old"
+        self.cluster = Cluster(
+            5, topics=["foo=1,2,3/3,4", "bar=2"], cluster_id="c", machine=machine
+        )
+        self.seen = len(self.cluster.log)
+
+    @rule(tp=_TPS, asked=_TARGETS)
+    def request(self, tp: Any, asked: list[int]) -> None:
+        self.perhaps(lambda: submit(self.cluster, asked, tp))
+
+    @rule(tp=_TPS, asked=_TARGETS)
+    def ask_by_plan(self, tp: Any, asked: list[int]) -> None:
+        self.perhaps(lambda: legacy(self.cluster, asked, tp))
+
+    @rule(asked=st.dictionaries(_TPS, _TARGETS, max_size=3))
+    def ask_by_extra(self, asked: dict[Any, list[int]]) -> None:
+        self.perhaps(lambda: self.cluster.write_znode(EXTRA, plan_text(asked)))
+
+    @rule(tp=_TPS, asked=st.one_of(_TARGETS, st.none()))
+    def alter(self, tp: Any, asked: list[int] | None) -> None:
+        result = self.cluster.alter_partition_reassignments([(tp[0], [(tp[1], asked)])])
+        (row,) = result.topics[0].partitions
+        if asked is None and row.error_code == 0:
+            assert not self.cluster.partition(*tp).reassigning
+
+    @rule()
+    def switch(self) -> None:
+        there = self.cluster.read_znode(CANCEL) is not None
+        self.perhaps(lambda: self.cluster.write_znode(CANCEL, None if there else ""))
+
+    @rule(tp=_TPS, broker=_BROKERS)
+    def join(self, tp: Any, broker: int) -> None:
+        self.perhaps(lambda: self.cluster.join_isr(tp, broker))
+
+    @rule(tp=_TPS)
+    def join_the_next(self, tp: Any) -> None:
+        partition = self.cluster.partition(*tp)
+        for broker in partition.target or ():
+            if broker not in partition.isr:
+                self.perhaps(lambda broker=broker: self.cluster.join_isr(tp, broker))
+                break
+
+    @rule(tp=_TPS, broker=_BROKERS)
+    def leave(self, tp: Any, broker: int) -> None:
+        self.perhaps(lambda: self.cluster.leave_isr(tp, broker))
+
+    @rule(broker=_BROKERS)
+    def stop(self, broker: int) -> None:
+        self.perhaps(lambda: self.cluster.stop_broker(broker))
+
+    @rule(broker=_BROKERS)
+    def begin(self, broker: int) -> None:
+        self.perhaps(lambda: self.cluster.start_broker(broker))
+
+    @rule(broker=_BROKERS)
+    def fail_over(self, broker: int) -> None:
+        before = in_flight(self.cluster)
+        if self.perhaps(lambda: self.cluster.failover(broker)):
+            assert in_flight(self.cluster) <= before
+
+    @rule(tp=_TPS, asked=_TARGETS, changes=st.integers(0, 30))
+    def die_of_a_plan(self, tp: Any, asked: list[int], changes: int) -> None:
+        self.cluster.kill_controller_after(changes)
+        self.perhaps(lambda: legacy(self.cluster, asked, tp))
+        self.cluster.kill_controller_after(1_000_000)
+
+    def perhaps(self, command: Any) -> bool:
+        """Whether the command was neither refused nor the controller's death."""
+        try:
+            command()
+        except ClusterError:
+            return False
+        return True
+
+    @invariant()
+    def partitions_make_sense(self) -> None:
+        disabled = self.cluster.read_znode(CANCEL) is not None
+        for topic in self.cluster.topics.values():
+            for each in topic.partitions:
+                assert each.replicas
+                assert len(set(each.replicas)) == len(each.replicas)
+                assert each.isr
+                assert set(each.isr) <= set(each.replicas)
+                assert each.leader == NO_LEADER or each.leader in each.isr
+                if isinstance(each, RequestedPartition):
+                    assert set(each.target_replicas) <= set(each.replicas)
+                    assert each.top >= 1
+                    caught_up = set(each.target_replicas) <= set(each.isr)
+                    assert disabled or not caught_up or each.leader == NO_LEADER
+
+    @invariant()
+    def what_is_on_record_is_what_is_in_flight(self) -> None:
+        assert children(self.cluster) == in_flight(self.cluster)
+        assert self.cluster.znode_children(REQUESTS) == []
+        assert self.cluster.read_znode(EXTRA) is None
+        planned = plan(self.cluster)
+        for tp in in_flight(self.cluster):
+            partition = self.cluster.partition(*tp)
+            assert isinstance(partition, RequestedPartition)
+            assert child(self.cluster, tp) == {
+                "version": 1,
+                "replicas": list(partition.target_replicas),
+                "legacy": partition.legacy,
+                "top": partition.top,
+            }
+            if tp in planned:
+                assert partition.legacy
+        assert set(planned) <= in_flight(self.cluster)
+        assert (self.cluster.read_znode(LEGACY) is None) == (planned == {})
+        for name, topic in self.cluster.topics.items():
+            text = json.loads(self.cluster.znodes[f"/brokers/topics/{name}"])
+            found = {index: tuple(ids) for index, ids in text["partitions"].items()}
+            assert found == {str(each.index): each.replicas for each in topic.partitions}
+
+    @invariant()
+    def no_leader_moves_for_want_of_a_dropped_replica(self) -> None:
+        """A reassignment changed on its way needs no election (K236-65)."""
+        for action in self.cluster.log.since(self.seen):
+            change = action.change
+            if isinstance(change, PartitionChanged):
+                assert change.after.leader_epoch >= change.before.leader_epoch
+                both = change.before.reassigning and change.after.reassigning
+                if both and change.before.target != change.after.target:
+                    assert change.after.leader == change.before.leader
+        self.seen = len(self.cluster.log)
+
+    @invariant()
+    def the_log_replays(self) -> None:
+        replayed = replay("c", self.cluster.log)
+        assert replayed.topics == self.cluster.topics
+        assert replayed.znodes == self.cluster.znodes
+
+
+_SHOWN = pytest.mark.requirement("K236-56", "K236-65")
+
+TestCommands = _SHOWN(Commands.TestCase)
+TestCommands.settings = settings(stateful_step_count=20)
