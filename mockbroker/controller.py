@@ -68,7 +68,8 @@ class ClusterState:
     ``static_configs`` are what every broker's properties file says. ``znodes`` are texts by path,
     and ``znode_stats`` the stat each had when it was written or seen; both are empty where the
     controller keeps nothing in ZooKeeper. ``told`` is which brokers know of the targets of
-    reassignments, where a draft tells them.
+    reassignments, where a draft tells them. ``deleting`` are topics that nobody sees any more, of
+    which a stopped broker still has replicas.
     """
 
     cluster_id: str
@@ -89,6 +90,7 @@ class ClusterState:
     definitions: ConfigDefinitions = field(default=NEWEST_CONFIGS, repr=False, compare=False)
     elections: dict[int, ElectionEnqueued] = field(default_factory=dict)
     elections_held: bool = False
+    deleting: dict[str, Topic] = field(default_factory=dict)
     _history: ViewHistory = field(default_factory=ViewHistory, repr=False, compare=False)
     _view: MetadataView | None = field(default=None, repr=False, compare=False)
 
@@ -127,14 +129,18 @@ class ClusterState:
                 self.brokers[broker.broker_id] = broker
             case BrokerChanged(before, after):
                 self.brokers[after.broker_id] = after
+                self._forget_deleted()
                 if before.apis != after.apis:
                     forget_targets(self.told, before, after)
             case ControllerChanged(_, chosen, epoch):
                 self.controller_id, self.controller_epoch = chosen, epoch
             case TopicCreated(topic):
                 self.topics[topic.name] = topic
+                self.deleting.pop(topic.name, None)
                 self.topic_names[topic.topic_id] = topic.name
             case TopicDeleted(name, topic_id):
+                self.deleting[name] = self.topics[name]
+                self._forget_deleted()
                 del self.topics[name], self.topic_names[topic_id]
                 self.configs.pop((TOPIC, name), None)
                 self.told = {key: told for key, told in self.told.items() if key[1] != name}
@@ -171,6 +177,15 @@ class ClusterState:
             case LeaderAndIsrSent() | StopReplicaSent() as change:
                 note_sent(self.told, change)
         self.offset = action.offset + 1
+
+    def _forget_deleted(self) -> None:
+        """Topics are wholly deleted once no stopped broker has a replica of them."""
+        stopped = {each.broker_id for each in self.brokers.values() if not each.live}
+        self.deleting = {
+            name: topic
+            for name, topic in self.deleting.items()
+            if any(stopped.intersection(each.hosts) for each in topic.partitions)
+        }
 
     def _set_partitions(self, name: str, partitions: tuple[Partition, ...]) -> None:
         self.topics[name] = Topic(name, self.topics[name].topic_id, partitions)

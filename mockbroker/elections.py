@@ -135,6 +135,9 @@ def _hold_election(
     name, index = tp
     topic = known.get(name)
     if topic is None:
+        deleted = controller.state.deleting.get(name)
+        if era.being_deleted is not None and deleted and deleted.partition(index):
+            raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, era.being_deleted)
         text = era.unknown_topic.format(name=name)
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
     partition = topic.partition(index)

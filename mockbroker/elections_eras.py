@@ -25,7 +25,8 @@ class ElectionEra:
 
     ``unknown_topic`` and ``unknown_partition`` take {name} and {index}. ``not_elected`` takes those
     and {strategy}, one of ``strategies`` by election type; None is the error code's own text.
-    ``unknown_type`` goes to the top and to each partition, with ``unknown_type_text``, which takes
+    ``being_deleted`` is of a topic that is gone but for replicas on stopped brokers, None where
+    that is as gone as any. ``unknown_type`` goes to the top and to each partition, with ``unknown_type_text``, which takes
     {election_type}; None is null.
 
     ``each_once``: repeated partitions are answered once, and topics without partitions not at all.
@@ -39,6 +40,7 @@ class ElectionEra:
     not_needed_text: str | None
     unknown_topic: str
     unknown_partition: str
+    being_deleted: str | None
     not_elected: str | None
     unknown_type: ErrorCode
     unknown_type_text: str | None
@@ -54,6 +56,7 @@ _KRAFT: Final = ElectionEra(
     not_needed_text=message(ErrorCode.ELECTION_NOT_NEEDED),
     unknown_topic="No such topic as {name}",
     unknown_partition="No such partition as {name}-{index}",
+    being_deleted=None,
     not_elected=None,
     unknown_type=ErrorCode.INVALID_REQUEST,
     unknown_type_text="Unknown election type {election_type}",
@@ -67,6 +70,7 @@ _ZOOKEEPER: Final = ElectionEra(
     not_needed_text=message(ErrorCode.ELECTION_NOT_NEEDED),
     unknown_topic="The partition does not exist.",
     unknown_partition="The partition does not exist.",
+    being_deleted="The topic is being deleted",
     not_elected="Failed to elect leader for partition {name}-{index} under strategy {strategy}",
     unknown_type=ErrorCode.UNKNOWN_SERVER_ERROR,
     unknown_type_text=None,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from kproto.schema.model import ZERO_UUID
 from mockbroker.cluster import Cluster
 from mockbroker.elections_eras import ERAS
 from mockbroker.errors import ClusterError
@@ -146,3 +147,27 @@ def test_every_profile_has_an_era() -> None:
 def test_an_unknown_era() -> None:
     with pytest.raises(ClusterError, match="no elections as of 'zookeeper'; there are kip-183, "):
         of("zookeeper", "foo=1")
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_topic_that_a_stopped_broker_still_has(era: str) -> None:
+    """It is being deleted until that broker is back; nobody names it, and nobody sees it."""
+    cluster = of(era, "foo=4,1/1,2", "bar=1,2")
+    cluster.stop_broker(4)
+    cluster.delete_topics([("foo", ZERO_UUID)])
+    asked: Sequence[tuple[str, Sequence[int]]] = [("foo", [0, 1, 9])]
+    gone = [(0, 3, NO_PARTITION), (1, 3, NO_PARTITION), (9, 3, NO_PARTITION)]
+    if era == "kraft":
+        gone = [(index, 3, "No such topic as foo") for index in (0, 1, 9)]
+        deleting = gone
+    else:
+        text = "The topic is being deleted"
+        deleting = [(0, 17, text), (1, 17, text), (9, 3, NO_PARTITION)]
+    for election_type in (PREFERRED, UNCLEAN):
+        assert rows(cluster.elect_leaders(election_type, asked)) == {"foo": deleting}
+        assert "foo" not in rows(cluster.elect_leaders(election_type, None))
+    cluster.start_broker(4)
+    assert rows(cluster.elect_leaders(PREFERRED, asked)) == {"foo": gone}
+    cluster.delete_topics([("bar", ZERO_UUID)])
+    answer = rows(cluster.elect_leaders(PREFERRED, [("bar", [0])]))
+    assert [code for _, code, _ in answer["bar"]] == [3], "nobody was stopped"
