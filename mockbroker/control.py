@@ -127,12 +127,20 @@ async def _release_elections(mock: MockCluster, body: Mapping[str, Any]) -> None
     mock.release_elections()
 
 
+async def _set_level(mock: MockCluster, body: Mapping[str, Any]) -> None:
+    level = body["level"]
+    if not isinstance(level, str):
+        raise ClusterError(f'"level" must be text such as "4=0-2", not {level!r:.80}')
+    await mock.set_level(_broker(body), level)
+
+
 COMMANDS: Final[dict[str, tuple[Step, tuple[str, ...]]]] = {
     "join-isr": (_join_isr, ("partition", "broker")),
     "leave-isr": (_leave_isr, ("partition", "broker")),
     "failover": (_failover, ("broker",)),
     "stop-broker": (_stop_broker, ("broker",)),
     "start-broker": (_start_broker, ("broker",)),
+    "set-level": (_set_level, ("broker", "level")),
     "hold-metadata": (_hold_metadata, ("broker",)),
     "release-metadata": (_release_metadata, ("broker",)),
     "advance": (_advance, ("duration",)),

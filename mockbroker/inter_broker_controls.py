@@ -71,9 +71,14 @@ class InterBrokerControls:
             return own_versions(self.dialect, self._dispatcher.served, level)
         return level
 
-    def _inter_broker_network(self) -> InterBrokerNetwork | None:
-        """Controllers of the ZooKeeper kind only: brokers of KRaft fetch what they have to know."""
-        if not machine(self.profile.machine).keeps_znodes:
+    def _inter_broker_network(self, wanted: bool) -> InterBrokerNetwork | None:
+        """Controllers of the ZooKeeper kind only: brokers of KRaft fetch what they have to know.
+        Raises ClusterError where nothing would be sent to an external broker."""
+        sends = machine(self.profile.machine).keeps_znodes
+        if self._external and not (sends and wanted):
+            why = "inter-broker requests are off" if sends else f"{self.profile.name} sends none"
+            raise ClusterError(f"an external broker would get nothing from the controller: {why}")
+        if not (sends and wanted):
             return None
         several = isinstance(self.dialect, AutoDialect)
         return InterBrokerNetwork(

@@ -72,6 +72,8 @@ class _Batch:
             same
             and self.delete == _delete(change, version)
             and not isinstance(change, LiveBrokersSent)
+            # Which brokers live is said by itself, before anything that presumes it.
+            and bool(self.partitions)
             and (change.topic, change.index) not in self.partitions
         )
 

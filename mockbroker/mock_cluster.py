@@ -172,7 +172,7 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
             for place, broker_id in enumerate(self.cluster.brokers)
             if broker_id not in self._external
         }
-        self._network = self._inter_broker_network() if inter_broker else None
+        self._network = self._inter_broker_network(inter_broker)
         self._timer: asyncio.TimerHandle | None = None
         self._burials: set[asyncio.Task[None]] = set()
 

@@ -112,6 +112,23 @@ def _add_broker_step(name: str, text: str) -> None:
 _add_broker_step("failover", "Make another live broker the controller.")
 _add_broker_step("stop-broker", "Let a broker die: connections break, its port refuses.")
 _add_broker_step("start-broker", "Bring a broker back, on the same port.")
+
+
+@ctl.command("set-level")
+@_broker
+@click.argument("level")
+@_as_json
+@click.pass_obj
+def set_level(client: ControlClient, broker: int, level: str, as_json: bool) -> None:
+    """Let a broker run other software.
+
+    LEVEL is a release, as in kafka-2.3; or the versions in which it differs from the other
+    brokers, as in 4=0-2,45=off; or cluster, for no difference. The controller tells it nothing on
+    that account; the controller itself comes up anew.
+    """
+    _step(client, "set-level", {"broker": broker, "level": level}, as_json)
+
+
 _add_broker_step("hold-metadata", "Freeze what a broker answers to Metadata.")
 _add_broker_step("release-metadata", "Let a broker's metadata follow again.")
 

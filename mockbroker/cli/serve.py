@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kproto.errors import KprotoError
+from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
 from mockbroker.cli.security import security_of, security_options
 from mockbroker.endpoints import is_loopback, parse_endpoint
 from mockbroker.errors import ClusterError
@@ -202,6 +203,7 @@ def _kip_240(text: str) -> Dialect:
     multiple=True,
     help="Answer an api key with this response, always. Repeatable.",
 )
+@inter_broker_options
 @security_options
 def serve(**options: Any) -> None:
     """Run a mock cluster until interrupted.
@@ -246,6 +248,7 @@ def _build(
             reply35=options["reply35"],
             journal=Journal(sink=sink),
             zookeeper=options["zookeeper"],
+            **inter_broker_of(options),
             **security_of(options),
         )
         for api_key, reply in options["replies"]:

@@ -1,0 +1,160 @@
+"""Whatever the log says was sent arrives, at every version there ever was, in the log's order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from kproto.schema.model import ZERO_UUID
+from kproto.schema.versions import Versions
+from mockbroker import MockCluster
+from mockbroker.errors import ClusterError
+from tests.mockbroker.inter_broker.heard import Heard, alter, heard, recorded, said
+
+RELEASED = [("kafka-3.9-zk", {4: v, 5: min(v, 4), 6: v}) for v in range(9) if v <= 7] + [
+    ("kafka-3.9-zk", {4: 7, 5: 4, 6: 8})
+]
+DRAFTS = [
+    (name, {4: v, 5: min(v, 1), 6: v}) for name in ("kip-455-old", "kip-455-new") for v in range(4)
+]
+
+
+async def live_a_little(mock: MockCluster) -> None:
+    """Everything a controller has something to say about."""
+    await mock.settled()
+    assert alter(mock, [4, 2]) == 0
+    mock.join_isr("foo-0", 4)
+    mock.leave_isr("foo-1", 3)
+    mock.cluster.create_partitions([("foo", 3, [[4, 1]])])
+    await mock.settled()
+    await mock.stop_broker(1)
+    await mock.settled()
+    await mock.start_broker(1)
+    mock.failover(1)
+    mock.cluster.delete_topics([("bar", ZERO_UUID)])
+    await mock.settled()
+
+
+@pytest.mark.parametrize(
+    ("profile", "versions"),
+    [pytest.param(*each, id=f"{each[0]}-v{each[1][4]}") for each in RELEASED + DRAFTS],
+)
+@pytest.mark.requirement("K455-15")
+@pytest.mark.requirement("K455-16")
+@pytest.mark.requirement("K455-17")
+async def test_what_arrives_is_what_the_log_says(profile: str, versions: dict[int, int]) -> None:
+    apis = {key: Versions(0, highest) for key, highest in versions.items()}
+    async with MockCluster(
+        4,
+        topics=["foo=1,2,3/2,3,1", "bar=3,4"],
+        profile=profile,
+        apis=apis,
+        clock="manual",
+        # The draft's version 3 is for those that a target reaches; its older ones cannot move.
+        broker_levels={3: "4=0-0"},
+    ) as mock:
+        if profile.startswith("kip") and versions[4] < 3:
+            # Broker 4 is told of no target; that stops the reassignment, and nothing else.
+            with pytest.raises(ClusterError, match="does not fetch foo-0"):
+                await live_a_little(mock)
+            await mock.settled()
+        else:
+            await live_a_little(mock)
+        requests = heard(mock)
+        assert {each.api_key for each in requests} >= {4, 6}
+        for broker_id in (1, 2, 3, 4):
+            mine = [each for each in requests if each.broker_id == broker_id]
+            arrived = [row for each in mine for row in said(each)]
+            assert arrived == [tuple(row) for row in recorded(mock, broker_id)]
+            for each in mine:
+                expected = versions[each.api_key]
+                assert each.version == (0 if (broker_id, each.api_key) == (3, 4) else expected)
+                check_the_head(mock, each)
+        check_connections(requests)
+
+
+def check_the_head(mock: MockCluster, request: Heard) -> None:
+    body = request.body
+    assert request.client_id == str(body.controller_id)
+    assert 1 <= body.controller_epoch <= mock.cluster.controller_epoch
+    epochs_since = {4: 2, 5: 1, 6: 5}[request.api_key]
+    if request.version >= epochs_since:
+        assert 0 < body.broker_epoch <= mock.cluster.broker_epoch(request.broker_id)
+    else:
+        assert body.broker_epoch == -1
+    if request.api_key == 6:
+        check_live_brokers(mock, request)
+    elif request.api_key == 4:
+        for leader in body.live_leaders:
+            assert f"{leader.host_name}:{leader.port}" == mock.addresses[leader.broker_id]
+        if request.version >= 5:
+            ids = {topic.topic_id for topic in body.topic_states}
+            assert ZERO_UUID not in ids
+
+
+def check_live_brokers(mock: MockCluster, request: Heard) -> None:
+    """Those that live are where clients reach them, whatever a version calls that."""
+    for broker in request.body.live_brokers:
+        if request.version == 0:
+            where = f"{broker.v0_host}:{broker.v0_port}"
+        else:
+            (endpoint,) = broker.endpoints
+            where = f"{endpoint.host}:{endpoint.port}"
+            assert endpoint.listener == ("PLAINTEXT" if request.version >= 3 else "")
+        assert where == mock.addresses[broker.id]
+
+
+def check_connections(requests: list[Heard]) -> None:
+    """One connection a broker and controller at a time, its correlation ids counting from 0."""
+    numbers = defaultdict(list)
+    for each in requests:
+        numbers[each.broker_id, each.connection_id, each.client_id].append(each.correlation_id)
+    assert all(ids == list(range(len(ids))) for ids in numbers.values())
+    # A stopped broker has two lives, and broker 1, 2, 1 were controllers.
+    assert len(numbers) <= 4 * 4
+
+
+@pytest.mark.parametrize("profile", ["kafka-4.1", "kafka-3.9"])
+async def test_kraft_controllers_send_nothing(profile: str) -> None:
+    async with MockCluster(topics=["foo=1,2"], profile=profile) as mock:
+        mock.failover(2)
+        await mock.settled()
+        assert heard(mock) == []
+        assert not [each for each in mock.cluster.log if each.kind.endswith("Sent")]
+
+
+async def test_off_only_logs() -> None:
+    async with MockCluster(topics=["foo=1,2"], profile="kafka-2.4", inter_broker=False) as mock:
+        await mock.settled()
+        assert heard(mock) == []
+        assert recorded(mock, 2) != []
+
+
+async def test_one_step_is_one_request_an_api_and_broker() -> None:
+    """However many partitions: the log has an entry for each, a broker one request for all."""
+    async with MockCluster(profile="kafka-2.4", clock="manual") as mock:
+        await mock.settled()
+        seen = heard(mock)[-1].sequence
+        since = len(mock.cluster.log)
+        mock.cluster.add_topic("big:500:3")
+        await mock.settled()
+        for broker_id in (1, 2, 3):
+            requests = heard(mock, broker_id, after=seen)
+            assert [each.api_key for each in requests] == [4, 6]
+            assert len(recorded(mock, broker_id, since)) == 1000
+            assert [len(said(each)) for each in requests] == [500, 500]
+
+
+async def test_a_partition_that_comes_again_begins_another_request() -> None:
+    async with MockCluster(4, topics=["foo=1,2,3"], profile="kip-455-new") as mock:
+        assert alter(mock, [4]) == 0
+        await mock.settled()
+        seen = heard(mock)[-1].sequence
+        mock.join_isr("foo-0", 4)  # joins, is added, completes, takes over: each is told
+        await mock.settled()
+        requests = heard(mock, 2, after=seen)
+        assert len(requests) > 2
+        for each in requests:
+            tps = [row[2] for row in said(each)]
+            assert len(set(tps)) == len(tps)
