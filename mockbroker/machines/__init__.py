@@ -24,18 +24,17 @@ from mockbroker.machines.zookeeper import ERAS, ZooKeeperMachine
 
 __all__ = ["MACHINES", "Machine", "machine"]
 
-MACHINES: Final[Mapping[str, Machine]] = {
-    each.name: each
-    for each in (
-        KRaft(),
-        DraftMachine(OLD),
-        DraftMachine(NEW),
-        Kip236Old(),
-        Kip236Old("kip-236-old-literal", literal=True),
-        CancellableMachine(),
-        *(ZooKeeperMachine(era) for era in ERAS),
-    )
-}
+_ALL: Final[tuple[Machine, ...]] = (
+    KRaft(),
+    DraftMachine(OLD),
+    DraftMachine(NEW),
+    Kip236Old(),
+    Kip236Old("kip-236-old-literal", literal=True),
+    CancellableMachine(),
+    *(ZooKeeperMachine(era) for era in ERAS),
+)
+
+MACHINES: Final[Mapping[str, Machine]] = {each.name: each for each in _ALL}
 """By name. Machines keep nothing: state and log are the controller's."""
 
 
