@@ -1,4 +1,4 @@
-"""The ``mockbroker`` command: ``serve``, ``ctl`` and ``profiles``.
+"""The ``mockbroker`` command: ``serve``, ``ctl``, ``profiles`` and ``scenario``.
 
 How it ends, errors included, is ``kproto.cli.run``'s.
 """
@@ -14,6 +14,7 @@ import kproto
 from kproto.cli.run import run
 from mockbroker.cli.ctl import ctl
 from mockbroker.cli.profiles import profiles
+from mockbroker.cli.scenario import scenario
 from mockbroker.cli.serve import serve
 
 __all__ = ["cli", "main"]
@@ -28,6 +29,7 @@ def cli() -> None:
 cli.add_command(serve)
 cli.add_command(ctl)
 cli.add_command(profiles)
+cli.add_command(scenario)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

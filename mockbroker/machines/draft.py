@@ -16,13 +16,16 @@ from kproto.znodes.kafka_znodes import (
     TopicAssignment,
     encode_partition_state,
 )
+from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
 from mockbroker.assignments import check_assignment
 from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
 from mockbroker.machines.effects import targeted, untargeted
-from mockbroker.machines.engine import run_first, run_until_none
+from mockbroker.machines.engine import Brokers, run_first, run_until_none
 from mockbroker.machines.kip_455 import Draft
 from mockbroker.machines.registry import KeepsZnodes
+from mockbroker.machines.watched import WATCHED
+from mockbroker.machines.zookeeper_plan import PLAN_WATCHED, leave_plan, take_plan
 from mockbroker.model import Partition, TargetedPartition, TopicPartition
 from mockbroker.results import (
     AlterReassignmentsResult,
@@ -39,6 +42,8 @@ _CAUSE = "alter_partition_reassignments"
 
 
 class DraftMachine(KeepsZnodes):
+    watched = (*WATCHED, PLAN_WATCHED)
+
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
 
@@ -77,10 +82,17 @@ class DraftMachine(KeepsZnodes):
             return PartitionResult(tp[1], refusal.code, refusal.message)
         if asked is None:
             run_first(controller, _CAUSE, tp, self._draft.on_cancel)
+            self.settle(controller, _CAUSE, tp)
         else:
-            run_first(controller, _CAUSE, tp, self._draft.on_alter, asked=tuple(asked))
-        self.settle(controller, _CAUSE, tp)
+            self.reassign(controller, _CAUSE, tp, tuple(asked))
         return PartitionResult(tp[1])
+
+    def reassign(
+        self, controller: Controller, cause: str, tp: TopicPartition, target: Brokers
+    ) -> None:
+        """By a request, or by ``/admin/reassign_partitions``, which a request leaves as it is."""
+        run_first(controller, cause, tp, self._draft.on_alter, asked=target)
+        self.settle(controller, cause, tp)
 
     def list_ongoing(
         self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
@@ -118,13 +130,17 @@ class DraftMachine(KeepsZnodes):
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         run_until_none(controller, cause, tp, self._draft.on_step)
-        return _find(controller, tp)
+        partition = _find(controller, tp)
+        if not partition.reassigning and REASSIGN_PARTITIONS in controller.state.znodes:
+            leave_plan(controller, cause, lambda each, _: each == tp)
+        return partition
 
     # ---- take-over ---------------------------------------------------------------------------
 
-    def take_over(self, controller: Controller, cause: str) -> None:
-        """What the last controller remembered is gone; what the znodes say holds."""
-        super().take_over(controller, cause)
+    def resume(self, controller: Controller, cause: str) -> None:
+        """What the state znodes say is under way goes on, but for what
+        ``/admin/reassign_partitions`` says otherwise: that takes precedence."""
+        take_plan(self, controller)
         for name, partition in controller.partitions():
             tp = (name, partition.index)
             if run_first(controller, cause, tp, self._draft.on_take_over):

@@ -12,7 +12,7 @@ would take all replicas from the partition.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent
 from kproto.znodes.plan_znodes import (
@@ -27,12 +27,19 @@ from mockbroker.machines.watched import Watched
 
 if TYPE_CHECKING:
     from mockbroker.controller import Controller
-    from mockbroker.machines.zookeeper import ZooKeeperMachine
     from mockbroker.model import TopicPartition
 
-__all__ = ["PLAN_WATCHED", "leave_plan", "pending", "take_plan"]
+__all__ = ["PLAN_WATCHED", "Reassigns", "leave_plan", "pending", "take_plan"]
 
 _CAUSE: Final = "reassign_partitions"
+
+
+class Reassigns(Protocol):
+    """A machine that reassigns by this znode too: Kafka's own, and the drafts of KIP-455."""
+
+    def reassign(
+        self, controller: Controller, cause: str, tp: TopicPartition, target: tuple[int, ...]
+    ) -> None: ...
 
 
 def pending(controller: Controller) -> dict[TopicPartition, tuple[int, ...]]:
@@ -51,7 +58,7 @@ def _read(controller: Controller, text: str | None) -> dict[TopicPartition, tupl
     return {tp: tuple(dict.fromkeys(planned.replicas)) for tp, planned in plan.items()}
 
 
-def take_plan(machine: ZooKeeperMachine, controller: Controller) -> None:
+def take_plan(machine: Reassigns, controller: Controller) -> None:
     """Start everything in it; what cannot be started leaves it, and the log says why."""
     plan = _read(controller, controller.znodes.read(REASSIGN_PARTITIONS, watch=True))
     refused = {}
@@ -92,11 +99,11 @@ def leave_plan(
 
 def _look_for_another(controller: Controller) -> None:
     """One that somebody created in the moment since the deletion is taken at once."""
-    take_plan(cast("ZooKeeperMachine", controller.machine), controller)
+    take_plan(cast("Reassigns", controller.machine), controller)
 
 
-def _created(machine: ZooKeeperMachine, controller: Controller, event: WatchedEvent | None) -> None:
-    """At a take-over ``ZooKeeperMachine.resume`` has looked already. A change or a deletion by a
+def _created(machine: Reassigns, controller: Controller, event: WatchedEvent | None) -> None:
+    """At a take-over a machine's ``resume`` has looked already. A change or a deletion by a
     user is no news, and uses the watch up, as in Kafka; after a lost connection it is left anew."""
     if event is None:
         return

@@ -1,0 +1,58 @@
+"""``mockbroker scenario``: the known stories, told and checked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import click
+
+from kproto.errors import KprotoError
+
+__all__ = ["scenario"]
+
+
+@click.group("scenario", no_args_is_help=False)
+def scenario() -> None:
+    """Known stories of reassignments, told and checked on a mock cluster."""
+
+
+@scenario.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_scenarios(as_json: bool) -> None:
+    """Name them."""
+    from mockbroker.scenarios import SCENARIOS
+
+    if as_json:
+        rows = [
+            {"name": each.name, "title": each.title, "requirements": list(each.requirements)}
+            for each in SCENARIOS.values()
+        ]
+        click.echo(json.dumps(rows))
+        return
+    width = max(map(len, SCENARIOS))
+    for each in SCENARIOS.values():
+        click.echo(f"{each.name:<{width}}  {each.title}")
+
+
+@scenario.command("run")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+def run_scenarios(names: tuple[str, ...]) -> None:
+    """Tell these, or `all`. Exit 1 if one does not come out as it has to."""
+    from mockbroker.scenarios import SCENARIOS, Scenario, ScenarioError, Story, find
+
+    async def tell(each: Scenario) -> None:
+        story = Story(click.echo)
+        click.echo(f"{each.name}: {each.title}")
+        await each.run(story)
+        click.echo(f"\n   {story.facts} facts hold.\n")
+
+    try:
+        chosen = list(SCENARIOS.values()) if names == ("all",) else [find(name) for name in names]
+    except KprotoError as error:
+        raise click.UsageError(str(error)) from None
+    for each in chosen:
+        try:
+            asyncio.run(tell(each))
+        except ScenarioError as error:
+            raise click.ClickException(f"{each.name}: {error}") from None

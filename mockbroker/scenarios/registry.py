@@ -1,0 +1,37 @@
+"""The table of scenarios. Knows none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from mockbroker.scenarios.story import Story
+
+__all__ = ["SCENARIOS", "Scenario", "scenario"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """``requirements`` are the rows it shows; ``run`` tells it."""
+
+    name: str
+    title: str
+    requirements: tuple[str, ...]
+    run: Callable[[Story], Awaitable[None]]
+
+
+SCENARIOS: Final[dict[str, Scenario]] = {}
+"""By name, in the order of the themes."""
+
+
+def scenario(
+    name: str, title: str, *requirements: str
+) -> Callable[[Callable[[Story], Awaitable[None]]], Callable[[Story], Awaitable[None]]]:
+    """Make the decorated coroutine the scenario of that name."""
+
+    def keep(run: Callable[[Story], Awaitable[None]]) -> Callable[[Story], Awaitable[None]]:
+        SCENARIOS[name] = Scenario(name, title, requirements, run)
+        return run
+
+    return keep

@@ -1,0 +1,88 @@
+"""Every scenario comes out as it has to, and a story notices when one does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from mockbroker.cli import main
+from mockbroker.cluster import Cluster
+from mockbroker.scenarios import SCENARIOS, Scenario, ScenarioError, Story
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(each, id=each.name, marks=[pytest.mark.requirement(*each.requirements)])
+        for each in SCENARIOS.values()
+    ],
+)
+async def test_it_comes_out_as_it_has_to(scenario: Scenario) -> None:
+    lines: list[str] = []
+    story = Story(lines.append)
+    await scenario.run(story)
+    assert story.facts >= 1
+    assert all("\n" not in line for line in lines)
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["scenario", *words])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.mark.requirement("K455-64")
+def test_the_command_tells_the_story(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("run", "stuck-reassignment") == 0
+    out = capsys.readouterr().out
+    order = [
+        "An admin client asks for foo-0 on brokers 3, 4 and 5.",
+        "controller -> 1,2,3,4  LeaderAndIsr v3; 5  LeaderAndIsr v2",
+        "Broker 5 is upgraded.",
+        "[ok] the reassignment is still listed: stuck",
+        "broker 2 is the controller, epoch 2",
+        "LeaderAndIsr v3",
+        "[ok] foo-0 is on 3, 4, 5",
+    ]
+    at = 0
+    for each in order:
+        at = out.index(each, at)
+
+
+def test_the_list_names_every_scenario(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list") == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()] == list(SCENARIOS)
+
+
+def test_an_unknown_scenario_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("run", "nope") == 2
+    assert "no scenario 'nope'; there are " in capsys.readouterr().err
+
+
+def test_a_fact_that_does_not_hold_ends_the_story() -> None:
+    story = Story(lambda line: None)
+    with pytest.raises(ScenarioError, match="it does not hold that pigs fly"):
+        story.holds("pigs fly", False)
+    with pytest.raises(ScenarioError, match="it is refused"), story.refused("it is refused"):
+        pass
+
+
+def test_what_is_refused_says_why() -> None:
+    lines: list[str] = []
+    story = Story(lines.append)
+    with story.refused("a broker that is none"):
+        Cluster(1).stop_broker(7)
+    assert lines == ["   [ok] a broker that is none: no broker 7 (there are 1)"]
+    assert story.facts == 1
+
+
+def test_a_scenario_that_fails_ends_with_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def fails(story: Story) -> None:
+        story.holds("pigs fly", False)
+
+    monkeypatch.setitem(SCENARIOS, "fails", Scenario("fails", "", (), fails))
+    assert run("run", "fails") == 1
+    assert "fails: step 0: it does not hold that pigs fly" in capsys.readouterr().err
