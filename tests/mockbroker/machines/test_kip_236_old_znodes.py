@@ -409,7 +409,10 @@ def test_a_plan_that_cannot_be_read_is_logged_and_removed(path: str, text: str) 
 @pytest.mark.requirement("K236-58")
 def test_a_plan_that_cannot_be_done_leaves_nothing_behind() -> None:
     cluster = old_cluster()
-    for asked in ({("no", 0): [1]}, {("foo", 3): [1]}, {FOO: []}, {FOO: [1, 1]}, {FOO: [9]}):
+    plans: list[dict[tuple[str, int], list[int]]] = [
+        {("no", 0): [1]}, {("foo", 3): [1]}, {FOO: []}, {FOO: [1, 1]}, {FOO: [9]},
+    ]  # fmt: skip
+    for asked in plans:
         since = len(cluster.log)
         cluster.write_znode(LEGACY, plan_text(asked))
         assert cluster.read_znode(LEGACY) is None
