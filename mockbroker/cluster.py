@@ -308,12 +308,12 @@ class Cluster(Controls):
         return unknown_type(self._controller.elections.era, election_type, topics)
 
     def refused_elections(
-        self, topics: PartitionsByTopic | None, broker_id: int
+        self, topics: PartitionsByTopic | None, broker_id: int, code: int
     ) -> ElectLeadersResult:
-        """What a broker answers that is not the controller, and does not know it: 41 everywhere."""
+        """What this broker answers where it will not even try: the code at every partition."""
         queue = self._controller.elections
         wanted = self._every_partition(queue, broker_id) if topics is None else topics
-        return refused(queue.era, wanted, ErrorCode.NOT_CONTROLLER)
+        return refused(queue.era, wanted, code)
 
     def withdraw_election(self, started: StartedElection) -> None:
         """Its caller is gone: one that waits for its turn is not held any more."""

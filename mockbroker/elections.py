@@ -83,7 +83,7 @@ def unknown_type(
     return ElectLeadersResult(code, tuple(topics))
 
 
-def refused(era: ElectionEra, wanted: Wanted, code: ErrorCode) -> ElectLeadersResult:
+def refused(era: ElectionEra, wanted: Wanted, code: int) -> ElectLeadersResult:
     """Nothing was looked at: the same code, without a text, for every partition."""
     topics = (
         TopicResult(name, tuple(PartitionResult(index, code) for index in indexes))

@@ -26,8 +26,8 @@ class ElectionEra:
     ``unknown_topic`` and ``unknown_partition`` take {name} and {index}. ``not_elected`` takes those
     and {strategy}, one of ``strategies`` by election type; None is the error code's own text.
     ``being_deleted`` is of a topic that is gone but for replicas on stopped brokers, None where
-    that is as gone as any. ``unknown_type`` goes to the top and to each partition, with ``unknown_type_text``, which takes
-    {election_type}; None is null.
+    that is as gone as any. ``unknown_type`` goes to the top and to each partition, with
+    ``unknown_type_text``, which takes {election_type}; None is null.
 
     ``each_once``: repeated partitions are answered once, and topics without partitions not at all.
     ``queued``: elections go through the controller's queue, and their answer waits until the broker

@@ -150,8 +150,7 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
         self._alarm = Alarm(lambda: self._loop, self._due)
         if clock == "wall":
             self.cluster.when_due = self._set_alarm
-        if propagation_ms:
-            self.cluster.set_propagation(propagation_ms)
+        self._propagation_ms = propagation_ms
         self.auto_progress_ms = auto_progress_ms
         self._dispatcher = Dispatcher(
             cluster=self.cluster,
@@ -202,6 +201,9 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
         except OSError:
             await self.stop()
             raise
+        if self._propagation_ms:
+            # From here on: everybody knows where everybody listens.
+            self.set_propagation(self._propagation_ms)
         self._schedule_tick()
 
     async def stop(self) -> None:

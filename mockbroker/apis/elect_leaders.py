@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kproto.codegen.base import Message
+from kproto.error_codes import ErrorCode
 from mockbroker.apis.authorization import Refused, cluster_refusal
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.elections_queue import StartedElection
@@ -35,7 +37,7 @@ def elect_leaders(call: Call) -> Answer:
     if unknown is not None:
         return _response(call, unknown)
     if call.refused_as_not_controller:
-        return _response(call, call.cluster.refused_elections(wanted, call.broker_id))
+        return _response(call, _everywhere(call, wanted, ErrorCode.NOT_CONTROLLER))
     started = call.cluster.start_election(
         election_type, wanted, broker_id=call.broker_id, timeout_ms=call.body.timeout_ms
     )
@@ -69,14 +71,21 @@ def _unauthorized(
 ) -> ElectLeadersResult:
     """As the released brokers: of what was asked for by name only, so that nothing is told."""
     code, text = refused
-    shown = text if call.profile.forwarding else None
+    if not call.profile.forwarding:
+        return replace(_everywhere(call, wanted or (), code), error_code=code)
     return ElectLeadersResult(
         code,
         tuple(
-            TopicResult(name, tuple(PartitionResult(index, code, shown) for index in indexes))
+            TopicResult(name, tuple(PartitionResult(index, code, text) for index in indexes))
             for name, indexes in wanted or ()
         ),
     )
+
+
+def _everywhere(
+    call: Call, wanted: Sequence[tuple[str, Sequence[int]]] | None, code: ErrorCode
+) -> ElectLeadersResult:
+    return call.cluster.refused_elections(wanted, call.broker_id, code)
 
 
 def _response(call: Call, result: ElectLeadersResult) -> Message:
