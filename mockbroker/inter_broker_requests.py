@@ -1,10 +1,10 @@
 """From the action log to the requests a controller sends. No sockets.
 
-The log has an entry a partition; on the wire a request carries many. What one step records for one
-broker, of one api and with nothing of another api in between, goes out as one request, and a
-partition that comes again begins the next: so each broker gets everything in the log's order, and
-as few requests as that allows. Each request says what was true when it was recorded, for which the
-log is replayed here along the way; only where brokers listen is asked for when it is written.
+The log has an entry a partition; on the wire a request carries many, as Kafka's controllers gather
+what one event leads to. What one step records for one broker goes out in as few requests as still
+tell it everything about each partition in the log's order, one step after the other. Each request
+says what was true when it was recorded, for which the log is replayed here along the way; only
+where brokers listen is asked for when it is written.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ from mockbroker.levels import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 __all__ = ["Ended", "Outgoing", "RequestWriter", "Sent"]
 
 Sent: TypeAlias = LeaderAndIsrSent | StopReplicaSent | UpdateMetadataSent | LiveBrokersSent
+
+_MOST_OPEN = 16
+"""Requests to a broker that are gathered at a time: there are more only where one step tells it of
+the same partition over and over."""
 
 _DELETE_IN_EACH_SINCE = 3
 """From this version of StopReplica on, each partition says whether it goes."""
@@ -66,16 +70,10 @@ class _Batch:
     offsets: list[int] = field(default_factory=list)
     partitions: set[tuple[str, int]] = field(default_factory=set)
 
-    def takes(self, change: Sent, version: int) -> bool:
-        same = (self.api_key, self.version) == (_api_key(change), version)
-        return (
-            same
-            and self.delete == _delete(change, version)
-            and not isinstance(change, LiveBrokersSent)
-            # Which brokers live is said by itself, before anything that presumes it.
-            and bool(self.partitions)
-            and (change.topic, change.index) not in self.partitions
-        )
+    def is_for(self, change: Sent, version: int) -> bool:
+        """Whether a request of this kind could carry it. One that greets carries nothing else."""
+        kind = (_api_key(change), version, _delete(change, version))
+        return bool(self.partitions) and (self.api_key, self.version, self.delete) == kind
 
     def add(self, offset: int, change: Sent) -> None:
         self.entries.append(change)
@@ -94,7 +92,7 @@ class RequestWriter:
         self._codec = codec
         self._endpoint = endpoint
         self._state = ClusterState("")
-        self._filling: dict[int, _Batch] = {}
+        self._filling: dict[int, list[_Batch]] = {}
         self._held: list[tuple[int, int, Sent]] = []
 
     @property
@@ -126,12 +124,15 @@ class RequestWriter:
             return
         if isinstance(change, StopReplicaSent) and change.leader_epoch is None:
             change = replace(change, leader_epoch=self._leader_epoch(change))
-        batch = self._filling.get(to)
-        if batch is None or not batch.takes(change, version):
-            if batch is not None:
-                yield self._finish(to, batch)
+        batches = self._filling.setdefault(to, [])
+        batch = _place(batches, change, version)
+        if batch is None:
+            # Which brokers live is said by itself, before anything that presumes it.
+            if isinstance(change, LiveBrokersSent) or len(batches) == _MOST_OPEN:
+                yield from self._flush_one(to)
+                batches = self._filling[to] = []
             batch = _Batch(_api_key(change), version, _delete(change, version))
-            self._filling[to] = batch
+            batches.append(batch)
         batch.add(offset, change)
 
     def _leader_epoch(self, change: StopReplicaSent) -> int | None:
@@ -151,8 +152,11 @@ class RequestWriter:
             yield from self._take(to, offset, change, version)
 
     def _flush(self) -> Iterator[Outgoing]:
-        filling, self._filling = self._filling, {}
-        for to, batch in filling.items():
+        for to in list(self._filling):
+            yield from self._flush_one(to)
+
+    def _flush_one(self, to: int) -> Iterator[Outgoing]:
+        for batch in self._filling.pop(to):
             yield self._finish(to, batch)
 
     def _finish(self, to: int, batch: _Batch) -> Outgoing:
@@ -173,6 +177,19 @@ class RequestWriter:
         return Outgoing(
             to, state.controller_id, batch.api_key, batch.version, body, tuple(batch.offsets)
         )
+
+
+def _place(batches: list[_Batch], change: Sent, version: int) -> _Batch | None:
+    """The first request that can take it and goes out after all that was said of its partition."""
+    if isinstance(change, LiveBrokersSent):
+        return None
+    found = None
+    for batch in reversed(batches):
+        if (change.topic, change.index) in batch.partitions:
+            break
+        if batch.is_for(change, version):
+            found = batch
+    return found
 
 
 def _api_key(change: Sent) -> int:

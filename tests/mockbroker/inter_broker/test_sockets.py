@@ -141,6 +141,23 @@ async def test_all_down_and_up_again() -> None:
             assert memory.partitions["foo", 0].leader == 2
 
 
+async def test_what_is_due_before_there_is_a_controller_again_is_its_first_word() -> None:
+    async with MockCluster(2, topics=["foo=1"], profile="kafka-2.4", clock="manual") as mock:
+        await mock.settled()
+        await mock.stop_broker(1)
+        await mock.stop_broker(2)  # the controller by then
+        seen, since = last(mock), len(mock.cluster.log)
+        await mock.start_broker(1)
+        await mock.settled()
+        assert arrived(mock, 1, seen) == recorded(mock, 1, since)
+        heads = {
+            (each.body.controller_id, each.body.controller_epoch) for each in heard(mock, 1, seen)
+        }
+        assert heads == {(1, 3)}
+        memory = mock.broker_knows(1)
+        assert (memory.replicas["foo", 0].leader, memory.controller_epoch) == (1, 3)
+
+
 async def test_a_controller_that_dies_in_the_midst_of_it() -> None:
     async with MockCluster(4, topics=["foo=1,2,3"], profile="kip-455-new", clock="manual") as mock:
         await mock.settled()

@@ -1,8 +1,10 @@
-"""Whatever the log says was sent arrives, at every version there ever was, in the log's order."""
+"""Whatever the log says was sent arrives, at every version there ever was; of each partition in the
+log's order, and step by step."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
@@ -66,12 +68,20 @@ async def test_what_arrives_is_what_the_log_says(profile: str, versions: dict[in
         for broker_id in (1, 2, 3, 4):
             mine = [each for each in requests if each.broker_id == broker_id]
             arrived = [row for each in mine for row in said(each)]
-            assert arrived == [tuple(row) for row in recorded(mock, broker_id)]
+            assert by_partition(arrived) == by_partition(recorded(mock, broker_id))
             for each in mine:
                 expected = versions[each.api_key]
                 assert each.version == (0 if (broker_id, each.api_key) == (3, 4) else expected)
                 check_the_head(mock, each)
         check_connections(requests)
+
+
+def by_partition(rows: list[tuple[Any, ...]]) -> dict[Any, list[tuple[Any, ...]]]:
+    """One request tells of many partitions; which of them comes first there says nothing."""
+    found: dict[Any, list[tuple[Any, ...]]] = defaultdict(list)
+    for row in rows:
+        found[row[2]].append(row)
+    return found
 
 
 def check_the_head(mock: MockCluster, request: Heard) -> None:
@@ -144,6 +154,38 @@ async def test_one_step_is_one_request_an_api_and_broker() -> None:
             assert [each.api_key for each in requests] == [4, 6]
             assert len(recorded(mock, broker_id, since)) == 1000
             assert [len(said(each)) for each in requests] == [500, 500]
+
+
+@pytest.mark.requirement("K455-16")
+async def test_steps_arrive_one_after_the_other() -> None:
+    """Also those that nobody waited for in between."""
+    async with MockCluster(3, topics=["a=1,2", "b=2,3"], profile="kafka-2.4") as mock:
+        steps = []
+        for name in ("a-0", "b-0"):
+            for act in (mock.leave_isr, mock.join_isr):
+                steps.append(len(mock.cluster.log))
+                act(name, 2 if name == "a-0" else 3)
+        await mock.settled()
+        for broker_id in (1, 2, 3):
+            expected = recorded(mock, broker_id, steps[0])
+            told = [row for each in heard(mock, broker_id) for row in said(each)]
+            assert told[-len(expected) :] == expected
+            assert len(expected) == len(steps)
+
+
+async def test_a_broker_that_goes_costs_the_others_few_requests() -> None:
+    """It led some of the partitions, followed in others: both apis, turn by turn in the log."""
+    topics = ["big=" + "/".join(["1,2,3", "2,3,1", "3,1,2"] * 20)]
+    async with MockCluster(3, topics=topics, profile="kafka-2.4", clock="manual") as mock:
+        await mock.settled()
+        seen, since = heard(mock)[-1].sequence, len(mock.cluster.log)
+        await mock.stop_broker(2)
+        await mock.settled()
+        for broker_id in (1, 3):
+            requests = heard(mock, broker_id, after=seen)
+            told = [row for each in requests for row in said(each)]
+            assert by_partition(told) == by_partition(recorded(mock, broker_id, since))
+            assert len(requests) <= 4
 
 
 async def test_a_partition_that_comes_again_begins_another_request() -> None:
