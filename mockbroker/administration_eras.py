@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from kproto.error_codes import ErrorCode, message
+from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "AdministrationEra",
     "ConfigEra",
     "CreationEra",
+    "DeletionEra",
     "GrowthEra",
     "ListedReplicas",
     "TopicCheck",
@@ -54,13 +55,16 @@ class ListedReplicas:
 @dataclass(frozen=True, slots=True)
 class CreationEra:
     """CreateTopics (19). ``checks`` in their order. ``repeated`` is for a topic asked for twice,
-    ``reserved`` for ``__cluster_metadata``; ``both_given`` takes {field}, the first count given
+    and is told as often where ``told_each``. ``ids_drawn``: what is only to be validated has an id.
+    ``reserved`` is for ``__cluster_metadata``; ``both_given`` takes {field}, the first count given
     beside listed replicas; ``few_brokers`` {factor} and {brokers}; ``no_broker_is_live`` {factor};
     ``collides`` {name} and {others}. ``numbered_twice`` takes {index}; None: the last one counts.
     """
 
     checks: tuple[TopicCheck, ...]
     repeated: str
+    told_each: bool
+    ids_drawn: bool
     reserved: tuple[ErrorCode, str]
     most_partitions: int | None
     both_given: str
@@ -91,6 +95,18 @@ class GrowthEra:
 
 
 @dataclass(frozen=True, slots=True)
+class DeletionEra:
+    """DeleteTopics (20). ``told``: errors have texts. ``repeated_refused``: what is asked for twice
+    is an error, told once; else it is done, and told twice. ``ids_found``: what is deleted by name
+    is told with its id. ``neither`` is for a topic with no name nor id."""
+
+    told: bool
+    repeated_refused: bool
+    ids_found: bool
+    neither: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigEra:
     """IncrementalAlterConfigs (44). ``unnamed_topic`` is the text for the topic called "", None:
     any bad name is told of; otherwise it is one that does not exist. ``edited_first``: operations
@@ -108,16 +124,21 @@ class ConfigEra:
 class AdministrationEra:
     """``knows_only_live``: a broker that is not live is no broker, as its znode is gone with it.
     ``waits``: CreateTopics, CreatePartitions and DeleteTopics are answered when it is done; to
-    a caller who does not wait that is REQUEST_TIMED_OUT(7). ``deletion_told``: errors of
-    DeleteTopics have texts, and what was asked for twice is an error."""
+    a caller who does not wait that is REQUEST_TIMED_OUT(7)."""
 
     name: str
     creation: CreationEra
     growth: GrowthEra
+    deletion: DeletionEra
     configs: ConfigEra
     knows_only_live: bool
     waits: bool
-    deletion_told: bool
+
+
+_RESERVED: Final = (
+    ErrorCode.INVALID_REQUEST,
+    "Creation of internal topic __cluster_metadata is prohibited.",
+)
 
 
 # ---- KRaft ---------------------------------------------------------------------------------------
@@ -142,18 +163,18 @@ _KRAFT_4_3: Final = AdministrationEra(
     creation=CreationEra(
         checks=("absent", "name", "collisions", "nulls", "values", "counts", "listed", "spread"),
         repeated="Duplicate topic name.",
-        reserved=(
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            message(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-        ),
+        told_each=False,
+        ids_drawn=True,
+        reserved=_RESERVED,
         most_partitions=10_000,
         both_given="A manual partition assignment was specified, but {field} was not set to -1.",
         bad_factor="Replication factor must be larger than 0, or -1 to use the default value.",
         bad_count="Number of partitions was set to an invalid non-positive value.",
         few_brokers="Unable to replicate the partition {factor} time(s): The target replication "
-        "factor of {factor} cannot be reached because only {brokers} broker(s) are registered.",
+        "factor of {factor} cannot be reached because only {brokers} broker(s) are registered or "
+        "some brokers have all their log directories cordoned.",
         no_broker_is_live="Unable to replicate the partition {factor} time(s): "
-        "All brokers are currently fenced.",
+        "All brokers are currently fenced, or have all their log directories cordoned.",
         collides="Topic '{name}' collides with existing topic: {others}",
         numbered_twice="Found multiple manual partition assignments for partition {index}",
         listed=_KRAFT_LISTED,
@@ -169,6 +190,9 @@ _KRAFT_4_3: Final = AdministrationEra(
         continued=False,
         listed=replace(_KRAFT_LISTED, checks=("miscounted", *_KRAFT_LISTED.checks)),
     ),
+    deletion=DeletionEra(
+        told=True, repeated_refused=True, ids_found=True, neither=ErrorCode.INVALID_REQUEST
+    ),
     configs=ConfigEra(
         unnamed_topic=None,
         edited_first=False,
@@ -178,16 +202,22 @@ _KRAFT_4_3: Final = AdministrationEra(
     ),
     knows_only_live=False,
     waits=False,
-    deletion_told=True,
 )
 KRAFT: Final = replace(
     _KRAFT_4_3,
     name="kraft-3.3",
+    creation=replace(
+        _KRAFT_4_3.creation,
+        few_brokers="Unable to replicate the partition {factor} time(s): The target replication "
+        "factor of {factor} cannot be reached because only {brokers} broker(s) are registered.",
+        no_broker_is_live="Unable to replicate the partition {factor} time(s): "
+        "All brokers are currently fenced.",
+    ),
     configs=replace(
         _KRAFT_4_3.configs, static="Cannot update these configs dynamically: Set({names})"
     ),
 )
-"""Until 4.3 the names of configs were a set of Scala's."""
+"""Before 4.3: log directories were never cordoned, names of configs were a set of Scala's."""
 
 # ---- ZooKeeper -----------------------------------------------------------------------------------
 
@@ -198,10 +228,9 @@ _ZOOKEEPER: Final = AdministrationEra(
     creation=CreationEra(
         checks=("absent", "nulls", "counts", "spread", "name", "collisions", "listed", "values"),
         repeated="Found multiple entries for this topic.",
-        reserved=(
-            ErrorCode.INVALID_REQUEST,
-            "Creation of internal topic __cluster_metadata is prohibited.",
-        ),
+        told_each=True,
+        ids_drawn=False,
+        reserved=_RESERVED,
         most_partitions=None,
         both_given="Both numPartitions or replicationFactor and replicasAssignments were set. "
         "Both cannot be used at the same time.",
@@ -245,6 +274,12 @@ _ZOOKEEPER: Final = AdministrationEra(
             together=True,
         ),
     ),
+    deletion=DeletionEra(
+        told=False,
+        repeated_refused=False,
+        ids_found=False,
+        neither=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ),
     configs=ConfigEra(
         unnamed_topic="Default topic resources are not allowed.",
         edited_first=True,
@@ -255,7 +290,6 @@ _ZOOKEEPER: Final = AdministrationEra(
     ),
     knows_only_live=True,
     waits=True,
-    deletion_told=False,
 )
 
 ERAS: Final[Mapping[str, AdministrationEra]] = {

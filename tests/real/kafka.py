@@ -4,7 +4,6 @@
 stops one, and ends them all. It knows how Kafka is configured and nothing of what is asked of it.
 
 Broker 1 is the controller: alone in the KRaft quorum, or the first to register in ZooKeeper.
-The older kind of cluster starts and plays too, but no test compares it yet.
 Nothing happens by itself that a test did not ask for: no topic is created, no leader rebalanced,
 and time-outs are so long that a frozen broker stays a live member that does not catch up.
 """
@@ -167,8 +166,7 @@ class RealKafka:
             self._write(_properties(broker_id), self._kraft_configs(broker_id))
         self._start(
             "format", "kafka.tools.StorageTool", "format", "--cluster-id", self._cluster_id,
-            "--config", _properties(1), "--standalone",
-            "--feature", "eligible.leader.replicas.version=0",
+            "--config", _properties(1), "--standalone", *self._features_off(),
         )  # fmt: skip
         for broker_id in BROKER_IDS[1:]:
             logs = self._folder / f"logs-{broker_id}"
@@ -185,6 +183,16 @@ class RealKafka:
         tool = self._processes.pop("format")
         if tool.wait(START_SECONDS) != 0:
             raise KafkaFailed(self._story("format", "could not format storage"))
+
+    def _features_off(self) -> tuple[str, ...]:
+        """The mock's partitions behave as without eligible leader replicas, which came with 4.0."""
+        if self.release.startswith("3."):
+            return ()
+        return "--feature", "eligible.leader.replicas.version=0"
+
+    @property
+    def zookeeper_address(self) -> str:
+        return f"127.0.0.1:{self._controller_port}"
 
     def _start_broker(self, broker_id: int) -> None:
         if self.zookeeper:
@@ -212,7 +220,7 @@ class RealKafka:
             **COMMON_CONFIGS,
             **_SMALL,
             "broker.id": str(broker_id),
-            "zookeeper.connect": f"127.0.0.1:{self._controller_port}",
+            "zookeeper.connect": self.zookeeper_address,
             "zookeeper.session.timeout.ms": FOREVER_MS,
             "controller.socket.timeout.ms": FOREVER_MS,
             "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[broker_id]}",

@@ -56,6 +56,7 @@ __all__ = [
     "change",
     "cluster",
     "create",
+    "create_counted",
     "describe",
     "elect",
     "listing",
@@ -137,10 +138,14 @@ def create(topic: str, *assignment: Sequence[int], **configs: str) -> Ask:
     return Ask(try_to_create(topic, *assignment, **configs).body, version=4, refusable=False)
 
 
-def try_to_create(topic: str, *assignment: Sequence[int], **configs: str) -> Ask:
-    """As ``create``, at the session's version, and it may be refused."""
+def try_to_create(
+    topic: str, *assignment: Sequence[int], wait_ms: int = 60000, **configs: str
+) -> Ask:
+    """As ``create``, at the session's version, and it may be refused; ``wait_ms`` is how long a
+    broker may wait for the topic to have leaders."""
     return Ask(
         CreateTopicsRequest(
+            timeout_ms=wait_ms,
             topics=[
                 CreatableTopic(
                     name=topic,
@@ -158,6 +163,17 @@ def try_to_create(topic: str, *assignment: Sequence[int], **configs: str) -> Ask
             ]
         )
     )
+
+
+def create_counted(
+    topic: str, partitions: int, factor: int, *, validate_only: bool = False
+) -> Ask:
+    """A topic whose replicas the controller chooses."""
+    asked = try_to_create(topic)
+    (row,) = asked.body.topics
+    row.num_partitions, row.replication_factor = partitions, factor
+    asked.body.validate_only = validate_only
+    return asked
 
 
 def alter(

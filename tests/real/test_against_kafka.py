@@ -41,6 +41,7 @@ async def _compare(kafka: RealKafka, profile: str) -> Comparison:
                 min(real.served[key].highest, mock.served[key].highest),
             )
             for key in API_KEYS
+            if key in real.served and key in mock.served
         }
         chosen = sessions(served, zookeeper=kafka.zookeeper)
         return await play(real, mocked, chosen, served, zookeeper=kafka.zookeeper)

@@ -96,7 +96,8 @@ LONG = "x" * 250
             NewTopic("new", 1, 4),
             38,
             "Unable to replicate the partition 4 time(s): The target replication factor of 4 "
-            "cannot be reached because only 3 broker(s) are registered.",
+            "cannot be reached because only 3 broker(s) are registered or some brokers have all "
+            "their log directories cordoned.",
         ),
         (
             NewTopic("new", 1, 0),
@@ -145,8 +146,8 @@ LONG = "x" * 250
         (NewTopic("new", configs=(("x", "1"),)), 40, "Unknown topic config name: x"),
         (
             NewTopic("__cluster_metadata"),
-            29,
-            "Topic authorization failed.",
+            42,
+            "Creation of internal topic __cluster_metadata is prohibited.",
         ),
     ],
     ids=lambda value: value.name[:12] if isinstance(value, NewTopic) else None,
@@ -162,7 +163,8 @@ def test_all_brokers_stopped() -> None:
     cluster = Cluster(1)
     cluster.stop_broker(1)
     assert create(cluster, "foo").error_message == (
-        "Unable to replicate the partition 1 time(s): All brokers are currently fenced."
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, "
+        "or have all their log directories cordoned."
     )
     assert create(cluster, "foo", assignments=((0, (1,)),)).error_code == 39
 

@@ -17,7 +17,7 @@ from tests.real.steps import (
 
 __all__ = ["API_KEYS", "sessions"]
 
-API_KEYS: Final = (18, 3, 60, 32, 44, 43, 45, 46, 19, 20)
+API_KEYS: Final = (18, 3, 60, 75, 32, 44, 35, 43, 45, 46, 19, 20, 37)
 
 
 class _Scripted(NamedTuple):
@@ -47,7 +47,7 @@ def sessions(served: Mapping[int, Versions], *, zookeeper: bool) -> list[Session
     """Every session for a cluster that serves these versions."""
     found = []
     for api_key, script, since, until, only in _SCRIPTS:
-        if only is not None and only != zookeeper:
+        if (only is not None and only != zookeeper) or api_key not in served:
             continue
         for version in served[api_key]:
             if since <= version <= until:

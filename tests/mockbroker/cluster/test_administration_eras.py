@@ -1,0 +1,123 @@
+"""Topics and configs as controllers of ZooKeeper's time administered them, and which configs each
+release has. What real ones answer is compared in ``tests/real``; here is what that cannot show.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.schema.model import ZERO_UUID
+from mockbroker import config_definitions as definitions
+from mockbroker.administration_eras import ERAS, administration_era
+from mockbroker.cluster import Cluster
+from mockbroker.config_definitions import config_definitions
+from mockbroker.errors import ClusterError
+from mockbroker.profiles import all_profiles, profile
+from mockbroker.results import NewTopic
+
+
+def zookeeper(brokers: int = 4, *topics: str, release: tuple[int, int] = (3, 9)) -> Cluster:
+    return Cluster(
+        brokers, topics=topics, machine="zookeeper", administration="zookeeper",
+        config_release=release,
+    )  # fmt: skip
+
+
+def test_every_profile_has_an_era_and_an_unknown_one_is_told_of() -> None:
+    used = {each.administration for each in all_profiles()}
+    assert used == set(ERAS)
+    assert profile("kafka-3.9-zk").administration == "zookeeper"
+    with pytest.raises(ClusterError, match="no administration as of 'x'; there are zookeeper"):
+        administration_era("x")
+
+
+def test_the_same_broker_once_is_no_error_unknown_or_not() -> None:
+    cluster = zookeeper()
+    (made,) = cluster.create_topics([NewTopic("t", assignments=((0, (1, 9)),))])
+    assert made.error_code == 0
+    partition = cluster.partition("t", 0)
+    assert (partition.replicas, partition.isr, partition.leader) == ((1, 9), (1,), 1)
+
+
+def test_who_does_not_wait_is_told_so_and_it_is_done() -> None:
+    cluster = zookeeper()
+    (made,) = cluster.create_topics([NewTopic("t", assignments=((0, (1,)),))], wait_ms=0)
+    assert (made.error_code, made.error_message, made.num_partitions) == (7, None, -1)
+    assert made.topic_id == cluster.topics["t"].topic_id
+    (grown,) = cluster.create_partitions([("t", 3, None)], wait_ms=0)
+    assert (grown.error_code, len(cluster.topics["t"].partitions)) == (7, 3)
+    (gone,) = cluster.delete_topics([("t", ZERO_UUID)], wait_ms=-1)
+    assert (gone.error_code, "t" in cluster.topics) == (7, False)
+    (only,) = cluster.create_topics([NewTopic("t", 1, 1)], wait_ms=0, validate_only=True)
+    assert (only.error_code, "t" in cluster.topics) == (0, False)
+
+
+@pytest.mark.parametrize("first", [1, 2, 4])
+@pytest.mark.parametrize("factor", [1, 2, 4])
+def test_partitions_go_on_from_partition_0(first: int, factor: int) -> None:
+    """Leaders in turn from the first one's, no broker twice, and each broker leads as often."""
+    replicas = [(first - 1 + i) % 4 + 1 for i in range(factor)]
+    cluster = zookeeper(4, f"t={','.join(map(str, replicas))}")
+    assert cluster.create_partitions([("t", 13, None)])[0].error_code == 0
+    lists = [each.replicas for each in cluster.topics["t"].partitions]
+    assert [each[0] for each in lists] == [(first - 1 + i) % 4 + 1 for i in range(13)]
+    assert all(len(set(each)) == factor for each in lists)
+    if factor == 2:
+        followers = [each[1] for each in lists if each[0] == first]
+        assert len(set(followers[1:])) > 1, "the followers shift in each round"
+
+
+def test_a_stopped_broker_is_no_broker() -> None:
+    cluster = zookeeper(3, "t=1,2,3")
+    cluster.stop_broker(3)
+    (row,) = cluster.create_partitions([("t", 2, [[1, 2, 3]])])
+    assert row.error_message == "Unknown broker(s) in replica assignment: 3."
+    (row,) = cluster.create_partitions([("t", 2, None)])
+    assert row.error_message == "Replication factor: 3 larger than available brokers: 2."
+    (row,) = cluster.create_topics([NewTopic("u", 1, 3)])
+    assert (row.error_code, row.error_message) == (
+        38,
+        "Replication factor: 3 larger than available brokers: 2.",
+    )
+
+
+def test_checks_come_in_the_eras_order() -> None:
+    """What is wrong twice is told of once: KRaft looks at the name first, ZooKeeper's at nulls."""
+    wrong = NewTopic("a b", configs=(("retention.ms", None),))
+    (zk,) = zookeeper().create_topics([wrong])
+    (kraft,) = Cluster(3).create_topics([wrong])
+    assert (zk.error_code, kraft.error_code) == (40, 17)
+
+
+# ---- configs by release --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "releases"),
+    [
+        ("message.format.version", {(0, 10), (2, 4), (3, 9)}),
+        ("compression.gzip.level", {(3, 9), (4, 0), (4, 2), (4, 3), (4, 4)}),
+        ("remote.copy.lag.ms", {(4, 4)}),
+        ("max.decompressed.message.bytes", {(4, 2), (4, 4)}),
+        ("segment.bytes", {(0, 10), (2, 4), (3, 9), (4, 0), (4, 2), (4, 3), (4, 4)}),
+    ],
+)
+def test_a_config_is_there_in_its_releases_alone(name: str, releases: set[tuple[int, int]]) -> None:
+    some = [(0, 10), (2, 4), (3, 9), (4, 0), (4, 2), (4, 3), (4, 4)]
+    assert {each for each in some if name in config_definitions(each).topic} == releases
+
+
+@pytest.mark.parametrize("release", [each.line for each in all_profiles()])
+def test_no_config_has_two_rows_in_a_release(release: tuple[int, int]) -> None:
+    for rows in (definitions._TOPIC, definitions._BROKER):
+        held = [row.name for row in rows if row.since <= release <= row.until]
+        assert len(held) == len(set(held))
+    defined = config_definitions(release)
+    assert all(each.synonym in defined.broker for each in defined.topic.values() if each.synonym)
+
+
+def test_a_config_of_another_release_is_unknown() -> None:
+    asked = [(2, "t", [("message.format.version", 0, "2.0")])]
+    (old,) = zookeeper(1, "t=1").incremental_alter_configs(asked)
+    (new,) = Cluster(1, topics=["t=1"]).incremental_alter_configs(asked)
+    assert (old.error_code, new.error_code) == (0, 40)
