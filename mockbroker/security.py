@@ -44,7 +44,8 @@ _RFC_2253: Final = {
     "userId": "UID",
 }
 """The attributes that have a short name there."""
-_ESCAPED: Final = ',+"\\<>;'
+_ESCAPED: Final = ',=+<>#;"\\'
+"""As Java does it: `=` and `#` anywhere."""
 
 
 def certificate_principal(subject: Iterable[Iterable[tuple[str, str]]]) -> str:
@@ -58,9 +59,11 @@ def certificate_principal(subject: Iterable[Iterable[tuple[str, str]]]) -> str:
 
 
 def _attribute(name: str, value: str) -> str:
-    text = "".join(f"\\{char}" if char in _ESCAPED else char for char in value)
-    if text[:1] in ("#", " "):
-        text = "\\" + text
-    if text.endswith(" ") and len(value) > 1:
-        text = text[:-1] + "\\ "
+    inner = value.strip(" ")
+    begin = value.find(inner)
+    end = begin + len(inner)
+    text = "".join(
+        f"\\{char}" if char in _ESCAPED or not begin <= at < end else char
+        for at, char in enumerate(value)
+    )
     return f"{_RFC_2253.get(name, name)}={text}"

@@ -79,8 +79,17 @@ SUBJECT = (
 
 
 def test_a_distinguished_name_as_rfc_2253_has_it() -> None:
-    assert certificate_principal(SUBJECT) == (r"User:CN=\ #alice\ ,OU=a\+b+UID=7,O=Ex\, Inc.,C=DE")
-    assert certificate_principal(((("commonName", "#x"),),)) == r"User:CN=\#x"
+    assert certificate_principal(SUBJECT) == (r"User:CN=\ \#alice\ ,OU=a\+b+UID=7,O=Ex\, Inc.,C=DE")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("#x", r"\#x"), ("a=b", r"a\=b"), ('a\\b"c', r"a\\b\"c"), ("pâté", "pâté"), ("a  b", "a  b"),
+     (" ", r"\ "), ("  a b  ", r"\ \ a b\ \ "), ("a#b", r"a\#b"), ("a;b<c>", r"a\;b\<c\>")],
+)  # fmt: skip
+def test_a_name_as_java_prints_it(name: str, shown: str) -> None:
+    """As ``X500Principal.getName()`` of JDK 17 does."""
+    assert certificate_principal([[("commonName", name)]]) == f"User:CN={shown}"
 
 
 async def ask_as(mock: MockCluster, *, certificate: bool, sasl: Any = None) -> str:
