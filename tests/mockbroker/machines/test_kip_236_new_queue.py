@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kproto.znodes import EmbeddedStore, NodeExistsError, ZnodeTree
-from mockbroker.actions import ReplicasMoved, StopReplicaSent, ZnodeWritten
+from mockbroker.actions import LeaderAndIsrSent, ReplicasMoved, StopReplicaSent, ZnodeWritten
 from mockbroker.cluster import Cluster
 from tests.mockbroker.machines.cancelling import (
     NEW,
@@ -105,14 +105,18 @@ def test_what_is_pending_of_it_is_rolled_back_first() -> None:
 @pytest.mark.requirement("K236-40")
 @pytest.mark.requirement("K236-39")
 def test_what_heads_there_already_only_leaves_the_queue() -> None:
-    c = cluster()
+    c = cluster("foo=1,2,3/1,2,3")
     submit(c, entry([1, 2, 4]))
     since = len(c.log)
-    queue(c, entry([1, 2, 4]))
-    assert story(c, since) == [
-        ("znode", "reassign_partitions_queue", [entry([1, 2, 4])]),
-        ("znode", "reassign_partitions_queue", None),
+    more = entry([5], tp=("foo", 1))
+    queue(c, entry([1, 2, 4]), more)
+    both = [entry([1, 2, 4], [1, 2, 3]), entry([5], [1, 2, 3], ("foo", 1))]
+    assert story(c, since)[:3] == [
+        ("znode", "reassign_partitions_queue", [entry([1, 2, 4]), more]),
+        ("znode", "reassign_partitions_queue", [more]),
+        ("znode", "reassign_partitions", both),
     ]
+    assert {each.index for each in changes(c, LeaderAndIsrSent, since)} == {1}
 
 
 @pytest.mark.requirement("K236-39")
@@ -192,15 +196,11 @@ def test_one_too_many_for_the_plan_is_left_out_of_it() -> None:
         assert topic.partitions[0].reassigning is (name in pending)
 
 
-def _twice(one: dict[str, Any], other: dict[str, Any]) -> str:
-    return plan(one, other)
-
-
 @pytest.mark.requirement("K236-37")
 @pytest.mark.parametrize("path", [PLAN, QUEUE])
 def test_a_partition_named_twice_goes_where_the_last_says(path: str) -> None:
     c = cluster()
-    c.write_znode(path, _twice(entry([4]), entry([5])))
+    c.write_znode(path, plan(entry([4]), entry([5])))
     assert now(c)[2] == [5]
     assert warnings(c) == [f"{path}: foo-0 is there twice; the last one counts"]
 
@@ -212,6 +212,7 @@ MALFORMED = [
     "[]",
     "\ud800",
     '{"version":1}',
+    '{"version":1 "partitions":[]}',
     '{"version":1,"partitions":null}',
     '{"version":1,"partitions":[{"topic":"foo","partition":0}]}',
     '{"version":1,"partitions":[{"topic":"foo","partition":-1,"replicas":[1]}]}',
@@ -224,6 +225,7 @@ MALFORMED = [
 
 @pytest.mark.requirement("K236-07")
 @pytest.mark.requirement("K236-36")
+@pytest.mark.requirement("A-20")
 @pytest.mark.parametrize("pending", [False, True])
 @pytest.mark.parametrize("path", [PLAN, QUEUE])
 @pytest.mark.parametrize("text", MALFORMED)
