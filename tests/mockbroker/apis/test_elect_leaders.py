@@ -39,9 +39,9 @@ def frame(content: bytes) -> bytes:
 
 def request(number: int, wanted: Wanted, timeout_ms: int | None = 1000) -> bytes:
     """Without a time-out where that is None: the grammar of the page, word for word."""
-    topics = wanted and [text(t) + array([pack(">i", i) for i in ids]) for t, ids in wanted]
+    topics = [text(t) + array([pack(">i", i) for i in ids]) for t, ids in wanted or ()]
     end = b"" if timeout_ms is None else pack(">i", timeout_ms)
-    body = array(None if wanted is None else topics or []) + end
+    body = array(None if wanted is None else topics) + end
     return frame(pack(">hhi", 43, 0, number) + text("acc") + body)
 
 

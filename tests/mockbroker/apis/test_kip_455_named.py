@@ -62,14 +62,15 @@ def test_everything_else_is_the_newer_drafts() -> None:
 @pytest.mark.requirement("A-06")
 async def test_ids_filter_within_their_topic() -> None:
     async with reassigning() as mock, connect(mock) as wire:
-        for asked, expected in [
+        cases: list[tuple[list[tuple[str, list[int] | None]], dict[str, list[int]]]] = [
             ([("foo", [1])], {"foo": [1]}),
             ([("foo", [1]), ("bar", [0, 9])], {"bar": [0], "foo": [1]}),
             ([("bar", None)], {"bar": [0, 1]}),
             ([("bar", None), ("bar", [1])], {"bar": [0, 1]}),
             ([("nope", None), ("foo", [])], {}),
             ([], {}),
-        ]:
+        ]
+        for asked, expected in cases:
             assert found(await wire.ask(listing(*asked), 0)) == expected
         body = listing()
         body.topics = None

@@ -8,7 +8,16 @@ from mockbroker.actions import ElectionEnqueued, ElectionProcessed
 from mockbroker.cluster import Cluster
 from mockbroker.elections_queue import StartedElection
 
-__all__ = ["FLAGGED", "MACHINES", "PREFERRED", "QUEUED", "electable", "queue_log", "start"]
+__all__ = [
+    "FLAGGED",
+    "MACHINES",
+    "PREFERRED",
+    "QUEUED",
+    "electable",
+    "pending",
+    "queue_log",
+    "start",
+]
 
 PREFERRED = 0
 FLAGGED = "kip-183"
@@ -37,6 +46,11 @@ def start(
     """The preferred replicas of partition 0 of these topics; of all, if none is named."""
     wanted: Sequence[tuple[str, Sequence[int]]] | None = [(name, [0]) for name in names] or None
     return cluster.start_election(PREFERRED, wanted, broker_id=broker_id, timeout_ms=timeout_ms)
+
+
+def pending(started: StartedElection) -> bool:
+    """Whether its caller still waits."""
+    return started.result is None
 
 
 def queue_log(cluster: Cluster) -> list[str]:

@@ -10,7 +10,14 @@ from mockbroker.controller import replay
 from mockbroker.elections_queue import StartedElection
 from mockbroker.errors import ClusterError, ControllerDiedError
 from mockbroker.results import ElectLeadersResult, PartitionResult, TopicResult
-from tests.mockbroker.elections.clusters import FLAGGED, QUEUED, electable, queue_log, start
+from tests.mockbroker.elections.clusters import (
+    FLAGGED,
+    QUEUED,
+    electable,
+    pending,
+    queue_log,
+    start,
+)
 
 
 def answer(code: int, *names: str) -> ElectLeadersResult:
@@ -60,7 +67,7 @@ def test_a_time_out_is_told_and_the_election_is_held_all_the_same(era: str) -> N
     cluster.hold_elections()
     started = start(cluster, "foo", "bar", timeout_ms=500)
     cluster.advance(499)
-    assert started.result is None
+    assert pending(started)
     cluster.advance(1)
     assert started.result == answer(7, "foo", "bar")
     assert cluster.partition("foo", 0).leader == 2
@@ -92,7 +99,7 @@ def test_busy_is_an_error_if_asked_for() -> None:
     cluster.hold_elections()
     first = start(cluster, "foo")
     assert start(cluster, "bar").result == answer(7, "bar")
-    assert first.result is None
+    assert pending(first)
     cluster.release_elections()
     assert first.result == answer(0, "foo")
     assert start(cluster, "bar").result == answer(0, "bar"), "the flag is free again"
@@ -109,7 +116,7 @@ def test_what_is_finished_keeps_its_result(era: str) -> None:
     started = cluster.start_election(0, asked, timeout_ms=1000)
     cluster.hold_metadata(3)
     cluster.release_elections()
-    assert started.result is None
+    assert pending(started)
     # Another election for bar: the leader that was waited for is not seen any more.
     cluster.leave_isr(("bar", 0), 3)
     cluster.stop_broker(1)
@@ -117,7 +124,7 @@ def test_what_is_finished_keeps_its_result(era: str) -> None:
     cluster.join_isr(("foo", 0), 1)
     cluster.start_election(0, [("foo", [0])])
     cluster.release_metadata(3)
-    assert started.result is None
+    assert pending(started)
     cluster.advance(1000)
     assert started.result == ElectLeadersResult(
         0,

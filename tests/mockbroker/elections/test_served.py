@@ -89,13 +89,14 @@ async def led_by_another(mock: MockCluster) -> None:
     await mock.start_broker(1)
     mock.join_isr("foo-0", 1)
     mock.failover(1)
+    mock.set_propagation(50)
 
 
 @pytest.mark.parametrize("profile", ["kip-183", "kafka-2.3", "kafka-2.4", "kafka-3.9-zk"])
 async def test_kafka_python(profile: str) -> None:
     """It waits until the broker has heard of the new leader."""
     kafka: Any = require_module("kafka")
-    async with MockCluster(topics=["foo=1,2,3"], profile=profile, propagation_ms=50) as mock:
+    async with MockCluster(topics=["foo=1,2,3"], profile=profile) as mock:
         await led_by_another(mock)
         admin = await in_thread(lambda: kafka_python_admin(kafka, mock))
         try:
@@ -113,9 +114,7 @@ async def test_kafka_python(profile: str) -> None:
 async def test_librdkafka(profile: str) -> None:
     package: Any = require_module("confluent_kafka")
     module: Any = require_module("confluent_kafka.admin")
-    async with MockCluster(
-        topics=["foo=1,2,3", "bar=2,1"], profile=profile, propagation_ms=50
-    ) as mock:
+    async with MockCluster(topics=["foo=1,2,3", "bar=2,1"], profile=profile) as mock:
         await led_by_another(mock)
         admin = librdkafka_admin(module, mock)
         partitions = [package.TopicPartition(name, 0) for name in ("foo", "bar", "nope")]
