@@ -31,6 +31,7 @@ from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.authorizer import Authorizer
 from tests.mockbroker.wire import Wire
+from tests.real.compare import Comparison
 from tests.real.kafka import COMMON_CONFIGS
 from tests.real.secured_kafka import MECHANISMS, SUPER_USER, USERS, SecuredKafka, password
 from tests.real.secured_sessions import PREAMBLE, Said, SecuredSession, secured_sessions
@@ -155,8 +156,9 @@ def test_sessions_are_told_apart(name: str | None, own: bool) -> None:
     assert _is_own(name, "see-v1") is own
 
 
-async def _compare(real: Side, mock: Side, said: Said, version: int, own: str) -> str | None:
-    """What differs, as text. Kafka is asked again while it does: refusing changes nothing."""
+async def _compare(real: Side, mock: Side, said: Said, version: int, own: str) -> tuple[str, int]:
+    """What differs, as text, and how many fields Kafka's answer has. Kafka is asked again while
+    they differ: refusing changes nothing."""
     mocked = await mock.ask(said, version, own)
     found = await real.ask(said, version, own)
     deadline = time.monotonic() + EVENTUALLY_SECONDS
@@ -164,23 +166,36 @@ async def _compare(real: Side, mock: Side, said: Said, version: int, own: str) -
         await asyncio.sleep(0.02)
         found = await real.ask(said, version, own)
     if found == mocked:
-        return None
-    return f"Kafka {json.dumps(found)}\n    mock  {json.dumps(mocked)}"
+        return "", _count(found)
+    return f"Kafka {json.dumps(found)}\n    mock  {json.dumps(mocked)}", _count(found)
+
+
+def _count(value: Any) -> int:
+    """Fields that hold no others."""
+    if isinstance(value, dict) and value:
+        return sum(map(_count, value.values()))
+    if isinstance(value, list) and value:
+        return sum(map(_count, value))
+    return 1
 
 
 async def _play(
-    real: Side, mock: Side, session: SecuredSession, served: Any
-) -> tuple[int, list[str]]:
+    real: Side, mock: Side, session: SecuredSession, served: Any, comparison: Comparison
+) -> list[str]:
     problems = []
     for number, said in enumerate(session.steps, 1):
-        key = said.ask.body(_Any()).API_KEY if callable(said.ask.body) else said.ask.body.API_KEY
+        body = said.ask.body(_Any()) if callable(said.ask.body) else said.ask.body
+        key = body.API_KEY
         version = said.ask.version
         if version is None:
             version = session.version if key == session.api_key else served[key].highest
-        differs = await _compare(real, mock, said, version, session.name)
+        differs, fields = await _compare(real, mock, said, version, session.name)
+        comparison.responses += 1
+        comparison.fields += fields
+        comparison.by_api[type(body).__name__.removesuffix("Request")] += 1
         if differs:
             problems.append(f"{session.name} #{number} {said.who}\n    {differs}")
-    return len(session.steps), problems
+    return problems
 
 
 class _Any(dict[str, Any]):
@@ -189,7 +204,9 @@ class _Any(dict[str, Any]):
 
 
 @pytest.mark.requirement("K455-21", "K455-22", "K455-24", "K455-25", "K183-07", "K183-10", "A-28")
-async def test_who_may_not_is_refused_as_by_kafka(secured_kafka: SecuredKafka) -> None:
+async def test_who_may_not_is_refused_as_by_kafka(
+    secured_kafka: SecuredKafka, comparisons: dict[str, Comparison]
+) -> None:
     async with (
         mock_cluster() as cluster,
         side(secured_kafka.bootstrap) as real,
@@ -203,15 +220,14 @@ async def test_who_may_not_is_refused_as_by_kafka(secured_kafka: SecuredKafka) -
                           min(ours.highest, theirs[key].highest))
             for key, ours in cluster.served.items() if key in theirs
         }  # fmt: skip
-        answers, problems = 0, []
+        problems: list[str] = []
         for said in PREAMBLE:
-            assert await _compare(real, mock, said, said.ask.version or 0, "") is None
+            assert not (await _compare(real, mock, said, said.ask.version or 0, ""))[0]
         sessions = secured_sessions(served)
+        comparison = Comparison(sessions=len(sessions))
         for session in sessions:
-            count, found = await _play(real, mock, session, served)
-            answers += count
-            problems += found
-    print(f"{len(sessions)} sessions, {answers} answers, {len(problems)} differ")
+            problems += await _play(real, mock, session, served, comparison)
+    comparisons[f"{RELEASE} with an authorizer"] = comparison
     assert not problems, "\n".join(problems)
     assert len(sessions) >= SESSIONS_AT_LEAST
 
