@@ -91,7 +91,7 @@ def _tls(files: str | None, client_ca: str | None) -> ssl.SSLContext | None:
     certificate, colon, key = files.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # Given an empty password OpenSSL refuses an encrypted key, where it would ask at a terminal.
+        # Given an empty password OpenSSL refuses an encrypted key; else it asks at the terminal.
         context.load_cert_chain(certificate if colon else files, key if colon else None, "")
     except (OSError, ValueError) as error:  # a broken PEM file is an SSLError, which is an OSError
         raise click.UsageError(f"--tls: {files!r} cannot be used: {error}") from None
