@@ -12,13 +12,22 @@ changed with 4.3: see ``Completion``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import Enum
+from typing import Final
 
 from mockbroker.model import NO_LEADER, Partition
 
-__all__ = ["Completion", "Election", "next_partition", "redone"]
+__all__ = [
+    "Completion",
+    "Election",
+    "completed",
+    "counted",
+    "elected",
+    "next_partition",
+    "redone",
+]
 
 
 class Election(Enum):
@@ -58,18 +67,23 @@ def next_partition(
         adding=partition.adding if adding is None else adding,
         removing=partition.removing if removing is None else removing,
     )
-    elected = _elect(_complete(wanted, completion), is_live, election)
-    if not elected.isr:
+    after = elected(completed(wanted, completion), is_live, election)
+    if not after.isr:
         # The last in-sync replica is remembered, so that only it can lead cleanly again.
-        elected = replace(elected, isr=partition.isr)
-    if elected == partition:
-        return partition
-    lost_a_replica = not set(partition.replicas) <= set(elected.replicas)
-    bump = elected.leader != partition.leader or lost_a_replica
+        after = replace(after, isr=partition.isr)
+    return counted(partition, after)
+
+
+def counted(before: Partition, after: Partition) -> Partition:
+    """With the epochs as they are after such a change; ``before`` itself where there was none."""
+    if after == before:
+        return before
+    lost_a_replica = not set(before.replicas) <= set(after.replicas)
+    bump = after.leader != before.leader or lost_a_replica
     return replace(
-        elected,
-        leader_epoch=partition.leader_epoch + bump,
-        partition_epoch=partition.partition_epoch + 1,
+        after,
+        leader_epoch=before.leader_epoch + bump,
+        partition_epoch=before.partition_epoch + 1,
     )
 
 
@@ -92,28 +106,37 @@ def redone(current: Partition, before: Partition, after: Partition) -> Partition
     )
 
 
-def _complete(partition: Partition, completion: Completion) -> Partition:
-    """Drop what is to be removed once those that have to be in sync are.
+def _awaits_all(partition: Partition, staying: set[int]) -> set[int]:
+    return staying
 
-    A replica both added and removed, as ``reassignment`` can leave one, holds up ADDED for good.
-    """
-    if completion is Completion.SEPARATE or not partition.reassigning:
+
+def _awaits_added(partition: Partition, staying: set[int]) -> set[int]:
+    """A replica both added and removed, as a request can leave one, is awaited for good."""
+    added = set(partition.adding)
+    return added if len(partition.adding) >= len(partition.removing) else staying | added
+
+
+_AWAITED: Final[Mapping[Completion, Callable[[Partition, set[int]], set[int]]]] = {
+    Completion.ALL: _awaits_all,
+    Completion.ADDED: _awaits_added,
+}
+"""Who has to be in sync, of a reassignment and those that stay when it is done. Whatever is not
+here completes nothing by itself."""
+
+
+def completed(partition: Partition, completion: Completion) -> Partition:
+    """Drop what is to be removed once those that have to be in sync are."""
+    awaited = _AWAITED.get(completion)
+    if awaited is None or not partition.reassigning:
         return partition
     staying = tuple(r for r in partition.replicas if r not in partition.removing)
     in_sync = tuple(r for r in partition.isr if r not in partition.removing)
-    if not staying or not in_sync:
-        return partition
-    awaited = set(staying)
-    if completion is Completion.ADDED and len(partition.adding) >= len(partition.removing):
-        awaited = set(partition.adding)
-    elif completion is Completion.ADDED:
-        awaited |= set(partition.adding)
-    if not awaited <= set(in_sync):
+    if not staying or not in_sync or not awaited(partition, set(staying)) <= set(in_sync):
         return partition
     return replace(partition, replicas=staying, isr=in_sync, adding=(), removing=())
 
 
-def _elect(partition: Partition, is_live: Callable[[int], bool], election: Election) -> Partition:
+def elected(partition: Partition, is_live: Callable[[int], bool], election: Election) -> Partition:
     """Choose the leader among the replicas the partition is about to have."""
 
     def can_lead(replica: int) -> bool:

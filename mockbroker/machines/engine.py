@@ -117,11 +117,12 @@ def run_first(
     *,
     asked: Brokers = (),
     facts: dict[str, Any] | None = None,
+    before: Partition | None = None,
     draft: Partition | None = None,
 ) -> bool:
-    """Apply the first row that matches; whether one did. ``draft`` is what somebody else has made
-    of the partition already."""
-    partition = controller.state.topics[tp[0]].partitions[tp[1]]
+    """Apply the first row that matches; whether one did. ``before`` is what to decide on, where
+    that is not the partition as it is; ``draft`` what somebody has made of it already."""
+    partition = before or controller.state.topics[tp[0]].partitions[tp[1]]
     moment = Moment(partition, draft or partition, controller.is_live, asked, facts or {})
     for row in rows:
         if row.when(moment):

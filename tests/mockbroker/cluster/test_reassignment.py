@@ -43,6 +43,7 @@ def foo(cluster: Cluster) -> Partition:
     return cluster.partition("foo", 0)
 
 
+@pytest.mark.requirement("K455-01")
 def test_start_holds_old_and_new_at_once() -> None:
     cluster = cluster_with([3, 1, 2])
     assert alter(cluster, [6, 4, 5]) == PartitionResult(0)
@@ -79,6 +80,7 @@ def test_pure_addition_waits_for_every_replica() -> None:
     assert (done.reassigning, done.leader_epoch, done.isr) == (False, 0, (1, 3, 2))
 
 
+@pytest.mark.requirement("K455-01")
 def test_pure_removal_completes_inside_the_call() -> None:
     cluster = cluster_with([1, 2, 3, 4], isr=[1, 2, 4])
     alter(cluster, [1, 2, 4])
@@ -93,6 +95,27 @@ def test_pure_removal_waits_for_who_stays() -> None:
     assert not cluster.join_isr(("foo", 0), 4).reassigning
 
 
+@pytest.mark.requirement("K455-01")
+def test_a_leader_that_goes_has_a_successor_at_once() -> None:
+    cluster = cluster_with([1, 2, 3])
+    alter(cluster, [3, 2])
+    assert (foo(cluster).replicas, foo(cluster).leader, foo(cluster).leader_epoch) == ((3, 2), 3, 1)
+
+
+@pytest.mark.requirement("K455-01")
+def test_a_cancellation_takes_the_lead_from_a_new_replica() -> None:
+    cluster = cluster_with([1, 2])
+    alter(cluster, [3, 4])
+    cluster.join_isr(("foo", 0), 3)
+    cluster.stop_broker(1)
+    cluster.leave_isr(("foo", 0), 2)
+    assert foo(cluster).leader == 3
+    cluster.join_isr(("foo", 0), 2)
+    alter(cluster, None)
+    assert (foo(cluster).replicas, foo(cluster).isr, foo(cluster).leader) == ((1, 2), (2,), 2)
+
+
+@pytest.mark.requirement("K455-01")
 def test_pure_reorder_is_never_in_progress() -> None:
     cluster = cluster_with([0, 1, 2, 3], isr=[0, 1, 2])
     alter(cluster, [1, 2, 3, 0])
@@ -100,6 +123,7 @@ def test_pure_reorder_is_never_in_progress() -> None:
     assert cluster.list_partition_reassignments(None).topics == ()
 
 
+@pytest.mark.requirement("K455-01")
 def test_the_same_replicas_again_change_nothing() -> None:
     cluster = cluster_with([1, 2, 3])
     before = len(cluster.log)
@@ -107,6 +131,7 @@ def test_the_same_replicas_again_change_nothing() -> None:
     assert len(cluster.log) == before
 
 
+@pytest.mark.requirement("K455-01")
 def test_cancel_takes_the_new_replicas_out_again() -> None:
     cluster = cluster_with([2, 1, 3])
     alter(cluster, [4, 5, 3])
@@ -140,6 +165,7 @@ def only_new_in_sync() -> Cluster:
     return cluster
 
 
+@pytest.mark.requirement("K455-22")
 def test_cancel_that_would_lose_data_is_refused() -> None:
     cluster = only_new_in_sync()
     assert alter(cluster, None) == PartitionResult(
@@ -151,6 +177,7 @@ def test_cancel_that_would_lose_data_is_refused() -> None:
     assert foo(cluster).reassigning
 
 
+@pytest.mark.requirement("K455-01")
 @pytest.mark.parametrize("resource", [(2, "foo"), (4, "")], ids=["topic", "cluster"])
 @pytest.mark.parametrize(
     ("back", "leader", "isr"), [((1, 2), 1, (1,)), ((2,), 2, (2,)), ((), -1, (1,))]
@@ -185,6 +212,7 @@ def test_what_an_unclean_election_completes_is_finished_by_the_next_change() -> 
     assert (foo(cluster).replicas, foo(cluster).reassigning) == ((2,), False)
 
 
+@pytest.mark.requirement("K455-01")
 def test_second_alter_starts_from_all_present_replicas() -> None:
     cluster = cluster_with([0, 1])
     alter(cluster, [2, 3])
@@ -196,6 +224,7 @@ def test_second_alter_starts_from_all_present_replicas() -> None:
     assert foo(cluster).replicas == (0, 1, 2, 3)
 
 
+@pytest.mark.requirement("K455-01")
 def test_second_alter_keeps_the_list_it_has_nothing_for() -> None:
     """As Kafka's controller does from 3.9.2 to 4.4.0: an empty list is not written over."""
     cluster = cluster_with([1, 2, 3], isr=[1, 2])
@@ -207,6 +236,7 @@ def test_second_alter_keeps_the_list_it_has_nothing_for() -> None:
     assert (done.replicas, done.reassigning) == ((1, 2, 3), False)
 
 
+@pytest.mark.requirement("K455-01")
 def test_back_to_the_old_replicas_completes_at_once() -> None:
     cluster = cluster_with([1, 2, 3])
     alter(cluster, [4, 5, 6])
@@ -298,6 +328,7 @@ def test_rows_follow_the_request_and_stand_alone() -> None:
     assert not cluster.partition("foo", 1).reassigning
 
 
+@pytest.mark.requirement("K455-01")
 def test_a_partition_named_twice_is_decided_twice_from_the_same_state() -> None:
     cluster = Cluster(4, topics=["foo=1,2"])
     cluster.alter_partition_reassignments([("foo", [(0, [2, 4]), (0, [1, 3])])])
