@@ -1,6 +1,6 @@
 """The cluster's state and the one place that changes it.
 
-Rules live elsewhere (``reassignment``, ``elections``, ``topics``, ...): they read this state,
+Rules live elsewhere (``machines``, ``elections``, ``topics``, ...): they read this state,
 decide, and hand a typed change to ``Controller.record``, which logs it and applies it. Nothing else
 writes, so the log is complete: ``replay`` of it gives an equal state.
 """
