@@ -11,7 +11,6 @@ Which broker was asked, who is asking and how long they wait is the server's bus
 
 from __future__ import annotations
 
-import base64
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -20,7 +19,7 @@ from typing import Any, TypeAlias
 from kproto.error_codes import ErrorCode
 from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
 from kproto.znodes.kafka_znodes import broker_path
-from mockbroker import acls, config_changes, configs, log_dirs, reassignment_ids, steps
+from mockbroker import acls, config_changes, configs, log_dirs, steps
 from mockbroker import topics as topic_rules
 from mockbroker.actions import (
     ActionLog,
@@ -38,10 +37,11 @@ from mockbroker.elections_queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
 from mockbroker.levels import newest_of
 from mockbroker.machines import machine as machine_of
+from mockbroker.machines.kip_236_plans import PendingPartition
 from mockbroker.metadata_views import MetadataView
-from mockbroker.model import Broker, Partition, Topic, TopicPartition
+from mockbroker.model import Broker, Partition, Topic
 from mockbroker.partition_change import Completion
-from mockbroker.reassignment_ids import ReassignmentIdentity
+from mockbroker.reassignment_ids import ReassignmentFacts
 from mockbroker.results import (
     AclBinding,
     AclFilter,
@@ -73,7 +73,7 @@ ConfigOperation: TypeAlias = tuple[str, int, str | None]
 """(config name, operation: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT; value)"""
 
 
-class Cluster(Controls):
+class Cluster(Controls, ReassignmentFacts):
     """N brokers, one controller, topics; see the module's docstring for what it refuses to know.
 
     ``brokers`` is a count (ids 1..N) or the brokers themselves; the lowest id is the controller.
@@ -119,7 +119,7 @@ class Cluster(Controls):
         if znodes is None and chosen.keeps_znodes:
             znodes = EmbeddedStore(ZnodeTree(now_ms=now_ms), lambda: self.now_ms)
         self._controller = Controller(
-            cluster_id or _random_cluster_id(),
+            cluster_id or topic_rules.fresh_cluster_id(),
             broker_configs,
             now_ms,
             Completion.SEPARATE if chosen.keeps_znodes else completion,
@@ -227,7 +227,8 @@ class Cluster(Controls):
         return self._state.view(broker_id, self.now_ms)
 
     def state(self) -> dict[str, Any]:
-        """The object of ``mockbroker ctl URL state --json``: keys are text, as JSON has them."""
+        """The object of ``mockbroker ctl URL state --json``: keys are text, as JSON has them. A
+        partition that KIP-236's newer draft can roll back also says where to: ``original``."""
         return {
             "controller": self.controller_id,
             "controller_epoch": self.controller_epoch,
@@ -256,15 +257,6 @@ class Cluster(Controls):
     ) -> ListReassignmentsResult:
         """None lists everything; unknown and idle partitions are omitted."""
         return self._controller.machine.list_ongoing(self._controller, topics)
-
-    def reassignment_identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
-        """What is in progress, each with what tells it from any other (KIP-240), in order."""
-        return reassignment_ids.identities(self._controller)
-
-    def replication_throttle(self, side: str, tp: TopicPartition, broker_id: int) -> int:
-        """Bytes a second of a partition's replica, by KIP-73's configs; ``side`` is "leader" or
-        "follower". 2^63 - 1 where it is not throttled."""
-        return reassignment_ids.throttle(self._state, side, tp, broker_id)
 
     def elect_leaders(
         self, election_type: int, topics: PartitionsByTopic | None
@@ -447,7 +439,7 @@ def _broker_list(brokers: int | Iterable[Broker]) -> list[Broker]:
 
 
 def _partition_state(partition: Partition) -> dict[str, Any]:
-    return {
+    state: dict[str, Any] = {
         "replicas": list(partition.replicas),
         "isr": list(partition.isr),
         "leader": partition.leader,
@@ -456,8 +448,7 @@ def _partition_state(partition: Partition) -> dict[str, Any]:
         "removing": list(partition.removing),
         "target": None if partition.target is None else list(partition.target),
     }
-
-
-def _random_cluster_id() -> str:
-    identifier = topic_rules.fresh_id(uuid.uuid4)
-    return base64.urlsafe_b64encode(identifier.bytes).rstrip(b"=").decode()
+    if isinstance(partition, PendingPartition):
+        original = partition.original_replicas
+        state["original"] = None if original is None else list(original)
+    return state

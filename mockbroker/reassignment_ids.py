@@ -19,6 +19,7 @@ from mockbroker.model import Partition, TargetedPartition, TopicPartition
 __all__ = [
     "UNTHROTTLED",
     "KeepsReassignmentZnodes",
+    "ReassignmentFacts",
     "ReassignmentIdentity",
     "identities",
     "throttle",
@@ -121,3 +122,17 @@ def throttle(state: ClusterState, side: str, tp: TopicPartition, broker_id: int)
     # ZooKeeper may hold what no broker would have taken.
     readable = rate is not None and rate.isascii() and rate.isdigit()
     return min(int(rate), UNTHROTTLED) if rate and readable else UNTHROTTLED
+
+
+class ReassignmentFacts:
+    """The part of ``Cluster`` that KIP-240's answers are made of."""
+
+    _controller: Controller
+
+    def reassignment_identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
+        """What is in progress, each with what tells it from any other, in order."""
+        return identities(self._controller)
+
+    def replication_throttle(self, side: str, tp: TopicPartition, broker_id: int) -> int:
+        """As ``throttle``."""
+        return throttle(self._controller.state, side, tp, broker_id)

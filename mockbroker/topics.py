@@ -40,7 +40,7 @@ from mockbroker.topic_checks import (
     setting,
 )
 
-__all__ = ["add", "add_partitions", "create", "delete", "fresh_id"]
+__all__ = ["add", "add_partitions", "create", "delete", "fresh_cluster_id", "fresh_id"]
 
 _RESERVED: Final = "__cluster_metadata"
 """The log of a KRaft cluster itself; no client ever gets to make it."""
@@ -54,6 +54,11 @@ def fresh_id(new_id: Callable[[], uuid.UUID]) -> uuid.UUID:
         candidate = new_id()
         if not base64.urlsafe_b64encode(candidate.bytes).startswith(b"-"):
             return candidate
+
+
+def fresh_cluster_id() -> str:
+    """A random one, as KRaft makes them."""
+    return base64.urlsafe_b64encode(fresh_id(uuid.uuid4).bytes).rstrip(b"=").decode()
 
 
 # ---- create --------------------------------------------------------------------------------------

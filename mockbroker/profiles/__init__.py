@@ -95,7 +95,7 @@ _DRAFTS: Final = {
     ),
     "kip-240": _Draft(
         "kip-236-old with KIP-240: reassignments have an identity, and two api keys tell of them",
-        _REASSIGNMENTS,
+        {**_REASSIGNMENTS, 32240: Versions(0, 0), 32241: Versions(0, 0)},
         machine="kip-236-old",
     ),
     "kip-860": _Draft(
