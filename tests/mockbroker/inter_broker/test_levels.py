@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.messages import ApiVersionsRequest, ListPartitionReassignmentsRequest
+from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.actions import LeaderAndIsrSent, LiveBrokersSent
@@ -173,6 +174,34 @@ def test_a_broker_that_was_down_when_it_all_began_is_told_when_it_comes() -> Non
     assert (request.to, request.target_replicas) == ((4,), (4,))
     joined(cluster, 4)
     assert now(cluster) == ([4], [4], None)
+
+
+@pytest.mark.requirement("K455-64")
+def test_a_topic_that_goes_leaves_nothing_behind() -> None:
+    """Also what a broker was told that has stopped since, and is told nothing any more."""
+    cluster = Cluster([Broker(1), Broker(2, apis=((4, 0, 2),))], topics=["foo=1"], machine=NEW)
+    alter_cluster(cluster, [2])
+    assert cluster._state.told == {(1, "foo", 0): True, (2, "foo", 0): False}
+    cluster.stop_broker(2)
+    (deleted,) = cluster.delete_topics([("foo", ZERO_UUID)])
+    assert deleted.error_code == 0
+    assert cluster._state.told == {}
+
+
+async def test_connections_to_a_broker_do_not_outlive_its_software() -> None:
+    async with (
+        MockCluster(
+            2, topics=["foo=1"], profile="kafka-2.4", clock="manual", broker_levels={2: "4=0-1"}
+        ) as mock,
+        connect(mock, 2) as wire,
+    ):
+        await mock.settled()
+        await mock.set_level(2, "cluster")
+        assert await wire.closed() == b""
+        mock.cluster.add_topic("bar=2")
+        await mock.settled()
+        assert [row[0] for row in said(heard(mock, 2)[-2])] == [4]
+        assert not mock.journal.select(event="unsupported")
 
 
 LEVELS = st.integers(0, 3)

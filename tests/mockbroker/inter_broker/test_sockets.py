@@ -50,6 +50,28 @@ async def test_what_brokers_know_in_the_end_is_what_there_is(profile: str) -> No
         assert (hosted.replicas, hosted.leader) == ((4, 5, 6), partition.leader)
 
 
+async def test_replicas_that_go_are_stopped_at_the_partitions_leader_epoch() -> None:
+    async with MockCluster(3, topics=["foo=1,2"], profile="kafka-2.6", clock="manual") as mock:
+        assert alter(mock, [2, 3]) == 0
+        mock.join_isr("foo-0", 3)
+        await mock.settled()
+        stops = [each.body.topic_states[0] for each in heard(mock, 1) if each.api_key == 5]
+        epoch = mock.cluster.partition("foo", 0).leader_epoch
+        assert epoch > 0
+        assert [
+            (state.leader_epoch, state.delete_partition)
+            for topic in stops
+            for state in topic.partition_states
+        ] == [(epoch, False), (epoch, True)]
+
+
+async def test_only_what_is_new_is_called_so() -> None:
+    async with MockCluster(3, topics=["foo=1,2"], profile="kafka-2.4", clock="manual") as mock:
+        mock.failover(2)
+        await mock.settled()
+        assert [row[6] for row in arrived(mock, 1) if row[1] == 4] == [True, False]
+
+
 @pytest.mark.requirement("K455-36")
 async def test_the_last_leader_and_isr_has_the_full_isr_on_the_wire() -> None:
     async with MockCluster(6, topics=["foo=1,2,3"], profile="kip-455-new", clock="manual") as mock:
@@ -125,6 +147,9 @@ async def test_with_the_controller_stopped_its_successor_goes_on(profile: str) -
             assert memory.partitions["foo", 0].leader == 2
             assert memory.replicas["foo", 0].leader == 2
             assert sorted(memory.live_brokers) == [2, 3]
+            updates = [each.body for each in heard(mock, broker_id, seen) if each.api_key == 6]
+            state = updates[-1].topic_states[0].partition_states[0]
+            assert (state.replicas, state.offline_replicas) == ([1, 2, 3], [1])
 
 
 async def test_all_down_and_up_again() -> None:
@@ -173,7 +198,7 @@ async def test_a_controller_that_dies_in_the_midst_of_it() -> None:
 
 
 async def test_topics_that_go_are_stopped_and_forgotten() -> None:
-    async with MockCluster(3, topics=["foo=1,2", "bar=2,3"], profile="kafka-2.6") as mock:
+    async with MockCluster(3, topics=["foo=1,2", "bar=2,3"], profile="kafka-3.4-zk") as mock:
         await mock.settled()
         seen = last(mock)
         name, topic_id = "foo", mock.cluster.topics["foo"].topic_id
@@ -186,6 +211,7 @@ async def test_topics_that_go_are_stopped_and_forgotten() -> None:
             assert first.api_key == 6
             state = first.body.topic_states[0].partition_states[0]
             assert (state.leader, first.body.topic_states[0].topic_name) == (-2, name)
+            assert first.body.topic_states[0].topic_id == topic_id
             stops = [(0, False), (0, True)] if broker_id in (1, 2) else []
             seen_stops = [
                 (partition.partition_index, partition.delete_partition)
