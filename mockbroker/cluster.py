@@ -37,10 +37,10 @@ from mockbroker.elections_queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
 from mockbroker.levels import newest_of
 from mockbroker.machines import machine as machine_of
-from mockbroker.machines.kip_236_plans import PendingPartition
 from mockbroker.metadata_views import MetadataView
 from mockbroker.model import Broker, Partition, Topic
 from mockbroker.partition_change import Completion
+from mockbroker.partition_state import partition_state
 from mockbroker.reassignment_ids import ReassignmentFacts
 from mockbroker.results import (
     AclBinding,
@@ -234,7 +234,7 @@ class Cluster(Controls, ReassignmentFacts):
             "controller_epoch": self.controller_epoch,
             "brokers": {str(i): {"live": broker.live} for i, broker in self.brokers.items()},
             "topics": {
-                name: {str(p.index): _partition_state(p) for p in topic.partitions}
+                name: {str(p.index): partition_state(p) for p in topic.partitions}
                 for name, topic in sorted(self.topics.items())
             },
         }
@@ -436,19 +436,3 @@ def _broker_list(brokers: int | Iterable[Broker]) -> list[Broker]:
     if len(set(ids)) != len(ids) or ids[0] < 0:
         raise ClusterError(f"broker ids must be distinct and not negative: {ids}")
     return listed
-
-
-def _partition_state(partition: Partition) -> dict[str, Any]:
-    state: dict[str, Any] = {
-        "replicas": list(partition.replicas),
-        "isr": list(partition.isr),
-        "leader": partition.leader,
-        "leader_epoch": partition.leader_epoch,
-        "adding": list(partition.adding),
-        "removing": list(partition.removing),
-        "target": None if partition.target is None else list(partition.target),
-    }
-    if isinstance(partition, PendingPartition):
-        original = partition.original_replicas
-        state["original"] = None if original is None else list(original)
-    return state

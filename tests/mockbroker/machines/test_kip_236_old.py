@@ -332,6 +332,17 @@ def test_listing_tells_what_comes_and_what_goes() -> None:
     assert cluster.list_partition_reassignments([("foo", [0, 9])]).topics == (topic,)
 
 
+@pytest.mark.requirement("K236-12")
+def test_the_state_shows_what_it_would_be_rolled_back_to() -> None:
+    cluster = old_cluster()
+    assert "original" not in cluster.state()["topics"]["foo"]["0"]
+    submit(cluster, [4])
+    shown = cluster.state()["topics"]["foo"]["0"]
+    assert (shown["target"], shown["original"]) == ([4], [1, 2, 3])
+    cluster.failover(2)
+    assert cluster.state()["topics"]["foo"]["0"]["original"] is None
+
+
 @pytest.mark.requirement("K236-01")
 @pytest.mark.requirement("K236-12")
 @pytest.mark.parametrize("way", [submit, legacy])
