@@ -9,6 +9,7 @@ import pytest
 
 import kproto
 from kproto.client import Admin
+from kproto.dialects import Dialect
 from kproto.errors import DecodeError
 from mockbroker import MockCluster
 from tests.mockbroker.wire import connect
@@ -21,6 +22,15 @@ def listing(*topics: tuple[str, list[int] | None]) -> Any:
     request: Any = kproto.dialect(NAMED).message("ListPartitionReassignmentsRequest")
     struct = request.STRUCTS["ListPartitionReassignmentsTopics"]
     return request(topics=[struct(name=name, partition_ids=ids) for name, ids in topics])
+
+
+def answer_of(dialect: Dialect) -> Any:
+    response: Any = dialect.message("ListPartitionReassignmentsResponse")
+    partition = response.STRUCTS["OngoingPartitionReassignment"](
+        partition_id=1, current_replicas=[1, 2], target_replicas=[3]
+    )
+    topic = response.STRUCTS["OngoingTopicReassignment"](name="foo", partitions=[partition])
+    return response(error_message=None, topics=[topic])
 
 
 def reassigning() -> MockCluster:
@@ -52,9 +62,9 @@ def test_the_name_comes_first() -> None:
 def test_everything_else_is_the_newer_drafts() -> None:
     named, new = kproto.dialect(NAMED), kproto.dialect(NEW)
     assert named.base is new
-    assert named.message("ListPartitionReassignmentsResponse") is new.message(
-        "ListPartitionReassignmentsResponse"
-    )
+    frame = new.encode_response(answer_of(new), api_version=0, correlation_id=1)
+    assert frame == named.encode_response(answer_of(named), api_version=0, correlation_id=1)
+    assert named.decode_response(frame, api_key=46, api_version=0)[1] == answer_of(named)
     assert named.apis[45] == new.apis[45]
     assert named.apis[4] == new.apis[4]
 
