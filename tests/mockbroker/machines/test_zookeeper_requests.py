@@ -144,6 +144,28 @@ def test_on_the_wire_the_top_has_an_empty_text_and_no_other_broker_names_what_wa
     assert (nothing.error_message, nothing.responses) == ("", [])
 
 
+@pytest.mark.requirement("K455-20")
+@pytest.mark.requirement("K455-38")
+def test_a_request_to_the_controller_that_was_changes_nothing() -> None:
+    """In flight while another took over, or sent by one who has not heard."""
+    broker = Asked(Cluster(6, topics=["foo=1,2,3"], machine=ZK), profile_name="kafka-3.9-zk")
+    body = AlterPartitionReassignmentsRequest(
+        topics=[
+            ReassignableTopic(
+                name="foo", partitions=[ReassignablePartition(partition_index=0, replicas=[4])]
+            )
+        ]
+    )
+    epoch = broker.cluster.controller_epoch
+    broker.cluster.failover(2)
+    since = len(broker.cluster.log)
+    assert broker.ask(body, 0, broker_id=1).error_code == 41
+    assert not broker.cluster.log.since(since)
+    assert broker.ask(body, 0, broker_id=2).error_code == 0
+    assert list(listed(broker.cluster)) == [FOO]
+    assert broker.cluster.controller_epoch == epoch + 1
+
+
 @pytest.mark.requirement("K455-24")
 @pytest.mark.requirement("A-48")
 def test_listing_leaves_out_what_is_idle_or_unknown() -> None:
