@@ -108,13 +108,11 @@ class DeletionEra:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEra:
-    """IncrementalAlterConfigs (44). ``unnamed_topic`` is the text for the topic called "", None:
-    any bad name is told of; otherwise it is one that does not exist. ``edited_first``: operations
-    are applied before the topic is looked for. ``bad_value`` takes {topic} and {problem},
-    ``not_a_list`` {operation} (or {OPERATION}) and {name}, ``static`` {names}."""
+    """IncrementalAlterConfigs (44), of topics but for ``static``, which takes {names}.
+    ``names_checked``: a bad name is told of, else it is one that does not exist. ``bad_value``
+    takes {topic} and {problem}, ``not_a_list`` {operation} (or {OPERATION}) and {name}."""
 
-    unnamed_topic: str | None
-    edited_first: bool
+    names_checked: bool
     bad_value: str
     not_a_list: str
     static: str
@@ -194,8 +192,7 @@ _KRAFT_4_3: Final = AdministrationEra(
         told=True, repeated_refused=True, ids_found=True, neither=ErrorCode.INVALID_REQUEST
     ),
     configs=ConfigEra(
-        unnamed_topic=None,
-        edited_first=False,
+        names_checked=True,
         bad_value="{problem}",
         not_a_list="Can't {OPERATION} to key {name} because its type is not LIST.",
         static="Cannot update these configs dynamically: [{names}]",
@@ -281,8 +278,7 @@ _ZOOKEEPER: Final = AdministrationEra(
         neither=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ),
     configs=ConfigEra(
-        unnamed_topic="Default topic resources are not allowed.",
-        edited_first=True,
+        names_checked=False,
         bad_value="Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): "
         "{problem}",
         not_a_list="Config value {operation} is not allowed for config key: {name}",

@@ -37,7 +37,8 @@ class ConfigDefinition:
     """``default`` is the text DescribeConfigs shows. ``synonym`` is the broker config behind a
     topic config. ``dynamic`` says whether a running broker takes a change; ``only_set`` is one that
     DescribeConfigs leaves out until somebody sets it, ``called_read_only`` one that it calls so
-    although it is not. The row holds from release ``since`` to ``until``, both included."""
+    although it is not; ``of_replicas`` one that lists replicas, or has an asterisk. The row holds
+    from release ``since`` to ``until``, both included."""
 
     name: str
     type: ConfigType
@@ -49,6 +50,7 @@ class ConfigDefinition:
     dynamic: bool = True
     only_set: bool = False
     called_read_only: bool = False
+    of_replicas: bool = False
     since: Line = _EVER
     until: Line = _STILL
 
@@ -80,6 +82,10 @@ def _topic(
     return ConfigDefinition(
         name, type_, default, minimum, maximum, choices, synonym, since=since, until=until
     )
+
+
+def _throttled(name: str) -> ConfigDefinition:
+    return ConfigDefinition(name, "LIST", "", of_replicas=True)
 
 
 def _static(name: str, type_: ConfigType, default: str | None) -> ConfigDefinition:
@@ -114,9 +120,9 @@ _TOPIC = (
     _topic("flush.messages", "LONG", _MAX_LONG, "log.flush.interval.messages", 0, until=(3, 2)),
     _topic("flush.messages", "LONG", _MAX_LONG, "log.flush.interval.messages", 1, since=(3, 3)),
     _topic("flush.ms", "LONG", _MAX_LONG, "log.flush.interval.ms", 0),
-    _topic("follower.replication.throttled.replicas", "LIST", ""),
+    _throttled("follower.replication.throttled.replicas"),
     _topic("index.interval.bytes", "INT", "4096", "log.index.interval.bytes", 0),
-    _topic("leader.replication.throttled.replicas", "LIST", ""),
+    _throttled("leader.replication.throttled.replicas"),
     _topic("local.retention.bytes", "LONG", "-2", "log.local.retention.bytes", -2, since=(3, 6)),
     _topic("local.retention.ms", "LONG", "-2", "log.local.retention.ms", -2, since=(3, 6)),
     _topic(

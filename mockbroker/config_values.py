@@ -8,7 +8,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.config_definitions import ConfigDefinition, ConfigType
 from mockbroker.errors import Refusal
 
-__all__ = ["check_value", "config_type_number"]
+__all__ = ["check_value", "config_type_number", "shown_value"]
 
 _TYPE_NUMBERS: dict[ConfigType, int] = {
     "UNKNOWN": 0, "BOOLEAN": 1, "STRING": 2, "INT": 3, "LONG": 5, "DOUBLE": 6, "LIST": 7,
@@ -17,6 +17,7 @@ _TYPE_NUMBERS: dict[ConfigType, int] = {
 
 _INTEGER_BITS = {"INT": 32, "LONG": 64}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+_REPLICA = re.compile(r"(?:[0-9]+:[0-9]+)?")
 
 
 def config_type_number(config_type: ConfigType) -> int:
@@ -32,10 +33,20 @@ def check_value(definition: ConfigDefinition, value: str) -> None:
     elif definition.type in ("INT", "LONG", "DOUBLE"):
         _check_range(definition, _number(definition, value.strip()))
     elif definition.type == "LIST":
-        for item in (part.strip() for part in value.split(",") if part.strip()):
+        items = [part.strip() for part in value.split(",") if part.strip()]
+        for item in items:
             _check_choice(definition, item)
+        if definition.of_replicas:
+            _check_replicas(definition, items)
     else:
         _check_choice(definition, value)
+
+
+def shown_value(definition: ConfigDefinition, value: str) -> str:
+    """As DescribeConfigs shows a value: read and written again."""
+    if definition.type == "LIST":
+        return ",".join(part.strip() for part in value.split(","))
+    return value.strip().lower() if definition.type == "BOOLEAN" else value.strip()
 
 
 def _number(definition: ConfigDefinition, value: str) -> float:
@@ -52,9 +63,27 @@ def _number(definition: ConfigDefinition, value: str) -> float:
 
 def _check_range(definition: ConfigDefinition, number: float) -> None:
     if definition.minimum is not None and not number >= definition.minimum:
-        raise _bad(definition, str(number), f"Value must be at least {definition.minimum:g}")
+        raise _bad(definition, str(number), f"Value must be at least {_plain(definition.minimum)}")
     if definition.maximum is not None and not number <= definition.maximum:
-        raise _bad(definition, str(number), f"Value must be no more than {definition.maximum:g}")
+        raise _bad(
+            definition, str(number), f"Value must be no more than {_plain(definition.maximum)}"
+        )
+
+
+def _plain(number: float) -> str:
+    """All digits of a whole number."""
+    return str(int(number)) if number == int(number) else f"{number:g}"
+
+
+def _check_replicas(definition: ConfigDefinition, items: list[str]) -> None:
+    if items == ["*"] or all(_REPLICA.fullmatch(item) for item in items):
+        return
+    raise _bad(
+        definition,
+        f"[{', '.join(items)}]",
+        f"{definition.name} must be the literal '*' or a list of replicas in the following format: "
+        "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+    )
 
 
 def _check_choice(definition: ConfigDefinition, value: str) -> None:

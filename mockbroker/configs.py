@@ -12,7 +12,7 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.config_definitions import ConfigDefinition
-from mockbroker.config_values import config_type_number
+from mockbroker.config_values import config_type_number, shown_value
 from mockbroker.controller import BROKER, TOPIC, ClusterState
 from mockbroker.errors import Refusal
 from mockbroker.results import (
@@ -75,7 +75,8 @@ def _topic_entry(
 ) -> ConfigEntry:
     synonyms = []
     if definition.name in overrides:
-        synonyms.append(ConfigSynonym(definition.name, overrides[definition.name], DYNAMIC_TOPIC))
+        own = shown_value(definition, overrides[definition.name])
+        synonyms.append(ConfigSynonym(definition.name, own, DYNAMIC_TOPIC))
     if definition.synonym is not None:
         behind = state.definitions.broker[definition.synonym]
         synonyms += _broker_synonyms(state, behind, broker_id)

@@ -48,7 +48,7 @@ def describe_topic_partitions(call: Call) -> DescribeTopicPartitionsResponse:
             break
         topic = view.topics.get(name)
         if topic is None:
-            response.topics.append(_unknown(name))
+            response.topics.append(_unknown(call, name))
             continue
         start = cursor.partition_index if cursor is not None and name == from_name else 0
         page = topic.partitions[start : start + room]
@@ -79,7 +79,7 @@ def _unauthorized(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(call: Call, name: str) -> DescribeTopicPartitionsResponseTopic:
     legal = name_problem(name) is None
     return DescribeTopicPartitionsResponseTopic(
         error_code=(
@@ -87,6 +87,7 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
         ),
         name=name,
         is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=topic_operations(call, name),
     )
 
 
@@ -99,7 +100,6 @@ def _topic(
         is_internal=topic.internal,
         partitions=[
             DescribeTopicPartitionsResponsePartition(
-                error_code=view.partition_error(partition),
                 partition_index=partition.index,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,

@@ -42,6 +42,9 @@ MASKED: Final = (
     Masked(60, "brokers[].port", "a free port"),
     Masked(3, "clusterId", "random"),
     Masked(60, "clusterId", "random"),
+    Masked(35, "results[].logDir", "a folder of this run"),
+    Masked(35, "results[].totalBytes", "of this machine's disk"),
+    Masked(35, "results[].usableBytes", "of this machine's disk"),
     Masked(
         18, "finalizedFeaturesEpoch", "counts metadata records, thousands of which are internal"
     ),
@@ -64,6 +67,10 @@ UNORDERED: Final[Mapping[tuple[int, str], tuple[str, str]]] = {
     (18, "finalizedFeatures"): ("name", "Kafka gathers them in a hash map"),
     (32, "results[].configs"): ("name", "Kafka gathers them in a hash map"),
     (19, "topics[].configs"): ("name", "Kafka gathers them in a hash map"),
+    (35, "results[].topics"): ("name", "Kafka gathers them in a hash map"),
+    (35, "results[].topics[].partitions"): ("partitionIndex", "Kafka gathers them in a hash map"),
+    (37, "results"): ("name", "Kafka gathers them in a hash map"),
+    (20, "responses"): ("name", "Kafka gathers them in a hash map"),
     (46, "topics"): ("name", "Kafka gathers them in a hash map"),
     (46, "topics[].partitions"): ("partitionIndex", "Kafka gathers them in a hash map"),
     (43, "replicaElectionResults"): ("topic", "Kafka gathers them in a hash map"),
@@ -75,6 +82,7 @@ UNORDERED: Final[Mapping[tuple[int, str], tuple[str, str]]] = {
 """Arrays without an order: (api key, path) -> (field to sort by, why)."""
 
 OWN_TOPICS: Final = {3: ("topics", "name"), 46: ("topics", "name"),
+                     35: ("results[].topics", "name"),
                      43: ("replicaElectionResults", "topic")}  # fmt: skip
 """Answers about everything are compared as far as the session's own topics go: what other sessions
 left behind is theirs to compare."""

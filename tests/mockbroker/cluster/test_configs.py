@@ -153,7 +153,7 @@ def test_lists_grow_and_shrink(cluster: Cluster) -> None:
         ((BROKER, "x"), ("num.io.threads", SET, "7"), 42,
          "Unable to parse broker name as a base 10 number."),
         ((BROKER, "-1"), ("num.io.threads", SET, "7"), 42, "Invalid negative broker ID."),
-        ((8, "1"), ("kafka", SET, "INFO"), 42, "Unsupported resource type: 8"),
+        ((8, "1"), ("kafka", SET, "INFO"), 42, "Unknown resource type 8"),
     ],
 )  # fmt: skip
 def test_alter_refusals(

@@ -1,14 +1,20 @@
-"""Sessions over ApiVersions (18), Metadata (3) and DescribeCluster (60)."""
+"""Sessions over ApiVersions (18), Metadata (3), DescribeCluster (60), DescribeTopicPartitions (75)
+and DescribeLogDirs (35)."""
 
 from __future__ import annotations
 
 import uuid
 
 from kproto.messages import (
+    AlterPartitionReassignmentsRequest,
     ApiVersionsRequest,
+    DescribeLogDirsRequest,
+    DescribeTopicPartitionsRequest,
     MetadataRequest,
     MetadataRequestTopic,
 )
+from kproto.messages.describe_log_dirs_request import DescribableLogDirTopic
+from kproto.messages.describe_topic_partitions_request import Cursor, TopicRequest
 from tests.real.sessions.registry import session
 from tests.real.steps import (
     Ask,
@@ -37,6 +43,26 @@ def api_versions(t: str) -> Rounds:
             Ask(ApiVersionsRequest(client_software_name="a b", client_software_version="1")),
             Ask(ApiVersionsRequest(client_software_name="a", client_software_version="-")),
             Ask(ApiVersionsRequest(**software), version=3, forged=99),
+        ]
+    )
+
+
+@session(18, since=4)
+def api_versions_not_served(t: str) -> Rounds:
+    """Anything but ApiVersions, at a version the broker has not, ends the connection."""
+    forged = Ask(AlterPartitionReassignmentsRequest(), version=0, broker_id=3, forged=9)
+    metadata_0 = Ask(MetadataRequest(topics=[]), version=12, broker_id=3, forged=99)
+    return Rounds([forged, metadata_0, Ask(ApiVersionsRequest(), version=0, broker_id=3)])
+
+
+@session(18, since=4, zookeeper=True)
+def apis_of_kraft(t: str) -> Rounds:
+    of_4_x = AlterPartitionReassignmentsRequest(allow_replication_factor_change=False)
+    return Rounds(
+        [
+            Ask(of_4_x, version=1, broker_id=2),
+            Ask(DescribeTopicPartitionsRequest(topics=[]), version=0, broker_id=2),
+            Ask(ApiVersionsRequest(), version=0, broker_id=2),
         ]
     )
 
@@ -111,3 +137,55 @@ def describe_cluster_endpoints(t: str) -> Rounds:
 def describe_cluster_fenced(t: str) -> Rounds:
     steps = [cluster(include_fenced_brokers=True)]
     return Rounds(steps, stopped=steps)
+
+
+# ---- 75 DescribeTopicPartitions --------------------------------------------------------------
+
+
+@session(75)
+def topic_partitions(t: str) -> Rounds:
+    def ask(*names: str, limit: int = 2000, cursor: Cursor | None = None) -> Ask:
+        topics = [TopicRequest(name=name) for name in names]
+        return Ask(
+            DescribeTopicPartitionsRequest(
+                topics=topics, response_partition_limit=limit, cursor=cursor
+            ),
+            eventually=True,
+        )
+
+    return Rounds(
+        [
+            create(t, [1, 2], [2, 4], [4, 3]),
+            create(f"{t}-b", [4], [3]),
+            metadata(t, f"{t}-b"),
+            ask(t),
+            ask(f"{t}-b", t, f"{t}-unknown"),
+            ask(t, f"{t}-b", limit=2),
+            ask(t, f"{t}-b", cursor=Cursor(topic_name=t, partition_index=1)),
+            ask("a b"),
+        ],
+        stopped=[ask(t), ask(f"{t}-b")],
+    )
+
+
+# ---- 35 DescribeLogDirs ----------------------------------------------------------------------
+
+
+@session(35)
+def log_dirs(t: str) -> Rounds:
+    def ask(*rows: tuple[str, list[int]], everything: bool = False, broker_id: int = 1) -> Ask:
+        topics = [DescribableLogDirTopic(topic=name, partitions=list(p)) for name, p in rows]
+        body = DescribeLogDirsRequest(topics=None if everything else topics)
+        return Ask(body, broker_id=broker_id, eventually=True)
+
+    return Rounds(
+        [
+            create(t, [1, 2], [2, 1], [3, 2]),
+            ask((t, [0, 1, 2])),
+            ask((t, [2]), broker_id=3),
+            ask((t, [0]), broker_id=4),
+            ask((t, [7]), (f"{t}-unknown", [0])),
+            ask(),
+            ask(everything=True),
+        ]
+    )

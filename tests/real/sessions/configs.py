@@ -135,6 +135,60 @@ def config_refusals(t: str) -> Rounds:
 
 
 @session(44)
+def config_more_refusals(t: str) -> Rounds:
+    name, lists = "retention.ms", "cleanup.policy"
+    return Rounds(
+        [
+            create(t, [1]),
+            change((TOPIC, t, [(name, SET, None), ("segment.ms", APPEND, None)])),
+            change((TOPIC, t, [(name, SUBTRACT, "1")])),
+            change((TOPIC, t, [(lists, SET, "compact,none")])),
+            change((TOPIC, t, [(lists, APPEND, "none")])),
+            change((TOPIC, t, [("compression.type", SET, "zip")])),
+            change((TOPIC, t, [("min.insync.replicas", SET, "0")])),
+            change((TOPIC, t, [("preallocate", SET, "maybe")])),
+            change((TOPIC, t, [("min.cleanable.dirty.ratio", SET, "2")])),
+            change((TOPIC, t, [("segment.bytes", SET, "13")])),
+            change((TOPIC, t, [("leader.replication.throttled.replicas", SET, "0-1")])),
+            change((TOPIC, t, [(name, SET, "1"), ("no.such.config", SET, "1")])),
+            change((TOPIC, f"{t}-unknown", [(name, APPEND, "1")])),
+            change((TOPIC, "", [(name, SET, "1")])),
+            change((TOPIC, t, [(name, SET, " 5 ")])),
+            describe((TOPIC, t), names=[name, lists]),
+            change((3, "x", [(name, SET, "1")])),
+            change((BROKER, "2", [("num.io.threads", SET, "2")])),
+            change((BROKER, "2", [("num.io.threads", SET, "2")]), broker_id=2, validate_only=True),
+            change((BROKER, "1", [("num.io.threads", SET, "many")])),
+            change((BROKER, "1", [("num.io.threads", APPEND, "1")])),
+            change((BROKER, "1", [("log.dirs", SET, "/x"), ("broker.rack", SET, "r")])),
+        ]
+    )
+
+
+@session(44)
+def config_of_a_broker(t: str) -> Rounds:
+    """A dynamic one, which hides the static one, and is a topic's default."""
+    names = ["log.retention.bytes", "background.threads"]
+    ours = ["retention.bytes"]
+    return Rounds(
+        [
+            create(t, [1]),
+            change((BROKER, "3", [("log.retention.bytes", SET, "77")]), broker_id=3),
+            describe((BROKER, "3"), names=names, synonyms=True, broker_id=3),
+            describe((TOPIC, t), names=ours, synonyms=True, broker_id=3),
+            describe((TOPIC, t), names=ours, synonyms=True),
+            change((BROKER, "", [("log.retention.bytes", SET, "78")])),
+            describe((BROKER, "3"), names=names, synonyms=True, broker_id=3),
+            describe((BROKER, ""), synonyms=True),
+            describe((TOPIC, t), names=ours, synonyms=True, broker_id=2),
+            change((BROKER, "", [("log.retention.bytes", DELETE, "")])),
+            change((BROKER, "3", [("log.retention.bytes", DELETE, "")]), broker_id=3),
+            describe((BROKER, "3"), names=names, synonyms=True, broker_id=3),
+        ]
+    )
+
+
+@session(44)
 def config_throttles(t: str) -> Rounds:
     """What a reassignment tool does: a rate on a broker, and takes it off again."""
     rate = "leader.replication.throttled.rate"

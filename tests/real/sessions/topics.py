@@ -161,7 +161,7 @@ def topics_deleted_by_id(t: str) -> Rounds:
 def _grow(
     topic: str, count: int, *lists: Sequence[int], wait_ms: int = 30000, listed: bool = True
 ) -> Ask:
-    """To ``count`` partitions in all; without lists the controller chooses, or else none is given."""
+    """To ``count`` partitions in all; the controller chooses unless any are ``listed``."""
     rows = [CreatePartitionsAssignment(broker_ids=list(each)) for each in lists]
     return Ask(
         CreatePartitionsRequest(
