@@ -162,7 +162,10 @@ async def test_all_down_and_up_again() -> None:
         await mock.settled()
         for broker_id in (1, 2):
             memory = mock.broker_knows(broker_id)
-            assert (memory.controller_id, memory.controller_epoch) == (2, 2)
+            assert (memory.controller_id, memory.controller_epoch) == (
+                2,
+                mock.cluster.controller_epoch,
+            )
             assert memory.partitions["foo", 0].leader == 2
 
 

@@ -12,6 +12,8 @@ from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
+from mockbroker.machines import machine
+from mockbroker.profiles import all_profiles, profile
 from tests.mockbroker.inter_broker.heard import Heard, alter, heard, recorded, said
 
 RELEASED = [("kafka-3.9-zk", {4: v, 5: min(v, 4), 6: v}) for v in range(9) if v <= 7] + [
@@ -200,3 +202,36 @@ async def test_a_partition_that_comes_again_begins_another_request() -> None:
         for each in requests:
             tps = [row[2] for row in said(each)]
             assert len(set(tps)) == len(tps)
+
+
+@pytest.mark.parametrize(
+    "name", [each.name for each in all_profiles() if machine(each.machine).keeps_znodes]
+)
+@pytest.mark.parametrize("listener", ["its own", "auto"])
+async def test_every_release_and_draft_of_the_zookeeper_era(name: str, listener: str) -> None:
+    """At the versions its brokers advertise, in its own layouts whatever clients may speak, and
+    with no complaint from either side."""
+    own = profile(name)
+    spoken = own.dialect if listener == "its own" else "auto"
+    async with MockCluster(
+        3, topics=["foo=1,2"], profile=own, dialect=spoken, clock="manual"
+    ) as mock:
+        assert alter(mock, [2, 3]) == 0
+        mock.leave_isr("foo-0", 2)
+        mock.failover(3)
+        await mock.settled()
+        requests = heard(mock)
+        highest = {key: mock.served[key].highest for key in (4, 5, 6)}
+        assert {(each.api_key, each.version) for each in requests} <= set(highest.items())
+        assert {each.api_key for each in requests} >= {4, 6}
+        assert {each.dialect for each in requests} == {own.dialect}
+        assert not [
+            entry
+            for entry in mock.journal.select()
+            if entry.event not in ("", "connected", "disconnected")
+        ]
+        for broker_id in (1, 2, 3):
+            memory = mock.broker_knows(broker_id)
+            partition = mock.cluster.partition("foo", 0)
+            assert memory.partitions["foo", 0].isr == partition.isr
+            assert ("foo", 0) in memory.replicas
