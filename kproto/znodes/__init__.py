@@ -3,7 +3,7 @@
 ``ZnodeTree`` is a server's data in memory, pure: no I/O, time passed in. ``EmbeddedStore`` is one
 session on it, ``kproto.client.zookeeper.KazooStore`` one on a real server, and ``ZnodeStore`` the
 interface of both. ``kafka_znodes`` and ``plan_znodes`` hold the paths and texts of what Kafka keeps
-there.
+there, ``request_znodes`` those of KIP-236's older draft.
 
 Start at ``store`` for what a caller sees, at ``transaction`` for the rules of each operation.
 """

@@ -41,6 +41,7 @@ from mockbroker.machines.kip_236_old_effects import (
     SetRequest,
     StoreRequest,
     drop_set,
+    top_of,
 )
 
 __all__ = ["ON_CANCEL", "ON_REQUEST", "ON_RESUME", "ON_STEP", "REFUSALS"]
@@ -75,10 +76,6 @@ def _is_there(moment: Moment) -> bool:
     return not moment.start.reassigning and moment.asked == moment.start.replicas
 
 
-def _in_flight(moment: Moment) -> bool:
-    return moment.start.reassigning
-
-
 def _caught_up(moment: Moment) -> bool:
     """ISR holds all of RAR, one of which can lead."""
     target = moment.target
@@ -111,11 +108,8 @@ def _and_asked(moment: Moment) -> Brokers:
 
 
 def _dropped(moment: Moment) -> Brokers:
-    start = moment.start
-    if not isinstance(start, RequestedPartition):
-        return ()
-    literal = moment.facts["literal"]
-    return drop_set(start.replicas, start.isr, start.leader, start.top, moment.asked,
+    start, literal = moment.start, moment.facts["literal"]
+    return drop_set(start.replicas, start.isr, start.leader, top_of(start), moment.asked,
                     literal=literal)  # fmt: skip
 
 
@@ -189,10 +183,14 @@ ON_REQUEST: Final = (
     *REFUSALS,
     Row("K236-57", _heads_there, ()),
     Row("K236-56", _is_there, ()),
-    Row("K236-62, K236-64, K236-66", _in_flight, (StoreRequest(), *_DROP, *_INITIATE)),
-    Row("K236-54", _always, (StoreRequest(), *_INITIATE)),
+    Row(
+        "K236-54, K236-62, K236-64, K236-66",
+        _always,
+        (StoreRequest(), *_DROP, *_INITIATE),
+    ),
 )
-"""``asked`` is RAR; of the facts, ``original`` is OAR where a plan on record has it."""
+"""``asked`` is RAR; of the facts, ``original`` is OAR where a plan on record has it. One row both
+starts a reassignment and changes it: at its start ``top`` is all there are, and none is dropped."""
 
 ON_STEP: Final = (
     Row("K236-51", _disabled, ()),

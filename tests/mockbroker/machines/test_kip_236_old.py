@@ -345,6 +345,8 @@ def test_the_state_shows_what_it_would_be_rolled_back_to() -> None:
 
 @pytest.mark.requirement("K236-01")
 @pytest.mark.requirement("K236-12")
+@pytest.mark.requirement("K236-55")
+@pytest.mark.requirement("A-14")
 @pytest.mark.parametrize("way", [submit, legacy])
 def test_a_null_rolls_back_to_the_replicas_there_were(way: object) -> None:
     cluster = old_cluster()

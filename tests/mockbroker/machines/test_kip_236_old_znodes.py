@@ -327,6 +327,11 @@ def test_a_controller_that_takes_over_leaves_alone_what_is_paused() -> None:
     cluster.failover(3)
     assert cluster.partition(*FOO).leader_epoch == epoch
     assert now(cluster) == ([1, 2, 3, 4], [1, 2, 3], [4])
+    since = len(cluster.log)
+    cluster.write_znode(CANCEL, None)
+    assert f"LeaderAndIsr to 1,2,3,4 R=1,2,3,4 I=1,2,3 leader=1 epoch={epoch + 1}" in story(
+        cluster, since
+    )
 
 
 # ---- what nobody can read, or do -----------------------------------------------------------------
