@@ -20,6 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+MOCKBROKER = (ROOT / "docs/mockbroker.md").read_text()
 TOOLS = ("kproto", "mockbroker")
 
 
@@ -45,13 +46,8 @@ def sessions() -> list[tuple[str, str]]:
     return found
 
 
-def shell_lines() -> list[list[str]]:
-    lines = [
-        line
-        for text in (README, CONTRIBUTING)
-        for b in blocks("sh", text)
-        for line in b.splitlines()
-    ]
+def shell_lines(*texts: str) -> list[list[str]]:
+    lines = [line for text in texts for b in blocks("sh", text) for line in b.splitlines()]
     return [shlex.split(line, comments=True) for line in lines if line.strip()]
 
 
@@ -75,7 +71,9 @@ def test_the_console_sessions_print_what_is_shown(command, shown):
 
 
 @pytest.mark.parametrize(
-    "words", [words for words in shell_lines() if words[0] in TOOLS], ids=lambda w: " ".join(w[:3])
+    "words",
+    [words for words in shell_lines(README, CONTRIBUTING, MOCKBROKER) if words[0] in TOOLS],
+    ids=lambda w: " ".join(w[:3]),
 )
 def test_the_commands_exist_with_their_options(words):
     """Subcommands are followed as far as ``--help`` knows them."""
@@ -89,14 +87,19 @@ def test_the_commands_exist_with_their_options(words):
             break
         command.append(word)
     assert len(command) > 1, f"{words[0]} has no command {words[1]!r}"
-    known = run([*command, "--help"])
+    surface = (
+        words[words.index("--profile") :][:2]
+        if words[1:2] == ["admin"] and "--profile" in words
+        else []
+    )
+    known = run([*command, *surface, "--help"])
     missing = [w for w in words if w.startswith("--") and w.partition("=")[0] not in known]
     assert missing == []
 
 
 def test_the_steering_of_a_cluster_works_as_shown():
     """The first ``mockbroker serve`` of the README, and every ``ctl`` line on that cluster."""
-    lines = [words for words in shell_lines() if words[0] == "mockbroker"]
+    lines = [words for words in shell_lines(README) if words[0] == "mockbroker"]
     serve = next(words for words in lines if words[1] == "serve" and "--control" in words)
     steps = [words[3:] for words in lines if words[1] == "ctl"]
     assert steps
@@ -113,11 +116,35 @@ def test_the_steering_of_a_cluster_works_as_shown():
         process.communicate(timeout=30)
 
 
+def test_the_clusters_of_the_mock_brokers_page_are_steered_as_shown():
+    """Each is told by the control port it is given there, and is given a free one here."""
+    lines = [words for words in shell_lines(MOCKBROKER) if words[0] == "mockbroker"]
+    steered = 0
+    for serve in (words for words in lines if words[1] == "serve" and "--control" in words):
+        place = serve[serve.index("--control") + 1]
+        steps = [words[3:] for words in lines if words[1] == "ctl" and words[2].endswith(place)]
+        command = [sys.executable, "-m", *(w if w != place else "127.0.0.1:0" for w in serve)]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            url = json.loads(process.stdout.readline())["control"]
+            for step in steps:
+                run(["mockbroker", "ctl", url, *step])
+                steered += 1
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
+    assert steered == sum(words[1] == "ctl" for words in lines) > 5
+
+
 def test_the_make_targets_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     text = README + CONTRIBUTING
     named = set(re.findall(r"`make ([a-z-]+)", text)) | {
-        word for words in shell_lines() if words[0] == "make" for word in words[1:]
+        word
+        for words in shell_lines(README, CONTRIBUTING)
+        if words[0] == "make"
+        for word in words[1:]
     }
     assert named
     assert named <= targets
@@ -131,4 +158,5 @@ def test_the_paths_it_names_exist():
     assert len(named) > 8
     assert [path for path in named if not (ROOT / path).exists()] == []
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", README + CONTRIBUTING)
+    links += [f"docs/{link}" for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", MOCKBROKER)]
     assert [link for link in links if not (ROOT / link).exists()] == []

@@ -23,16 +23,6 @@ _COLUMNS: Final = {
 }
 """The api keys whose versions are shown."""
 
-_LIMIT: Final = (
-    "ZooKeeper profiles (-zk, and those before 2.8) differ in versions, forwarding and ApiVersions "
-    "only: the reassignment machine and its texts are KRaft's in every profile of a release."
-)
-
-_LIMIT_OF_DRAFTS: Final = (
-    "Drafts (kip-) log the LeaderAndIsr, StopReplica and UpdateMetadata requests of their "
-    "controller; none is sent."
-)
-
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every api key's versions.")
@@ -55,10 +45,10 @@ def _row(profile: Profile, *, default: bool) -> dict[str, Any]:
         "release": profile.release,
         "mode": profile.mode,
         "dialect": profile.dialect,
+        "machine": profile.machine,
         "forwarding": profile.forwarding,
         "api_versions_fallback_row": profile.fallback_row,
         "changes": profile.summary,
-        "limits": _limit(profile),
         "features": {
             each.name: {"supported": list(each.supported), "finalized": each.finalized}
             for each in profile.features
@@ -68,12 +58,6 @@ def _row(profile: Profile, *, default: bool) -> dict[str, Any]:
             for key, versions in profile.versions.items()
         },
     }
-
-
-def _limit(profile: Profile) -> str:
-    if profile.forwarding:
-        return ""
-    return _LIMIT if profile.machine == "kraft" else _LIMIT_OF_DRAFTS
 
 
 def _print_table(found: list[Profile], default: str) -> None:
@@ -98,5 +82,5 @@ def _print_table(found: list[Profile], default: str) -> None:
     names = ", ".join(f"{key} {name}" for key, name in _COLUMNS.items())
     notes = [f"Versions of {names}."]
     notes += [f"{letter}: {summary}" for summary, letter in letters.items()]
-    for note in [*notes, _LIMIT, _LIMIT_OF_DRAFTS]:
+    for note in notes:
         console.print(note)
