@@ -241,6 +241,8 @@ class BrokerListener:
             )
         except socket.gaierror as error:
             raise OSError(f"cannot listen on {self.host!r}: {error.strerror}") from None
+        if not self._server.sockets:  # what asyncio makes of a process without a socket to spare
+            raise OSError(f"cannot listen on {self.host!r}: no socket to be had (ulimit -n?)")
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:

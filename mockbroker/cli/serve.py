@@ -212,6 +212,7 @@ def serve(**options: Any) -> None:
     {"bootstrap": "127.0.0.1:NNNNN,...", "brokers": {"1": "127.0.0.1:NNNNN"}, "control": URL|null}.
     """
     with contextlib.ExitStack() as stack:
+        _make_room(options["brokers"])
         mock, control = _build(options, stack)
         _run(_serve(mock, control))
 
@@ -336,6 +337,20 @@ async def _serve(mock: MockCluster, control: ControlServer | None) -> None:
         finally:
             if control is not None:
                 await control.stop()
+
+
+def _make_room(brokers: int) -> None:
+    """Files enough for the brokers' listeners and the connections between them, as far as the
+    system lets us: many are allowed no more than 1024 unless they ask."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 256 + 8 * brokers
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,23 @@ def test_a_stuck_reassignment_by_hand(tmp_path: Path, capsys: pytest.CaptureFixt
         if entry.api_key == 4 and entry.direction == "request"
     }
     assert {(2, 3), (3, 2)} <= versions
+
+
+@pytest.mark.slow
+def test_as_many_brokers_as_a_cluster_may_have() -> None:
+    """Each has two listeners already: more than the 1024 files that are usual."""
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1024, HARD)); "
+    limited = limited.replace("HARD", "resource.getrlimit(resource.RLIMIT_NOFILE)[1]")
+    words = ["serve", "--brokers", "520", "--profile", "kafka-2.4"]
+    code = f"{limited}from mockbroker.cli import main; main({words!r})"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert len(json.loads(process.stdout.readline())["brokers"]) == 520
+        finally:
+            process.kill()
 
 
 def test_the_switch_is_off(tmp_path: Path) -> None:
