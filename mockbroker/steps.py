@@ -145,18 +145,21 @@ def _part_with(controller: Controller, broker_id: int) -> None:
 
 def start_broker(controller: Controller, broker_id: int) -> None:
     """The broker is live again and leads the offline partitions it can lead. It joins no ISR by
-    itself: that is ``join_isr``'s or auto-progress's."""
+    itself: that is ``join_isr``'s or auto-progress's. Where no broker was live, what the controller
+    had not put on record is gone, and this one takes over, be it the same."""
     broker = find_broker(controller, broker_id)
     if broker.live:
         raise ClusterError(f"broker {broker_id} is running already")
+    forgotten = controller.keeps_znodes and not controller.live_ids()
     controller.record("start_broker", BrokerChanged(broker, replace(broker, live=True)))
+    succeeds = forgotten or not controller.is_live(controller.state.controller_id)
+    if succeeds:
+        _move_controller(controller, broker_id, "start_broker")
     for name, partition in controller.partitions():
         if partition.leader == NO_LEADER:
             _apply(controller, "start_broker", (name, partition.index), partition, partition.isr)
-    if controller.is_live(controller.state.controller_id):
+    if not succeeds:
         controller.machine.broker_started(controller, "start_broker", broker_id)
-    else:
-        _move_controller(controller, broker_id, "start_broker")
 
 
 def fail_over(controller: Controller, to: int) -> None:

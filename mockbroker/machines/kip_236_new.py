@@ -74,7 +74,9 @@ def _heads_there(moment: Moment) -> bool:
 
 
 def _already_there(moment: Moment) -> bool:
-    return moment.start.reassigning and moment.start.replicas == moment.target
+    """RAR was AR when it was submitted. That it is AR now says nothing: once it has begun, it is
+    where RAR adds to OAR and takes nothing away."""
+    return moment.target == moment.start.replicas == original_of(moment.start)
 
 
 def _caught_up(moment: Moment) -> bool:
@@ -131,8 +133,7 @@ _BEGIN: Final[tuple[Effect, ...]] = (
 _FINISH: Final = Row("K236-02 K236-11", _caught_up, settle_on(_new, LeavePlan()))
 
 ON_TRIGGER: Final = (
-    # Nothing to do; or the last controller died with only this left to do.
-    Row("K236-02 K236-10", _already_there, (LeavePlan(), SetTarget(None), Commit())),
+    Row("K236-02", _already_there, (LeavePlan(), SetTarget(None), Commit())),
     _FINISH,
     Row("K236-01", _always, _BEGIN),
 )

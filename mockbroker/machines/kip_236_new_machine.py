@@ -254,7 +254,8 @@ class CancellableMachine(KeepsZnodes):
     # ---- what goes on around reassignments ---------------------------------------------------
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
-        run_until_none(controller, cause, tp, tables.ON_STEP)
+        if controller.is_live(controller.state.controller_id):
+            run_until_none(controller, cause, tp, tables.ON_STEP)
         return _find(controller, tp)
 
     def recovered(

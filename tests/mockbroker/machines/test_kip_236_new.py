@@ -81,6 +81,8 @@ def test_the_context_of_a_partition_can_be_looked_at() -> None:
     assert (pending.reassigning, pending.target) == (True, (4, 5))
     shown = c.state()["topics"]["foo"]["0"]
     assert (shown["replicas"], shown["target"]) == ([4, 5, 1, 2, 3], [4, 5])
+    assert shown["original"] == [1, 2, 3]
+    assert "original" not in c.state()["topics"]["foo"]["1"]
     idle = c.partition("foo", 1)
     assert (type(idle) is PendingPartition, idle.reassigning, idle.target) == (False, False, None)
 

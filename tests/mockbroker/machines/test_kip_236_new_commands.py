@@ -55,7 +55,6 @@ class Commands(RuleBasedStateMachine):
     @rule(text=_PLANS)
     def queue(self, text: str) -> None:
         self.perhaps(lambda: self.cluster.write_znode(QUEUE, text))
-        assert self.cluster.read_znode(QUEUE) is None
 
     @rule()
     def cancel(self) -> None:
@@ -133,8 +132,6 @@ class Commands(RuleBasedStateMachine):
 
     def perhaps(self, command: Any) -> bool:
         """Whether it was done; one that is refused leaves no trace, one that dies is succeeded."""
-        if sum(each.live for each in self.cluster.brokers.values()) < 3:
-            self.cluster.kill_controller_after(10**9)  # nobody would be left to succeed it
         before = len(self.cluster.log)
         try:
             command()
@@ -168,7 +165,10 @@ class Commands(RuleBasedStateMachine):
 
     @invariant()
     def what_is_pending_is_on_record(self) -> None:
+        if not any(broker.live for broker in self.cluster.brokers.values()):
+            return  # the last one may have died with something half-done, and nobody is there
         assert self.cluster.read_znode(CANCEL) is None
+        assert self.cluster.read_znode(QUEUE) is None
         if self.tampered:
             return
         found = self.cluster.read_znode(PLAN)
