@@ -5,8 +5,8 @@ nothing is left. Only its creation is watched: whatever is written into it after
 nothing, though what is to be taken out is looked for in what is there by then. A text that is no
 plan starts nothing and stays, until the controller next takes something out, which deletes it.
 
-Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka checks nothing here, and
-would take all replicas from the partition.
+Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka checks nothing here:
+2.4.1 takes all replicas from the partition, 3.9.2 puts on record that all are to go, and fails.
 """
 
 from __future__ import annotations
