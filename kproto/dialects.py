@@ -290,10 +290,11 @@ class _Apis(Mapping[int, Api]):
 
 
 class AutoDialect(Dialect):
-    """Tries each dialect of ``AUTO_ORDER``; the first that reads the whole frame wins."""
+    """Tries each dialect of ``AUTO_ORDER``; the first that reads the whole frame wins. Messages
+    and api keys are the released ones, and those that only a draft has."""
 
     def __init__(self) -> None:
-        super().__init__("auto", {}, dialect("kafka"))
+        super().__init__("auto", dialect("kip-240")._own, dialect("kafka"))
 
     @cached_property
     def _candidates(self) -> list[Dialect]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kproto.dialects import Dialect, dialect
+from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import UnknownNameError
 from kproto.schema.versions import Versions
 from mockbroker.apis.usable import usable_handlers
@@ -120,7 +120,10 @@ def _api_key(text: str) -> int:
 
 
 def _of_draft(codec: Dialect) -> dict[int, Versions]:
-    """The api keys whose messages are the draft's own."""
+    """The api keys whose messages are the draft's own. A listener that takes several dialects
+    brings none: what it serves beside the released ones is the profile's to say."""
+    if isinstance(codec, AutoDialect):
+        return {}
     released = dialect("kafka").apis
     return {
         key: api.valid_versions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kproto.dialects import DIALECTS, Dialect, dialect
+from kproto.dialects import DIALECTS, AutoDialect, Dialect, dialect
 from mockbroker.apis.registry import DRAFT_HANDLERS, HANDLERS, Handler
 
 __all__ = ["usable_handlers"]
@@ -17,7 +17,14 @@ def usable_handlers(codec: Dialect) -> dict[int, Handler]:
         for key, handler in HANDLERS.items()
         if key in codec.apis and codec.apis[key] == released[key]
     }
-    if codec.name in DIALECTS:
+    if isinstance(codec, AutoDialect):
+        # Requests come with the dialect that read them; these are the keys no release has.
+        usable |= {
+            key: each
+            for (_, key), each in DRAFT_HANDLERS.items()
+            if key in codec.apis and key not in released
+        }
+    elif codec.name in DIALECTS:
         own = {key: each for (name, key), each in DRAFT_HANDLERS.items() if name == codec.name}
         # A user's own dialect is not one of ours, whatever it is called.
         if codec is dialect(codec.name):

@@ -387,6 +387,19 @@ async def test_the_keys_are_advertised_with_the_dialect_only_and_are_yours_to_ch
 
 
 @pytest.mark.requirement("A-22")
+@pytest.mark.requirement("A-02")
+async def test_a_listener_of_several_dialects_answers_them_where_the_profile_has_them() -> None:
+    async with five(dialect="auto", implemented_only=True) as mock, admin_of(mock) as admin:
+        await reassign(admin, [3])
+        started = await only(admin)
+        assert await admin.describe_reassignments([started]).get(started) is not None
+        assert {e.dialect for e in mock.journal.select(api=32241)} == {"kip-240"}
+        assert {e.dialect for e in mock.journal.select(api=45)} == {"kafka"}
+    async with five(dialect="auto", profile="kafka-4.1") as mock:
+        assert not {32240, 32241} & mock.served.keys()
+
+
+@pytest.mark.requirement("A-22")
 def test_keys_that_cannot_be_had() -> None:
     assert kip_240() is kproto.dialect("kip-240")
     assert kip_240(list_key=4000) is kip_240(list_key=4000)
