@@ -131,7 +131,7 @@ def test_the_same_replicas_again_change_nothing() -> None:
     assert len(cluster.log) == before
 
 
-@pytest.mark.requirement("K455-01")
+@pytest.mark.requirement("K455-01", "A-41")
 def test_cancel_takes_the_new_replicas_out_again() -> None:
     cluster = cluster_with([2, 1, 3])
     alter(cluster, [4, 5, 3])
@@ -177,7 +177,7 @@ def test_cancel_that_would_lose_data_is_refused() -> None:
     assert foo(cluster).reassigning
 
 
-@pytest.mark.requirement("K455-01")
+@pytest.mark.requirement("K455-01", "K455-22")
 @pytest.mark.parametrize("resource", [(2, "foo"), (4, "")], ids=["topic", "cluster"])
 @pytest.mark.parametrize(
     ("back", "leader", "isr"), [((1, 2), 1, (1,)), ((2,), 2, (2,)), ((), -1, (1,))]
