@@ -257,7 +257,8 @@ async def test_what_is_not_answered_is_named() -> None:
         def hold(call: object) -> object:
             return wait() if call.broker_id == 2 else None
 
-        with pytest.raises(ClusterError, match=r"within 0.2 s: 2$"):
+        # On a slow machine the other may not have answered either, by then.
+        with pytest.raises(ClusterError, match=r"within 0.2 s: (1, )?2$"):
             await mock.settled(0.2)
 
 
