@@ -304,3 +304,30 @@ def test_whenever_the_controller_dies_the_switch_has_its_way() -> None:
         assert in_flight(cluster) == children(cluster) == set()
         assert cluster.read_znode(LEGACY) is None
     pytest.fail("it never comes to an end")
+
+
+@pytest.mark.requirement("K236-60")
+def test_a_controller_that_dies_in_taking_over_is_succeeded_by_one_that_does() -> None:
+    for changes in range(1000):
+        cluster = old_cluster("foo=2,3", "bar=4")
+        legacy(cluster, [5, 6])
+        joined(cluster, 5)
+        submit(cluster, [6], ("bar", 0))
+        cluster.kill_controller_after(changes)
+        try:
+            cluster.failover(3)
+        except ControllerDiedError:
+            assert not (cluster.brokers[1].live and cluster.brokers[3].live)
+            for broker in (1, 3):
+                if not cluster.brokers[broker].live:
+                    cluster.start_broker(broker)
+        else:
+            assert changes > 10
+            return
+        assert in_flight(cluster) == children(cluster) == {FOO, ("bar", 0)}
+        assert plan(cluster) == {FOO: ([5, 6], [2, 3])}
+        joined(cluster, 5, 6)
+        cluster.join_isr(("bar", 0), 6)
+        assert now(cluster) == ([5, 6], [5, 6], None)
+        assert (children(cluster), cluster.read_znode(LEGACY)) == (set(), None)
+    pytest.fail("it never comes to an end")
