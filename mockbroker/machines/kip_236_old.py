@@ -36,6 +36,7 @@ from mockbroker.machines.kip_236_old_effects import (
     forget,
     plan_on_record,
     remove,
+    remove_if_empty,
     requested,
 )
 from mockbroker.machines.kip_236_old_tables import (
@@ -297,6 +298,7 @@ class Kip236Old(KeepsZnodes):
                     controller.znodes.read(path)
                     warn(controller, cause, f"{path}: no such partition; removed")
                     remove(controller, cause, path)
+            remove_if_empty(controller, folder)
 
     def store(self, controller: Controller, cause: str, change: Change) -> None:
         """A topic that goes takes its reassignments along."""

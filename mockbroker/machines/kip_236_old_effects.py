@@ -42,6 +42,7 @@ __all__ = [
     "original_of",
     "plan_on_record",
     "remove",
+    "remove_if_empty",
     "requested",
     "store_plan",
     "top_of",
@@ -175,16 +176,17 @@ class Forget:
 def forget(controller: Controller, cause: str, tp: TopicPartition, *, legacy: bool) -> None:
     path = reassignment_path(*tp)
     remove(controller, cause, path)
-    _remove_parent(controller, path)
+    remove_if_empty(controller, path.rpartition("/")[0])
     if legacy:
         plan = plan_on_record(controller)
         if plan.pop(tp, None) is not None:
             store_plan(controller, cause, REASSIGN_PARTITIONS, plan)
 
 
-def _remove_parent(controller: Controller, path: str) -> None:
+def remove_if_empty(controller: Controller, path: str) -> None:
+    """A topic's folder goes with the last of its reassignments."""
     try:
-        controller.znodes.remove_empty(path.rpartition("/")[0])
+        controller.znodes.remove_empty(path)
     except NotEmptyError:
         return
 

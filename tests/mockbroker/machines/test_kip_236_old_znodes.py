@@ -474,6 +474,7 @@ def test_znodes_of_what_does_not_exist_are_swept_away() -> None:
     submit(cluster, [4])
     cluster.failover(2)
     assert children(cluster) == in_flight(cluster) == {FOO}
+    assert cluster.znode_children("/admin/reassignments") == ["foo"]
     assert len(warnings(cluster)) == 3
 
 
