@@ -136,7 +136,7 @@ class ElectionQueue:
     ) -> StartedElection:
         """Ask for an election. A result may be there only after ``settle``."""
         controller = self._controller
-        deadline = controller.now_ms + max(timeout_ms, 0)
+        deadline = controller.now_ms + timeout_ms
         epoch = controller.state.controller_epoch
         started = StartedElection(election_type, wanted, everything, broker_id, deadline, epoch)
         if not self.era.queued:
@@ -232,11 +232,7 @@ class ElectionQueue:
         """To the caller that has waited longest and still does."""
         if not self._for_flag or self._flag_is_set:
             return False
-        election = self._for_flag.pop(0)
-        if isinstance(election, _FromZnode) or election.deadline_ms > self._controller.now_ms:
-            self._enqueue(election)
-        else:
-            election.finish(election.outcome(self.era))
+        self._enqueue(self._for_flag.pop(0))
         return True
 
     def _process_next(self) -> bool:
@@ -252,8 +248,7 @@ class ElectionQueue:
                 everything=election.everything,
             )
             election.processed(elected)
-            if election.result is None:
-                self._for_metadata.append(election)
+            self._for_metadata.append(election)
         else:
             self._elect_from_znode()
         del self._enqueued[number]

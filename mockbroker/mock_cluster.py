@@ -10,7 +10,7 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import Literal, Self, TypeAlias
 
@@ -80,7 +80,9 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
     while an election is in KIP-183's queue, others are told 7 at once, and do not wait.
 
     ``inter_broker``: a controller of the ZooKeeper kind sends its brokers what the log says it does
-    (LeaderAndIsr, StopReplica, UpdateMetadata), on sockets apart from their clients'.
+    (LeaderAndIsr, StopReplica, UpdateMetadata), on sockets apart from their clients', and into the
+    same journal. None, the default, does so for the profiles of proposals, whose subject that is,
+    and where there are external brokers; of released ones the journal holds what clients say.
     ``external_brokers`` are brokers of other processes, by id: it sends to them too, at (host,
     port), and Metadata shows them. ``broker_levels`` are brokers that start with other software.
 
@@ -113,7 +115,7 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
         zookeeper: str | ZnodeStore | None = None,
         propagation_ms: int = 0,
         busy_elections_fail: bool = False,
-        inter_broker: bool = True,
+        inter_broker: bool | None = None,
         external_brokers: Mapping[int, tuple[str, int]] = MappingProxyType({}),
         broker_levels: Mapping[int, Level] = MappingProxyType({}),
     ) -> None:
@@ -171,7 +173,9 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
             for place, broker_id in enumerate(self.cluster.brokers)
             if broker_id not in self._external
         }
-        self._network = self._inter_broker_network(inter_broker)
+        self._network = self._inter_broker_network(
+            self.profile.proposed or bool(self._external) if inter_broker is None else inter_broker
+        )
         self._timer: asyncio.TimerHandle | None = None
         self._burials: set[asyncio.Task[None]] = set()
 

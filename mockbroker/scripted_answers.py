@@ -1,5 +1,5 @@
-"""Answers a test puts in the place of a running mock cluster's own. ``MockCluster`` has these as its
-own; what a script is, and which is asked when, is for ``scripts``.
+"""Answers a test puts in the place of a running mock cluster's own. ``MockCluster`` has these as
+its own; what a script is, and which is asked when, is for ``scripts``.
 """
 
 from __future__ import annotations

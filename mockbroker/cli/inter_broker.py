@@ -20,11 +20,10 @@ _OPTIONS = (
     click.option(
         "--inter-broker",
         type=click.Choice(["on", "off"]),
-        default="on",
-        show_default=True,
         help="With a profile of the ZooKeeper era: let the controller send LeaderAndIsr, "
-        "StopReplica and UpdateMetadata to its brokers, on sockets apart from clients'. off: it "
-        "only logs them.",
+        "StopReplica and UpdateMetadata to its brokers, on sockets apart from clients' and into "
+        "the same journal. off: it only logs them. Unless given, on with the profiles of proposals "
+        "(kip-...) and with external brokers.",
     ),
     click.option(
         "--broker-api",
@@ -68,7 +67,7 @@ def inter_broker_of(options: dict[str, Any]) -> dict[str, Any]:
     if len(external) < len(options["external_brokers"]):
         raise ClusterError("--external-broker: one place for each broker id")
     return {
-        "inter_broker": options["inter_broker"] == "on",
+        "inter_broker": {"on": True, "off": False}.get(options["inter_broker"]),
         "broker_levels": levels,
         "external_brokers": external,
     }

@@ -46,7 +46,7 @@ from mockbroker.machines.kip_236_old_tables import (
     ON_STEP,
     REFUSALS,
 )
-from mockbroker.machines.kip_236_old_watched import ALL_WATCHED, submit
+from mockbroker.machines.kip_236_old_watched import ALL_WATCHED, submit, take_requests
 from mockbroker.machines.registry import KeepsZnodes, warn
 from mockbroker.model import Partition, TopicPartition
 from mockbroker.reassignment_ids import ReassignmentIdentity
@@ -85,22 +85,22 @@ class Kip236Old(KeepsZnodes):
         """All that can be asked for becomes one request znode, after the cancellations. A partition
         named twice goes where it was last told to. The guard of KIP-860 is only echoed."""
         accepted: dict[TopicPartition, Brokers] = {}
-        results = [
-            [self._alter_one(controller, (name, i), asked, accepted) for i, asked in partitions]
-            for name, partitions in topics
+        topic_rows = [
+            (name, [self._alter_one(controller, (name, i), asked, accepted) for i, asked in rows])
+            for name, rows in topics
         ]
-        if accepted:
-            problem = self._submit(controller, ReassignmentRequest(accepted))
-            if problem is not None:
-                for (name, _), rows in zip(topics, results, strict=True):
-                    for place, row in enumerate(rows):
-                        if (name, row.partition_index) in accepted:
-                            rows[place] = problem_of(row.partition_index, problem)
-        named = (name for name, _ in topics)
-        rows_by_topic = tuple(
-            TopicResult(name, tuple(rows)) for name, rows in zip(named, results, strict=True)
+        refusal = self._submit(controller, accepted)
+
+        def outcome(name: str, row: PartitionResult) -> PartitionResult:
+            if refusal is None or (name, row.partition_index) not in accepted:
+                return row
+            return _problem(row.partition_index, refusal)
+
+        results = tuple(
+            TopicResult(name, tuple(outcome(name, row) for row in rows))
+            for name, rows in topic_rows
         )
-        return AlterReassignmentsResult(0, None, allow_replication_factor_change, rows_by_topic)
+        return AlterReassignmentsResult(0, None, allow_replication_factor_change, results)
 
     def _alter_one(
         self,
@@ -118,18 +118,20 @@ class Kip236Old(KeepsZnodes):
                 self.check(controller, tp, tuple(asked), legacy=False)
                 accepted[tp] = tuple(asked)
         except Refusal as refusal:
-            return problem_of(tp[1], refusal)
+            return _problem(tp[1], refusal)
         return PartitionResult(tp[1])
 
-    def _submit(self, controller: Controller, request: ReassignmentRequest) -> Refusal | None:
+    def _submit(
+        self, controller: Controller, accepted: dict[TopicPartition, Brokers]
+    ) -> Refusal | None:
         """Why the request could not be put on record, if so."""
+        if not accepted:
+            return None
         try:
-            submit(controller, _CAUSE, request)
+            submit(controller, _CAUSE, ReassignmentRequest(accepted))
         except ConnectionLossError as error:
             return Refusal(ErrorCode.INVALID_REQUEST, str(error))
-        for each in self.watched:
-            if each.path == REASSIGNMENT_REQUESTS:
-                each.reaction(self, controller, None)
+        take_requests(self, controller)
         return None
 
     def list_ongoing(
@@ -309,7 +311,7 @@ class Kip236Old(KeepsZnodes):
         super().store(controller, cause, change)
 
 
-def problem_of(index: int, refusal: Refusal) -> PartitionResult:
+def _problem(index: int, refusal: Refusal) -> PartitionResult:
     return PartitionResult(index, refusal.code, refusal.message)
 
 

@@ -43,7 +43,7 @@ from mockbroker.model import Partition, TopicPartition
 if TYPE_CHECKING:
     from mockbroker.machines.kip_236_old import Kip236Old
 
-__all__ = ["ALL_WATCHED", "submit"]
+__all__ = ["ALL_WATCHED", "submit", "take_requests"]
 
 _CAUSE: Final = "zookeeper"
 
@@ -58,6 +58,10 @@ def submit(controller: Controller, cause: str, request: ReassignmentRequest) -> 
 
 
 def _requests(machine: Kip236Old, controller: Controller, _: WatchedEvent | None) -> None:
+    take_requests(machine, controller)
+
+
+def take_requests(machine: Kip236Old, controller: Controller) -> None:
     """Oldest first: names end in a number that grows. A request goes once it was dealt with."""
     controller.znodes.touch(REASSIGNMENT_REQUESTS)
     for name in controller.znodes.children(REASSIGNMENT_REQUESTS, watch=True):
@@ -147,7 +151,7 @@ def _legacy(machine: Kip236Old, controller: Controller, _: WatchedEvent | None) 
         remove(controller, _CAUSE, REASSIGN_PARTITIONS)
         return
     if news:
-        _requests(machine, controller, None)
+        take_requests(machine, controller)
 
 
 def _plan(controller: Controller, path: str) -> dict[TopicPartition, PlannedReplicas] | None:

@@ -4,6 +4,8 @@ A user creates it; the controller starts what it says, takes out what has ended,
 nothing is left. Only its creation is watched: whatever is written into it afterwards starts
 nothing, though what is to be taken out is looked for in what is there by then. A text that is no
 plan starts nothing and stays, until the controller next takes something out, which deletes it.
+A list that names a broker twice starts as if it did not, and stays for good: what it asks for is
+never what there is.
 
 Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka checks nothing here:
 2.4.1 takes all replicas from the partition, 3.9.2 puts on record that all are to go, and fails.
@@ -43,7 +45,7 @@ class Reassigns(Protocol):
 
 
 def pending(controller: Controller) -> dict[TopicPartition, tuple[int, ...]]:
-    """What the znode holds now, as far as it can be read; brokers named twice count once."""
+    """What the znode holds now, as far as it can be read."""
     return _read(controller, controller.znodes.read(REASSIGN_PARTITIONS))
 
 
@@ -55,7 +57,7 @@ def _read(controller: Controller, text: str | None) -> dict[TopicPartition, tupl
     except MalformedZnodeError as error:
         controller.record(_CAUSE, Warned(f"{error}; no reassignments in it"))
         return {}
-    return {tp: tuple(dict.fromkeys(planned.replicas)) for tp, planned in plan.items()}
+    return {tp: tuple(planned.replicas) for tp, planned in plan.items()}
 
 
 def take_plan(machine: Reassigns, controller: Controller) -> None:
@@ -70,7 +72,7 @@ def take_plan(machine: Reassigns, controller: Controller) -> None:
             refused[tp] = "an empty replica list"
     for tp, target in plan.items():
         if tp not in refused:
-            machine.reassign(controller, _CAUSE, tp, target)
+            machine.reassign(controller, _CAUSE, tp, tuple(dict.fromkeys(target)))
     for (name, index), reason in refused.items():
         text = f"{REASSIGN_PARTITIONS}: {name}-{index} is not reassigned: {reason}"
         controller.record(_CAUSE, Warned(text))

@@ -132,6 +132,11 @@ class Profile:
         return self.mode == "kraft"
 
     @property
+    def proposed(self) -> bool:
+        """Whether it is a draft's, that no release ever was."""
+        return self.name in _DRAFTS
+
+    @property
     def fallback_row(self) -> bool:
         return _major_minor(self.release) >= _FALLBACK_ROW_SINCE
 

@@ -39,6 +39,9 @@ async def stuck_reassignment(story: Story) -> None:
         mock.join_isr(FOO, 4)
         story.looks(mock)
         story.step("Broker 5 got a LeaderAndIsr that names it nowhere.")
+        await mock.settled()
+        unknown = FOO not in mock.broker_knows(5).replicas
+        story.holds("it has read the request, and hosts nothing of foo-0", unknown)
         with story.refused("it does not fetch"):
             mock.join_isr(FOO, 5)
         story.step("Broker 5 is upgraded.")

@@ -12,9 +12,9 @@ import pytest
 from kproto.connection import RequestReceived, ServerConnection
 from kproto.dialects import dialect
 from kproto.messages import MetadataRequest
-from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from tests.mockbroker.inter_broker.heard import alter, heard, recorded, said
+from tests.mockbroker.inter_broker.talking import talking
 from tests.mockbroker.wire import PATIENCE, connect
 
 
@@ -59,7 +59,7 @@ async def elsewhere(codec: str = "kafka", port: int = 0, **faults: int) -> Async
 async def test_a_broker_elsewhere_is_told_like_any_other(profile: str, codec: str) -> None:
     async with elsewhere(codec) as there:
         at = ("127.0.0.1", there.port)
-        async with MockCluster(
+        async with talking(
             2, topics=["foo=1,2"], profile=profile, external_brokers={3: at}, clock="manual"
         ) as mock:
             assert alter(mock, [2, 3]) == 0
@@ -86,7 +86,7 @@ async def test_it_may_come_late_and_hang_up() -> None:
     """What there is to say waits for it; what was not answered is said again."""
     async with elsewhere() as reserved:
         port = reserved.port
-    async with MockCluster(
+    async with talking(
         1, topics=["foo=1"], profile="kafka-2.4", external_brokers={2: ("127.0.0.1", port)}
     ) as mock:
         with pytest.raises(ClusterError, match="have not answered the controller"):
@@ -101,7 +101,7 @@ async def test_it_may_come_late_and_hang_up() -> None:
 async def test_a_stopped_one_is_told_nothing() -> None:
     async with elsewhere() as there:
         at = ("127.0.0.1", there.port)
-        async with MockCluster(2, profile="kafka-2.4", external_brokers={2: at}) as mock:
+        async with talking(2, profile="kafka-2.4", external_brokers={2: at}) as mock:
             await mock.settled()
             before = len(there.requests)
             await mock.stop_broker(2)
@@ -123,4 +123,4 @@ async def test_a_stopped_one_is_told_nothing() -> None:
 )
 def test_where_it_makes_no_sense_it_is_refused(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ClusterError, match=problem):
-        MockCluster(**{"profile": "kafka-2.4", **options})
+        talking(**{"profile": "kafka-2.4", **options})

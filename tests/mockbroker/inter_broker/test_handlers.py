@@ -16,9 +16,9 @@ from kproto.messages import (
     StopReplicaTopicState,
     UpdateMetadataRequest,
 )
-from mockbroker import MockCluster
 from mockbroker.cluster import Cluster
 from tests.mockbroker.broker import Asked
+from tests.mockbroker.inter_broker.talking import talking
 from tests.mockbroker.wire import connect
 
 STALE_CONTROLLER_EPOCH, STALE_BROKER_EPOCH = 11, 77
@@ -146,7 +146,7 @@ async def test_a_draft_broker_reads_targets_from_version_3_on() -> None:
     }
     expected = {"0002": (UNKNOWN_TOPIC_OR_PARTITION, None), "0003": (0, (2,))}
     for version, target in versions.items():
-        async with MockCluster(2, profile="kip-455-new", inter_broker=False) as mock:
+        async with talking(2, profile="kip-455-new", inter_broker=False) as mock:
             content = hexed(head.format(version=version) + body.format(target=target))
             async with connect(mock, 2) as wire:
                 wire.send(len(content).to_bytes(4, "big") + content)
@@ -178,13 +178,13 @@ async def test_a_released_broker_has_no_targets() -> None:
     frame = dialect("kip-455-new").encode_request(
         body, api_version=3, correlation_id=1, client_id="1"
     )
-    async with MockCluster(2, profile="kafka-2.4", inter_broker=False) as mock:
+    async with talking(2, profile="kafka-2.4", inter_broker=False) as mock:
         async with connect(mock, 2) as wire:
             wire.send(frame)
             assert await wire.closed() == b""
         assert mock.broker_knows(2).replicas == {}
     async with (
-        MockCluster(2, profile="kafka-2.4", dialect="auto", inter_broker=False) as mock,
+        talking(2, profile="kafka-2.4", dialect="auto", inter_broker=False) as mock,
         connect(mock, 2) as wire,
     ):
         wire.send(frame)

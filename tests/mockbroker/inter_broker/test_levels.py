@@ -16,6 +16,7 @@ from mockbroker.controller import replay
 from mockbroker.errors import ClusterError
 from mockbroker.model import Broker
 from tests.mockbroker.inter_broker.heard import alter, heard, said
+from tests.mockbroker.inter_broker.talking import talking
 from tests.mockbroker.machines.walks import FOO, NEW, STATE, changes, joined, now
 from tests.mockbroker.machines.walks import alter as alter_cluster
 from tests.mockbroker.wire import connect
@@ -40,7 +41,7 @@ def last(mock: MockCluster) -> int:
 @pytest.mark.requirement("A-38")
 async def test_an_upgraded_broker_stays_stuck_until_a_new_controller_resends(draft: str) -> None:
     """Brokers A = 1 and B = 2 are new and A is the controller; C = 3 is old."""
-    async with MockCluster(
+    async with talking(
         3, topics=["foo=1"], profile=draft, clock="manual", broker_levels={3: "4=0-2"}
     ) as mock:
         assert alter(mock, [2, 3]) == 0
@@ -79,7 +80,7 @@ async def test_an_upgraded_broker_stays_stuck_until_a_new_controller_resends(dra
 @BOTH
 @pytest.mark.requirement("K455-65")
 async def test_a_downgraded_broker_stops_and_the_others_go_on(draft: str) -> None:
-    async with MockCluster(4, topics=["foo=1"], profile=draft, clock="manual") as mock:
+    async with talking(4, topics=["foo=1"], profile=draft, clock="manual") as mock:
         assert alter(mock, [2, 3, 4]) == 0
         mock.join_isr("foo-0", 2)
         await mock.set_level(3, "kafka-2.3")
@@ -102,7 +103,7 @@ async def test_a_downgraded_broker_stops_and_the_others_go_on(draft: str) -> Non
 @pytest.mark.parametrize("how", ["in place", "by failover"])
 @pytest.mark.requirement("K455-65")
 async def test_with_the_controller_downgraded_all_stop(draft: str, how: str) -> None:
-    async with MockCluster(4, topics=["foo=1"], profile=draft, clock="manual") as mock:
+    async with talking(4, topics=["foo=1"], profile=draft, clock="manual") as mock:
         assert alter(mock, [2, 3]) == 0
         await mock.settled()
         seen, target = last(mock), mock.cluster.partition("foo", 0).target
@@ -142,7 +143,7 @@ async def test_with_the_controller_downgraded_all_stop(draft: str, how: str) -> 
 
 async def test_released_brokers_of_any_age_follow() -> None:
     """Replicas are replicas from the start there; an old broker needs no field to see it."""
-    async with MockCluster(
+    async with talking(
         3, topics=["foo=1"], profile="kafka-2.4", clock="manual", broker_levels={3: "4=0-1"}
     ) as mock:
         assert alter(mock, [2, 3]) == 0
@@ -190,7 +191,7 @@ def test_a_topic_that_goes_leaves_nothing_behind() -> None:
 
 async def test_connections_to_a_broker_do_not_outlive_its_software() -> None:
     async with (
-        MockCluster(
+        talking(
             2, topics=["foo=1"], profile="kafka-2.4", clock="manual", broker_levels={2: "4=0-1"}
         ) as mock,
         connect(mock, 2) as wire,
@@ -248,7 +249,7 @@ def test_a_request_that_a_broker_lacks_is_not_sent() -> None:
     ],
 )
 async def test_a_level_that_cannot_be_is_refused(level: str, problem: str) -> None:
-    async with MockCluster(profile=NEW) as mock:
+    async with talking(profile=NEW) as mock:
         before = len(mock.cluster.log)
         with pytest.raises(ClusterError, match=problem):
             await mock.set_level(2, level)
@@ -259,12 +260,12 @@ async def test_a_level_that_cannot_be_is_refused(level: str, problem: str) -> No
 
 def test_levels_of_brokers_that_there_are() -> None:
     with pytest.raises(ClusterError, match="no broker 9 to give versions to"):
-        MockCluster(profile=NEW, broker_levels={9: "4=0-2"})
+        talking(profile=NEW, broker_levels={9: "4=0-2"})
 
 
 async def test_a_level_is_a_release_too() -> None:
     """What that release has is served where the others have more; and that it has less is said."""
-    async with MockCluster(profile="kafka-2.4", clock="manual") as mock:
+    async with talking(profile="kafka-2.4", clock="manual") as mock:
         await mock.set_level(2, "kafka-2.0")
         async with connect(mock, 2) as wire:
             rows = {row.api_key: row for row in (await wire.ask(ApiVersionsRequest(), 0)).api_keys}

@@ -12,6 +12,7 @@ from mockbroker import MockCluster
 from mockbroker.actions import LeaderAndIsrSent
 from mockbroker.errors import ClusterError, ControllerDiedError
 from tests.mockbroker.inter_broker.heard import alter, heard, recorded, said
+from tests.mockbroker.inter_broker.talking import talking
 from tests.mockbroker.machines.walks import changes
 
 PROFILES = pytest.mark.parametrize("profile", ["kafka-2.4", "kip-455-new"])
@@ -28,9 +29,7 @@ def last(mock: MockCluster) -> int:
 @PROFILES
 @pytest.mark.requirement("K455-36")
 async def test_what_brokers_know_in_the_end_is_what_there_is(profile: str) -> None:
-    async with MockCluster(
-        6, topics=["foo=1,2,3", "bar=1,2"], profile=profile, clock="manual"
-    ) as mock:
+    async with talking(6, topics=["foo=1,2,3", "bar=1,2"], profile=profile, clock="manual") as mock:
         assert alter(mock, [4, 5, 6]) == 0
         for broker_id in (4, 5, 6):
             mock.join_isr("foo-0", broker_id)
@@ -51,7 +50,7 @@ async def test_what_brokers_know_in_the_end_is_what_there_is(profile: str) -> No
 
 
 async def test_replicas_that_go_are_stopped_at_the_partitions_leader_epoch() -> None:
-    async with MockCluster(3, topics=["foo=1,2"], profile="kafka-2.6", clock="manual") as mock:
+    async with talking(3, topics=["foo=1,2"], profile="kafka-2.6", clock="manual") as mock:
         assert alter(mock, [2, 3]) == 0
         mock.join_isr("foo-0", 3)
         await mock.settled()
@@ -66,7 +65,7 @@ async def test_replicas_that_go_are_stopped_at_the_partitions_leader_epoch() -> 
 
 
 async def test_only_what_is_new_is_called_so() -> None:
-    async with MockCluster(3, topics=["foo=1,2"], profile="kafka-2.4", clock="manual") as mock:
+    async with talking(3, topics=["foo=1,2"], profile="kafka-2.4", clock="manual") as mock:
         mock.failover(2)
         await mock.settled()
         assert [row[6] for row in arrived(mock, 1) if row[1] == 4] == [True, False]
@@ -74,7 +73,7 @@ async def test_only_what_is_new_is_called_so() -> None:
 
 @pytest.mark.requirement("K455-36")
 async def test_the_last_leader_and_isr_has_the_full_isr_on_the_wire() -> None:
-    async with MockCluster(6, topics=["foo=1,2,3"], profile="kip-455-new", clock="manual") as mock:
+    async with talking(6, topics=["foo=1,2,3"], profile="kip-455-new", clock="manual") as mock:
         assert alter(mock, [4, 5, 6]) == 0
         mock.join_isr("foo-0", 4)
         mock.join_isr("foo-0", 5)
@@ -92,7 +91,7 @@ async def test_the_last_leader_and_isr_has_the_full_isr_on_the_wire() -> None:
 
 @PROFILES
 async def test_a_new_controller_introduces_itself_and_resends(profile: str) -> None:
-    async with MockCluster(4, topics=["foo=1,2", "bar=3"], profile=profile, clock="manual") as mock:
+    async with talking(4, topics=["foo=1,2", "bar=3"], profile=profile, clock="manual") as mock:
         assert alter(mock, [3, 4]) == 0
         await mock.settled()
         seen, since = last(mock), len(mock.cluster.log)
@@ -113,7 +112,7 @@ async def test_a_new_controller_introduces_itself_and_resends(profile: str) -> N
 
 @PROFILES
 async def test_a_broker_that_is_back_learns_everything_anew(profile: str) -> None:
-    async with MockCluster(
+    async with talking(
         3, topics=["foo=1,2,3", "bar=3,1", "baz=1"], profile=profile, clock="manual"
     ) as mock:
         await mock.settled()
@@ -135,7 +134,7 @@ async def test_a_broker_that_is_back_learns_everything_anew(profile: str) -> Non
 
 @PROFILES
 async def test_with_the_controller_stopped_its_successor_goes_on(profile: str) -> None:
-    async with MockCluster(3, topics=["foo=1,2,3"], profile=profile, clock="manual") as mock:
+    async with talking(3, topics=["foo=1,2,3"], profile=profile, clock="manual") as mock:
         await mock.settled()
         seen = last(mock)
         await mock.stop_broker(1)
@@ -153,7 +152,7 @@ async def test_with_the_controller_stopped_its_successor_goes_on(profile: str) -
 
 
 async def test_all_down_and_up_again() -> None:
-    async with MockCluster(2, topics=["foo=2"], profile="kafka-2.4", clock="manual") as mock:
+    async with talking(2, topics=["foo=2"], profile="kafka-2.4", clock="manual") as mock:
         await mock.settled()
         await mock.stop_broker(1)
         await mock.stop_broker(2)
@@ -170,7 +169,7 @@ async def test_all_down_and_up_again() -> None:
 
 
 async def test_what_is_due_before_there_is_a_controller_again_is_its_first_word() -> None:
-    async with MockCluster(2, topics=["foo=1"], profile="kafka-2.4", clock="manual") as mock:
+    async with talking(2, topics=["foo=1"], profile="kafka-2.4", clock="manual") as mock:
         await mock.settled()
         await mock.stop_broker(1)
         await mock.stop_broker(2)  # the controller by then
@@ -187,7 +186,7 @@ async def test_what_is_due_before_there_is_a_controller_again_is_its_first_word(
 
 
 async def test_a_controller_that_dies_in_the_midst_of_it() -> None:
-    async with MockCluster(4, topics=["foo=1,2,3"], profile="kip-455-new", clock="manual") as mock:
+    async with talking(4, topics=["foo=1,2,3"], profile="kip-455-new", clock="manual") as mock:
         await mock.settled()
         mock.kill_controller_after(2)
         with pytest.raises(ControllerDiedError):
@@ -201,7 +200,7 @@ async def test_a_controller_that_dies_in_the_midst_of_it() -> None:
 
 
 async def test_topics_that_go_are_stopped_and_forgotten() -> None:
-    async with MockCluster(3, topics=["foo=1,2", "bar=2,3"], profile="kafka-3.4-zk") as mock:
+    async with talking(3, topics=["foo=1,2", "bar=2,3"], profile="kafka-3.4-zk") as mock:
         await mock.settled()
         seen = last(mock)
         name, topic_id = "foo", mock.cluster.topics["foo"].topic_id
@@ -228,7 +227,7 @@ async def test_topics_that_go_are_stopped_and_forgotten() -> None:
 
 async def test_clients_see_nothing_of_it() -> None:
     """Connections between brokers are no client's, and come to a listener apart."""
-    async with MockCluster(topics=["foo=1,2"], profile="kafka-2.4") as mock:
+    async with talking(topics=["foo=1,2"], profile="kafka-2.4") as mock:
         await mock.settled()
         assert [mock.connections(broker_id) for broker_id in (1, 2, 3)] == [0, 0, 0]
         numbers = [each.connection_id for each in mock.journal.select(event="connected")]
@@ -236,7 +235,7 @@ async def test_clients_see_nothing_of_it() -> None:
 
 
 async def test_an_error_is_logged_and_sending_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    async with MockCluster(2, topics=["foo=1,2"], profile="kafka-2.4") as mock:
+    async with talking(2, topics=["foo=1,2"], profile="kafka-2.4") as mock:
         mock.script(4, {"errorCode": 11, "partitionErrors": []})
         with caplog.at_level(logging.WARNING, logger="mockbroker"):
             await mock.settled()
@@ -246,7 +245,7 @@ async def test_an_error_is_logged_and_sending_goes_on(caplog: pytest.LogCaptureF
 
 
 async def test_what_is_not_answered_is_named() -> None:
-    async with MockCluster(2, profile="kafka-2.4") as mock:
+    async with talking(2, profile="kafka-2.4") as mock:
         never = asyncio.Event()
 
         async def wait() -> str:
@@ -263,7 +262,7 @@ async def test_what_is_not_answered_is_named() -> None:
 
 
 async def test_stopping_waits_for_nobody() -> None:
-    mock = MockCluster(3, topics=["foo=1,2,3"], profile="kafka-2.4")
+    mock = talking(3, topics=["foo=1,2,3"], profile="kafka-2.4")
     await mock.start()
     await mock.stop()
     await mock.stop()

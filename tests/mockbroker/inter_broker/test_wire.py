@@ -15,6 +15,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.machines import machine
 from mockbroker.profiles import all_profiles, profile
 from tests.mockbroker.inter_broker.heard import Heard, alter, heard, recorded, said
+from tests.mockbroker.inter_broker.talking import talking
 
 RELEASED = [("kafka-3.9-zk", {4: v, 5: min(v, 4), 6: v}) for v in range(9) if v <= 7] + [
     ("kafka-3.9-zk", {4: 7, 5: 4, 6: 8})
@@ -49,7 +50,7 @@ async def live_a_little(mock: MockCluster) -> None:
 @pytest.mark.requirement("K455-17")
 async def test_what_arrives_is_what_the_log_says(profile: str, versions: dict[int, int]) -> None:
     apis = {key: Versions(0, highest) for key, highest in versions.items()}
-    async with MockCluster(
+    async with talking(
         4,
         topics=["foo=1,2,3/2,3,1", "bar=3,4"],
         profile=profile,
@@ -129,7 +130,7 @@ def check_connections(requests: list[Heard]) -> None:
 
 @pytest.mark.parametrize("profile", ["kafka-4.1", "kafka-3.9"])
 async def test_kraft_controllers_send_nothing(profile: str) -> None:
-    async with MockCluster(topics=["foo=1,2"], profile=profile) as mock:
+    async with talking(topics=["foo=1,2"], profile=profile) as mock:
         mock.failover(2)
         await mock.settled()
         assert heard(mock) == []
@@ -137,7 +138,7 @@ async def test_kraft_controllers_send_nothing(profile: str) -> None:
 
 
 async def test_off_only_logs() -> None:
-    async with MockCluster(topics=["foo=1,2"], profile="kafka-2.4", inter_broker=False) as mock:
+    async with talking(topics=["foo=1,2"], profile="kafka-2.4", inter_broker=False) as mock:
         await mock.settled()
         assert heard(mock) == []
         assert recorded(mock, 2) != []
@@ -145,7 +146,7 @@ async def test_off_only_logs() -> None:
 
 async def test_one_step_is_one_request_an_api_and_broker() -> None:
     """However many partitions: the log has an entry for each, a broker one request for all."""
-    async with MockCluster(profile="kafka-2.4", clock="manual") as mock:
+    async with talking(profile="kafka-2.4", clock="manual") as mock:
         await mock.settled()
         seen = heard(mock)[-1].sequence
         since = len(mock.cluster.log)
@@ -161,7 +162,7 @@ async def test_one_step_is_one_request_an_api_and_broker() -> None:
 @pytest.mark.requirement("K455-16")
 async def test_steps_arrive_one_after_the_other() -> None:
     """Also those that nobody waited for in between."""
-    async with MockCluster(3, topics=["a=1,2", "b=2,3"], profile="kafka-2.4") as mock:
+    async with talking(3, topics=["a=1,2", "b=2,3"], profile="kafka-2.4") as mock:
         steps = []
         for name in ("a-0", "b-0"):
             for act in (mock.leave_isr, mock.join_isr):
@@ -178,7 +179,7 @@ async def test_steps_arrive_one_after_the_other() -> None:
 async def test_a_broker_that_goes_costs_the_others_few_requests() -> None:
     """It led some of the partitions, followed in others: both apis, turn by turn in the log."""
     topics = ["big=" + "/".join(["1,2,3", "2,3,1", "3,1,2"] * 20)]
-    async with MockCluster(3, topics=topics, profile="kafka-2.4", clock="manual") as mock:
+    async with talking(3, topics=topics, profile="kafka-2.4", clock="manual") as mock:
         await mock.settled()
         seen, since = heard(mock)[-1].sequence, len(mock.cluster.log)
         await mock.stop_broker(2)
@@ -191,7 +192,7 @@ async def test_a_broker_that_goes_costs_the_others_few_requests() -> None:
 
 
 async def test_a_partition_that_comes_again_begins_another_request() -> None:
-    async with MockCluster(4, topics=["foo=1,2,3"], profile="kip-455-new") as mock:
+    async with talking(4, topics=["foo=1,2,3"], profile="kip-455-new") as mock:
         assert alter(mock, [4]) == 0
         await mock.settled()
         seen = heard(mock)[-1].sequence
@@ -213,9 +214,7 @@ async def test_every_release_and_draft_of_the_zookeeper_era(name: str, listener:
     with no complaint from either side."""
     own = profile(name)
     spoken = own.dialect if listener == "its own" else "auto"
-    async with MockCluster(
-        3, topics=["foo=1,2"], profile=own, dialect=spoken, clock="manual"
-    ) as mock:
+    async with talking(3, topics=["foo=1,2"], profile=own, dialect=spoken, clock="manual") as mock:
         assert alter(mock, [2, 3]) == 0
         mock.leave_isr("foo-0", 2)
         mock.failover(3)
