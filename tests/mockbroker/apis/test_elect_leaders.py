@@ -195,6 +195,22 @@ async def test_not_before_the_broker_shows_it(profile: str) -> None:
 
 
 @pytest.mark.requirement("K183-14")
+@pytest.mark.parametrize("profile", [DRAFT, "kafka-3.9-zk"])
+async def test_it_waits_for_the_broker_that_was_asked(profile: str) -> None:
+    async with cluster(profile=profile) as mock:
+        await electable(mock)
+        mock.hold_metadata(1)
+        async with connect(mock) as wire:
+            wire.send(request(1, [("foo", [0])]))
+            await until(asked(mock, 1))
+            assert mock.cluster.metadata_view(2).topics["foo"].partitions[0].leader == 1
+            mock.advance(999)
+            assert answered(mock) == 0
+            mock.release_metadata(1)
+            assert await wire.receive() == response(1, [("foo", [(0, 0, None)])])
+
+
+@pytest.mark.requirement("K183-14")
 async def test_kraft_answers_before_the_broker_knows() -> None:
     async with cluster(profile="kafka-4.1") as mock:
         await electable(mock)

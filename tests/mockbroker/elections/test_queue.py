@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mockbroker.actions import ElectionEnqueued
 from mockbroker.controller import replay
 from mockbroker.elections_queue import StartedElection
 from mockbroker.errors import ClusterError, ControllerDiedError
@@ -94,6 +95,19 @@ def test_who_waits_for_the_flag_does_so_within_its_own_time_out() -> None:
 
 
 @pytest.mark.requirement("A-30")
+def test_the_flag_goes_to_who_waited_longest() -> None:
+    cluster = electable()
+    cluster.hold_elections()
+    asked = ["foo", "bar", "bar", "foo"]
+    started = [start(cluster, name) for name in asked]
+    assert all(map(pending, started))
+    cluster.release_elections()
+    enqueued = [each.change for each in cluster.log if isinstance(each.change, ElectionEnqueued)]
+    assert [each.topics for each in enqueued] == [((name, (0,)),) for name in asked]
+    assert [each.result for each in started] == [answer(0, name) for name in asked]
+
+
+@pytest.mark.requirement("A-30")
 def test_busy_is_an_error_if_asked_for() -> None:
     cluster = electable(busy_fails=True)
     cluster.hold_elections()
@@ -147,7 +161,8 @@ def test_a_controller_that_goes_tells_callers_to_ask_the_next(era: str) -> None:
     cluster.failover(2)
     assert (first.result, second.result) == (answer(41, "foo"), answer(41, "bar"))
     cluster.release_elections()
-    assert "-" not in "".join(queue_log(cluster))
+    marks = ["+1", "x1"] if era == FLAGGED else ["+1", "+2", "x1", "x2"]
+    assert queue_log(cluster) == marks, "who waits for the flag never gets it from the next"
     assert cluster.partition("foo", 0).leader == 2
     assert start(cluster, "foo").result == answer(0, "foo")
 
