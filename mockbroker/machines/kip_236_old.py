@@ -92,7 +92,8 @@ class Kip236Old(KeepsZnodes):
         refusal = self._submit(controller, accepted)
 
         def outcome(name: str, row: PartitionResult) -> PartitionResult:
-            if refusal is None or (name, row.partition_index) not in accepted:
+            submitted = not row.error_code and (name, row.partition_index) in accepted
+            if refusal is None or not submitted:
                 return row
             return _problem(row.partition_index, refusal)
 
