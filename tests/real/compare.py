@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from kproto.messages import CreateTopicsRequest, DeleteTopicsRequest
 from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
-from tests.real.steps import Ask, CatchUp, Session, Settle, Step
+from tests.real.steps import Ask, CatchUp, Look, Session, Settle, Step, Submit
 from tests.real.targets import CLOSED, MockTarget, RealTarget, Target
 
 __all__ = ["MASKED", "UNORDERED", "Comparison", "Difference", "Masked", "play"]
@@ -51,10 +51,7 @@ MASKED: Final = (
 )
 """Fields whose values say nothing of the protocol. Both sides must have them all the same."""
 
-KRAFT_MASKED: Final = (
-    Masked(3, "controllerId", "a random live broker: each forwards"),
-    Masked(60, "controllerId", "a random live broker: each forwards"),
-)
+_MASKS: Final = {(each.api_key, each.path) for each in MASKED}
 
 UNORDERED: Final[Mapping[tuple[int, str], tuple[str, str]]] = {
     (3, "topics"): ("name", "Kafka gathers them in a hash map"),
@@ -88,6 +85,10 @@ OWN_TOPICS: Final = {3: ("topics", "name"), 46: ("topics", "name"),
 left behind is theirs to compare."""
 
 
+ZNODE: Final = -1
+"""In place of an api key: what brokers and controller keep in ZooKeeper."""
+
+
 @dataclass(frozen=True)
 class Difference:
     """One answer that is not the same; ``fields`` are "path: Kafka's value / the mock's"."""
@@ -115,6 +116,7 @@ class Comparison:
     fields: int = 0
     by_api: Counter[str] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
+    shown: set[str] = field(default_factory=set)
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -131,7 +133,8 @@ async def play(
     *, zookeeper: bool,
 ) -> Comparison:  # fmt: skip
     """All sessions, round by round, on both."""
-    comparison = Comparison(sessions=len(sessions))
+    shown = {requirement for each in sessions for requirement in each.shows}
+    comparison = Comparison(sessions=len(sessions), shown=shown)
     players = [_Player(each, real, mock, served, comparison, zookeeper) for each in sessions]
     for name in ("running", "frozen", "stopped"):
         began = time.monotonic()
@@ -164,7 +167,7 @@ class _Player:
         self._targets: tuple[RealTarget, MockTarget] = (real, mock)
         self._served = served
         self._comparison = comparison
-        self._masks = {(m.api_key, m.path) for m in (*MASKED, *(() if zookeeper else KRAFT_MASKED))}
+        self._forwards = not zookeeper
         self._ids: tuple[dict[str, uuid.UUID], dict[str, uuid.UUID]] = ({}, {})
         self._asked = 0
 
@@ -172,15 +175,52 @@ class _Player:
         for step in steps:
             if isinstance(step, Ask):
                 await self._compare(step)
-                continue
-            for target in self._targets:
-                await self._wait(target, step)
+            elif isinstance(step, Look):
+                await self._look(step)
+            else:
+                for target in self._targets:
+                    await self._act(target, step)
 
-    async def _wait(self, target: Target, step: Settle | CatchUp) -> None:
+    async def _act(self, target: Target, step: Settle | CatchUp | Submit) -> None:
         if isinstance(step, CatchUp):
             await target.catch_up(step)
+        elif isinstance(step, Submit):
+            await target.write_znode(step.path, step.text)
         else:
             await target.settle(self.topics)
+
+    async def _look(self, look: Look) -> None:
+        self._asked += 1
+        deadline = time.monotonic() + EVENTUALLY_SECONDS
+        mocked = await self._znode(look.path, 1)
+        differing, leaves = _differences(await self._znode(look.path, 0), mocked)
+        while differing and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+            differing, leaves = _differences(await self._znode(look.path, 0), mocked)
+        self._count("znodes", leaves, f"{look.path} in ZooKeeper", differing)
+
+    async def _znode(self, path: str, side: int) -> Any:
+        text = await self._targets[side].read_znode(path)
+        if text is None:
+            return None
+        try:
+            read = json.loads(text)
+        except ValueError:
+            return text
+        return self._normal(read, ZNODE, "", self._names(side))
+
+    def _count(self, api: str, leaves: int, request: str, differing: Sequence[str]) -> None:
+        self._comparison.responses += 1
+        self._comparison.fields += leaves
+        self._comparison.by_api[api] += 1
+        if differing:
+            self._comparison.differences.append(
+                Difference(self.session.name, self._asked, request, tuple(differing))
+            )
+
+    def _names(self, side: int) -> dict[str, str]:
+        """Topic ids as they are written, and what stands for them in a comparison."""
+        return {_text(value): f"<id of {name}>" for name, value in self._ids[side].items()}
 
     async def _compare(self, ask: Ask) -> None:
         self._asked += 1
@@ -199,16 +239,10 @@ class _Player:
             differing, leaves = _differences(found, mocked)
         if not ask.refusable:
             self._check_not_refused(found, mocked)
-        self._comparison.responses += 1
-        self._comparison.fields += leaves
         name = type(self._body(ask, 0)).__name__.removesuffix("Request")
-        self._comparison.by_api[name] += 1
-        if differing:
-            body = str(self._body(ask, 0).to_json(version))[:160]
-            request = f"{name} v{version} to broker {ask.broker_id}: {body}"
-            self._comparison.differences.append(
-                Difference(self.session.name, self._asked, request, tuple(differing))
-            )
+        body = str(self._body(ask, 0).to_json(version))[:160]
+        request = f"{name} v{version} to broker {ask.broker_id}: {body}"
+        self._count(name, leaves, request, differing)
 
     def _check_not_refused(self, *answers: Any) -> None:
         for answer in answers:
@@ -225,10 +259,10 @@ class _Player:
         if answer is CLOSED:
             return CLOSED
         self._remember(body, answer, side)
-        known = {value: f"<id of {name}>" for name, value in self._ids[side].items()}
-        read_at = 0 if ask.forged is not None else version
-        plain = _plain(answer, read_at)
-        return self._normal(plain, api_key, "", {_text(k): v for k, v in known.items()})
+        plain = _plain(answer, 0 if ask.forged is not None else version)
+        if self._forwards:
+            _hide_controller(plain)
+        return self._normal(plain, api_key, "", self._names(side))
 
     def _remember(self, body: Any, answer: Any, side: int) -> None:
         """Topics made or seen, and their ids."""
@@ -247,7 +281,7 @@ class _Player:
 
     def _normal(self, value: Any, api_key: int, path: str, ids: Mapping[str, str]) -> Any:
         """Masked fields hidden, arrays without order sorted, other sessions' topics left out."""
-        if (api_key, path) in self._masks:
+        if (api_key, path) in _MASKS:
             return "<masked>"
         if isinstance(value, dict):
             return {
@@ -268,6 +302,14 @@ class _Player:
     def _is_mine(self, name: str | None) -> bool:
         """Topics no session made, such as unknown ones, are in no other session's answer."""
         return name is None or name.startswith(self.session.name) or "-v" not in name
+
+
+def _hide_controller(answer: dict[str, Any]) -> None:
+    """Each broker forwards, so Kafka names any that is live."""
+    if "controllerId" in answer:
+        brokers = [each.get("nodeId", each.get("brokerId")) for each in answer["brokers"]]
+        if answer["controllerId"] in brokers:
+            answer["controllerId"] = "<a live broker>"
 
 
 def _plain(answer: Any, version: int) -> Any:

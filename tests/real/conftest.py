@@ -1,23 +1,33 @@
-"""Real Kafka clusters, one a release and run; the counts, printed at the end of the run."""
+"""Real Kafka clusters, one at a time, each for its one test; the counts, printed at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.real.compare import Comparison
 from tests.real.kafka import RealKafka
-from tests.support.toolchain import require
+from tests.support.toolchain import require, require_module
 
 _COMPARISONS = pytest.StashKey[dict[str, Comparison]]()
 
 
-@pytest.fixture(scope="session")
-def kraft_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
+@pytest.fixture
+def kraft_kafka(tmp_path: Path) -> Iterator[RealKafka]:
     """The newest Kafka. Skips (fails where required) without Java or Maven."""
     require("java", "maven")
-    with RealKafka("4.4.0", tmp_path_factory.mktemp("kafka"), zookeeper=False) as kafka:
+    with RealKafka("4.4.0", tmp_path, zookeeper=False) as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def zookeeper_kafka(tmp_path: Path) -> Iterator[RealKafka]:
+    """The last Kafka that could do without KRaft, and a ZooKeeper. Skips or fails likewise."""
+    require("java", "maven")
+    require_module("kazoo")
+    with RealKafka("3.9.2", tmp_path, zookeeper=True) as kafka:
         yield kafka
 
 

@@ -24,31 +24,9 @@ class Known(NamedTuple):
     why: str
 
 
-_CONFIGS = "topic configs of this release that the mock's one table, of 4.1's, does not have"
-
-_KRAFT: Final = (
-    Known("*", "*.configs.length", _CONFIGS),
-    Known("*", "*.configs[[]errors.deadletterqueue.group.enable]*", _CONFIGS),
-    Known("*", "*.configs[[]max.decompressed.message.bytes]*", _CONFIGS),
-    Known("*", "*.configs[[]remote.copy.lag.*", _CONFIGS),
-    Known(
-        "config-synonyms-*",
-        "*.configs[[]*.replication.throttled.replicas].synonyms*",
-        "a topic config without a broker's behind it: the mock names its default as its synonym",
-    ),
-    Known(
-        "config-synonyms-*",
-        "*.configs[[]remote.*].synonyms*",
-        "a topic config without a broker's behind it: the mock names its default as its synonym",
-    ),
-    Known(
-        "config-refusals-* #14",
-        "responses[[]].errorMessage",
-        "names of refused configs are printed as Scala's set up to 3.9, as Java's list in 4.4",
-    ),
-)
-
-KNOWN: Final[dict[str, tuple[Known, ...]]] = {"4.4.0": _KRAFT}
+KNOWN: Final[dict[str, tuple[Known, ...]]] = {"kafka-4.4": (), "kafka-3.9-zk": ()}
+"""By profile. What sessions do not ask for, as the mock decides otherwise on purpose, is said where
+they leave it out: ``topics.topics_nobody_can_lead``."""
 
 
 def sift(

@@ -47,10 +47,12 @@ __all__ = [
     "UNCLEAN",
     "Ask",
     "CatchUp",
+    "Look",
     "Rounds",
     "Session",
     "Settle",
     "Step",
+    "Submit",
     "TopicIds",
     "alter",
     "change",
@@ -106,7 +108,23 @@ class CatchUp:
     broker_id: int
 
 
-Step: TypeAlias = Ask | Settle | CatchUp
+@dataclass(frozen=True)
+class Submit:
+    """Write a znode as any client of ZooKeeper can; None deletes it."""
+
+    path: str
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Look:
+    """Compare the znode's text, read as JSON, with the mock's; None is that there is none. Kafka is
+    looked at until they are the same."""
+
+    path: str
+
+
+Step: TypeAlias = Ask | Settle | CatchUp | Submit | Look
 
 
 @dataclass(frozen=True)
@@ -118,12 +136,14 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Session:
-    """``name`` is the prefix of every topic it makes. ``api_key`` is asked at ``version``."""
+    """``name`` is the prefix of every topic it makes. ``api_key`` is asked at ``version``.
+    ``shows`` are the requirements it would show to be missed."""
 
     name: str
     api_key: int
     version: int
     rounds: Rounds = field(repr=False)
+    shows: tuple[str, ...] = ()
 
 
 Partitions: TypeAlias = tuple[str, Sequence[int]]
@@ -160,14 +180,12 @@ def try_to_create(
                         for name, value in configs.items()
                     ],
                 )
-            ]
+            ],
         )
     )
 
 
-def create_counted(
-    topic: str, partitions: int, factor: int, *, validate_only: bool = False
-) -> Ask:
+def create_counted(topic: str, partitions: int, factor: int, *, validate_only: bool = False) -> Ask:
     """A topic whose replicas the controller chooses."""
     asked = try_to_create(topic)
     (row,) = asked.body.topics

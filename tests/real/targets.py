@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
+from kproto.client.zookeeper import KazooStore
 from kproto.dialects import dialect
 from kproto.messages import (
     ApiVersionsRequest,
@@ -20,6 +21,7 @@ from kproto.messages import (
     MetadataRequestTopic,
 )
 from kproto.schema.versions import Versions
+from kproto.znodes import NodeExistsError, NoNodeError, ZnodeStore
 from mockbroker import MockCluster
 from tests.mockbroker.wire import Wire
 from tests.real.kafka import BROKER_IDS, COMMON_CONFIGS, LAGGARD, KafkaFailed, RealKafka
@@ -43,6 +45,8 @@ class Target(Protocol):
     async def catch_up(self, step: CatchUp) -> None: ...
     async def freeze(self) -> None: ...
     async def stop_laggard(self, topics: list[str]) -> None: ...
+    async def read_znode(self, path: str) -> str | None: ...
+    async def write_znode(self, path: str, text: str | None) -> None: ...
 
 
 class _Wires:
@@ -64,6 +68,7 @@ class _Wires:
     ) -> None:
         for wire in self._wires.values():
             wire.writer.close()
+        await self._stack.aclose()
 
     async def exchange(self, broker_id: int, body: Any, version: int, forged: int | None) -> Any:
         """The answer's body, or CLOSED. A forged version is answered at version 0, as brokers do
@@ -100,6 +105,7 @@ class RealTarget(_Wires):
     def __init__(self, kafka: RealKafka) -> None:
         super().__init__({i: ("127.0.0.1", port) for i, port in kafka.ports.items()})
         self._kafka = kafka
+        self._store: ZnodeStore | None = None
         self.served: dict[int, Versions] = {}
 
     async def ready(self) -> None:
@@ -168,6 +174,35 @@ class RealTarget(_Wires):
         answer = await self.exchange(broker_id, MetadataRequest(topics=[]), 4, None)
         return LAGGARD not in [broker.node_id for broker in answer.brokers]
 
+    async def read_znode(self, path: str) -> str | None:
+        return await asyncio.to_thread(self._read_znode, path)
+
+    def _read_znode(self, path: str) -> str | None:
+        try:
+            return self._znodes().get(path).data.decode()
+        except NoNodeError:
+            return None
+
+    async def write_znode(self, path: str, text: str | None) -> None:
+        await asyncio.to_thread(self._write_znode, path, text)
+
+    def _write_znode(self, path: str, text: str | None) -> None:
+        store = self._znodes()
+        if text is None:
+            store.delete(path)
+            return
+        try:
+            store.create(path, text.encode())
+        except NodeExistsError:
+            store.set(path, text.encode())
+
+    def _znodes(self) -> ZnodeStore:
+        """A session of a user's own."""
+        if self._store is None:
+            self._store = KazooStore(self._kafka.zookeeper_address)
+            self._stack.callback(self._store.close)
+        return self._store
+
     async def _metadata(self, topics: list[str]) -> list[Any]:
         body = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in topics])
         answer = await self.exchange(1, body, 5, None)
@@ -226,3 +261,10 @@ class MockTarget(_Wires):
     async def stop_laggard(self, topics: list[str]) -> None:
         await self.settle(topics)
         await self._mock.stop_broker(LAGGARD)
+
+    async def read_znode(self, path: str) -> str | None:
+        found = self._mock.read_znode(path)
+        return None if found is None else found[0]
+
+    async def write_znode(self, path: str, text: str | None) -> None:
+        self._mock.write_znode(path, text)

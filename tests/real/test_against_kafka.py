@@ -16,16 +16,42 @@ from tests.real.targets import MockTarget, RealTarget
 
 SESSIONS_AT_LEAST = 60
 
+Shows = pytest.mark.requirement
+
 
 @pytest.mark.slow
 @pytest.mark.java
-async def test_the_newest_kafka(kraft_kafka: RealKafka, comparisons: dict[str, Comparison]) -> None:
-    comparison = await _compare(kraft_kafka, "kafka-4.4")
-    comparisons[kraft_kafka.release] = comparison
+@Shows("K183-08", "K183-09", "K183-25", "K455-23", "A-29", "A-45", "A-47", "A-48", "A-53")
+async def test_the_newest_kafka(
+    kraft_kafka: RealKafka, comparisons: dict[str, Comparison], request: pytest.FixtureRequest
+) -> None:
+    await _check(kraft_kafka, "kafka-4.4", comparisons, request)
+
+
+@pytest.mark.slow
+@pytest.mark.java
+@Shows("K183-06", "K183-08", "K183-09", "K183-25", "K455-20", "K455-22", "K455-23", "K455-24",
+       "K455-25", "A-29", "A-45", "A-47", "A-48", "A-53")  # fmt: skip
+async def test_the_last_kafka_with_a_zookeeper(
+    zookeeper_kafka: RealKafka, comparisons: dict[str, Comparison], request: pytest.FixtureRequest
+) -> None:
+    await _check(zookeeper_kafka, "kafka-3.9-zk", comparisons, request)
+
+
+async def _check(
+    kafka: RealKafka,
+    profile: str,
+    comparisons: dict[str, Comparison],
+    request: pytest.FixtureRequest,
+) -> None:
+    comparison = await _compare(kafka, profile)
+    comparisons[f"{kafka.release} ({profile})"] = comparison
     assert comparison.sessions >= SESSIONS_AT_LEAST
-    unknown, stale = sift(comparison.differences, KNOWN[kraft_kafka.release])
+    unknown, stale = sift(comparison.differences, KNOWN[profile])
     assert not unknown, "\n".join(["Kafka / mock:", *map(str, unknown)])
     assert not stale, stale
+    claimed = {each for mark in request.node.iter_markers("requirement") for each in mark.args}
+    assert comparison.shown == claimed
 
 
 async def _compare(kafka: RealKafka, profile: str) -> Comparison:

@@ -13,6 +13,7 @@ from tests.real.sessions import (  # noqa: F401 - each registers its sessions
     in_progress,
     reassignments,
     topics,
+    znodes,
 )
 from tests.real.sessions.registry import API_KEYS, sessions
 

@@ -47,7 +47,7 @@ def api_versions(t: str) -> Rounds:
     )
 
 
-@session(18, since=4)
+@session(18, since=4, shows=("A-45",))
 def api_versions_not_served(t: str) -> Rounds:
     """Anything but ApiVersions, at a version the broker has not, ends the connection."""
     forged = Ask(AlterPartitionReassignmentsRequest(), version=0, broker_id=3, forged=9)
@@ -92,7 +92,7 @@ def metadata_of_bad_names(t: str) -> Rounds:
     return Rounds([metadata(""), metadata("."), metadata("a b"), metadata("x" * 250)])
 
 
-@session(3, since=1)
+@session(3, since=1, shows=("A-53",))
 def metadata_of_none_and_all(t: str) -> Rounds:
     return Rounds([create(t, [3, 1]), metadata(t), metadata(), metadata(everything=True)])
 
@@ -122,7 +122,7 @@ def metadata_by_id(t: str) -> Rounds:
 # ---- 60 DescribeCluster ----------------------------------------------------------------------
 
 
-@session(60)
+@session(60, shows=("A-53",))
 def describe_cluster(t: str) -> Rounds:
     steps = [cluster(), cluster(include_cluster_authorized_operations=True)]
     return Rounds(steps, frozen=steps, stopped=steps)

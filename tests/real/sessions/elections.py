@@ -17,12 +17,12 @@ from tests.real.steps import (
 # ---- 43 ElectLeaders -------------------------------------------------------------------------
 
 
-@session(43)
+@session(43, shows=("A-29",))
 def election_not_needed(t: str) -> Rounds:
     return Rounds([create(t, [1, 2], [2, 1]), elect(PREFERRED, (t, [0, 1])), metadata(t)])
 
 
-@session(43)
+@session(43, shows=("K183-09",))
 def election_of_unknown(t: str) -> Rounds:
     return Rounds(
         [
@@ -33,6 +33,14 @@ def election_of_unknown(t: str) -> Rounds:
             elect(PREFERRED, (t, [])),
             elect(PREFERRED),
         ]
+    )
+
+
+@session(43, shows=("K183-09",))
+def election_elsewhere(t: str) -> Rounds:
+    """The controller holds no replica, and elects."""
+    return Rounds(
+        [create(t, [3, 4]), alter((t, 0, [4, 3])), elect(PREFERRED, (t, [0])), metadata(t)]
     )
 
 
@@ -50,7 +58,7 @@ def election_after_reorder(t: str) -> Rounds:
     )
 
 
-@session(43)
+@session(43, shows=("K183-08",))
 def election_named_twice(t: str) -> Rounds:
     return Rounds(
         [
@@ -84,7 +92,7 @@ def election_of_everything(t: str) -> Rounds:
     )
 
 
-@session(43)
+@session(43, shows=("K183-25",))
 def election_of_one_not_in_sync(t: str) -> Rounds:
     return Rounds(
         [create(t, [1, 2])],

@@ -256,7 +256,7 @@ def guard_in_progress(t: str) -> Rounds:
     )
 
 
-@session(45, zookeeper=True)
+@session(45, zookeeper=True, shows=("K183-06", "K455-20", "K455-22", "K455-24", "K455-25"))
 def not_the_controller(t: str) -> Rounds:
     rate = "leader.replication.throttled.rate"
     create_elsewhere = Ask(try_to_create(f"{t}-b", [1]).body, broker_id=2)
@@ -292,7 +292,7 @@ def forwarded(t: str) -> Rounds:
 # ---- 46 ListPartitionReassignments -----------------------------------------------------------
 
 
-@session(46)
+@session(46, shows=("A-48",))
 def list_nothing(t: str) -> Rounds:
     return Rounds(
         [

@@ -59,7 +59,7 @@ def same_replicas(t: str) -> Rounds:
     return Rounds([create(t, [2, 1]), alter((t, 0, [2, 1])), listing((t, [0])), metadata(t)])
 
 
-@session(45)
+@session(45, shows=("K455-23",))
 def bad_targets(t: str) -> Rounds:
     return Rounds(
         [
@@ -91,7 +91,7 @@ def unknown_partitions(t: str) -> Rounds:
     )
 
 
-@session(45)
+@session(45, shows=("K455-23",))
 def one_bad_row_among_good_ones(t: str) -> Rounds:
     return Rounds(
         [
@@ -103,7 +103,7 @@ def one_bad_row_among_good_ones(t: str) -> Rounds:
     )
 
 
-@session(45)
+@session(45, shows=("A-47",))
 def nothing_asked(t: str) -> Rounds:
     none = alter((t, 0, [1]))
     none.body.topics[0].partitions = []

@@ -26,18 +26,25 @@ class _Scripted(NamedTuple):
     since: int
     until: int
     zookeeper: bool | None
+    shows: tuple[str, ...]
 
 
 _SCRIPTS: list[_Scripted] = []
 
 
 def session(
-    api_key: int, *, since: int = 0, until: int = 99, zookeeper: bool | None = None
+    api_key: int,
+    *,
+    since: int = 0,
+    until: int = 99,
+    zookeeper: bool | None = None,
+    shows: tuple[str, ...] = (),
 ) -> Callable[[Script], Script]:
-    """Register a script; ``zookeeper`` says for which kind of cluster alone it makes sense."""
+    """Register a script; ``zookeeper`` says for which kind of cluster alone it makes sense, and
+    ``shows`` which requirements."""
 
     def keep(script: Script) -> Script:
-        _SCRIPTS.append(_Scripted(api_key, script, since, until, zookeeper))
+        _SCRIPTS.append(_Scripted(api_key, script, since, until, zookeeper, shows))
         return script
 
     return keep
@@ -46,11 +53,11 @@ def session(
 def sessions(served: Mapping[int, Versions], *, zookeeper: bool) -> list[Session]:
     """Every session for a cluster that serves these versions."""
     found = []
-    for api_key, script, since, until, only in _SCRIPTS:
+    for api_key, script, since, until, only, shows in _SCRIPTS:
         if (only is not None and only != zookeeper) or api_key not in served:
             continue
         for version in served[api_key]:
             if since <= version <= until:
                 name = f"{script.__name__.replace('_', '-')}-v{version}"
-                found.append(Session(name, api_key, version, script(name)))
+                found.append(Session(name, api_key, version, script(name), shows))
     return found
