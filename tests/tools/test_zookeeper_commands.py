@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mockbroker.actions import ZnodeWritten
 from mockbroker.mock_cluster import MockCluster
 from tests.support.toolchain import require_module
 from tests.support.zookeeper import running_server
@@ -112,8 +113,8 @@ async def test_an_election_through_zookeeper_is_warned_about_and_held(
         outcome.out
     )
     assert not mock.journal.select(api=43)
-    writes = [a.change for a in mock.cluster.log if a.kind == "ZnodeWritten"]
-    assert "/admin/preferred_replica_election" in {write.path for write in writes}
+    written = {a.change.path for a in mock.cluster.log if isinstance(a.change, ZnodeWritten)}
+    assert "/admin/preferred_replica_election" in written
 
 
 @pytest.mark.slow
