@@ -30,10 +30,9 @@ from mockbroker.administration_eras import administration_era
 from mockbroker.broker_memory import BrokerMemory
 from mockbroker.config_definitions import config_definitions
 from mockbroker.controller import Controller
-from mockbroker.controls import Controls
-from mockbroker.elections import refused, unknown_type
+from mockbroker.elections_calls import ElectionCalls
 from mockbroker.elections_eras import election_era
-from mockbroker.elections_queue import ElectionQueue, StartedElection
+from mockbroker.elections_queue import ElectionQueue
 from mockbroker.errors import ClusterError
 from mockbroker.levels import newest_of
 from mockbroker.machines import machine as machine_of
@@ -55,7 +54,6 @@ from mockbroker.results import (
     DeleteTopicResult,
     DescribeAclsResult,
     DescribeConfigsResult,
-    ElectLeadersResult,
     ListReassignmentsResult,
     LogDir,
     NewTopic,
@@ -73,7 +71,7 @@ ConfigOperation: TypeAlias = tuple[str, int, str | None]
 """(config name, operation: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT; value)"""
 
 
-class Cluster(Controls, ReassignmentFacts):
+class Cluster(ElectionCalls, ReassignmentFacts):
     """N brokers, one controller, topics; see the module's docstring for what it refuses to know.
 
     ``brokers`` is a count (ids 1..N) or the brokers themselves; the lowest id is the controller.
@@ -239,7 +237,7 @@ class Cluster(Controls, ReassignmentFacts):
             },
         }
 
-    # ---- reassignments and elections (45, 46, 43) ------------------------------------------------
+    # ---- reassignments (45, 46) ------------------------------------------------------------------
 
     def alter_partition_reassignments(
         self, topics: ReassignmentRequest, *, allow_replication_factor_change: bool = True
@@ -257,59 +255,6 @@ class Cluster(Controls, ReassignmentFacts):
     ) -> ListReassignmentsResult:
         """None lists everything; unknown and idle partitions are omitted."""
         return self._controller.machine.list_ongoing(self._controller, topics)
-
-    def elect_leaders(
-        self, election_type: int, topics: PartitionsByTopic | None
-    ) -> ElectLeadersResult:
-        """``election_type`` 0 is preferred, 1 unclean; None means every partition. Waits for
-        nothing: what the controller is not at once seen to have done is answered 7."""
-        started = self.start_election(election_type, topics, timeout_ms=0)
-        assert started.result is not None, "no time is left"
-        return started.result
-
-    def start_election(
-        self,
-        election_type: int,
-        topics: PartitionsByTopic | None,
-        *,
-        broker_id: int | None = None,
-        timeout_ms: int = 60_000,
-    ) -> StartedElection:
-        """As ``elect_leaders``, but the result may come later, once the broker that was asked (the
-        controller, if None) shows the new leaders, or ``timeout_ms`` of the virtual clock passed.
-        """
-        queue = self._controller.elections
-        refusal = unknown_type(queue.era, election_type, topics)
-        if refusal is not None:
-            return StartedElection.refused(refusal)
-        asked = self.controller_id if broker_id is None else broker_id
-        wanted = topics if topics is not None else self._every_partition(queue, asked)
-        with self._acting():
-            started = queue.start(election_type, wanted, topics is None, asked, timeout_ms)
-        return started
-
-    def _every_partition(self, queue: ElectionQueue, broker_id: int) -> PartitionsByTopic:
-        """As far as the broker knows that was asked; KRaft's passes the question on."""
-        known = self.metadata_view(broker_id).topics if queue.era.queued else self.topics
-        return [(name, range(len(topic.partitions))) for name, topic in sorted(known.items())]
-
-    def unknown_election_type(
-        self, election_type: int, topics: PartitionsByTopic | None
-    ) -> ElectLeadersResult | None:
-        """The refusal of an election type that does not exist; None for one that does."""
-        return unknown_type(self._controller.elections.era, election_type, topics)
-
-    def refused_elections(
-        self, topics: PartitionsByTopic | None, broker_id: int, code: int
-    ) -> ElectLeadersResult:
-        """What this broker answers where it will not even try: the code at every partition."""
-        queue = self._controller.elections
-        wanted = self._every_partition(queue, broker_id) if topics is None else topics
-        return refused(queue.era, wanted, code)
-
-    def withdraw_election(self, started: StartedElection) -> None:
-        """Its caller is gone: one that waits for its turn is not held any more."""
-        self._controller.elections.withdraw(started)
 
     # ---- topics (19, 20, 37) ---------------------------------------------------------------------
 

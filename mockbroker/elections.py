@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.controller import Controller
@@ -22,7 +23,7 @@ __all__ = ["PREFERRED", "UNCLEAN", "Elected", "Wanted", "elect", "refused", "unk
 PREFERRED = 0
 UNCLEAN = 1
 
-Wanted = Sequence[tuple[str, Sequence[int]]]
+Wanted: TypeAlias = Sequence[tuple[str, Sequence[int]]]
 """[(topic name, [partition index])]"""
 
 
