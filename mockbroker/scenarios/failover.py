@@ -24,11 +24,7 @@ async def newer_draft(story: Story) -> None:
         story.step("Broker 2 takes over. It reads the state znodes, and tells all brokers again.")
         mock.failover(2)
         story.looks(mock)
-        story.step("Brokers 5 and 6 catch up.")
-        mock.join_isr(FOO, 5)
-        mock.join_isr(FOO, 6)
-        story.looks(mock)
-        story.holds("foo-0 is on 4, 5, 6", mock.cluster.partition(*FOO).replicas == (4, 5, 6))
+        _all_the_way(story, mock)
 
 
 @scenario(
@@ -64,11 +60,7 @@ async def shipped_zookeeper(story: Story) -> None:
         story.looks(mock)
         ongoing = await admin.list_partition_reassignments()
         story.holds("4, 5, 6 are still being added", ongoing[FOO].adding_replicas == [4, 5, 6])
-        story.step("Brokers 5 and 6 catch up.")
-        mock.join_isr(FOO, 5)
-        mock.join_isr(FOO, 6)
-        story.looks(mock)
-        story.holds("foo-0 is on 4, 5, 6", mock.cluster.partition(*FOO).replicas == (4, 5, 6))
+        _all_the_way(story, mock)
 
 
 @scenario(
@@ -82,10 +74,7 @@ async def kraft(story: Story) -> None:
         story.step("Broker 2 takes over. There is nothing to read, and nobody to tell.")
         mock.failover(2)
         story.looks(mock)
-        mock.join_isr(FOO, 5)
-        mock.join_isr(FOO, 6)
-        story.looks(mock)
-        story.holds("foo-0 is on 4, 5, 6", mock.cluster.partition(*FOO).replicas == (4, 5, 6))
+        _all_the_way(story, mock)
 
 
 @scenario(
@@ -147,6 +136,14 @@ async def _half_way(story: Story, mock: MockCluster, admin: Admin) -> None:
     await admin.alter_partition_reassignments({FOO: [4, 5, 6]}).all()
     mock.join_isr(FOO, 4)
     story.looks(mock)
+
+
+def _all_the_way(story: Story, mock: MockCluster) -> None:
+    story.step("Brokers 5 and 6 catch up.")
+    mock.join_isr(FOO, 5)
+    mock.join_isr(FOO, 6)
+    story.looks(mock)
+    story.holds("foo-0 is on 4, 5, 6", mock.cluster.partition(*FOO).replicas == (4, 5, 6))
 
 
 def _plan(replicas: list[int]) -> str:
