@@ -1,6 +1,7 @@
-"""When the simulated clock follows the real one: wake up in time for what is due on it.
+"""Waiting on the event loop, for those who must not know one.
 
-Knows an event loop and how to move the clock; not what is due, nor who waits for it.
+The simulated clock, where it follows the real one, is woken up in time for what is due on it; a
+handler waits to be called back. Neither what is due nor what is waited for is known here.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["Alarm"]
+__all__ = ["Alarm", "called_back"]
 
 
 class Alarm:
@@ -32,3 +33,10 @@ class Alarm:
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
+
+
+async def called_back(ask: Callable[[Callable[[], None]], None]) -> None:
+    """Wait until what was given to ``ask`` is called, by this thread; the first time counts."""
+    done = asyncio.get_running_loop().create_future()
+    ask(lambda: None if done.done() else done.set_result(None))
+    await done

@@ -7,13 +7,13 @@ forwarding answers 41 in every partition and no top-level error, as Kafka's ZooK
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kproto.codegen.base import Message
 from kproto.error_codes import ErrorCode
+from mockbroker.alarm import called_back
 from mockbroker.apis.authorization import Refused, cluster_refusal
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.elections_queue import StartedElection
@@ -56,10 +56,8 @@ def _wanted(request: Any) -> list[tuple[str, Sequence[int]]] | None:
 
 async def _later(call: Call, started: StartedElection) -> Message:
     """The answer, once there is one. A client that goes away is waited for no longer."""
-    done = asyncio.get_running_loop().create_future()
-    started.when_done(lambda: None if done.done() else done.set_result(None))
     try:
-        await done
+        await called_back(started.when_done)
     finally:
         call.cluster.withdraw_election(started)
     assert started.result is not None, "that is what it was waited for"
