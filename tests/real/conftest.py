@@ -23,8 +23,16 @@ def kraft_kafka(tmp_path: Path) -> Iterator[RealKafka]:
 
 
 @pytest.fixture
+def older_kraft_kafka(tmp_path: Path) -> Iterator[RealKafka]:
+    """The release that has both kinds of controller, with the newer one."""
+    require("java", "maven")
+    with RealKafka("3.9.2", tmp_path, zookeeper=False) as kafka:
+        yield kafka
+
+
+@pytest.fixture
 def zookeeper_kafka(tmp_path: Path) -> Iterator[RealKafka]:
-    """The last Kafka that could do without KRaft, and a ZooKeeper. Skips or fails likewise."""
+    """The same release with a ZooKeeper."""
     require("java", "maven")
     require_module("kazoo")
     with RealKafka("3.9.2", tmp_path, zookeeper=True) as kafka:

@@ -166,7 +166,7 @@ class RealKafka:
             self._write(_properties(broker_id), self._kraft_configs(broker_id))
         self._start(
             "format", "kafka.tools.StorageTool", "format", "--cluster-id", self._cluster_id,
-            "--config", _properties(1), "--standalone", *self._features_off(),
+            "--config", _properties(1), *self._format_options(),
         )  # fmt: skip
         for broker_id in BROKER_IDS[1:]:
             logs = self._folder / f"logs-{broker_id}"
@@ -184,11 +184,16 @@ class RealKafka:
         if tool.wait(START_SECONDS) != 0:
             raise KafkaFailed(self._story("format", "could not format storage"))
 
-    def _features_off(self) -> tuple[str, ...]:
-        """The mock's partitions behave as without eligible leader replicas, which came with 4.0."""
-        if self.release.startswith("3."):
+    def _format_options(self) -> tuple[str, ...]:
+        """What nobody says gives each release its own defaults; but the mock's partitions behave as
+        without eligible leader replicas, which came with 4.0."""
+        if self._is_of_3_x:
             return ()
-        return "--feature", "eligible.leader.replicas.version=0"
+        return "--standalone", "--feature", "eligible.leader.replicas.version=0"
+
+    @property
+    def _is_of_3_x(self) -> bool:
+        return self.release.startswith("3.")
 
     @property
     def zookeeper_address(self) -> str:
@@ -208,7 +213,11 @@ class RealKafka:
             **_SMALL,
             "node.id": str(broker_id),
             "process.roles": "broker,controller" if controls else "broker",
-            "controller.quorum.bootstrap.servers": quorum,
+            **(
+                {"controller.quorum.voters": f"1@{quorum}"}
+                if self._is_of_3_x
+                else {"controller.quorum.bootstrap.servers": quorum}
+            ),
             "controller.listener.names": "CONTROLLER",
             "listeners": f"{mine},CONTROLLER://{quorum}" if controls else mine,
             "log.dirs": str(self._folder / f"logs-{broker_id}"),

@@ -24,7 +24,19 @@ class Known(NamedTuple):
     why: str
 
 
-KNOWN: Final[dict[str, tuple[Known, ...]]] = {"kafka-4.4": (), "kafka-3.9-zk": ()}
+_NO_AUTHORIZER: Final = (
+    "without an authorizer Kafka keeps no rules; the mock does, so that tools for them can be tried"
+)
+_ALL: Final = (
+    Known("acls-*-without-authorizer-*", "*errorCode", _NO_AUTHORIZER),
+    Known("acls-*-without-authorizer-*", "*errorMessage", _NO_AUTHORIZER),
+)
+
+KNOWN: Final[dict[str, tuple[Known, ...]]] = {
+    "kafka-4.4": _ALL,
+    "kafka-3.9": _ALL,
+    "kafka-3.9-zk": _ALL,
+}
 """By profile. What sessions do not ask for, as the mock decides otherwise on purpose, is said where
 they leave it out: ``topics.topics_nobody_can_lead``."""
 

@@ -30,9 +30,18 @@ async def test_the_newest_kafka(
 
 @pytest.mark.slow
 @pytest.mark.java
+@Shows("K183-08", "K183-09", "K183-25", "K455-23", "A-29", "A-45", "A-47", "A-48", "A-53")
+async def test_the_last_kafka_of_3_x_without_a_zookeeper(
+    older_kraft_kafka: RealKafka, comparisons: dict[str, Comparison], request: pytest.FixtureRequest
+) -> None:
+    await _check(older_kraft_kafka, "kafka-3.9", comparisons, request)
+
+
+@pytest.mark.slow
+@pytest.mark.java
 @Shows("K183-06", "K183-08", "K183-09", "K183-25", "K455-20", "K455-22", "K455-23", "K455-24",
        "K455-25", "A-29", "A-45", "A-47", "A-48", "A-53")  # fmt: skip
-async def test_the_last_kafka_with_a_zookeeper(
+async def test_the_last_kafka_of_3_x_with_a_zookeeper(
     zookeeper_kafka: RealKafka, comparisons: dict[str, Comparison], request: pytest.FixtureRequest
 ) -> None:
     await _check(zookeeper_kafka, "kafka-3.9-zk", comparisons, request)

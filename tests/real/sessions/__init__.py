@@ -7,6 +7,7 @@ is gone. A file a group of apis; importing them here is what registers them.
 from __future__ import annotations
 
 from tests.real.sessions import (  # noqa: F401 - each registers its sessions
+    acls,
     cluster_facts,
     configs,
     elections,

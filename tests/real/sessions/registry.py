@@ -17,7 +17,7 @@ from tests.real.steps import (
 
 __all__ = ["API_KEYS", "sessions"]
 
-API_KEYS: Final = (18, 3, 60, 75, 32, 44, 35, 43, 45, 46, 19, 20, 37)
+API_KEYS: Final = (18, 3, 60, 75, 32, 44, 35, 29, 30, 31, 43, 45, 46, 19, 20, 37)
 
 
 class _Scripted(NamedTuple):
