@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kproto.error_codes import ErrorCode
 from kproto.znodes import MalformedZnodeError
 from kproto.znodes.kafka_znodes import (
     PartitionState,
@@ -20,6 +19,7 @@ from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
 from mockbroker.assignments import check_assignment
 from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
+from mockbroker.machines.answers import find, listed, refused
 from mockbroker.machines.effects import targeted, untargeted
 from mockbroker.machines.engine import Brokers, run_first, run_until_none
 from mockbroker.machines.kip_455 import Draft
@@ -31,7 +31,6 @@ from mockbroker.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
     OngoingReassignment,
-    OngoingTopic,
     PartitionResult,
     TopicResult,
 )
@@ -75,11 +74,11 @@ class DraftMachine(KeepsZnodes):
         self, controller: Controller, tp: TopicPartition, asked: Sequence[int] | None
     ) -> PartitionResult:
         try:
-            _find(controller, tp)
+            find(controller, tp)
             if asked is not None:
                 check_assignment(controller, asked)
         except Refusal as refusal:
-            return PartitionResult(tp[1], refusal.code, refusal.message)
+            return refused(tp[1], refusal)
         if asked is None:
             run_first(controller, _CAUSE, tp, self._draft.on_cancel)
             self.settle(controller, _CAUSE, tp)
@@ -98,19 +97,7 @@ class DraftMachine(KeepsZnodes):
         self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
     ) -> ListReassignmentsResult:
         """Replicas as they are now; adding and removing are what T still makes of them."""
-        known = controller.state.topics
-        wanted = (
-            [(name, range(len(known[name].partitions))) for name in sorted(known)]
-            if topics is None
-            else [(name, indexes) for name, indexes in topics if name in known]
-        )
-        rows = []
-        for name, indexes in wanted:
-            found = (known[name].partition(index) for index in indexes)
-            ongoing = tuple(_ongoing(each) for each in found if each and each.reassigning)
-            if ongoing:
-                rows.append(OngoingTopic(name, ongoing))
-        return ListReassignmentsResult(0, None, tuple(rows))
+        return listed(controller.state.topics, topics, _ongoing)
 
     # ---- what goes on around reassignments ---------------------------------------------------
 
@@ -130,7 +117,7 @@ class DraftMachine(KeepsZnodes):
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         run_until_none(controller, cause, tp, self._draft.on_step)
-        partition = _find(controller, tp)
+        partition = find(controller, tp)
         if not partition.reassigning and REASSIGN_PARTITIONS in controller.state.znodes:
             leave_plan(controller, cause, lambda each, _: each == tp)
         return partition
@@ -164,19 +151,6 @@ class DraftMachine(KeepsZnodes):
         if not target:
             return partition
         return targeted(partition, target, target if self._draft.target_is_whole else None)
-
-
-def _find(controller: Controller, tp: TopicPartition) -> Partition:
-    name, index = tp
-    topic = controller.state.topics.get(name)
-    if topic is None:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    partition = topic.partition(index)
-    if partition is None:
-        raise Refusal(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}."
-        )
-    return partition
 
 
 def _ongoing(partition: Partition) -> OngoingReassignment:

@@ -26,6 +26,7 @@ from mockbroker.assignments import check_assignment
 from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
 from mockbroker.machines import kip_236_new as tables
+from mockbroker.machines.answers import find, listed, refused
 from mockbroker.machines.effects import untargeted
 from mockbroker.machines.engine import Brokers, Row, run_first, run_until_none
 from mockbroker.machines.kip_236_plans import (
@@ -43,7 +44,6 @@ from mockbroker.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
     OngoingReassignment,
-    OngoingTopic,
     PartitionResult,
     TopicResult,
 )
@@ -81,7 +81,7 @@ class CancellableMachine(KeepsZnodes):
         self, controller: Controller, tp: TopicPartition, asked: Sequence[int] | None
     ) -> PartitionResult:
         try:
-            partition = _find(controller, tp)
+            partition = find(controller, tp)
             if asked is not None:
                 check_assignment(controller, asked)
                 self._submit_one(controller, tp, tuple(asked))
@@ -91,14 +91,14 @@ class CancellableMachine(KeepsZnodes):
             else:
                 raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         except Refusal as refusal:
-            return PartitionResult(tp[1], refusal.code, refusal.message)
+            return refused(tp[1], refusal)
         except ZnodeError as error:
             return PartitionResult(tp[1], ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
         return PartitionResult(tp[1])
 
     def _submit_one(self, controller: Controller, tp: TopicPartition, asked: Brokers) -> None:
         run_first(controller, _CALLED, tp, tables.ON_CONFLICT, asked=asked)
-        now = _find(controller, tp)
+        now = find(controller, tp)
         if tables.heads_for(now, asked):
             return
         _check_rolled_back(controller, tp)
@@ -110,19 +110,7 @@ class CancellableMachine(KeepsZnodes):
         self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
     ) -> ListReassignmentsResult:
         """AR, and what comes and goes with RAR; what comes is not told where OAR is unknown."""
-        known = controller.state.topics
-        wanted = (
-            [(name, range(len(known[name].partitions))) for name in sorted(known)]
-            if topics is None
-            else [(name, indexes) for name, indexes in topics if name in known]
-        )
-        rows = []
-        for name, indexes in wanted:
-            found = (known[name].partition(index) for index in indexes)
-            ongoing = tuple(_ongoing(each) for each in found if each and each.reassigning)
-            if ongoing:
-                rows.append(OngoingTopic(name, ongoing))
-        return ListReassignmentsResult(0, None, tuple(rows))
+        return listed(controller.state.topics, topics, _ongoing)
 
     # ---- submission --------------------------------------------------------------------------
 
@@ -152,7 +140,7 @@ class CancellableMachine(KeepsZnodes):
         begin = [
             tp
             for tp, planned in plan.items()
-            if resuming or not tables.heads_for(_find(controller, tp), tuple(planned.replicas))
+            if resuming or not tables.heads_for(find(controller, tp), tuple(planned.replicas))
         ]
         for tp, planned in plan.items():
             _run(controller, tp, tables.ON_SUBMIT, planned, plan=plan)
@@ -232,7 +220,7 @@ class CancellableMachine(KeepsZnodes):
     ) -> None:
         asked = tuple(planned.replicas)
         run_first(controller, _SEEN, tp, tables.ON_CONFLICT, asked=asked)
-        now = _find(controller, tp)
+        now = find(controller, tp)
         under_way = tables.heads_for(now, asked)
         if now.reassigning and not under_way:
             _left_out(controller, tp, "what is pending was not rolled back")
@@ -256,7 +244,7 @@ class CancellableMachine(KeepsZnodes):
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         if controller.is_live(controller.state.controller_id):
             run_until_none(controller, cause, tp, tables.ON_STEP)
-        return _find(controller, tp)
+        return find(controller, tp)
 
     def recovered(
         self,
@@ -291,24 +279,11 @@ def _run(
     run_first(controller, _SEEN, tp, rows, asked=tuple(planned.replicas), facts=known)
 
 
-def _find(controller: Controller, tp: TopicPartition) -> Partition:
-    name, index = tp
-    topic = controller.state.topics.get(name)
-    if topic is None:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    partition = topic.partition(index)
-    if partition is None:
-        raise Refusal(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}."
-        )
-    return partition
-
-
 def _acceptable(
     controller: Controller, path: str, tp: TopicPartition, planned: PlannedReplicas
 ) -> bool:
     try:
-        _find(controller, tp)
+        find(controller, tp)
         check_assignment(controller, planned.replicas)
         if planned.original_replicas is not None:
             check_assignment(controller, planned.original_replicas)
@@ -320,7 +295,7 @@ def _acceptable(
 
 def _check_rolled_back(controller: Controller, tp: TopicPartition) -> None:
     """Raises Refusal where a rollback was skipped."""
-    partition = _find(controller, tp)
+    partition = find(controller, tp)
     if not partition.reassigning:
         return
     reason = "it would require an unclean leader election"
@@ -343,7 +318,7 @@ def _with_originals(controller: Controller, plan: Plan) -> Plan:
     return {
         tp: PlannedReplicas(
             planned.replicas,
-            planned.original_replicas or _original_now(_find(controller, tp)),
+            planned.original_replicas or _original_now(find(controller, tp)),
         )
         for tp, planned in plan.items()
     }

@@ -29,6 +29,7 @@ from mockbroker.configs import topic_entry
 from mockbroker.controller import Controller
 from mockbroker.controller_znodes import bytes_of
 from mockbroker.errors import Refusal
+from mockbroker.machines.answers import find, listed, refused
 from mockbroker.machines.effects import untargeted
 from mockbroker.machines.engine import Brokers, run_first
 from mockbroker.machines.kip_236_old_effects import (
@@ -54,7 +55,6 @@ from mockbroker.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
     OngoingReassignment,
-    OngoingTopic,
     PartitionResult,
     TopicResult,
 )
@@ -95,7 +95,7 @@ class Kip236Old(KeepsZnodes):
             submitted = not row.error_code and (name, row.partition_index) in accepted
             if refusal is None or not submitted:
                 return row
-            return _problem(row.partition_index, refusal)
+            return refused(row.partition_index, refusal)
 
         results = tuple(
             TopicResult(name, tuple(outcome(name, row) for row in rows))
@@ -112,14 +112,14 @@ class Kip236Old(KeepsZnodes):
     ) -> PartitionResult:
         try:
             if asked is None:
-                if not _find(controller, tp).reassigning:
+                if not find(controller, tp).reassigning:
                     raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
                 self.roll_back(controller, _CAUSE, tp)
             else:
                 self.check(controller, tp, tuple(asked), legacy=False)
                 accepted[tp] = tuple(asked)
         except Refusal as refusal:
-            return _problem(tp[1], refusal)
+            return refused(tp[1], refusal)
         return PartitionResult(tp[1])
 
     def _submit(
@@ -138,19 +138,7 @@ class Kip236Old(KeepsZnodes):
     def list_ongoing(
         self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
     ) -> ListReassignmentsResult:
-        known = controller.state.topics
-        wanted = (
-            [(name, range(len(known[name].partitions))) for name in sorted(known)]
-            if topics is None
-            else [(name, indexes) for name, indexes in topics if name in known]
-        )
-        rows = []
-        for name, indexes in wanted:
-            found = (known[name].partition(index) for index in indexes)
-            ongoing = tuple(_ongoing(p) for p in found if isinstance(p, RequestedPartition))
-            if ongoing:
-                rows.append(OngoingTopic(name, ongoing))
-        return ListReassignmentsResult(0, None, tuple(rows))
+        return listed(controller.state.topics, topics, _ongoing)
 
     def identities(self, controller: Controller) -> dict[TopicPartition, ReassignmentIdentity]:
         """What KIP-240 answers from: data and stat of each znode, as they are now."""
@@ -176,7 +164,7 @@ class Kip236Old(KeepsZnodes):
         self, controller: Controller, tp: TopicPartition, asked: Brokers, *, legacy: bool
     ) -> None:
         """Raises Refusal where such a request would be ignored."""
-        _find(controller, tp)
+        find(controller, tp)
         check_assignment(controller, asked)
         facts = self._facts(controller, tp, legacy=legacy)
         run_first(controller, _CAUSE, tp, REFUSALS, asked=asked, facts=facts)
@@ -192,23 +180,23 @@ class Kip236Old(KeepsZnodes):
         original: Brokers | None,
     ) -> None:
         """Do what a request says about one partition. Raises Refusal where that is ignored."""
-        _find(controller, tp)
+        find(controller, tp)
         check_assignment(controller, asked)
         facts = self._facts(controller, tp, legacy=legacy) | {"original": original}
         run_first(controller, cause, tp, ON_REQUEST, asked=asked, facts=facts)
         self.settle(controller, cause, tp)
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
-        partition = _find(controller, tp)
+        partition = find(controller, tp)
         if partition.reassigning:
             facts = {"disabled": _disabled(controller)}
             run_first(controller, cause, tp, ON_STEP, facts=facts)
-        return _find(controller, tp)
+        return find(controller, tp)
 
     def roll_back(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
         """What is on record in ``/admin/reassign_partitions`` goes before what is remembered.
         Raises Refusal where it cannot be."""
-        partition = _find(controller, tp)
+        partition = find(controller, tp)
         assert isinstance(partition, RequestedPartition)
         planned = plan_on_record(controller).get(tp) if partition.legacy else None
         original = planned and planned.original_replicas
@@ -312,30 +300,14 @@ class Kip236Old(KeepsZnodes):
         super().store(controller, cause, change)
 
 
-def _problem(index: int, refusal: Refusal) -> PartitionResult:
-    return PartitionResult(index, refusal.code, refusal.message)
-
-
 def _disabled(controller: Controller) -> bool:
     """Looked up every time, as the page's code does."""
     return controller.znodes.read(REASSIGN_CANCEL) is not None
 
 
-def _find(controller: Controller, tp: TopicPartition) -> Partition:
-    name, index = tp
-    topic = controller.state.topics.get(name)
-    if topic is None:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    partition = topic.partition(index)
-    if partition is None:
-        raise Refusal(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}."
-        )
-    return partition
-
-
-def _ongoing(partition: RequestedPartition) -> OngoingReassignment:
+def _ongoing(partition: Partition) -> OngoingReassignment:
     """What the original replicas were is not always known; then those in sync count as such."""
+    assert isinstance(partition, RequestedPartition), "nothing else is being reassigned here"
     target, original = partition.target_replicas, partition.original_replicas
     there = partition.isr if original is None else original
     return OngoingReassignment(
