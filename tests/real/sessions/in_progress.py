@@ -4,9 +4,10 @@ ListPartitionReassignments (46).
 
 from __future__ import annotations
 
-from kproto.messages import (
-    DeleteTopicsRequest,
-)
+import uuid
+
+from kproto.messages import DeleteTopicsRequest
+from kproto.messages.delete_topics_request import DeleteTopicState
 from tests.real.sessions.registry import session
 from tests.real.steps import (
     BROKER,
@@ -259,6 +260,7 @@ def guard_in_progress(t: str) -> Rounds:
 @session(45, zookeeper=True, shows=("K183-06", "K455-20", "K455-22", "K455-24", "K455-25"))
 def not_the_controller(t: str) -> Rounds:
     rate = "leader.replication.throttled.rate"
+    by_id = DeleteTopicState(name=None, topic_id=uuid.UUID(int=7))
     create_elsewhere = Ask(try_to_create(f"{t}-b", [1]).body, broker_id=2)
     return Rounds(
         [
@@ -268,8 +270,10 @@ def not_the_controller(t: str) -> Rounds:
             listing((t, [0]), broker_id=2),
             listing(everything=True, broker_id=2),
             elect(PREFERRED, (t, [0]), broker_id=2),
+            elect(PREFERRED, everything=True, broker_id=3),
             create_elsewhere,
             Ask(DeleteTopicsRequest(topic_names=[t]), version=5, broker_id=2),
+            Ask(DeleteTopicsRequest(topics=[by_id]), version=6, broker_id=2),
             change((BROKER, "2", [(rate, DELETE, "")]), broker_id=2),
             metadata(t),
         ]
