@@ -292,7 +292,7 @@ async def test_listing_reassignments() -> None:
                 await refused.get(FOO0)
         broker.error = 41
         with pytest.raises(NotControllerError):
-            await admin.list_reassignments(timeout_ms=20).all()
+            await admin.list_reassignments(timeout_ms=400).all()
 
 
 @pytest.mark.requirement("K240-03")

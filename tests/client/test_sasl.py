@@ -287,4 +287,4 @@ async def test_a_certificate_nobody_vouches_for_is_refused_at_once() -> None:
 async def test_without_tls_where_the_broker_wants_it() -> None:
     async with admin_of(SaslPlain("alice", "pencil"), tls=tls_server()) as (admin, _):
         with pytest.raises(RequestTimeoutError):
-            await admin.list_topics(timeout_ms=50)
+            await admin.list_topics(timeout_ms=400)
