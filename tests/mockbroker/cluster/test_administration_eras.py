@@ -74,8 +74,8 @@ def test_a_stopped_broker_is_no_broker() -> None:
     assert row.error_message == "Unknown broker(s) in replica assignment: 3."
     (row,) = cluster.create_partitions([("t", 2, None)])
     assert row.error_message == "Replication factor: 3 larger than available brokers: 2."
-    (row,) = cluster.create_topics([NewTopic("u", 1, 3)])
-    assert (row.error_code, row.error_message) == (
+    (created,) = cluster.create_topics([NewTopic("u", 1, 3)])
+    assert (created.error_code, created.error_message) == (
         38,
         "Replication factor: 3 larger than available brokers: 2.",
     )

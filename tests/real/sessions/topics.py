@@ -81,6 +81,8 @@ def topics_refused(t: str) -> Rounds:
     twice.body.topics.append(twice.body.topics[0])
     gap = try_to_create(f"{t}-gap", [1], [1])
     gap.body.topics[0].assignments[1].partition_index = 7
+    same = try_to_create(f"{t}-same", [1, 2], [2, 3])
+    same.body.topics[0].assignments[1].partition_index = 0
     two = try_to_create(f"{t}-good", [1])
     two.body.topics.append(try_to_create(f"{t}-worse", [1, 1]).body.topics[0])
     return Rounds(
@@ -88,6 +90,8 @@ def topics_refused(t: str) -> Rounds:
             null,
             twice,
             gap,
+            same,
+            metadata(f"{t}-same"),
             two,
             try_to_create(f"{t}.x", [1]),
             try_to_create(f"{t}_x", [1]),
