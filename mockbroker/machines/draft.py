@@ -42,6 +42,7 @@ _CAUSE = "alter_partition_reassignments"
 
 class DraftMachine(KeepsZnodes):
     watched = (*WATCHED, PLAN_WATCHED)
+    deprecates_plans = True
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft

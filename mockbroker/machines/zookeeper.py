@@ -67,6 +67,7 @@ not say what is added and removed: there a new controller knows no more than wha
 class ZooKeeperMachine(KeepsZnodes):
     unreadable_state = "it stays as it was known"
     watched = (*WATCHED, PLAN_WATCHED)
+    deprecates_plans = False
 
     def __init__(self, era: Era = ERAS[-1]) -> None:
         self.name = era.machine

@@ -34,10 +34,18 @@ if TYPE_CHECKING:
 __all__ = ["PLAN_WATCHED", "Reassigns", "leave_plan", "pending", "take_plan"]
 
 _CAUSE: Final = "reassign_partitions"
+_DEPRECATED: Final = (
+    f"{REASSIGN_PARTITIONS} is deprecated and will be removed; AlterPartitionReassignments "
+    "replaces it"
+)
 
 
 class Reassigns(Protocol):
-    """A machine that reassigns by this znode too: Kafka's own, and the drafts of KIP-455."""
+    """A machine that reassigns by this znode too: Kafka's own, and the drafts of KIP-455, which
+    say on the way that it is to go."""
+
+    @property
+    def deprecates_plans(self) -> bool: ...
 
     def reassign(
         self, controller: Controller, cause: str, tp: TopicPartition, target: tuple[int, ...]
@@ -63,6 +71,8 @@ def _read(controller: Controller, text: str | None) -> dict[TopicPartition, tupl
 def take_plan(machine: Reassigns, controller: Controller) -> None:
     """Start everything in it; what cannot be started leaves it, and the log says why."""
     plan = _read(controller, controller.znodes.read(REASSIGN_PARTITIONS, watch=True))
+    if plan and machine.deprecates_plans:
+        controller.record(_CAUSE, Warned(_DEPRECATED))
     refused = {}
     for tp, target in plan.items():
         topic = controller.state.topics.get(tp[0])

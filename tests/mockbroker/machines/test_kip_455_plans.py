@@ -65,6 +65,17 @@ def test_a_cancellation_by_the_api_ends_a_plans_partition_too(draft: str) -> Non
     assert now(cluster)[2] is None
 
 
+@BOTH
+@pytest.mark.requirement("K455-62")
+def test_a_plan_by_znode_is_carried_out_with_a_warning_that_this_way_is_to_go(draft: str) -> None:
+    cluster = cluster_of(draft)
+    alter(cluster, [4])
+    assert not changes(cluster, Warned)
+    submit(cluster, ("foo", [5]))
+    (warning,) = changes(cluster, Warned)
+    assert "/admin/reassign_partitions is deprecated and will be removed" in warning.text
+
+
 @pytest.mark.requirement("K455-39")
 @pytest.mark.requirement("A-13")
 def test_a_new_controller_takes_what_the_plan_says() -> None:
@@ -120,7 +131,7 @@ def test_what_a_plan_cannot_have_is_left_out_and_the_log_says_so(draft: str) -> 
     submit(cluster, ("nope", [4]), ("foo", []))
     assert planned(cluster) is None
     texts = [warning.text for warning in changes(cluster, Warned)]
-    assert texts == [
+    assert texts[1:] == [
         f"{ZNODE}: nope-0 is not reassigned: the partition does not exist",
         f"{ZNODE}: foo-0 is not reassigned: an empty replica list",
     ]
