@@ -18,9 +18,7 @@ FACTS = {
         "X-01": {"says": "One."},
         "X-02": {"says": "Two."},
         "X-03": {"says": "Three.", "untestable": "a name"},
-        "X-04": {"says": "Four."},
     },
-    "open": ["X-04"],
 }
 SUITE = """
 import pytest
@@ -59,7 +57,6 @@ def test_what_is_written_is_fresh_and_stable(suite):
     written = (traceability.DOCS / "requirements.md").read_text()
     assert "| X-01 | One. | `suite/test_it.py::test_both` (2) | passed |" in written
     assert "| X-03 | Three. |  | Untestable: a name |" in written
-    assert "| X-04 | Four. |  | open |" in written
     assert suite("--requirements=check").ret == 0
     suite("--requirements=write")
     assert (traceability.DOCS / "requirements.md").read_text() == written
@@ -72,10 +69,9 @@ def test_what_is_written_is_fresh_and_stable(suite):
         (SUITE.replace("pass", "assert not n"), "X-02 is not shown, none passed of *test_both*"),
         (SUITE.replace("pass", "pytest.skip()"), "X-02 is not shown, none passed of *test_both*"),
         (SUITE.replace('"X-02"', '"X-02", "X-03"'), "X-03 is excused * and shown by *"),
-        (SUITE.replace('"X-02"', '"X-02", "X-04"'), "X-04 is shown by *: take it off the list*"),
         (SUITE.replace("test_both", "test_them"), "*stale at X-01, X-02: `make requirements`"),
     ],
-    ids=["nothing", "failed", "skipped", "excused", "open", "renamed"],
+    ids=["nothing", "failed", "skipped", "excused", "renamed"],
 )
 def test_a_run_that_does_not_hold_fails(suite, source, line):
     suite("--requirements=write")
@@ -134,8 +130,6 @@ def test_a_mark_that_names_no_requirement(suite, mark, line):
             {"requirements": {"X-01": {"says": "", "absent": "", "untestable": ""}}},
             "X-01: says, absent, untestable do not go together",
         ),
-        ({"open": ["X-03"]}, "X-03 is open, and unknown or excused"),
-        ({"open": ["X-05"]}, "X-05 is open, and unknown or excused"),
     ],
 )
 def test_facts_that_contradict_themselves(tmp_path: Path, change, text):

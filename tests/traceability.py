@@ -123,8 +123,6 @@ class Traceability:
             )
         if self._lines and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        if self._known.open:
-            self._lines.append(f"Requirements that are still open: {len(self._known.open)}.")
 
     def _tests(self) -> requirements.Tests:
         tests: dict[str, dict[str, Shown]] = defaultdict(lambda: defaultdict(Shown))

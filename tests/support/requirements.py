@@ -2,8 +2,7 @@
 
 ``docs/requirements.json`` has an entry for every id. ``says`` is what it asks for, in one sentence.
 ``untestable`` and ``absent`` excuse an id from having a test: nothing of it could be seen, or the
-whole of it is still to come. ``partly`` only notes which part of it is. The list ``open`` holds ids
-whose tests are being written; it may only shrink.
+whole of it is still to come. ``partly`` only notes which part of it is.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ class Requirements:
 
     sections: tuple[tuple[str, str], ...]
     by_id: Mapping[str, Requirement]
-    open: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -73,11 +71,7 @@ def load(path: Path) -> Requirements:
             raise ValueError(f"{path.name}: {each} belongs to no section")
         excuse = f"{reasons[0].capitalize()}: {facts[reasons[0]]}" if reasons else ""
         by_id[each] = Requirement(facts["says"], excuse, facts.get("partly", ""))
-    still_open = frozenset(data.get("open", ()))
-    for each in sorted(still_open):
-        if each not in by_id or by_id[each].excuse:
-            raise ValueError(f"{path.name}: {each} is open, and unknown or excused")
-    return Requirements(sections, by_id, still_open)
+    return Requirements(sections, by_id)
 
 
 def problems(known: Requirements, tests: Tests) -> list[str]:
@@ -87,9 +81,7 @@ def problems(known: Requirements, tests: Tests) -> list[str]:
         passing = [name for name, shown in tests.get(each, {}).items() if shown.passed]
         if requirement.excuse and passing:
             found.append(f"{each} is excused ({requirement.excuse}) and shown by {passing[0]}")
-        elif each in known.open and passing:
-            found.append(f'{each} is shown by {passing[0]}: take it off the list "open"')
-        elif not passing and not requirement.excuse and each not in known.open:
+        elif not passing and not requirement.excuse:
             marked = sorted(tests.get(each, {}))
             why = f"none passed of {', '.join(marked)}" if marked else "no test names it"
             found.append(f"{each} is not shown, {why}: {requirement.says}")
@@ -125,12 +117,7 @@ def _row(each: str, known: Requirements, shown: Mapping[str, Shown]) -> str:
     requirement = known.by_id[each]
     says = " ".join(part for part in (requirement.says, requirement.note) if part)
     names = [_name(name, shown[name].variants) for name in sorted(shown)]
-    if requirement.excuse:
-        result = requirement.excuse
-    elif each in known.open:
-        result = "open"
-    else:
-        result = _result(list(shown.values()))
+    result = requirement.excuse or _result(list(shown.values()))
     return f"| {each} | {_cell(says)} | {'<br>'.join(names)} | {_cell(result)} |"
 
 
