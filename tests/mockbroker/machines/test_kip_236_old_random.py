@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from mockbroker.actions import PartitionChanged
-from mockbroker.cluster import Cluster
 from mockbroker.controller import replay
-from mockbroker.errors import ClusterError
 from mockbroker.machines.kip_236_old_effects import RequestedPartition
 from mockbroker.model import NO_LEADER
+from tests.mockbroker.machines.commands import BROKERS, TARGETS, TPS, AnyCommands, cluster_of
 from tests.mockbroker.machines.requesting import (
     CANCEL,
     EXTRA,
@@ -30,36 +29,28 @@ from tests.mockbroker.machines.requesting import (
     submit,
 )
 
-_BROKERS = st.integers(1, 5)
-_TPS = st.sampled_from([("foo", 0), ("foo", 1), ("bar", 0)])
-_TARGETS = st.permutations([1, 2, 3, 4, 5]).flatmap(
-    lambda order: st.integers(1, 4).map(lambda count: list(order[:count]))
-)
 
-
-class Commands(RuleBasedStateMachine):
+class Commands(AnyCommands):
     @initialize(literal=st.booleans())
     def start(self, literal: bool) -> None:
         self.literal = literal
         machine = "kip-236-old-literal" if literal else "kip-236-old"
-        self.cluster = Cluster(
-            5, topics=["foo=1,2,3/3,4", "bar=2"], cluster_id="c", machine=machine
-        )
+        self.cluster = cluster_of(machine)
         self.seen = len(self.cluster.log)
 
-    @rule(tp=_TPS, asked=_TARGETS)
+    @rule(tp=TPS, asked=TARGETS)
     def request(self, tp: Any, asked: list[int]) -> None:
         self.perhaps(lambda: submit(self.cluster, asked, tp))
 
-    @rule(tp=_TPS, asked=_TARGETS)
+    @rule(tp=TPS, asked=TARGETS)
     def ask_by_plan(self, tp: Any, asked: list[int]) -> None:
         self.perhaps(lambda: legacy(self.cluster, asked, tp))
 
-    @rule(asked=st.dictionaries(_TPS, _TARGETS, max_size=3))
+    @rule(asked=st.dictionaries(TPS, TARGETS, max_size=3))
     def ask_by_extra(self, asked: dict[Any, list[int]]) -> None:
         self.perhaps(lambda: self.cluster.write_znode(EXTRA, plan_text(asked)))
 
-    @rule(tp=_TPS, asked=st.one_of(_TARGETS, st.none()))
+    @rule(tp=TPS, asked=st.one_of(TARGETS, st.none()))
     def alter(self, tp: Any, asked: list[int] | None) -> None:
         result = self.cluster.alter_partition_reassignments([(tp[0], [(tp[1], asked)])])
         (row,) = result.topics[0].partitions
@@ -71,49 +62,17 @@ class Commands(RuleBasedStateMachine):
         there = self.cluster.read_znode(CANCEL) is not None
         self.perhaps(lambda: self.cluster.write_znode(CANCEL, None if there else ""))
 
-    @rule(tp=_TPS, broker=_BROKERS)
-    def join(self, tp: Any, broker: int) -> None:
-        self.perhaps(lambda: self.cluster.join_isr(tp, broker))
-
-    @rule(tp=_TPS)
-    def join_the_next(self, tp: Any) -> None:
-        partition = self.cluster.partition(*tp)
-        for broker in partition.target or ():
-            if broker not in partition.isr:
-                self.perhaps(lambda broker=broker: self.cluster.join_isr(tp, broker))
-                break
-
-    @rule(tp=_TPS, broker=_BROKERS)
-    def leave(self, tp: Any, broker: int) -> None:
-        self.perhaps(lambda: self.cluster.leave_isr(tp, broker))
-
-    @rule(broker=_BROKERS)
-    def stop(self, broker: int) -> None:
-        self.perhaps(lambda: self.cluster.stop_broker(broker))
-
-    @rule(broker=_BROKERS)
-    def begin(self, broker: int) -> None:
-        self.perhaps(lambda: self.cluster.start_broker(broker))
-
-    @rule(broker=_BROKERS)
+    @rule(broker=BROKERS)
     def fail_over(self, broker: int) -> None:
         before = in_flight(self.cluster)
         if self.perhaps(lambda: self.cluster.failover(broker)):
             assert in_flight(self.cluster) <= before
 
-    @rule(tp=_TPS, asked=_TARGETS, changes=st.integers(0, 30))
+    @rule(tp=TPS, asked=TARGETS, changes=st.integers(0, 30))
     def die_of_a_plan(self, tp: Any, asked: list[int], changes: int) -> None:
         self.cluster.kill_controller_after(changes)
         self.perhaps(lambda: legacy(self.cluster, asked, tp))
         self.cluster.kill_controller_after(1_000_000)
-
-    def perhaps(self, command: Any) -> bool:
-        """Whether the command was neither refused nor the controller's death."""
-        try:
-            command()
-        except ClusterError:
-            return False
-        return True
 
     @invariant()
     def partitions_make_sense(self) -> None:

@@ -7,38 +7,29 @@ import json
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
 from mockbroker.actions import PartitionChanged, StopReplicaSent
-from mockbroker.cluster import Cluster
 from mockbroker.controller import replay
-from mockbroker.errors import ClusterError
 from mockbroker.machines import MACHINES
 from mockbroker.machines.draft import DraftMachine
 from mockbroker.model import NO_LEADER, Partition
-
-_BROKERS = st.integers(1, 5)
-_TPS = st.sampled_from([("foo", 0), ("foo", 1), ("bar", 0)])
-_TARGETS = st.permutations([1, 2, 3, 4, 5]).flatmap(
-    lambda order: st.integers(1, 4).map(lambda count: list(order[:count]))
-)
+from tests.mockbroker.machines.commands import BROKERS, TARGETS, TPS, AnyCommands, cluster_of
 
 
-class Commands(RuleBasedStateMachine):
+class Commands(AnyCommands):
     machine = ""
 
     @initialize()
     def start(self) -> None:
-        self.cluster = Cluster(
-            5, topics=["foo=1,2,3/3,4", "bar=2"], cluster_id="c", machine=self.machine
-        )
+        self.cluster = cluster_of(self.machine)
         self.seen = 0
         self.known: dict[tuple[str, int], Partition] = {}
         for name, topic in self.cluster.topics.items():
             self.known |= {(name, each.index): each for each in topic.partitions}
 
-    @rule(tp=_TPS, asked=st.one_of(_TARGETS, _TARGETS, st.none()))
+    @rule(tp=TPS, asked=st.one_of(TARGETS, TARGETS, st.none()))
     def alter(self, tp: tuple[str, int], asked: list[int] | None) -> None:
         result = self.cluster.alter_partition_reassignments([(tp[0], [(tp[1], asked)])])
         assert result.topics[0].partitions[0].error_code == 0
@@ -48,45 +39,11 @@ class Commands(RuleBasedStateMachine):
         else:
             assert partition.reassigning or partition.replicas == tuple(asked)
 
-    @rule(tp=_TPS, broker=_BROKERS)
-    def join(self, tp: tuple[str, int], broker: int) -> None:
-        self.perhaps(lambda: self.cluster.join_isr(tp, broker))
-
-    @rule(tp=_TPS)
-    def join_the_next(self, tp: tuple[str, int]) -> None:
-        partition = self.cluster.partition(*tp)
-        for broker in partition.target or ():
-            if broker not in partition.isr:
-                self.perhaps(lambda broker=broker: self.cluster.join_isr(tp, broker))
-                break
-
-    @rule(tp=_TPS, broker=_BROKERS)
-    def leave(self, tp: tuple[str, int], broker: int) -> None:
-        self.perhaps(lambda: self.cluster.leave_isr(tp, broker))
-
-    @rule(broker=_BROKERS)
-    def stop(self, broker: int) -> None:
-        self.perhaps(lambda: self.cluster.stop_broker(broker))
-
-    @rule(broker=_BROKERS)
-    def begin(self, broker: int) -> None:
-        self.perhaps(lambda: self.cluster.start_broker(broker))
-
-    @rule(broker=_BROKERS)
+    @rule(broker=BROKERS)
     def fail_over(self, broker: int) -> None:
         before = self.cluster.list_partition_reassignments(None)
         if self.perhaps(lambda: self.cluster.failover(broker)) and self.machine == "kip-455-new":
             assert self.cluster.list_partition_reassignments(None) == before
-
-    def perhaps(self, command: object) -> bool:
-        """Whether the command was not refused; one that was leaves no trace."""
-        before = len(self.cluster.log)
-        try:
-            command()  # type: ignore[operator]
-        except ClusterError:
-            assert len(self.cluster.log) == before
-            return False
-        return True
 
     @invariant()
     def partitions_make_sense(self) -> None:
