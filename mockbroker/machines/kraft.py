@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kproto.error_codes import ErrorCode
 from kproto.znodes import WatchedEvent
 from mockbroker.actions import Change, PartitionChanged
 from mockbroker.assignments import check_assignment
 from mockbroker.configs import unclean_election_enabled
 from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
+from mockbroker.machines.answers import find_in, refused
 from mockbroker.machines.engine import run_first
 from mockbroker.machines.kraft_rows import GUARDED, ON_ALTER, ON_CANCEL, UNCLEAN_ALLOWED
 from mockbroker.model import Partition, Topic, TopicPartition
@@ -115,7 +115,7 @@ def _alter_one(
 ) -> PartitionResult:
     name, index = tp
     try:
-        before = _find(known, tp)
+        before = find_in(known, tp)
         unclean = unclean_election_enabled(controller.state, name)
         facts = {**facts, UNCLEAN_ALLOWED: unclean}
         if target is None:
@@ -125,21 +125,8 @@ def _alter_one(
             asked = tuple(target)
             run_first(controller, _CAUSE, tp, ON_ALTER, before=before, asked=asked, facts=facts)
     except Refusal as refusal:
-        return PartitionResult(index, refusal.code, refusal.message)
+        return refused(index, refusal)
     return PartitionResult(index)
-
-
-def _find(known: Mapping[str, Topic], tp: TopicPartition) -> Partition:
-    name, index = tp
-    topic = known.get(name)
-    if topic is None:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    partition = topic.partition(index)
-    if partition is None:
-        raise Refusal(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}."
-        )
-    return partition
 
 
 def _ongoing(topic: Topic, indexes: Iterable[int]) -> tuple[OngoingReassignment, ...]:
