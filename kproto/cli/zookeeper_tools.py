@@ -17,7 +17,6 @@ from kproto.cli.tool_command import (
     checked,
     command_config,
     flag,
-    reassign_failure,
     run_tool,
     run_with_access,
     value,
@@ -71,10 +70,18 @@ def _reassign_partitions(draft: str, context: click.Context, /, **given: Any) ->
     action = checked(context, partial(check_zookeeper_reassign, draft))
 
     def work() -> None:
-        with _znodes(given["zookeeper"]) as access:
-            _do(draft, action, access, given)
+        try:
+            with _znodes(given["zookeeper"]) as access:
+                _do(draft, action, access, given)
+        except ToolError as error:
+            raise ToolError(str(error), printed=_failure(error)) from None
 
-    run_tool(context, work, failure=reassign_failure)
+    run_tool(context, work, failure=_failure)
+
+
+def _failure(error: Exception) -> str:
+    """What the tool of the ZooKeeper era prints of an error."""
+    return f"{znode_reassign.FAILED}{error}"
 
 
 def _do(draft: str, action: str, access: ZnodeAccess, given: dict[str, Any]) -> None:

@@ -86,6 +86,12 @@ _ZOOKEEPER_MORE: Final = {
                     "verify-extra": "verify", "remove-cancel": "cancel"},
 }  # fmt: skip
 """Actions that each draft of KIP-236 adds, and whose options they take."""
+_ZOOKEEPER_LACKS: Final = {
+    "generate": "both --topics-to-move-json-file and --broker-list options",
+    "execute": f"--{_PLAN} that was output during the --generate option",
+    "verify": f"--{_PLAN} that was used during the --execute option",
+}
+"""In the words of Kafka 2.4."""
 
 
 def check_zookeeper_reassign(draft: str, given: Sequence[str]) -> str:
@@ -95,7 +101,10 @@ def check_zookeeper_reassign(draft: str, given: Sequence[str]) -> str:
     like = likes[action]
     _require(given, _ZOOKEEPER)
     required = () if like == "cancel" else _REASSIGN_REQUIRED[like]
-    _require(given, *required)
+    if not set(required) <= set(given):
+        raise ToolUsageError(
+            f"If --{action} option is used, command must include {_ZOOKEEPER_LACKS[like]}"
+        )
     fitting = {action, _ZOOKEEPER, *required, *_ZOOKEEPER_PERMITTED[like]}
     _refuse_others(given, action, fitting)
     return action

@@ -59,14 +59,16 @@ class Plan:
         kept = set(partitions)
         return Plan([(p, replicas) for p, replicas in self.partitions if p in kept])
 
-    def executable(self) -> dict[TopicPartition, tuple[int, ...]]:
+    def executable(
+        self, *, empty: str = "Partition reassignment list cannot be empty"
+    ) -> dict[TopicPartition, tuple[int, ...]]:
         """The target replicas of each partition, or a ToolError where a plan cannot be started.
 
-        Kafka's checks in Kafka's order: no partitions, an empty replica list, a partition twice,
-        a broker twice.
+        Kafka's checks in Kafka's order: no partitions (``empty`` says so), an empty replica list,
+        a partition twice, a broker twice.
         """
         if not self.partitions:
-            raise _refused("Partition reassignment list cannot be empty")
+            raise _refused(empty)
         if not all(replicas for _, replicas in self.partitions):
             raise _refused("Partition replica list cannot be empty")
         twice = _duplicates(partition for partition, _ in self.partitions)

@@ -47,23 +47,25 @@ Not needed where brokers have auto.leader.rebalance.enable=true: they do it by t
 async def elect_by_brokers(
     access: Access, write: Write, partitions: Collection[TopicPartition] | None
 ) -> None:
-    """Ask the controller and wait for the results; None is every partition. One that has its
-    preferred leader already has been elected, as far as this tool is concerned."""
+    """Ask the controller and wait for the results; None is every partition. Controllers before
+    Kafka 2.4 do not tell apart which had their preferred leader already."""
     try:
         results = await access.elect(ElectionType.PREFERRED, partitions)
     except (RequestTimedOutError, RequestTimeoutError):
         raise printed("Timeout waiting for election results") from None
     except ClusterAuthorizationError:
         raise printed("Not authorized to perform leader election") from None
-    errors = {
-        partition: error
-        for partition, error in results.items()
-        if error is not None and not isinstance(error, ElectionNotNeededError)
-    }
-    elected = sorted(partition for partition in results if partition not in errors)
+    elected = sorted(partition for partition, error in results.items() if error is None)
+    needless = sorted(
+        p for p, error in results.items() if isinstance(error, ElectionNotNeededError)
+    )
+    errors = {p: error for p, error in results.items() if error and p not in needless}
     if elected:
         shown = show_partitions(elected, ", ")
         write(f"Successfully completed preferred leader election for partitions {shown}\n")
+    if needless:
+        shown = show_partitions(needless, ", ")
+        write(f"Preferred replica already elected for partitions {shown}\n")
     for partition in sorted(errors):
         name, error = show_partition(partition), shown_error(errors[partition])
         write(f"Error completing preferred leader election for partition: {name}: {error}\n")
@@ -75,14 +77,20 @@ def elect_by_znode(
     access: ZnodeAccess, write: Write, partitions: Collection[TopicPartition] | None
 ) -> None:
     """Leave the znode; None is every partition there is now."""
-    wanted = sorted(access.every_partition() if partitions is None else partitions)
+    known = set(access.every_partition())
+    wanted = sorted(known if partitions is None else known & set(partitions))
     if not access.submit_election(wanted):
         raise printed(
             "Preferred replica leader election currently in progress: "
             f"{PREFERRED_REPLICA_ELECTION} is there already. Aborting operation"
         )
-    write(f"Created preferred leader election path with {show_partitions(wanted)}\n")
+    write(f"Created preferred replica election path with {show_partitions(wanted)}\n")
     write(
         "Successfully started preferred replica election for partitions "
         f"{show_partitions(wanted)}\n"
     )
+    for missing in sorted(set(partitions or ()) - known):
+        write(
+            f"Skipping preferred replica leader election for partition {show_partition(missing)} "
+            "since it doesn't exist.\n"
+        )

@@ -24,10 +24,6 @@ from kproto.tools.throttles import (
     LEADER_RATE,
     LEADER_REPLICAS,
     TOPIC_THROTTLES,
-    follower_throttles,
-    leader_throttles,
-    moving_brokers,
-    proposed_moves,
 )
 from kproto.tools.znode_access import BROKER, TOPIC, ZnodeAccess
 from kproto.znodes.plan_znodes import (
@@ -37,7 +33,18 @@ from kproto.znodes.plan_znodes import (
 )
 from kproto.znodes.request_znodes import REASSIGN_CANCEL
 
-__all__ = ["cancel_newer", "cancel_older", "execute", "generate", "remove_cancel", "verify"]
+__all__ = [
+    "FAILED",
+    "cancel_newer",
+    "cancel_older",
+    "execute",
+    "generate",
+    "remove_cancel",
+    "verify",
+]
+
+FAILED: Final = "Partitions reassignment failed due to "
+"""What the tool prints before whatever it was."""
 
 Write = Callable[[str], None]
 Replicas = Mapping[TopicPartition, Sequence[int]]
@@ -92,40 +99,47 @@ def execute(
     throttle: int = -1,
 ) -> None:
     """Submit the plan, throttled to so many bytes a second where not negative."""
-    wanted = plan.executable()
+    wanted = plan.executable(empty="Partition reassignment data file is empty")
     if access.is_there(REASSIGN_CANCEL):
         # The older draft of KIP-236: nobody reassigns anything until it is gone.
         raise _failed(f"Reassignments are disabled while {REASSIGN_CANCEL} is there")
-    if access.is_there(path):
-        _busy(access, write, path, throttle)
-        return
     current = _checked(access, wanted)
+    if access.is_there(path):
+        _busy(access, write, path, wanted, current, throttle)
+        return
     write(
         f"Current partition replica assignment\n\n{format_plan(current)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback\n"
     )
     if throttle >= 0:
         write(f"{_RUN_VERIFY}\n")
-        _throttle(access, write, wanted, current, throttle)
+        _throttle(access, wanted, current)
+        _limit(access, wanted, current, throttle)
+        write(f"The inter-broker throttle limit was set to {throttle} B/s\n")
     if not access.submit_plan(path, wanted):
         raise _failed(f"Failed to reassign partitions: {path} came up meanwhile")
     write("Successfully started reassignment of partitions.\n")
 
 
-def _busy(access: ZnodeAccess, write: Write, path: str, throttle: int) -> None:
-    """A plan is there already: of it only the throttle can be changed; a queued one waits."""
+def _busy(
+    access: ZnodeAccess,
+    write: Write,
+    path: str,
+    wanted: Replicas,
+    current: Replicas,
+    throttle: int,
+) -> None:
+    """A plan is there already: only the rates of brokers can be changed; a queued one waits."""
     if path != REASSIGN_PARTITIONS:
         raise _failed(f"{path} is there already: what is queued has to be taken up first")
     write("There is an existing assignment running.\n")
-    pending = access.plan(path) or {}
-    if throttle >= 0 and pending:
-        current = access.replicas({each.topic for each in pending})
-        targets = {each: pending[each].replicas for each in pending if each in current}
-        _throttle(access, write, targets, current, throttle)
+    if throttle >= 0:
+        _limit(access, wanted, current, throttle)
 
 
 def _checked(access: ZnodeAccess, wanted: Replicas) -> dict[TopicPartition, Sequence[int]]:
-    """The present replicas of what the plan names. Raises ToolError for what there is not."""
+    """The present replicas of every partition of the plan's topics. Raises ToolError where it names
+    what there is not."""
     found = access.replicas({each.topic for each in wanted})
     if missing := sorted(each for each in wanted if each not in found):
         listed = ", ".join(map(show_partition, missing))
@@ -134,21 +148,31 @@ def _checked(access: ZnodeAccess, wanted: Replicas) -> dict[TopicPartition, Sequ
     unknown = sorted({b for replicas in wanted.values() for b in replicas} - known.keys())
     if unknown:
         raise _failed(f"The proposed assignment contains non-existent brokerIDs: {joined(unknown)}")
-    return {each: found[each] for each in wanted}
+    return found
 
 
-def _throttle(
-    access: ZnodeAccess, write: Write, wanted: Replicas, current: Replicas, rate: int
-) -> None:
-    moves = proposed_moves({}, wanted, current)
-    leaders, followers = leader_throttles(moves), follower_throttles(moves)
-    for topic in leaders:
-        replicas = {LEADER_REPLICAS: leaders[topic], FOLLOWER_REPLICAS: followers[topic]}
+def _throttle(access: ZnodeAccess, wanted: Replicas, current: Replicas) -> None:
+    """Say whose replication is throttled: of partitions that get replicas all that had them, as any
+    of these may lead, and those that come."""
+    for topic in sorted({each.topic for each in wanted}):
+        mine = sorted(each for each in wanted if each.topic == topic)
+        coming = {each: [b for b in wanted[each] if b not in current[each]] for each in mine}
+        replicas = {
+            LEADER_REPLICAS: _listed({each: current[each] for each in mine if coming[each]}),
+            FOLLOWER_REPLICAS: _listed(coming),
+        }
         access.change_configs(TOPIC, topic, partial(_with, replicas))
+
+
+def _listed(replicas: Replicas) -> str:
+    return ",".join(f"{each.partition}:{b}" for each in replicas for b in replicas[each])
+
+
+def _limit(access: ZnodeAccess, wanted: Replicas, current: Replicas, rate: int) -> None:
+    """Give brokers of the plan, and of what else its topics have, their rate."""
     rates = {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}
-    for broker in moving_brokers(moves):
+    for broker in sorted({b for each in (wanted, current) for row in each.values() for b in row}):
         access.change_configs(BROKER, str(broker), partial(_with, rates))
-    write(f"The inter-broker throttle limit was set to {rate} B/s\n")
 
 
 # ---- --verify ------------------------------------------------------------------------------------
@@ -157,24 +181,24 @@ def _throttle(
 def verify(
     access: ZnodeAccess, write: Write, plan: Plan, *, path: str = REASSIGN_PARTITIONS
 ) -> None:
-    """Say how each partition of the plan stands; once none moves, remove its throttle."""
+    """Say how each partition of the plan stands; once all are done, remove the throttle."""
     pending = {**(access.plan(REASSIGN_PARTITIONS) or {}), **(access.plan(path) or {})}
     targets = dict(plan.partitions)
     present = access.replicas(plan.topics)
     write("Status of partition reassignment: \n")
+    done = 0
     for partition in sorted(targets):
         name = show_partition(partition)
         if partition in pending:
             write(f"Reassignment of partition {name} is still in progress\n")
         elif list(present.get(partition, ())) == list(targets[partition]):
             write(f"Reassignment of partition {name} completed successfully\n")
+            done += 1
         else:
             write(f"Reassignment of partition {name} failed\n")
-    if not any(partition in pending for partition in targets):
-        brokers = {broker for replicas in targets.values() for broker in replicas}
-        brokers |= {broker for replicas in present.values() for broker in replicas}
-        if _remove_throttles(access, plan.topics, brokers):
-            write("Throttle was removed.\n")
+    # Of all brokers: nobody knows any more which took part.
+    if done == len(targets) and _remove_throttles(access, plan.topics, access.brokers()):
+        write("Throttle was removed.\n")
 
 
 def _remove_throttles(access: ZnodeAccess, topics: Iterable[str], brokers: Iterable[int]) -> bool:
@@ -287,4 +311,4 @@ def _without_partitions(gone: set[int], known: dict[str, str]) -> dict[str, str]
 
 
 def _failed(message: str) -> ToolError:
-    return ToolError(message, printed=f"Error: {message}")
+    return ToolError(message, printed=FAILED + message)

@@ -21,12 +21,17 @@ public class ToolRunner {
         }
     }
 
+    private static final ByteArrayOutputStream out = new ByteArrayOutputStream();
+    private static final ByteArrayOutputStream err = new ByteArrayOutputStream();
+
     /** Of the first exit: some tools catch what it throws here, and then exit again. */
     private static Integer exitCode;
 
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = System.out;
-        PrintStream errors = System.err;
+        // Set once for all commands: Scala's Console keeps the streams that it finds at first.
+        System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
         Exit.setExitProcedure((code, message) -> {
             if (exitCode == null) {
                 exitCode = code;
@@ -37,18 +42,12 @@ public class ToolRunner {
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split("\u001f", -1);
-            ByteArrayOutputStream out = new ByteArrayOutputStream();
-            ByteArrayOutputStream err = new ByteArrayOutputStream();
-            System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
-            System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
+            out.reset();
+            err.reset();
             exitCode = null;
-            int code;
-            try {
-                code = run(words[0], Arrays.copyOfRange(words, 1, words.length));
-            } finally {
-                System.setOut(answers);
-                System.setErr(errors);
-            }
+            int code = run(words[0], Arrays.copyOfRange(words, 1, words.length));
+            System.out.flush();
+            System.err.flush();
             answers.println(code + " " + encode(out) + " " + encode(err));
             answers.flush();
         }

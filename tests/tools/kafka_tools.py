@@ -6,6 +6,7 @@ import asyncio
 import base64
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -13,7 +14,7 @@ from typing import Final, Self
 from tests.support.maven import artifacts
 from tests.tools.commands import Outcome
 
-__all__ = ["MAIN_CLASSES", "RELEASES", "KafkaTools"]
+__all__ = ["MAIN_CLASSES", "RELEASES", "JavaTools", "KafkaTools"]
 
 _HERE: Final = Path(__file__).resolve().parent
 _STOP_SECONDS: Final = 10.0
@@ -57,14 +58,14 @@ RELEASES: Final = {
 besides Kafka's jars."""
 
 
-class KafkaTools:
+class JavaTools:
     """One JVM for as many commands as wanted, one after the other."""
 
-    def __init__(self, release: str) -> None:
-        wanted = [(f"org.apache.kafka:{name}", release) for name in _KAFKA]
-        jars = artifacts([*wanted, *RELEASES[release]])
+    def __init__(self, class_path: str, main_classes: Mapping[str, str]) -> None:
+        self._main_classes = main_classes
         command = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"]
-        command += ["-cp", os.pathsep.join(map(str, jars)), str(_HERE / "ToolRunner.java")]
+        command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off"]
+        command += ["-cp", class_path, str(_HERE / "ToolRunner.java")]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -87,7 +88,7 @@ class KafkaTools:
         self._process.communicate(timeout=_STOP_SECONDS)
 
     async def run(self, tool: str, *arguments: str) -> Outcome:
-        return await asyncio.to_thread(self._run, MAIN_CLASSES[tool], arguments)
+        return await asyncio.to_thread(self._run, self._main_classes[tool], arguments)
 
     def _run(self, main_class: str, arguments: tuple[str, ...]) -> Outcome:
         assert self._process.stdin is not None
@@ -96,6 +97,15 @@ class KafkaTools:
         self._process.stdin.flush()
         code, out, err = self._process.stdout.readline().split()
         return Outcome(int(code), _text(out), _text(err))
+
+
+class KafkaTools(JavaTools):
+    """Those of releases that have them in Java."""
+
+    def __init__(self, release: str) -> None:
+        wanted = [(f"org.apache.kafka:{name}", release) for name in _KAFKA]
+        jars = artifacts([*wanted, *RELEASES[release]])
+        super().__init__(os.pathsep.join(map(str, jars)), MAIN_CLASSES)
 
 
 def _text(word: str) -> str:

@@ -26,6 +26,7 @@ from kproto.znodes.request_znodes import REASSIGN_CANCEL, REASSIGN_PARTITIONS_EX
 from mockbroker.cluster import Cluster
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 LEADER_RATE = "leader.replication.throttled.rate"
 
 
@@ -113,10 +114,13 @@ def test_execute_submits_the_plan_and_prints_the_rollback() -> None:
 @pytest.mark.requirement("A-19")
 def test_cancel_rolls_back_and_removes_the_throttle_of_what_was_cancelled() -> None:
     here = Place("kip-236-new")
-    here.run(znode_reassign.execute, plan(foo_0=[1, 2, 4], bar_0=[3, 2, 1]), throttle=1000)
+    here.run(znode_reassign.execute, plan(foo_0=[1, 2, 4], bar_0=[3, 2, 5]), throttle=1000)
     assert here.topic_config(LEADER_REPLICAS) == "0:1,0:2,0:3"
+    cluster = here.cluster
+    assert cluster is not None
+    cluster.join_isr(("bar", 0), 5)
     pending = [each["topic"] for each in here.json(REASSIGN_PARTITIONS)["partitions"]]
-    assert pending == ["foo"], "a mere change of order is done at once"
+    assert pending == ["foo"]
     here.admin_during.clear()
     assert here.run(znode_reassign.cancel_newer) == (
         "Rolling back the current pending reassignments Map(foo-0 -> Map(replicas -> "
@@ -135,10 +139,8 @@ def test_cancel_rolls_back_and_removes_the_throttle_of_what_was_cancelled() -> N
     assert here.replicas() == (1, 2, 3)
     assert here.topic_config(LEADER_REPLICAS) == ""
     # What was done already keeps its throttle until --verify.
-    cluster = here.cluster
-    assert cluster is not None
     assert cluster.topic_config("bar", LEADER_REPLICAS).value == "0:1,0:2,0:3"
-    out = here.run(znode_reassign.verify, plan(bar_0=[3, 2, 1]))
+    out = here.run(znode_reassign.verify, plan(bar_0=[3, 2, 5]))
     assert out == (
         "Status of partition reassignment: \n"
         "Reassignment of partition bar-0 completed successfully\n"
@@ -244,7 +246,7 @@ def test_an_extra_plan_is_taken_up() -> None:
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
-        (plan(), "Partition reassignment list cannot be empty"),
+        (plan(), "Partition reassignment data file is empty"),
         (plan(foo_0=[]), "Partition replica list cannot be empty"),
         (plan(foo_0=[1, 1]), "may not contain duplicate entries"),
         (Plan([*plan(foo_0=[1]).partitions] * 2), "duplicate topic partitions: foo-0"),
@@ -283,7 +285,7 @@ def test_an_election_by_znode() -> None:
     here.cluster = None
     out = here.run(preferred_election.elect_by_znode, [TopicPartition("foo", 1)])
     assert out == (
-        "Created preferred leader election path with foo-1\n"
+        "Created preferred replica election path with foo-1\n"
         "Successfully started preferred replica election for partitions foo-1\n"
     )
     assert here.json(PREFERRED_REPLICA_ELECTION) == {
@@ -294,3 +296,46 @@ def test_an_election_by_znode() -> None:
         here.run(preferred_election.elect_by_znode, None)
     here.access.delete(PREFERRED_REPLICA_ELECTION)
     assert "bar-0,foo-0,foo-1" in here.run(preferred_election.elect_by_znode, None)
+
+
+# ---- throttles, as Kafka 2.4 sets them -----------------------------------------------------------
+
+
+def test_a_throttle_is_of_what_moves_and_its_rate_of_every_broker_concerned() -> None:
+    here = Place("kip-236-new")
+    cluster = here.cluster
+    assert cluster is not None
+    moving = plan(foo_0=[3, 2], foo_1=[2, 4])
+    here.run(znode_reassign.execute, moving, throttle=1000)
+    # foo-0 gets no replica: nobody's copying is to be slowed down.
+    assert here.topic_config(LEADER_REPLICAS) == "1:2,1:3,1:1"
+    assert here.topic_config(FOLLOWER_REPLICAS) == "1:4"
+    assert [cluster.broker_config(each, LEADER_RATE).value for each in (1, 2, 3, 4)] == ["1000"] * 4
+    assert cluster.broker_config(5, LEADER_RATE).is_default
+    # A second call changes rates, and nothing else.
+    assert here.run(znode_reassign.execute, plan(bar_0=[5]), throttle=7) == (
+        "There is an existing assignment running.\n"
+    )
+    assert here.topic_config(LEADER_REPLICAS) == "1:2,1:3,1:1"
+    assert cluster.broker_config(5, LEADER_RATE).value == "7"
+    assert cluster.broker_config(4, LEADER_RATE).value == "1000"
+    cluster.join_isr(("foo", 1), 4)
+    # Only once all of a plan are done is the throttle removed, then of all brokers.
+    failed = here.run(znode_reassign.verify, plan(foo_0=[3, 2], foo_1=[2]))
+    assert "foo-1 failed" in failed
+    assert "Throttle" not in failed
+    assert here.run(znode_reassign.verify, moving).endswith("Throttle was removed.\n")
+    assert all(cluster.broker_config(each, LEADER_RATE).is_default for each in range(1, 7))
+
+
+@pytest.mark.requirement("K183-20")
+def test_an_election_by_znode_passes_over_what_does_not_exist() -> None:
+    here = Place("kip-236-new")
+    here.cluster = None
+    asked = [TopicPartition("foo", 1), TopicPartition("nope", 0)]
+    assert here.run(preferred_election.elect_by_znode, asked) == (
+        "Created preferred replica election path with foo-1\n"
+        "Successfully started preferred replica election for partitions foo-1\n"
+        "Skipping preferred replica leader election for partition nope-0 since it doesn't exist.\n"
+    )
+    assert here.json(PREFERRED_REPLICA_ELECTION)["partitions"] == [{"topic": "foo", "partition": 1}]

@@ -152,6 +152,15 @@ async def test_an_election_by_the_brokers(tmp_path: Path) -> None:
         assert "1 preferred replica(s) could not be elected" in outcome.err
 
 
+@pytest.mark.requirement("K183-21")
+async def test_what_needed_no_election_is_told_apart_since_2_4(tmp_path: Path) -> None:
+    async with MockCluster(3, topics=["foo=1,2,3"], profile="kafka-2.4") as mock:
+        some = tmp_path / "some.json"
+        some.write_text('{"partitions": [{"topic": "foo", "partition": 0}]}')
+        outcome = await at(mock, "preferred-replica-election", f"--path-to-json-file={some}")
+    assert outcome == (0, "Preferred replica already elected for partitions foo-0\n", "")
+
+
 @pytest.mark.requirement("K183-22")
 async def test_both_ways_at_once_are_refused() -> None:
     async with MockCluster(1, topics=["foo=1"]) as mock:
