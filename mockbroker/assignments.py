@@ -72,7 +72,11 @@ def continued(
 
 
 def new_partition(controller: Controller, index: int, broker_ids: Sequence[int]) -> Partition:
-    """A partition just created: its live replicas are in sync, the first of them leads."""
+    """A partition just created: its live replicas are in sync, the first of them leads.
+
+    Refused (39) where none is live, always: Kafka with ZooKeeper would make a topic that nobody
+    leads, keep it from clients and let the one who asked wait in vain.
+    """
     isr = tuple(broker_id for broker_id in broker_ids if controller.is_live(broker_id))
     if not isr:
         raise _bad(

@@ -14,7 +14,9 @@ from tests.real.known_differences import KNOWN, Known, sift
 from tests.real.sessions import API_KEYS, sessions
 from tests.real.targets import MockTarget, RealTarget
 
-SESSIONS_AT_LEAST = 60
+SESSIONS_AT_LEAST = 200
+FIELDS_AT_LEAST = 25_000
+"""A comparison that has lost its way through the answers would find nothing different either."""
 
 Shows = pytest.mark.requirement
 
@@ -56,6 +58,7 @@ async def _check(
     comparison = await _compare(kafka, profile)
     comparisons[f"{kafka.release} ({profile})"] = comparison
     assert comparison.sessions >= SESSIONS_AT_LEAST
+    assert comparison.fields >= FIELDS_AT_LEAST
     unknown, stale = sift(comparison.differences, KNOWN[profile])
     assert not unknown, "\n".join(["Kafka / mock:", *map(str, unknown)])
     assert not stale, stale
