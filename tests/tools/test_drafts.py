@@ -66,7 +66,8 @@ async def test_zookeeper_is_no_option_any_more(mock: MockCluster) -> None:
     assert outcome.code == 2
     assert "No such option" in outcome.err
     assert outcome.out == ""
-    assert not mock.journal.select(direction="request")
+    assert not sent(mock, 46)
+    assert not sent(mock, 18), "whoever connects asks for versions first"
 
 
 @BOTH
