@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -17,15 +16,28 @@ from typing import Any
 
 import pytest
 
+from kproto.tools import preferred_election
+from kproto.tools.assignment import place_replicas
+from kproto.tools.plan import parse_plan
 from kproto.tools.znode_reassign import FAILED
 from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
 from tests.real.kafka import RealKafka
 from tests.real.targets import RealTarget
 from tests.support.toolchain import require
+from tests.tools import tools_page
 from tests.tools import zookeeper_era as era
 from tests.tools.commands import Outcome
 from tests.tools.kafka_tools import JavaTools
-from tests.tools.zookeeper_session import DRAWN, FILE, LEGACY, MOVE, SESSION, Command, verify
+from tests.tools.zookeeper_session import (
+    BROKERS,
+    DRAWN,
+    FILE,
+    LEGACY,
+    MOVE,
+    SESSION,
+    Command,
+    verify,
+)
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -80,7 +92,7 @@ OWN_WORDS = (
 def for_comparison(found: Outcome, command: Command) -> Outcome:
     """Kafka's output, to be compared with Kafka's on another cluster."""
     out, err = era.without_java(found.out), era.without_java(found.err)
-    if "--generate" in command.arguments:  # Drawn by lot: see ``_check_proposals``.
+    if "--generate" in command.arguments:  # Drawn by lot: see ``_check_proposal``.
         out = out.partition(PROPOSED)[0]
     lines = out.split("\n")
     drawn = f"\tTopic: {DRAWN}\t"
@@ -128,6 +140,10 @@ def check_ours(command: Command, kafka: Outcome, ours: Outcome) -> None:
     # What failed, Kafka's reassignment tool ends with 0 all the same.
     failed = kafka.code != 0 or kafka.out.startswith(FAILED)
     assert ours.code == failed, command
+    # One line on standard error says so, after the warning that KIP-183 has there.
+    warned = preferred_election.WARNING in ours.err
+    assert warned == (command.tool == OURS[1] and command.ways == ("--zookeeper",)), command
+    assert ours.err.count("\n") == warned + failed, command
 
 
 def _unlisted(line: str) -> str:
@@ -142,7 +158,8 @@ def _unlisted(line: str) -> str:
 async def test_the_tools_print_the_same_on_the_mock_and_ours_print_it_too(
     kafka: RealKafka, tools: JavaTools, tmp_path: Path
 ) -> None:
-    compared: Counter[str] = Counter()
+    compared = 0
+    shown: dict[str, list[tuple[str, str]]] = {}
     async with AsyncExitStack() as stack:
         real = await _real(stack, kafka, tools)
         mock = await _mock(stack, kafka, tools, "kafka-2.4", "mock")
@@ -162,9 +179,53 @@ async def test_the_tools_print_the_same_on_the_mock_and_ours_print_it_too(
             again = await _run(step, third, tmp_path, era.our_tool if ours else None)
             if ours:
                 check_ours(step, expected, again)
-            compared[step.tool] += 1
+            for outcome in (expected, found, again):
+                _check_proposal(step, outcome)
+            if step.shown:
+                shown[str(step)] = _columns(step, expected, found, again)
+            compared += 1
             await era.agree(sides, shown_of_state)
-    assert compared.total() >= 25
+        for side in (mock, third):
+            by_brokers = side.mock.journal.select(api=43, direction="request")
+            assert len(by_brokers) == ELECTIONS_BY_BROKERS
+    assert compared >= 25
+    tools_page.settle("outputs", tools_page.outputs(shown))
+
+
+ELECTIONS_BY_BROKERS = sum(
+    isinstance(step, Command) and step.tool == OURS[1] and step.ways == BROKERS for step in SESSION
+)
+"""All others go through the znode."""
+
+
+def _check_proposal(command: Command, outcome: Outcome) -> None:
+    """What ``--generate`` proposes is one of what could have been drawn."""
+    _, _, text = outcome.out.partition(f"{PROPOSED}\n")
+    if not text:
+        return
+    proposed = dict(parse_plan(text).partitions)
+    words = command.arguments
+    ids = [int(each) for each in words[words.index("--broker-list") + 1].split(",")]
+    for topic in {each.topic for each in proposed}:
+        lists = [proposed[each] for each in sorted(proposed) if each.topic == topic]
+        assert lists in [
+            place_replicas(dict.fromkeys(ids), len(lists), len(lists[0]), start, shift)
+            for start in range(len(ids))
+            for shift in range(len(ids))
+        ], command
+
+
+def _columns(
+    command: Command, real: Outcome, mock: Outcome, ours: Outcome
+) -> list[tuple[str, str]]:
+    kafka = f"Kafka {era.RELEASE}'s tool"
+    columns = [
+        (f"{kafka}, on Kafka {era.RELEASE}", for_comparison(real, command).out),
+        (f"{kafka}, on the mock", for_comparison(mock, command).out),
+    ]
+    if command.tool in OURS:
+        columns.append(("`kproto admin`, on the mock", ours.out))
+    return columns
 
 
 async def _real(stack: AsyncExitStack, kafka: RealKafka, tools: JavaTools) -> era.RealSide:

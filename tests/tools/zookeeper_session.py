@@ -7,12 +7,23 @@ writes into the znode of what is in progress, and later what was there again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-__all__ = ["DRAWN", "FILE", "LEGACY", "MOVE", "SESSION", "Command", "Event", "Way", "elect",
-           "execute", "generate", "plan", "topics", "verify"]  # fmt: skip
+__all__ = [
+    "BROKERS",
+    "DRAWN",
+    "FILE",
+    "LEGACY",
+    "MOVE",
+    "SESSION",
+    "Command",
+    "Event",
+    "Way",
+    "verify",
+]
 
 Way = Literal["--zookeeper", "--bootstrap-server"]
 Event = Literal["freeze", "thaw", "stop", "overwrite", "restore"]
@@ -28,7 +39,8 @@ DRAWN: Final = "drawn"
 class Command:
     """``ways`` are the options that say where the cluster is; ``text`` is the JSON file's.
 
-    ``refusal`` is what our tool says where Kafka's prints something and does nothing.
+    ``refusal`` is what our tool says where Kafka's prints something and does nothing. What a
+    ``shown`` one prints stands in docs/tools.md.
     """
 
     tool: str
@@ -36,10 +48,15 @@ class Command:
     text: Any = None
     ways: tuple[Way, ...] = ("--zookeeper",)
     refusal: str | None = None
+    shown: bool = False
 
     def __str__(self) -> str:
         words = " ".join((self.tool, *self.ways, *self.arguments))
-        return words if self.text is None else f"{words} {self.text}"
+        return words if self.text is None else f"{words}, FILE: {json.dumps(self.text)}"
+
+
+def shown(command: Command) -> Command:
+    return replace(command, shown=True)
 
 
 def topics(*arguments: str) -> Command:
@@ -96,7 +113,7 @@ MOVE: Final = (("foo", 0, [2, 3]), ("foo", 1, [1, 4]), ("bar", 0, [4]))
 
 _THROTTLED: Final = (
     execute(*MOVE, more=("--throttle", "1000000")),
-    execute(*MOVE),
+    shown(execute(*MOVE)),
     execute(*MOVE, more=("--throttle", "2000000")),
     execute(("foo", 2, [1])),
     verify(*MOVE),
@@ -145,7 +162,7 @@ SESSION: Final[Sequence[Command | Event]] = (
     generate("1,2,3", "nope", refusal="Topic nope not found."),
     execute(),
     execute(("foo", 0, [])),
-    execute(("foo", 0, [2, 9])),
+    shown(execute(("foo", 0, [2, 9]))),
     execute(("foo", 0, [-1])),
     execute(("foo", 0, [2, 2])),
     execute(("foo", 0, [2]), ("foo", 0, [3])),
@@ -163,11 +180,11 @@ SESSION: Final[Sequence[Command | Event]] = (
     *_THROTTLED,
     "overwrite",
     verify(("foo", 2, [1])),
-    topics("--describe", "--topic", "foo"),
+    shown(topics("--describe", "--topic", "foo")),
     topics("--describe", "--under-replicated-partitions"),
     "restore",
     "thaw",
-    verify(*MOVE),
+    shown(verify(*MOVE)),
     verify(*MOVE),
     topics("--describe", "--topic", "bar"),
     execute(("foo", 0, [1, 2, 3]), ("foo", 1, [2, 3, 1]), ("bar", 0, [1, 2, 3])),
@@ -175,7 +192,7 @@ SESSION: Final[Sequence[Command | Event]] = (
     # Elections. Changes of an order leave leaders where they are.
     execute(("foo", 0, [2, 1, 3]), ("foo", 2, [1, 2, 3]), ("bar", 0, [3, 1, 2])),
     topics("--describe"),
-    elect(("foo", 2), ("nope", 0)),
+    shown(elect(("foo", 2), ("nope", 0))),
     elect(("nope", 0)),
     elect_file({"partitions": []}),
     elect_file({}),
@@ -201,7 +218,7 @@ SESSION: Final[Sequence[Command | Event]] = (
     topics("--describe", "--unavailable-partitions"),
     execute(("foo", 1, [4])),
     topics("--create", "--topic", "away", "--replica-assignment", "1:4"),
-    elect(("foo", 0), ("solo", 0), ("away", 0), ways=BROKERS),
+    shown(elect(("foo", 0), ("solo", 0), ("away", 0), ways=BROKERS)),
     topics("--list"),
 )  # fmt: skip
 
