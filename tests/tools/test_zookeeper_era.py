@@ -159,7 +159,7 @@ async def test_the_tools_print_the_same_on_the_mock_and_ours_print_it_too(
     kafka: RealKafka, tools: JavaTools, tmp_path: Path
 ) -> None:
     compared = 0
-    shown: dict[str, list[tuple[str, str]]] = {}
+    shown: list[tuple[str, list[tuple[str, str]]]] = []
     async with AsyncExitStack() as stack:
         real = await _real(stack, kafka, tools)
         mock = await _mock(stack, kafka, tools, "kafka-2.4", "mock")
@@ -182,7 +182,7 @@ async def test_the_tools_print_the_same_on_the_mock_and_ours_print_it_too(
             for outcome in (expected, found, again):
                 _check_proposal(step, outcome)
             if step.shown:
-                shown[str(step)] = _columns(step, expected, found, again)
+                shown.append((str(step), _columns(step, expected, found, again)))
             compared += 1
             await era.agree(sides, shown_of_state)
         for side in (mock, third):

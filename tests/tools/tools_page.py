@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -43,9 +43,9 @@ def counts(rows: Iterable[tuple[str, str, Iterable[str]]]) -> str:
     return "\n".join(lines)
 
 
-def outputs(shown: Mapping[str, Sequence[tuple[str, str]]]) -> str:
-    """By command, what was printed and by whom."""
-    return "\n\n".join(_table(command, columns) for command, columns in shown.items())
+def outputs(shown: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> str:
+    """Commands, and for each by whom they were run, and what was printed."""
+    return "\n\n".join(_table(command, columns) for command, columns in shown)
 
 
 def _table(command: str, columns: Sequence[tuple[str, str]]) -> str:
@@ -54,7 +54,7 @@ def _table(command: str, columns: Sequence[tuple[str, str]]) -> str:
         f"<td><pre>{escape(text.strip(), quote=False)}</pre></td>" for _, text in columns
     )
     rows = f"<tr>{heads}</tr>\n<tr valign=top>{cells}</tr>"
-    return f"`{command}`\n\n<table>\n{rows}\n</table>"
+    return f"{command}\n\n<table>\n{rows}\n</table>"
 
 
 def _head(text: str) -> str:

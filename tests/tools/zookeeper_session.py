@@ -51,8 +51,8 @@ class Command:
     shown: bool = False
 
     def __str__(self) -> str:
-        words = " ".join((self.tool, *self.ways, *self.arguments))
-        return words if self.text is None else f"{words}, FILE: {json.dumps(self.text)}"
+        words = f"`{' '.join((self.tool, *self.ways, *self.arguments))}`"
+        return words if self.text is None else f"{words}, FILE being `{json.dumps(self.text)}`"
 
 
 def shown(command: Command) -> Command:
@@ -116,7 +116,7 @@ _THROTTLED: Final = (
     shown(execute(*MOVE)),
     execute(*MOVE, more=("--throttle", "2000000")),
     execute(("foo", 2, [1])),
-    verify(*MOVE),
+    shown(verify(*MOVE)),
 )
 
 SESSION: Final[Sequence[Command | Event]] = (
