@@ -62,9 +62,12 @@ class TopicDraft:
 
 
 def check_absent(new: TopicDraft) -> None:
-    name = new.asked.name
-    if name in new.controller.state.topics:
+    name, controller = new.asked.name, new.controller
+    if name in controller.state.topics:
         raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if controller.keeps_znodes and name in controller.state.deleting:
+        # As in 3.9.2; 2.4.1 says of it that it exists already.
+        raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
 
 
 def check_name(new: TopicDraft) -> None:

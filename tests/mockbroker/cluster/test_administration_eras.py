@@ -121,3 +121,15 @@ def test_a_config_of_another_release_is_unknown() -> None:
     (old,) = zookeeper(1, "t=1").incremental_alter_configs(asked)
     (new,) = Cluster(1, topics=["t=1"]).incremental_alter_configs(asked)
     assert (old.error_code, new.error_code) == (0, 40)
+
+
+def test_a_topic_cannot_be_made_anew_while_a_stopped_broker_still_has_it() -> None:
+    """Real Kafka 3.9.2 with ZooKeeper keeps the deletion until the broker is back."""
+    cluster = zookeeper(3, "foo=1,2")
+    cluster.stop_broker(2)
+    cluster.delete_topics([("foo", ZERO_UUID)])
+    (result,) = cluster.create_topics([NewTopic("foo", 1, 1)])
+    assert (result.error_code, result.error_message) == (36, "Topic 'foo' is marked for deletion.")
+    cluster.start_broker(2)
+    (result,) = cluster.create_topics([NewTopic("foo", 1, 1)])
+    assert result.error_code == 0
