@@ -45,6 +45,7 @@ async def only(admin: Admin) -> Reassignment:
     return found
 
 
+@pytest.mark.requirement("C-07")
 @pytest.mark.requirement("K240-02")
 @pytest.mark.requirement("K240-06")
 @pytest.mark.requirement("A-26")

@@ -128,6 +128,7 @@ def hexed(text: str) -> bytes:
     return bytes.fromhex("".join(text.split()))
 
 
+@pytest.mark.requirement("C-07")
 @pytest.mark.requirement("K455-15")
 @pytest.mark.requirement("K455-16")
 async def test_a_draft_broker_reads_targets_from_version_3_on() -> None:
