@@ -39,6 +39,7 @@ from kproto.znodes.kafka_znodes import (
     partition_state_path,
     topic_path,
 )
+from kproto.znodes.plan_znodes import delete_topic_path
 from mockbroker.actions import (
     BrokerChanged,
     BrokerRegistered,
@@ -100,7 +101,7 @@ class KeepsZnodes:
         without a state znode is new, and gets its first leader."""
         path = topic_path(name)
         text = controller.znodes.read(path, watch=True)
-        if text is None or name in controller.state.topics:
+        if text is None or name in controller.state.topics or name in controller.state.deleting:
             return False
         try:
             assignment = _checked(path, decode_topic(path, bytes_of(text)))
@@ -223,6 +224,7 @@ class KeepsZnodes:
         match change:
             case BrokerRegistered(broker) | BrokerChanged(_, broker):
                 self._store_broker(controller, cause, broker)
+                self._finish_deletions(controller, cause, broker)
             case ControllerChanged(_, after, epoch):
                 self._store_controller(controller, cause, after, epoch)
             case TopicCreated(topic):
@@ -232,8 +234,12 @@ class KeepsZnodes:
                 grown = replace(topic, partitions=topic.partitions + added)
                 self._store_topic(controller, cause, grown, added)
             case TopicDeleted(name):
-                announce.withdraw(controller, cause, controller.state.topics[name])
-                self._remove_topic(controller, cause, name)
+                topic = controller.state.topics[name]
+                announce.withdraw(controller, cause, topic)
+                if _stopped_hosts(controller, topic):
+                    controller.znodes.put(cause, delete_topic_path(name), "")
+                else:
+                    self._remove_topic(controller, cause, topic)
             case ConfigChanged():
                 self._store_config(controller, cause, change)
 
@@ -267,8 +273,16 @@ class KeepsZnodes:
         for partition in new:
             self.store_state(controller, cause, topic.name, partition)
 
-    def _remove_topic(self, controller: Controller, cause: str, name: str) -> None:
-        for partition in controller.state.topics[name].partitions:
+    def _finish_deletions(self, controller: Controller, cause: str, started: Broker) -> None:
+        """Topics that waited for this broker, and now for none."""
+        for name, topic in list(controller.state.deleting.items()):
+            if started.live and _stopped_hosts(controller, topic) <= {started.broker_id}:
+                self._remove_topic(controller, cause, topic)
+                controller.znodes.put(cause, delete_topic_path(name), None)
+
+    def _remove_topic(self, controller: Controller, cause: str, topic: Topic) -> None:
+        name = topic.name
+        for partition in topic.partitions:
             path = partition_state_path(name, partition.index)
             controller.znodes.put(cause, path, None)
             controller.znodes.remove_empty(path.removesuffix("/state"))
@@ -347,6 +361,12 @@ class KeepsZnodes:
         for row in self.watched:
             if row.concerns(event.path):
                 row.reaction(self, controller, event)
+
+
+def _stopped_hosts(controller: Controller, topic: Topic) -> set[int]:
+    """Brokers that have something of the topic, and cannot delete it now."""
+    stopped = {each.broker_id for each in controller.state.brokers.values() if not each.live}
+    return {broker for each in topic.partitions for broker in each.hosts} & stopped
 
 
 def warn(controller: Controller, cause: str, text: str) -> None:

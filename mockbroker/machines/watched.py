@@ -100,15 +100,19 @@ def _more_partitions(machine: KeepsZnodes, controller: Controller, name: str) ->
 
 
 def _deletions(machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None) -> None:
-    """Each child names a topic that shall go; the znode goes with it, or for want of it."""
+    """Each child names a topic that shall go; the znode goes with it, or for want of it. While a
+    stopped broker has replicas of the topic, both stay."""
     for name in controller.znodes.children(DELETE_TOPICS, watch=True):
+        if name in controller.state.deleting:
+            continue
         path = delete_topic_path(name)
         controller.znodes.read(path)
         (result,) = topic_rules.delete(controller, [(name, ZERO_UUID)])
         if result.error_code:
             text = f"{path}: {result.error_message}"
             controller.record("zookeeper", Warned(text))
-        controller.znodes.put("zookeeper", path, None)
+        if name not in controller.state.deleting:
+            controller.znodes.put("zookeeper", path, None)
 
 
 def _config_changes(machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None) -> None:

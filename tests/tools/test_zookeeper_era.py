@@ -101,9 +101,15 @@ def for_comparison(found: Outcome, command: Command) -> Outcome:
 
 
 def shown_of_state(state: Any) -> Any:
-    """All of it; of the topic that is placed by lot, only how many replicas there are."""
+    """All of it; of the topic that is placed by lot, only how many replicas there are; of those
+    that are being deleted, not what becomes of their leaders and who is in sync: Kafka takes the
+    replicas out one after the other, in the order of a hash."""
     if not isinstance(state, dict):
         return state
+    if "states" in state:
+        marked = state["marked for deletion"]
+        kept = {k: v for k, v in state["states"].items() if k.rpartition("-")[0] not in marked}
+        state = {**state, "states": kept}
     return {
         key: _counted(each) if str(key).startswith(DRAWN) else shown_of_state(each)
         for key, each in state.items()

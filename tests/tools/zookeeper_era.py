@@ -271,8 +271,12 @@ async def agree(sides: list[Side], shown: Callable[[Any], Any]) -> list[Any]:
 
 
 def is_at_rest(state: dict[str, Any]) -> bool:
-    """Nothing waits for the controller, and brokers have heard of what is on record."""
-    if state["marked for deletion"] or "preferred_replica_election" in state["admin"]:
+    """Nothing waits for the controller, and brokers have heard of what is on record. What is marked
+    for deletion waits for a broker that is gone."""
+    if "preferred_replica_election" in state["admin"]:
+        return False
+    marked = state["marked for deletion"]
+    if not all(_waits_for_a_broker(state, name) for name in marked):
         return False
     started = {
         (name, int(index))
@@ -287,19 +291,25 @@ def is_at_rest(state: dict[str, Any]) -> bool:
         f"{name}-{index}": replicas
         for name, text in state["topics"].items()
         for index, replicas in text["partitions"].items()
+        if name not in marked
     }
     known = {
         f"{name}-{index}": each
         for name, partitions in state["metadata"].items()
         for index, each in partitions.items()
     }
-    if not on_record.keys() == known.keys() == state["states"].keys():
+    if not on_record.keys() == known.keys() <= state["states"].keys():
         return False
     return all(
         (leader, replicas) == (state["states"][name]["leader"], on_record[name])
         and isr == state["states"][name]["isr"]
         for name, (_, leader, replicas, isr, _) in known.items()
     )
+
+
+def _waits_for_a_broker(state: dict[str, Any], name: str) -> bool:
+    replicas = state["topics"].get(name, {"partitions": {}})["partitions"].values()
+    return not {str(broker) for each in replicas for broker in each} <= set(state["brokers"])
 
 
 def _sorted_isr(state: Any) -> Any:

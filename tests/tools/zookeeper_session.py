@@ -219,7 +219,12 @@ SESSION: Final[Sequence[Command | Event]] = (
     execute(("foo", 1, [4])),
     topics("--create", "--topic", "away", "--replica-assignment", "1:4"),
     shown(elect(("foo", 0), ("solo", 0), ("away", 0), ways=BROKERS)),
+    # Its replicas cannot all be deleted, and so the topic is not.
+    topics("--delete", "--topic", "away"),
     topics("--list"),
+    topics("--delete", "--topic", "away"),
+    topics("--create", "--topic", "away", "--replica-assignment", "1"),
+    elect(("away", 0), ways=BROKERS),
 )  # fmt: skip
 
 LEGACY: Final[Sequence[Command | Event]] = (
