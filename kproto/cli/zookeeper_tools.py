@@ -21,6 +21,7 @@ from kproto.cli.tool_command import (
     run_with_access,
     value,
 )
+from kproto.cli.waiting import Waiting
 from kproto.client import TopicPartition
 from kproto.tools import preferred_election, znode_reassign
 from kproto.tools.access import Access
@@ -69,14 +70,18 @@ def _write(text: str) -> None:
 def _reassign_partitions(draft: str, context: click.Context, /, **given: Any) -> None:
     action = checked(context, partial(check_zookeeper_reassign, draft))
 
+    waiting = Waiting()
+
     def work() -> None:
         try:
             with _znodes(given["zookeeper"]) as access:
-                _do(draft, action, access, given)
+                access.doing = waiting.doing
+                _do(draft, action, access, waiting.write, given)
         except ToolError as error:
             raise ToolError(str(error), printed=_failure(error)) from None
 
-    run_tool(context, work, failure=_failure)
+    with waiting:
+        run_tool(context, work, failure=_failure)
 
 
 def _failure(error: Exception) -> str:
@@ -84,30 +89,36 @@ def _failure(error: Exception) -> str:
     return f"{znode_reassign.FAILED}{error}"
 
 
-def _do(draft: str, action: str, access: ZnodeAccess, given: dict[str, Any]) -> None:
+def _do(
+    draft: str,
+    action: str,
+    access: ZnodeAccess,
+    write: Callable[[str], None],
+    given: dict[str, Any],
+) -> None:
     kind, _, place = action.partition("-")
     where = {"": REASSIGN_PARTITIONS, "queue": REASSIGN_PARTITIONS_QUEUE,
              "extra": REASSIGN_PARTITIONS_EXTRA}  # fmt: skip
     match kind:
         case "cancel":
             cancel = znode_reassign.cancel_newer if draft == NEWER else znode_reassign.cancel_older
-            cancel(access, _write)
+            cancel(access, write)
         case "remove":
-            znode_reassign.remove_cancel(access, _write)
+            znode_reassign.remove_cancel(access, write)
         case "generate":
             path = given["topics_to_move_json_file"]
             brokers = parse_broker_list(given["broker_list"])
             moved = parse_topics_to_move(read_text(path), path)
             rack_aware = not given["disable_rack_aware"]
-            znode_reassign.generate(access, _write, moved, brokers, rack_aware=rack_aware)
+            znode_reassign.generate(access, write, moved, brokers, rack_aware=rack_aware)
         case _:
             path = given["reassignment_json_file"]
             plan = parse_plan(read_text(path), path)
             if kind == "verify":
-                znode_reassign.verify(access, _write, plan, path=where[place])
+                znode_reassign.verify(access, write, plan, path=where[place])
             else:
                 throttle = given["throttle"]
-                znode_reassign.execute(access, _write, plan, path=where[place], throttle=throttle)
+                znode_reassign.execute(access, write, plan, path=where[place], throttle=throttle)
 
 
 _GENERATE: Final = "Propose an assignment; nothing is changed."

@@ -44,6 +44,9 @@ class ZnodeAccess:
     """Raises ``kproto.znodes.ZnodeError`` where ZooKeeper fails, MalformedZnodeError where a znode
     of Kafka's cannot be read."""
 
+    doing: Callable[[str], None] = staticmethod(lambda _what: None)
+    """Told what is being waited for."""
+
     def __init__(self, store: ZnodeStore) -> None:
         self._store = store
 
@@ -116,6 +119,7 @@ class ZnodeAccess:
 
     def wait_until_gone(self, path: str, seconds: float) -> None:
         """Raises ToolError where the controller has not removed it by then."""
+        self.doing(f"waiting for the controller to remove {path}")
         deadline = time.monotonic() + seconds
         while self.is_there(path):
             if time.monotonic() > deadline:
