@@ -9,9 +9,9 @@
         for record in batch:
             print(record.offset, record.value)
 
-``RecordBatches`` reads a field of type ``records``, ``build_batch`` and ``RecordBatchBuilder`` write
-one, and ``control`` has the markers of control batches. No I/O; ``docs/records.md`` has the rules.
-Snappy, lz4 and zstd need the extra ``records``.
+``RecordBatches`` reads a field of type ``records``, ``build_batch`` and ``RecordBatchBuilder``
+write one, and ``control`` has the markers of control batches. No I/O; ``docs/records.md`` has the
+rules. Snappy, lz4 and zstd need the extra ``records``.
 """
 
 from kproto.records.batch import Batch
@@ -33,11 +33,12 @@ from kproto.records.model import (
     TimestampType,
 )
 from kproto.records.record_batch import RecordBatch
-from kproto.records.settings import BatchSettings
+from kproto.records.settings import BatchArguments, BatchSettings
 
 __all__ = [
     "MAX_DECOMPRESSED",
     "Batch",
+    "BatchArguments",
     "BatchSettings",
     "Compression",
     "ControlRecord",

@@ -8,7 +8,6 @@ from typing import Final
 from kproto.records.model import (
     CODEC_MASK,
     CONTROL,
-    DELETE_HORIZON,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,

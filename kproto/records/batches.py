@@ -1,4 +1,4 @@
-"""A field of type ``records``, cut into its batches: produce requests, fetch responses, segments."""
+"""A field of type ``records``, cut into its batches: of produce requests, of fetch responses."""
 
 from __future__ import annotations
 

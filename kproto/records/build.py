@@ -6,14 +6,12 @@ Compressed batches hold the same records; the compressed bytes differ where the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Unpack
 
-from kproto.errors import EncodeError
-from kproto.records.checks import explain
 from kproto.records.encode_batch import encode_batch
 from kproto.records.encode_messages import encode_messages
 from kproto.records.model import NO_TIMESTAMP, Header, Record
-from kproto.records.settings import BatchSettings
+from kproto.records.settings import BatchArguments, BatchSettings
 
 __all__ = ["RecordBatchBuilder", "build_batch"]
 
@@ -26,7 +24,7 @@ class RecordBatchBuilder:
     zstd before magic 2, ...
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: Unpack[BatchArguments]) -> None:
         self.settings = BatchSettings(**settings)
         self.settings.check()
         self._records: list[Record] = []
@@ -60,7 +58,7 @@ class RecordBatchBuilder:
         return _build(self._records, self.settings)
 
 
-def build_batch(records: Iterable[Record], **settings: Any) -> bytes:
+def build_batch(records: Iterable[Record], **settings: Unpack[BatchArguments]) -> bytes:
     """One batch of ``records``: ``RecordBatchBuilder`` in a single call.
 
     ::
@@ -75,9 +73,4 @@ def build_batch(records: Iterable[Record], **settings: Any) -> bytes:
 def _build(records: Sequence[Record], settings: BatchSettings) -> bytes:
     if not records:
         return b""
-    if not isinstance(records[0], Record):
-        explain(records, 0, magic=settings.magic)
-    data = (encode_batch if settings.magic == 2 else encode_messages)(records, settings)
-    if len(data) > 0x7FFFFFFF:
-        raise EncodeError(f"{len(data)} bytes are more than a batch can have", path="records")
-    return data
+    return (encode_batch if settings.magic == 2 else encode_messages)(records, settings)

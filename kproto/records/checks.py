@@ -14,14 +14,18 @@ INT32: Final = 1 << 31
 INT64: Final = 1 << 63
 
 
-def explain(records: Sequence[Record], base_offset: int, *, magic: int) -> None:
+def explain(records: Sequence[Any], base_offset: int | None, *, magic: int) -> None:
     """Raise EncodeError for the first record that is not one, its path such as
     ``records[3].timestamp``. Returns where nothing is wrong with any."""
-    last_offset = base_offset - 1
+    last_offset = None
     for index, record in enumerate(records):
         path = f"records[{index}]"
         if not isinstance(record, Record):
             raise EncodeError(f"{type(record).__name__} is no Record", path=path)
+        if base_offset is None:
+            base_offset = max(record.offset, 0)
+        if last_offset is None:
+            last_offset = base_offset - 1
         _int64(record.timestamp, f"{path}.timestamp")
         if record.timestamp < -1:
             raise EncodeError(

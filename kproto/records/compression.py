@@ -24,7 +24,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from kproto.errors import MissingExtraError
+from kproto.errors import EncodeError, MissingExtraError
 from kproto.records import lz4_header, snappy
 from kproto.records.model import Compression
 from kproto.records.undecodable import Undecodable, too_large
@@ -70,8 +70,15 @@ def available(codec: Compression) -> bool:
 def compress(codec: Compression, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
     """``data`` as a batch of ``magic`` carries it. ``level`` is the codec's own; None its default.
 
-    Snappy has no levels. Raises MissingExtraError, and ValueError for a level the codec lacks.
+    Snappy has no levels. Raises MissingExtraError, and EncodeError for a level the codec lacks.
     """
+    try:
+        return _compress(codec, data, magic, level)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise EncodeError(f"{codec.name.lower()}: {error}", path="level") from None
+
+
+def _compress(codec: Compression, data: bytes, magic: int, level: int | None) -> bytes:
     if codec is Compression.GZIP:
         packer = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, GZIP)
         return packer.compress(data) + packer.flush()

@@ -1,4 +1,4 @@
-"""Control records (KIP-98; KIP-595, KIP-630 and KIP-853 for KRaft's): markers for clients and brokers.
+"""Control records: markers for clients and brokers (KIP-98; KRaft's KIP-595, KIP-630, KIP-853).
 
 A control batch is of magic 2 and never compressed. A record's key is an int16 version and an int16
 type, its value a message: after an int16 version for the end of a transaction, alone for KRaft's.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, Unpack
 
 from kproto.codegen.base import Message
 from kproto.errors import DecodeError, EncodeError
@@ -21,6 +21,7 @@ from kproto.messages.snapshot_header_record import SnapshotHeaderRecord
 from kproto.messages.voters_record import VotersRecord
 from kproto.records.build import build_batch
 from kproto.records.model import NO_PARTITION_LEADER_EPOCH, Record
+from kproto.records.settings import BatchArguments
 
 __all__ = [
     "ControlRecord",
@@ -105,12 +106,12 @@ def _message(kind: ControlRecordType, value: bytes, at: int) -> Message:
 
 
 def build_control_batch(
-    kind: ControlRecordType, message: Message, *, timestamp: int, **settings: Any
+    kind: ControlRecordType, message: Message, *, timestamp: int, **settings: Unpack[BatchArguments]
 ) -> bytes:
     """A control batch of one record. ``settings`` are fields of ``BatchSettings``.
 
-    Kafka gives the batches of KRaft a ``partition_leader_epoch``, and those that end a transaction a
-    producer and ``is_transactional`` (``end_transaction_marker`` does that). Raises EncodeError.
+    Kafka gives KRaft's batches a ``partition_leader_epoch``, and those that end a transaction a
+    producer and ``is_transactional`` (``end_transaction_marker`` does). Raises EncodeError.
     """
     if type(message) is not _MESSAGES[kind]:
         problem = f"{kind.name} is told by {_MESSAGES[kind].__name__}"
@@ -121,7 +122,8 @@ def build_control_batch(
         key=_KEY.pack(VERSION, kind),
         value=prefix + message.encode(VERSION),
     )
-    return build_batch([record], is_control=True, **settings)
+    settings["is_control"] = True
+    return build_batch([record], **settings)
 
 
 def end_transaction_marker(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kproto.errors import EncodeError
 from kproto.records.checks import explain
 from kproto.records.compression import compress
 from kproto.records.crc import crc32c
@@ -23,19 +24,18 @@ AFTER_LENGTH: Final = 12
 """Bytes of base offset and batch length."""
 LARGEST: Final = 0x7FFFFFFF
 
-NULL_KEY: Final = write(-1)
+NULL: Final = write(-1)
 NO_HEADERS: Final = write(0)
 
 
 def encode_batch(records: Sequence[Record], settings: BatchSettings) -> bytes:
     """One batch of ``records``, of which there is at least one. Raises EncodeError."""
-    base_offset = settings.base_offset
-    if base_offset is None:
-        base_offset = max(records[0].offset, 0)
-    base_timestamp = settings.delete_horizon
-    if base_timestamp is None:
-        base_timestamp = records[0].timestamp
     try:
+        base_offset, base_timestamp = settings.base_offset, settings.delete_horizon
+        if base_offset is None:
+            base_offset = max(records[0].offset, 0)
+        if base_timestamp is None:
+            base_timestamp = records[0].timestamp
         body, last_offset, max_timestamp = _encode(records, base_offset, base_timestamp)
         if settings.timestamp_type is TimestampType.LOG_APPEND_TIME:
             max_timestamp = settings.log_append_time
@@ -53,12 +53,14 @@ def encode_batch(records: Sequence[Record], settings: BatchSettings) -> bytes:
         )
         return _with_header(body, base_offset, settings.partition_leader_epoch, fields)
     except Exception:
-        explain(records, base_offset, magic=2)
+        explain(records, settings.base_offset, magic=2)
         raise
 
 
 def _with_header(body: bytes, base_offset: int, epoch: int, fields: tuple[int, ...]) -> bytes:
     length = HEADER_SIZE - AFTER_LENGTH + len(body)
+    if length > LARGEST:
+        raise EncodeError(f"{length} bytes are more than an int32 says", path="records")
     # The checksum covers the header from the attributes on: written first without it.
     unsigned = HEADER.pack(base_offset, length, epoch, 2, 0, *fields)
     crc = crc32c(unsigned[21:] + body)
@@ -96,14 +98,16 @@ def _encode(
         head += small[delta] if delta < many else write(delta)
         key = record.key
         if key is None:
-            head += NULL_KEY
+            head += NULL
         else:
             size = len(key)
             head += (small[size] if size < many else write(size)) + key
         value = record.value
         if value is None:
-            head += NULL_KEY
+            head += NULL
             value = b""
+        elif not isinstance(value, bytes):  # join would take any buffer, whatever its len
+            raise _Refused
         else:
             size = len(value)
             head += small[size] if size < many else write(size)
@@ -124,7 +128,9 @@ def _headers(headers: Sequence[Header]) -> bytes:
         raw = key.encode()
         parts += (write(len(raw)), raw)
         if value is None:
-            parts.append(NULL_KEY)
+            parts.append(NULL)
+        elif not isinstance(value, bytes):
+            raise _Refused
         else:
             parts += (write(len(value)), value)
     return b"".join(parts)

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
+from kproto.errors import EncodeError
 from kproto.records.checks import explain
 from kproto.records.compression import compress
 from kproto.records.crc import crc32
@@ -22,6 +23,7 @@ _ENTRY: Final = struct.Struct(">qiI")
 _HEAD_0: Final = struct.Struct(">bb")
 _HEAD_1: Final = struct.Struct(">bbq")
 CRC_SIZE: Final = 4
+LARGEST: Final = 0x7FFFFFFF
 
 
 class _Refused(Exception):
@@ -30,13 +32,13 @@ class _Refused(Exception):
 
 def encode_messages(records: Sequence[Record], settings: BatchSettings) -> bytes:
     """The message set of ``records``, of which there is at least one. Raises EncodeError."""
-    base_offset = settings.base_offset
-    if base_offset is None:
-        base_offset = max(records[0].offset, 0)
     try:
+        base_offset = settings.base_offset
+        if base_offset is None:
+            base_offset = max(records[0].offset, 0)
         return _encode(records, settings, base_offset)
     except Exception:
-        explain(records, base_offset, magic=settings.magic)
+        explain(records, settings.base_offset, magic=settings.magic)
         raise
 
 
@@ -75,10 +77,15 @@ def _message(
 ) -> bytes:
     head = _HEAD_1.pack(1, attributes, timestamp) if magic else _HEAD_0.pack(0, attributes)
     body = head + _bytes(key) + _bytes(value)
-    return _ENTRY.pack(offset, CRC_SIZE + len(body), crc32(body)) + body
+    size = CRC_SIZE + len(body)
+    if size > LARGEST:
+        raise EncodeError(f"{size} bytes are more than an int32 says", path="records")
+    return _ENTRY.pack(offset, size, crc32(body)) + body
 
 
 def _bytes(value: bytes | None) -> bytes:
     if value is None:
         return b"\xff\xff\xff\xff"
+    if not isinstance(value, bytes):
+        raise _Refused
     return len(value).to_bytes(4, "big") + value

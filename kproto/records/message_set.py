@@ -202,7 +202,7 @@ class MessageBatch(Batch):
             return 0
         if self.last_offset < last_inner:
             raise self._error(
-                f"the wrapper's offset {self.last_offset} is below its last message's, {last_inner}",
+                f"wrapper's offset {self.last_offset} is below its last message's, {last_inner}",
                 0,
                 "offset",
             )

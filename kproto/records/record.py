@@ -44,10 +44,7 @@ def read_records(
     """
     records: list[Record] = []
     at = window.at
-    if -FAR < base_offset < FAR and -FAR < base_timestamp < FAR:
-        fast = _fast
-    else:
-        fast = _none
+    fast = _fast if -FAR < base_offset < FAR and -FAR < base_timestamp < FAR else _none
     while len(records) < count:
         at = fast(window, at, count, base_offset, base_timestamp, appended, records)
         if len(records) < count:
@@ -86,7 +83,7 @@ def _fast(
     Most numbers take one byte or two, and a call costs more than reading them: both are spelt out.
     An odd length is a negative one.
     """
-    data, start, end, _, _ = window
+    data, _, end, _, _ = window
     append = records.append
     small = ONE_BYTE
     begin = at
@@ -203,7 +200,7 @@ def _length(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _varlong(data: bytes, at: int) -> tuple[int, int]:
-    """A varint of two to nine bytes: 63 bits, so that no sum with a base below ``FAR`` overflows."""
+    """A varint of two to nine bytes: 63 bits, whose sum with a base below ``FAR`` is an int64."""
     value = data[at] & 0x7F
     for shift in (7, 14, 21, 28, 35, 42, 49, 56):
         at += 1

@@ -1,8 +1,8 @@
-"""What a batch to be written is, apart from its records; refused where Kafka's builder refuses it."""
+"""What a batch to be written is, apart from its records; refuses what Kafka's builder refuses."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, TypedDict
 
 import msgspec
 
@@ -21,7 +21,7 @@ from kproto.records.model import (
     TimestampType,
 )
 
-__all__ = ["BatchSettings"]
+__all__ = ["BatchArguments", "BatchSettings"]
 
 _BITS: Final = {
     "base_offset": 64,
@@ -32,6 +32,29 @@ _BITS: Final = {
     "base_sequence": 32,
     "partition_leader_epoch": 32,
 }
+_NULLABLE: Final = ("base_offset", "delete_horizon")
+_ENUMS: Final[dict[str, type[Any]]] = {
+    "compression": Compression,
+    "timestamp_type": TimestampType,
+}
+
+
+class BatchArguments(TypedDict, total=False):
+    """The keyword arguments that become ``BatchSettings``, for type checkers."""
+
+    magic: int
+    compression: Compression
+    level: int | None
+    timestamp_type: TimestampType
+    log_append_time: int
+    base_offset: int | None
+    partition_leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    is_transactional: bool
+    is_control: bool
+    delete_horizon: int | None
 
 
 class BatchSettings(msgspec.Struct, kw_only=True, frozen=True):
@@ -60,14 +83,23 @@ class BatchSettings(msgspec.Struct, kw_only=True, frozen=True):
 
     def check(self) -> None:
         """Raise EncodeError, its path the name of the setting, for what no batch can be."""
+        for name, kind in _ENUMS.items():
+            if not isinstance(value := getattr(self, name), kind):
+                raise EncodeError(f"{value!r} is no {kind.__name__}", path=name)
         if self.magic not in (0, 1, 2):
             raise EncodeError(f"{self.magic} is none of 0, 1 and 2", path="magic")
         if self.timestamp_type is TimestampType.NO_TIMESTAMP_TYPE and self.magic > 0:
             raise EncodeError("magic 1 and 2 have timestamps", path="timestamp_type")
         for name, bits in _BITS.items():
             value = getattr(self, name)
-            if value is not None and not -1 << bits - 1 <= value < 1 << bits - 1:
-                raise EncodeError(f"{value} is not an int{bits}", path=name)
+            if value is None and name in _NULLABLE:
+                continue
+            if type(value) is not int or not -1 << bits - 1 <= value < 1 << bits - 1:
+                raise EncodeError(f"{value!r} is not an int{bits}", path=name)
+        for name in _NULLABLE:
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise EncodeError(f"{value} is negative", path=name)
         if self.magic < 2:
             self._check_old()
         self._check_producer()

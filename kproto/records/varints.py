@@ -1,6 +1,7 @@
 """Zigzag varints (KIP-98): how a record of magic 2 writes its lengths and deltas.
 
-Seven bits a byte, the lowest first, of ``n << 1 ^ n >> 63``: small numbers of either sign are short.
+Seven bits a byte, the lowest first, of ``n << 1 ^ n >> 63``: numbers close to 0, of either sign,
+are short.
 """
 
 from __future__ import annotations
