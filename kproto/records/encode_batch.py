@@ -16,7 +16,7 @@ from kproto.records.crc import crc32c
 from kproto.records.model import Compression, Header, Record, TimestampType
 from kproto.records.record_batch import HEADER, HEADER_SIZE
 from kproto.records.settings import BatchSettings
-from kproto.records.varints import SMALL, write
+from kproto.records.varints import SMALL, wrapped, write
 
 __all__ = ["encode_batch"]
 
@@ -93,7 +93,7 @@ def _encode(
         elif timestamp < -1:
             raise _Refused
         delta = timestamp - base_timestamp
-        head = b"\x00" + (small[delta] if 0 <= delta < many else write(delta))
+        head = b"\x00" + (small[delta] if 0 <= delta < many else write(wrapped(delta)))
         delta = offset - base_offset
         head += small[delta] if delta < many else write(delta)
         key = record.key

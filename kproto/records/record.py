@@ -18,7 +18,7 @@ from typing import Final
 
 from kproto.records.model import Header, Record
 from kproto.records.place import Window
-from kproto.records.varints import ONE_BYTE, VARINT_BITS, VARLONG_BITS
+from kproto.records.varints import ONE_BYTE, VARINT_BITS, VARLONG_BITS, wrapped
 
 __all__ = ["LEAST_RECORD", "read_records"]
 
@@ -259,12 +259,13 @@ def _exact(
     window = window._replace(end=at + length)
     if length == 0:
         raise window.error("bytes needed: 1, left: 0", at, "attributes")
-    begin = at + 1
-    delta, at = window.varint(begin, VARLONG_BITS, "timestamp_delta")
-    timestamp = _within(window, base_timestamp + delta, begin, "timestamp_delta")
+    delta, at = window.varint(at + 1, VARLONG_BITS, "timestamp_delta")
+    timestamp = wrapped(base_timestamp + delta)
     begin = at
     delta, at = window.varint(begin, VARINT_BITS, "offset_delta")
-    offset = _within(window, base_offset + delta, begin, "offset_delta")
+    offset = base_offset + delta
+    if not -INT64 <= offset < INT64:
+        raise window.error(f"{offset} is not an int64", begin, "offset_delta")
     key, at = _nullable(window, at, "key")
     value, at = _nullable(window, at, "value")
     begin = at
@@ -280,12 +281,6 @@ def _exact(
     if appended is not None:
         timestamp = appended
     return Record(offset, timestamp, key, value, tuple(headers)), at
-
-
-def _within(window: Window, value: int, at: int, field: str) -> int:
-    if not -INT64 <= value < INT64:
-        raise window.error(f"{value} is not an int64", at, field)
-    return value
 
 
 def _nullable(window: Window, begin: int, field: str) -> tuple[bytes | None, int]:

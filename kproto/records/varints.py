@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ONE_BYTE", "SMALL", "VARINT_BITS", "VARLONG_BITS", "VarintError", "read", "write"]
+__all__ = [
+    "ONE_BYTE",
+    "SMALL",
+    "VARINT_BITS",
+    "VARLONG_BITS",
+    "VarintError",
+    "read",
+    "wrapped",
+    "write",
+]
 
 VARINT_BITS: Final = 32
 VARLONG_BITS: Final = 64
@@ -42,6 +51,11 @@ def read(data: bytes, at: int, end: int, bits: int) -> tuple[int, int]:
     if value >> bits:
         raise VarintError(f"varint has more than {bits} bits")
     return value >> 1 ^ -(value & 1), at
+
+
+def wrapped(number: int) -> int:
+    """``number`` as an int64 that overflowed, as Java's sums and differences of timestamps do."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def write(number: int) -> bytes:
