@@ -123,14 +123,20 @@ def _encode(
 
 
 def _headers(headers: Sequence[Header]) -> bytes:
-    parts = [write(len(headers))]
+    small, many = SMALL, len(SMALL)
+    size = len(headers)
+    parts = [small[size] if size < many else write(size)]
     for key, value in headers:
         raw = key.encode()
-        parts += (write(len(raw)), raw)
+        size = len(raw)
+        parts.append(small[size] if size < many else write(size))
+        parts.append(raw)
         if value is None:
             parts.append(NULL)
         elif not isinstance(value, bytes):
             raise _Refused
         else:
-            parts += (write(len(value)), value)
+            size = len(value)
+            parts.append(small[size] if size < many else write(size))
+            parts.append(value)
     return b"".join(parts)

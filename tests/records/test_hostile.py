@@ -21,8 +21,7 @@ from kproto.records import (
     record,
 )
 from kproto.records.record_batch import HEADER_SIZE
-from kproto.records.varints import write
-from tests.records.mutations import with_right_checksums
+from tests.records.mutations import PLAIN, batch_of, record_of, with_right_checksums
 from tests.records.strategies import batches, records
 
 LIMIT = 1 << 20
@@ -129,25 +128,6 @@ def test_a_wrong_checksum_is_an_error_unless_it_is_not_to_be_looked_at():
     assert error.problem.startswith("checksum is 0x")
     assert read(bytes(data), check_crc=False) == [Record(0, -1, None, b"ab\x9c")]
     assert not next(iter(RecordBatches(data, check_crc=False))).crc_is_right()
-
-
-def batch_of(body: bytes, count: int = 1, attributes: int = 0, **fields: int) -> bytes:
-    """A batch of magic 2 around ``body``, its checksum right."""
-    data = bytearray(build_batch([Record(timestamp=0)])[:HEADER_SIZE] + body)
-    struct.pack_into(">i", data, 8, len(data) - 12)
-    struct.pack_into(">h", data, 21, attributes)
-    struct.pack_into(">i", data, 57, count)
-    struct.pack_into(">q", data, 0, fields.get("base_offset", 0))
-    struct.pack_into(">i", data, 23, fields.get("last_offset_delta", 0))
-    return with_right_checksums(data)
-
-
-def record_of(body: bytes) -> bytes:
-    return write(len(body)) + body
-
-
-PLAIN = b"\x00\x00\x00\x01\x01\x00"
-"""A record's body: attributes, two deltas of 0, null, null, no headers."""
 
 
 def test_the_helper_makes_valid_batches():

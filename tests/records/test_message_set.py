@@ -15,26 +15,13 @@ from kproto.records import (
     TimestampType,
     build_batch,
 )
-from kproto.records.compression import compress
-from tests.records.mutations import with_right_checksums
+from tests.records.mutations import message, with_right_checksums, wrapper
 
 GZIP = Compression.GZIP
 
 
 def read(data: bytes, **options) -> list[Record]:
     return [record for batch in RecordBatches(data, **options) for record in batch]
-
-
-def wrapper(inner: bytes, *, magic: int = 1, offset: int = 0, attributes: int = 1) -> bytes:
-    """A message around compressed ``inner``, its checksum right."""
-    value = compress(Compression(attributes & 7), inner, magic=magic)
-    head = struct.pack(">bb", magic, attributes) + (struct.pack(">q", 99) if magic else b"")
-    body = bytes(4) + head + struct.pack(">ii", -1, len(value)) + value
-    return with_right_checksums(struct.pack(">qi", offset, len(body)) + body)
-
-
-def message(value: bytes, *, magic: int = 1, offset: int = 0, timestamp: int = 7) -> bytes:
-    return build_batch([Record(offset, timestamp, None, value)], magic=magic)
 
 
 def refused(data: bytes) -> DecodeError:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Mapping
 
 import pytest
 from hypothesis import given, seed, settings
@@ -35,34 +34,14 @@ from kproto.records import (
     read_control_record,
 )
 from tests.records.mutations import with_right_checksums
-from tests.records.oracle.java_records import RELEASES, JavaRecords, Refused, told
+from tests.records.oracle.java_records import Refused, told
 from tests.records.strategies import batches
 from tests.support import seeds
-from tests.support.toolchain import require
 
 pytestmark = [pytest.mark.java, pytest.mark.oracle]
 
 BATCHES = int(os.environ.get("KPROTO_ORACLE_BATCHES", "300"))
 _many = settings(max_examples=BATCHES, database=None)
-
-
-@pytest.fixture(scope="module")
-def javas() -> Iterator[Mapping[str, JavaRecords]]:
-    require("java", "maven")
-    started: dict[str, JavaRecords] = {}
-    try:
-        for release in RELEASES:
-            started[release] = JavaRecords(release)
-        yield started
-    finally:
-        for java in started.values():
-            java.__exit__()
-
-
-@pytest.fixture(params=RELEASES)
-def java(javas, request) -> JavaRecords:
-    found: JavaRecords = javas[request.param]
-    return found
 
 
 def read(data: bytes) -> str:
