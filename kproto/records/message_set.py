@@ -85,9 +85,7 @@ def _read(window: Window, check_crc: bool) -> _Message:
     at = start + _HEAD.size
     timestamp = NO_TIMESTAMP
     if magic == 1:
-        if end - at < 8:
-            raise window.error(f"bytes needed: 8, left: {end - at}", at, "timestamp")
-        (timestamp,) = _LONG.unpack_from(data, at)
+        (timestamp,) = _LONG.unpack_from(data, at)  # within LEAST_MESSAGE
         at += 8
     key, at = _bytes(window, at, "key")
     value, at = _bytes(window, at, "value")

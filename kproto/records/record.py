@@ -192,7 +192,9 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _length(data: bytes, at: int) -> tuple[int, int]:
-    """Twice a length of two to four bytes, as the loop above has the short ones."""
+    """Twice a length of two to four bytes, as the loops here have the short ones."""
+    if data[at] < 0x80:  # one byte: a negative length
+        raise _Slow
     size, at = _varint(data, at)
     if size < 0:
         raise _Slow
@@ -212,39 +214,29 @@ def _varlong(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _headers(data: bytes, at: int, stop: int) -> tuple[tuple[Header, ...], int]:
+    """The headers at ``at``, and where they end: before ``stop``, or something is wrong."""
     count = data[at]
-    if count < 0x80:
-        at += 1
-        count = ONE_BYTE[count]
-    else:
-        count, at = _varint(data, at)
-    if count < 0 or count * LEAST_HEADER > stop - at:
+    at += 1
+    if count & 0x81:  # a byte more, or negative
+        count, at = _length(data, at - 1)
+    count >>= 1
+    if count * LEAST_HEADER > stop - at:
         raise _Slow
     headers: list[Header] = []
     for _ in range(count):
         size = data[at]
-        if size < 0x80:
-            at += 1
-            size = ONE_BYTE[size]
-        else:
-            size, at = _varint(data, at)
-        if size < 0:
-            raise _Slow
-        key = data[at : at + size].decode()
-        at += size
+        at += 1
+        if size & 0x81:
+            size, at = _length(data, at - 1)
+        key = data[at : (at := at + (size >> 1))].decode()
         size = data[at]
-        if size < 0x80:
-            at += 1
-            size = ONE_BYTE[size]
-        else:
-            size, at = _varint(data, at)
-        if size >= 0:
-            headers.append((key, data[at : at + size]))
-            at += size
-        elif size == -1:
+        at += 1
+        if size == 1:
             headers.append((key, None))
         else:
-            raise _Slow
+            if size & 0x81:
+                size, at = _length(data, at - 1)
+            headers.append((key, data[at : (at := at + (size >> 1))]))
     return tuple(headers), at
 
 

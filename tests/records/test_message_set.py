@@ -100,6 +100,8 @@ def test_limits_and_checksums_reach_into_the_wrapper():
          "bytes needed: 4, left: 0"),
         (with_right_checksums(struct.pack(">qiIbbii", 0, 15, 0, 0, 0, -1, -1) + b"?"), 26, "",
          "1 bytes after"),
+        (with_right_checksums(struct.pack(">qiIbb8xi", 0, 18, 0, 1, 0, -1)), 30, "value",
+         "bytes needed: 4, left: 0"),
         (with_right_checksums(struct.pack(">qiIbbii", 0, 14, 0, 1, 0, -1, -1)), 26, "key",
          "bytes needed: 4, left: 0"),
     ],
