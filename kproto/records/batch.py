@@ -92,7 +92,8 @@ class Batch:
         """The sequence of its last record, -1 without sequences. After 2^31 - 1 comes 0."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
-        return self.base_sequence + (self.last_offset - self.base_offset) & LAST_SEQUENCE
+        last = self.base_sequence + self.last_offset - self.base_offset
+        return last if last <= LAST_SEQUENCE else last - LAST_SEQUENCE - 1
 
     @property
     def data(self) -> bytes:

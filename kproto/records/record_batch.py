@@ -83,10 +83,9 @@ class RecordBatch(Batch):
             self.record_count,
         ) = HEADER.unpack_from(window.data, window.at)
         self.last_offset = self.base_offset + self.last_offset_delta
-        if self.last_offset >> 63 > 0:
-            raise window.error(
-                f"{self.last_offset} is not an int64", window.at + 23, "last_offset_delta"
-            )
+        if self.last_offset_delta < 0 or self.last_offset >> 63 > 0:
+            problem = f"{self.last_offset} from {self.base_offset} on is no last offset"
+            raise window.error(problem, window.at + 23, "last_offset_delta")
         if check_crc and not self.crc_is_right():
             raise window.error(
                 f"checksum is {self._computed():#010x}, not {self.crc:#010x}",

@@ -60,6 +60,10 @@ REFUSED = {
         batch_of(ONE, base_offset=(1 << 63) - 1, last_offset_delta=1),
         "batches[0].last_offset_delta",
     ),
+    "a last offset below the base offset": (
+        batch_of(ONE, last_offset_delta=-1),
+        "batches[0].last_offset_delta",
+    ),
     "bytes after a message's value": (longer(message(b"a")), "batches[0]"),
     "a wrapper's last message cut off": (
         wrapper(message(b"a") + message(b"b", offset=1)[:-1], offset=1),
