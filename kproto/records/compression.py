@@ -148,7 +148,7 @@ def _members(
             if member.eof:
                 break
             data = getattr(member, "unconsumed_tail", b"")  # zlib gives it back, the others keep it
-            if not part and not data:
+            if not part:
                 raise Undecodable(f"{name}: the data is cut off")
         data = member.unused_data or b""
         if not data:

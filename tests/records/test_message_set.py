@@ -15,6 +15,7 @@ from kproto.records import (
     TimestampType,
     build_batch,
 )
+from kproto.records.compression import decompress
 from tests.records.mutations import message, with_right_checksums, wrapper
 
 GZIP = Compression.GZIP
@@ -63,6 +64,19 @@ def test_the_brokers_timestamp_is_every_records():
     assert batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     assert [r.timestamp for r in batch] == [99, 99]
     assert [r.timestamp for r in read(wrapper(inner, offset=1))] == [1, 2]
+
+
+def test_within_the_wrapper_the_producers_timestamps_are_kept():
+    records = [Record(0, 1, None, b"a"), Record(1, 2, None, b"b")]
+    data = build_batch(
+        records,
+        magic=1,
+        compression=GZIP,
+        timestamp_type=TimestampType.LOG_APPEND_TIME,
+        log_append_time=99,
+    )
+    assert [r.timestamp for r in read(data)] == [99, 99]
+    assert read(decompress(GZIP, data[34:], limit=1000)) == records
 
 
 def test_limits_and_checksums_reach_into_the_wrapper():

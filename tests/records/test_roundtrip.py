@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from kproto.records import (
     RecordBatches,
     TimestampType,
     build_batch,
+    record,
 )
 from kproto.records.record_batch import HEADER_SIZE
 from tests.records.strategies import batches, records
@@ -164,6 +166,42 @@ def test_many_records_of_every_length():
     for codec in Compression:
         data = build_batch(given_records, compression=codec)
         assert [r for found in RecordBatches(data) for r in found] == given_records
+
+
+def test_plain_records_are_read_by_the_fast_reader_alone():
+    """Lengths and deltas of one byte to four, headers and nulls among them."""
+    sizes = [None, 0, 1, 63, 64, 127, 128, 8191, 8192, 1 << 20]
+    given_records = [
+        Record(
+            number * 9000,
+            1_700_000_000_000 + number * 70_000_000 - (number == 3) * 400_000_000,
+            None if size is None else bytes(size),
+            None if size is None else b"v" * size,
+            tuple(
+                ("k" * (number % 3), None if size is None else bytes(size)) for _ in range(number)
+            ),
+        )
+        for number, size in enumerate(sizes)
+    ]
+    data = build_batch(given_records)
+    with mock.patch.object(record, "_exact", None):
+        assert [r for found in RecordBatches(data) for r in found] == given_records
+
+
+def test_a_delta_of_timestamps_may_overflow():
+    given_records = [Record(0, -1), Record(1, (1 << 63) - 1)]
+    data = build_batch(given_records)
+    assert [r for found in RecordBatches(data) for r in found] == given_records
+
+
+@pytest.mark.parametrize(
+    ("base", "last"), [((1 << 31) - 3, (1 << 31) - 1), ((1 << 31) - 2, 0), ((1 << 31) - 1, 1)]
+)
+def test_sequences_start_again_after_the_largest(base, last):
+    data = build_batch(
+        [Record(), Record(), Record()], producer_id=1, producer_epoch=0, base_sequence=base
+    )
+    assert next(iter(RecordBatches(data))).last_sequence == last
 
 
 def test_a_batch_says_what_it_is():
