@@ -12,7 +12,8 @@
     ├── ProtocolError
     │   ├── LocalProtocolError      we broke the rules of a connection
     │   └── RemoteProtocolError     the peer did (bad size, unknown correlation id, ...)
-    └── UnknownNameError            no message, dialect or profile of that name
+    ├── UnknownNameError            no message, dialect or profile of that name
+    └── MissingExtraError           an optional library is not installed: names the extra
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ __all__ = [
     "JsonError",
     "KprotoError",
     "LocalProtocolError",
+    "MissingExtraError",
     "ProtocolError",
     "RemoteProtocolError",
     "SchemaError",
@@ -119,3 +121,11 @@ class RemoteProtocolError(ProtocolError):
 
 class UnknownNameError(KprotoError, LookupError):
     """No message, struct, dialect or profile of that name; the text lists near matches."""
+
+
+class MissingExtraError(KprotoError, ImportError):
+    """What was asked for needs a library of an ``extra`` that is not installed."""
+
+    def __init__(self, problem: str, *, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"{problem}: pip install 'kproto[{extra}]'")

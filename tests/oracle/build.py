@@ -1,7 +1,7 @@
 """Class paths for ``Oracle.java``: jars by Maven, one folder a release, then ``javac``.
 
 Knows where the results are kept (``.cache/oracle``, keyed by what went into them) and nothing of
-what the program does.
+what the program does. Other folders with a ``pom.xml`` and Java sources are built the same way.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from pathlib import Path
 __all__ = ["class_path"]
 
 HERE = Path(__file__).resolve().parent
-POM = HERE / "pom.xml"
-SOURCE = HERE / "Oracle.java"
 CACHE = HERE.parents[1] / ".cache" / "oracle"
 
 DOWNLOAD_ATTEMPTS = 3
@@ -28,22 +26,24 @@ NATIVE_COMPRESSION = "org.rocksdb,com.github.luben"
 """Groups left out: large, and no message class needs them."""
 
 
-def class_path(release: str) -> str:
-    """The class path that runs ``Oracle`` with the classes of Kafka ``release``.
+def class_path(release: str, folder: Path = HERE, leave_out: str = NATIVE_COMPRESSION) -> str:
+    """The class path that runs the program of ``folder`` with the classes of Kafka ``release``.
 
-    Raises RuntimeError with the tool's own words where Maven or javac fails.
+    ``leave_out``: groups whose jars are not needed. Raises RuntimeError with the tool's own words
+    where Maven or javac fails.
     """
-    jars = CACHE / f"{release}-{_digest(POM)}"
+    pom, sources = folder / "pom.xml", sorted(folder.rglob("*.java"))
+    jars = CACHE / f"{release}-{_digest(pom)}"
     if not jars.is_dir():
-        _make(jars, lambda into: _download(release, into))
-    classes = CACHE / f"{release}-{_digest(POM)}-{_digest(SOURCE)}"
+        _make(jars, lambda into: _download(release, pom, leave_out, into))
+    classes = CACHE / f"{release}-{_digest(pom)}-{_digest(*sources)}"
     if not classes.is_dir():
-        _make(classes, lambda into: _compile(jars, into))
+        _make(classes, lambda into: _compile(jars, sources, into))
     return os.pathsep.join(map(str, [classes, *sorted(jars.glob("*.jar"))]))
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+def _digest(*paths: Path) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
 
 
 def _make(folder: Path, fill: Callable[[Path], None]) -> None:
@@ -58,11 +58,11 @@ def _make(folder: Path, fill: Callable[[Path], None]) -> None:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _download(release: str, into: Path) -> None:
+def _download(release: str, pom: Path, leave_out: str, into: Path) -> None:
     command = [
-        "mvn", "-B", "-q", "-f", str(POM), f"-Dkafka.version={release}",
+        "mvn", "-B", "-q", "-f", str(pom), f"-Dkafka.version={release}",
         "dependency:copy-dependencies", "-DincludeScope=runtime",
-        f"-DexcludeGroupIds={NATIVE_COMPRESSION}", f"-DoutputDirectory={into}",
+        f"-DexcludeGroupIds={leave_out}", f"-DoutputDirectory={into}",
     ]  # fmt: skip
     for attempt in range(1, DOWNLOAD_ATTEMPTS + 1):
         # Registries fail now and then; what did arrive is kept in Maven's own repository.
@@ -73,11 +73,11 @@ def _download(release: str, into: Path) -> None:
             raise RuntimeError(f"Maven could not fetch Kafka {release}:\n{failure}")
 
 
-def _compile(jars: Path, into: Path) -> None:
-    command = ["javac", "-d", str(into), "-cp", f"{jars}/*", str(SOURCE)]
+def _compile(jars: Path, sources: Sequence[Path], into: Path) -> None:
+    command = ["javac", "-d", str(into), "-cp", f"{jars}/*", *map(str, sources)]
     failure = _run(command, COMPILE_SECONDS)
     if failure is not None:
-        raise RuntimeError(f"javac refused {SOURCE.name}:\n{failure}")
+        raise RuntimeError(f"javac refused {sources[0].name}:\n{failure}")
 
 
 def _run(command: Sequence[str], seconds: float) -> str | None:

@@ -1,0 +1,117 @@
+"""A field of type ``records``, cut into its batches: of produce requests, of fetch responses."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kproto.records.batch import Batch
+from kproto.records.message_set import ENTRY_HEADER, LEAST_MESSAGE, MessageBatch
+from kproto.records.model import MAX_DECOMPRESSED
+from kproto.records.place import Window
+from kproto.records.record_batch import RecordBatch
+
+__all__ = ["Incomplete", "RecordBatches"]
+
+UP_TO_MAGIC: Final = 17
+"""Bytes that every magic has in common: offset, size, four more, and the magic itself."""
+_SIZE: Final = struct.Struct(">i")
+
+
+class Incomplete(NamedTuple):
+    """A batch at the end of the data that is not all there."""
+
+    offset: int
+    """Its first byte in the buffer."""
+    available: int
+    """How many of its bytes there are."""
+    size: int | None
+    """How many it has; None where not even its size is there."""
+
+
+class RecordBatches:
+    """The batches of ``data``, each read when the iteration comes to it.
+
+    ``data`` is what a message's field of type ``records`` holds; None has no batches. Batches of
+    different magic may follow one another.
+
+    ``check_crc``: whether a batch whose checksum does not fit is an error. ``allow_partial``: a
+    broker fills a fetch response up to its limit and cuts the last batch off there; then the
+    iteration ends before that batch and ``incomplete`` describes it. Otherwise it is an error.
+    ``max_decompressed`` bounds what the records of one batch take once decompressed, in bytes.
+
+    Iterating raises DecodeError with the ``offset`` in ``data`` and a ``path`` such as
+    ``batches[0].records[3].key``; the batches before were handed out.
+    """
+
+    def __init__(
+        self,
+        data: bytes | bytearray | memoryview | None,
+        *,
+        check_crc: bool = True,
+        allow_partial: bool = False,
+        max_decompressed: int = MAX_DECOMPRESSED,
+    ) -> None:
+        self._data = data if type(data) is bytes else bytes(data or b"")
+        self._check_crc = check_crc
+        self._allow_partial = allow_partial
+        self._limit = max_decompressed
+
+    def __iter__(self) -> Iterator[Batch]:
+        data = self._data
+        at = index = 0
+        while at < len(data):
+            window = Window(data, at, len(data), f"batches[{index}]")
+            end = _end(window)
+            if end is None or end > len(data):
+                if self._allow_partial:
+                    return
+                left = len(data) - at
+                needed = UP_TO_MAGIC if end is None else end - at
+                raise window.error(f"batch is cut off: bytes needed: {needed}, left: {left}", at)
+            kind = RecordBatch if data[at + 16] == 2 else MessageBatch
+            yield kind(window._replace(end=end), self._check_crc, self._limit)
+            at = end
+            index += 1
+
+    @property
+    def incomplete(self) -> Incomplete | None:
+        """The batch at the end that is cut off, if one is. Only looks at sizes.
+
+        Raises DecodeError where a size is not one.
+        """
+        data = self._data
+        at = index = 0
+        while at < len(data):
+            end = _end(Window(data, at, len(data), f"batches[{index}]"))
+            if end is None or end > len(data):
+                size = None if len(data) - at < ENTRY_HEADER else _size_at(data, at)
+                return Incomplete(at, len(data) - at, size)
+            at = end
+            index += 1
+        return None
+
+
+def _size_at(data: bytes, at: int) -> int:
+    """The size that the batch at ``at`` gives itself, the field that says so included."""
+    size: int = _SIZE.unpack_from(data, at + 8)[0]
+    return ENTRY_HEADER + size
+
+
+def _end(window: Window) -> int | None:
+    """Where the batch at the window's start ends, perhaps beyond the data; None: too few bytes."""
+    data, at, end, _, _ = window
+    if end - at < ENTRY_HEADER:
+        return None
+    size = _size_at(data, at) - ENTRY_HEADER
+    if size < LEAST_MESSAGE:
+        raise window.error(
+            f"size {size} is below that of any batch, {LEAST_MESSAGE}", at + 8, "batch_length"
+        )
+    if end - at < UP_TO_MAGIC:
+        return None
+    magic = data[at + 16]
+    if magic > 2:
+        raise window.error(f"magic {magic} is none of 0, 1 and 2", at + 16, "magic")
+    return at + ENTRY_HEADER + size

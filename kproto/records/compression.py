@@ -1,0 +1,156 @@
+"""Compress and decompress what a batch holds, each codec by a well-kept library, within a limit.
+
+========  =======================================  ============================================
+codec     library                                  form
+========  =======================================  ============================================
+gzip      zlib                                     one member; several are read
+snappy    cramjam                                  see ``snappy``
+lz4       lz4                                      a frame of independent blocks of 64 KiB, as
+                                                   Java demands; see ``lz4_header`` for magic 0
+zstd      compression.zstd; before Python 3.14     one frame; several are read
+          backports.zstd
+========  =======================================  ============================================
+
+All but zlib come with the extra ``records`` and are imported when first needed;
+``MissingExtraError`` names it where one is absent. Decompression never makes more bytes than its
+limit: it stops there. What is not the codec's raises ``Undecodable``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from kproto.errors import EncodeError, MissingExtraError
+from kproto.records import lz4_header, snappy
+from kproto.records.model import Compression
+from kproto.records.undecodable import Undecodable, too_large
+
+__all__ = ["available", "compress", "decompress"]
+
+GZIP: Final = 31
+"""zlib's ``wbits`` for a gzip member with the largest window."""
+MEMBERS: Final = 64
+"""Members or frames one after the other that are read. Writers make one; each costs a copy of what
+follows, so that many would cost the square of their number."""
+FIRST_CHUNK: Final = 64 * 1024
+LARGEST_WINDOW: Final = 27
+"""The logarithm of the largest zstd window read: no level asks for more."""
+
+
+@cache
+def _library(codec: Compression) -> Any:
+    modules = {
+        Compression.SNAPPY: ("cramjam",),
+        Compression.LZ4: ("lz4.frame",),
+        Compression.ZSTD: ("compression.zstd", "backports.zstd"),
+    }[codec]
+    for name in modules:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise MissingExtraError(f"{codec.name.lower()} needs {modules[-1]}", extra="records")
+
+
+def available(codec: Compression) -> bool:
+    """Whether ``codec`` can be used here, or needs the extra ``records`` first."""
+    if codec in (Compression.NONE, Compression.GZIP):
+        return True
+    try:
+        _library(codec)
+    except MissingExtraError:
+        return False
+    return True
+
+
+def compress(codec: Compression, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
+    """``data`` as a batch of ``magic`` carries it. ``level`` is the codec's own; None its default.
+
+    Snappy has no levels. Raises MissingExtraError, and EncodeError for a level the codec lacks.
+    """
+    try:
+        return _compress(codec, data, magic, level)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise EncodeError(f"{codec.name.lower()}: {error}", path="level") from None
+
+
+def _compress(codec: Compression, data: bytes, magic: int, level: int | None) -> bytes:
+    if codec is Compression.GZIP:
+        packer = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, GZIP)
+        return packer.compress(data) + packer.flush()
+    if codec is Compression.SNAPPY:
+        return snappy.compress(_library(codec), data)
+    if codec is Compression.LZ4:
+        library = _library(codec)
+        frame: bytes = library.compress(
+            data,
+            compression_level=0 if level is None else level,
+            block_size=library.BLOCKSIZE_MAX64KB,
+            block_linked=False,
+            store_size=False,
+        )
+        return lz4_header.broken(frame) if magic == 0 else frame
+    if codec is Compression.ZSTD:
+        packed: bytes = _library(codec).compress(data, level)
+        return packed
+    return data
+
+
+def decompress(codec: Compression, data: bytes, *, magic: int = 2, limit: int) -> bytes:
+    """What ``data`` holds, at most ``limit`` bytes. Raises Undecodable and MissingExtraError."""
+    if codec is Compression.GZIP:
+        return _members("gzip", lambda: zlib.decompressobj(GZIP), zlib.error, data, limit)
+    if codec is Compression.SNAPPY:
+        return snappy.decompress(_library(codec), data, limit)
+    if codec is Compression.LZ4:
+        if magic == 0:
+            data = lz4_header.repaired(data)
+        return _members("lz4", _library(codec).LZ4FrameDecompressor, RuntimeError, data, limit)
+    if codec is Compression.ZSTD:
+        library = _library(codec)
+        window = {library.DecompressionParameter.window_log_max: LARGEST_WINDOW}
+
+        def frame() -> Any:
+            return library.ZstdDecompressor(options=window)
+
+        return _members("zstd", frame, library.ZstdError, data, limit)
+    return data
+
+
+def _members(
+    name: str,
+    start: Callable[[], Any],
+    failure: type[Exception],
+    data: bytes,
+    limit: int,
+) -> bytes:
+    """All members of ``data``: zlib, lz4 and zstd have the same kind of decompressor."""
+    parts: list[bytes] = []
+    made = 0
+    for _ in range(MEMBERS):
+        member = start()
+        while True:
+            # One byte over the limit tells too much from just enough. The chunks grow, because
+            # each costs a copy of the input that is left.
+            chunk = min(max(made, FIRST_CHUNK), limit - made + 1)
+            try:
+                part = member.decompress(data, chunk)
+            except failure as error:
+                raise Undecodable(f"{name}: {error}") from None
+            made += len(part)
+            if made > limit:
+                raise too_large(limit)
+            parts.append(part)
+            if member.eof:
+                break
+            data = getattr(member, "unconsumed_tail", b"")  # zlib gives it back, the others keep it
+            if not part:
+                raise Undecodable(f"{name}: the data is cut off")
+        data = member.unused_data or b""
+        if not data:
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+    raise Undecodable(f"{name}: more than {MEMBERS} members")

@@ -1,0 +1,298 @@
+"""Records of magic 2 (KIP-98, headers KIP-82) out of a batch's decompressed bytes.
+
+::
+
+    record   length varint, then in that many bytes: attributes int8 (none is defined),
+             timestamp_delta varlong, offset_delta varint, key, value, header count varint, headers
+    key      length varint (-1: null), bytes; value the same
+    header   key length varint, UTF-8; value length varint (-1: null), bytes
+
+There are two readers. ``_fast`` is one loop that only notices that something is wrong; then
+``_exact`` reads the record again, and either finds what it is or takes it: varints of a length
+that hardly occurs, and numbers close to the ends of int64, are left to it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kproto.records.model import Header, Record
+from kproto.records.place import Window
+from kproto.records.varints import ONE_BYTE, VARINT_BITS, VARLONG_BITS, wrapped
+
+__all__ = ["LEAST_RECORD", "read_records"]
+
+LEAST_RECORD: Final = 7
+"""Bytes of a record without key, value and headers."""
+LEAST_HEADER: Final = 2
+
+FAR: Final = 1 << 62
+"""Bases up to here cannot leave int64 by the deltas that the fast reader takes."""
+INT64: Final = 1 << 63
+
+
+class _Slow(Exception):
+    """The fast reader leaves this record to the exact one."""
+
+
+def read_records(
+    window: Window, count: int, base_offset: int, base_timestamp: int, appended: int | None
+) -> list[Record]:
+    """The ``count`` records that ``window`` holds, no byte left over.
+
+    ``appended`` is every record's timestamp in a batch of log append time. Raises DecodeError.
+    """
+    records: list[Record] = []
+    at = window.at
+    fast = _fast if -FAR < base_offset < FAR and -FAR < base_timestamp < FAR else _none
+    while len(records) < count:
+        at = fast(window, at, count, base_offset, base_timestamp, appended, records)
+        if len(records) < count:
+            part = window.part(at, window.end, f"records[{len(records)}]")
+            record, at = _exact(part, base_offset, base_timestamp, appended)
+            records.append(record)
+    if at != window.end:
+        raise window.error(f"{window.end - at} bytes after the last record", at, "records")
+    return records
+
+
+def _none(
+    window: Window,
+    at: int,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    appended: int | None,
+    records: list[Record],
+) -> int:
+    """In place of ``_fast``: reads no record."""
+    return at
+
+
+def _fast(
+    window: Window,
+    at: int,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    appended: int | None,
+    records: list[Record],
+) -> int:
+    """Append records until ``count`` or one that is not plain; return where the next begins.
+
+    Most numbers take one byte or two, and a call costs more than reading them: both are spelt out.
+    An odd length is a negative one.
+    """
+    data, _, end, _, _ = window
+    append = records.append
+    small = ONE_BYTE
+    begin = at
+    try:
+        for _ in range(count - len(records)):
+            begin = at
+            # Length, and whether it fits.
+            size = data[at]
+            if size < 0x80:
+                stop = at + 1 + (size >> 1)
+                at += 2  # this byte and the attributes
+            elif (more := data[at + 1]) < 0x80:
+                stop = at + 2 + (size >> 1 & 0x3F | more << 6)
+                at += 3
+            else:
+                size, at = _varint(data, at)
+                stop = at + size
+                at += 1
+                size = 0
+            if stop > end or size & 1:
+                break
+            # Deltas.
+            delta = data[at]
+            if delta < 0x80:
+                at += 1
+                delta = small[delta]
+            elif (more := data[at + 1]) < 0x80:
+                at += 2
+                delta = (delta >> 1 & 0x3F | more << 6) ^ -(delta & 1)
+            else:
+                delta, at = _varlong(data, at)
+            timestamp = base_timestamp + delta if appended is None else appended
+            delta = data[at]
+            if delta < 0x80:
+                at += 1
+                delta = small[delta]
+            elif (more := data[at + 1]) < 0x80:
+                at += 2
+                delta = (delta >> 1 & 0x3F | more << 6) ^ -(delta & 1)
+            else:
+                delta, at = _varint(data, at)
+            # Key and value. A slice that the buffer cuts short shows in `at` at the end.
+            size = data[at]
+            at += 1
+            if size == 1:
+                key = None
+            else:
+                if size >= 0x80:
+                    if (more := data[at]) < 0x80 and not size & 1:
+                        at += 1
+                        size = size & 0x7E | more << 7
+                    else:
+                        size, at = _length(data, at - 1)
+                elif size & 1:
+                    break
+                key = data[at : (at := at + (size >> 1))]
+            size = data[at]
+            at += 1
+            if size == 1:
+                value = None
+            else:
+                if size >= 0x80:
+                    if (more := data[at]) < 0x80 and not size & 1:
+                        at += 1
+                        size = size & 0x7E | more << 7
+                    else:
+                        size, at = _length(data, at - 1)
+                elif size & 1:
+                    break
+                value = data[at : (at := at + (size >> 1))]
+            if data[at] == 0:
+                if at + 1 != stop:
+                    break
+                append(Record(base_offset + delta, timestamp, key, value))
+            else:
+                headers, at = _headers(data, at, stop)
+                if at != stop:
+                    break
+                append(Record(base_offset + delta, timestamp, key, value, headers))
+            at = stop
+        else:
+            return at
+    except (IndexError, _Slow, UnicodeDecodeError):
+        pass
+    return begin
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A varint of two to four bytes."""
+    value = data[at] & 0x7F
+    byte = data[at + 1]
+    if byte < 0x80:
+        value |= byte << 7
+        return value >> 1 ^ -(value & 1), at + 2
+    value |= (byte & 0x7F) << 7
+    byte = data[at + 2]
+    if byte < 0x80:
+        value |= byte << 14
+        return value >> 1 ^ -(value & 1), at + 3
+    value |= (byte & 0x7F) << 14
+    byte = data[at + 3]
+    if byte > 0x7F:
+        raise _Slow
+    value |= byte << 21
+    return value >> 1 ^ -(value & 1), at + 4
+
+
+def _length(data: bytes, at: int) -> tuple[int, int]:
+    """Twice a length of two to four bytes, as the loops here have the short ones."""
+    if data[at] < 0x80:  # one byte: a negative length
+        raise _Slow
+    size, at = _varint(data, at)
+    if size < 0:
+        raise _Slow
+    return size << 1, at
+
+
+def _varlong(data: bytes, at: int) -> tuple[int, int]:
+    """A varint of two to nine bytes: 63 bits, whose sum with a base below ``FAR`` is an int64."""
+    value = data[at] & 0x7F
+    for shift in (7, 14, 21, 28, 35, 42, 49, 56):
+        at += 1
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value >> 1 ^ -(value & 1), at + 1
+    raise _Slow
+
+
+def _headers(data: bytes, at: int, stop: int) -> tuple[tuple[Header, ...], int]:
+    """The headers at ``at``, and where they end: before ``stop``, or something is wrong."""
+    count = data[at]
+    at += 1
+    if count & 0x81:  # a byte more, or negative
+        count, at = _length(data, at - 1)
+    count >>= 1
+    if count * LEAST_HEADER > stop - at:
+        raise _Slow
+    headers: list[Header] = []
+    for _ in range(count):
+        size = data[at]
+        at += 1
+        if size & 0x81:
+            size, at = _length(data, at - 1)
+        key = data[at : (at := at + (size >> 1))].decode()
+        size = data[at]
+        at += 1
+        if size == 1:
+            headers.append((key, None))
+        else:
+            if size & 0x81:
+                size, at = _length(data, at - 1)
+            headers.append((key, data[at : (at := at + (size >> 1))]))
+    return tuple(headers), at
+
+
+def _exact(
+    window: Window, base_offset: int, base_timestamp: int, appended: int | None
+) -> tuple[Record, int]:
+    """The one record that ``window`` begins with, and where it ends; all that may be wrong."""
+    length, at = window.varint(window.at, VARINT_BITS, "length")
+    if not 0 <= length <= window.end - at:
+        left = window.end - at
+        raise window.error(f"length {length} of {left} bytes left", window.at, "length")
+    window = window._replace(end=at + length)
+    if length == 0:
+        raise window.error("bytes needed: 1, left: 0", at, "attributes")
+    delta, at = window.varint(at + 1, VARLONG_BITS, "timestamp_delta")
+    timestamp = wrapped(base_timestamp + delta)
+    begin = at
+    delta, at = window.varint(begin, VARINT_BITS, "offset_delta")
+    offset = base_offset + delta
+    if not -INT64 <= offset < INT64:
+        raise window.error(f"{offset} is not an int64", begin, "offset_delta")
+    key, at = _nullable(window, at, "key")
+    value, at = _nullable(window, at, "value")
+    begin = at
+    count, at = window.varint(begin, VARINT_BITS, "headers")
+    if count < 0 or count * LEAST_HEADER > window.end - at:
+        raise window.error(f"{count} headers in {window.end - at} bytes", begin, "headers")
+    headers = []
+    for index in range(count):
+        header, at = _header(window, at, f"headers[{index}]")
+        headers.append(header)
+    if at != window.end:
+        raise window.error(f"{window.end - at} bytes after the record's headers", at)
+    if appended is not None:
+        timestamp = appended
+    return Record(offset, timestamp, key, value, tuple(headers)), at
+
+
+def _nullable(window: Window, begin: int, field: str) -> tuple[bytes | None, int]:
+    length, at = window.varint(begin, VARINT_BITS, field)
+    if length == -1:
+        return None, at
+    if length < 0:
+        raise window.error(f"length {length} is negative, and only -1 means null", begin, field)
+    if length > window.end - at:
+        raise window.error(f"bytes needed: {length}, left: {window.end - at}", begin, field)
+    return window.data[at : at + length], at + length
+
+
+def _header(window: Window, begin: int, field: str) -> tuple[Header, int]:
+    raw, at = _nullable(window, begin, f"{field}.key")
+    if raw is None:
+        raise window.error("a header's key may not be null", begin, f"{field}.key")
+    try:
+        key = raw.decode()
+    except UnicodeDecodeError as error:
+        raise window.error(f"not UTF-8: {error.reason}", begin, f"{field}.key") from None
+    value, at = _nullable(window, at, f"{field}.value")
+    return (key, value), at

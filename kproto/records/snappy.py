@@ -1,0 +1,71 @@
+"""Snappy as Kafka has it: blocks in the frame of xerial's snappy-java, or one bare block.
+
+Java writes the frame and reads either; some clients write the bare block. The blocks themselves are
+cramjam's. Says what is wrong with ``Undecodable``, and knows nothing of batches.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from kproto.records.undecodable import Undecodable, too_large
+
+__all__ = ["compress", "decompress"]
+
+MAGIC: Final = b"\x82SNAPPY\x00"
+VERSIONS: Final = struct.pack(">ii", 1, 1)
+"""The frame's version, and the oldest that can read it."""
+HEADER: Final = MAGIC + VERSIONS
+BLOCK: Final = 32 * 1024
+"""Bytes in a block before compression, as snappy-java's default."""
+
+WIDEST: Final = 22
+"""A block grows less than this: its densest element makes 64 bytes of 3."""
+
+
+def compress(library: Any, data: bytes) -> bytes:
+    """``data`` in xerial's frame."""
+    parts = [HEADER]
+    for at in range(0, len(data), BLOCK):
+        block = bytes(library.snappy.compress_raw(data[at : at + BLOCK]))
+        parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
+
+
+def decompress(library: Any, data: bytes, limit: int) -> bytes:
+    """What either form holds, of at most ``limit`` bytes."""
+    if not data.startswith(MAGIC):
+        return _block(library, data, limit, limit)
+    parts = []
+    left = limit
+    at = 0
+    while at < len(data):
+        # Frames may follow one another, and a header is told from a size by its first bytes.
+        if data.startswith(MAGIC, at):
+            if len(data) - at < len(HEADER):
+                raise Undecodable("snappy frame is cut off")
+            at += len(HEADER)
+            continue
+        size = int.from_bytes(data[at : at + 4], "big")
+        at += 4
+        if at + size > len(data):
+            raise Undecodable("snappy frame is cut off")
+        part = _block(library, data[at : at + size], left, limit)
+        left -= len(part)
+        parts.append(part)
+        at += size
+    return b"".join(parts)
+
+
+def _block(library: Any, block: bytes, left: int, limit: int) -> bytes:
+    """One block; how much it makes is known, and bounded, before any of it is made."""
+    try:
+        length = library.snappy.decompress_raw_len(block)
+        if length > left:
+            raise too_large(limit)
+        if length > len(block) * WIDEST:
+            raise Undecodable(f"snappy block of {len(block)} bytes cannot make {length}")
+        return bytes(library.snappy.decompress_raw(block))
+    except library.DecompressionError as error:
+        raise Undecodable(f"snappy: {error}") from None

@@ -1,0 +1,178 @@
+"""Codecs: forms that other writers have, what is no such form, and an install without the extra."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import importlib
+import struct
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto import EncodeError, KprotoError
+from kproto.errors import MissingExtraError
+from kproto.records import Compression, Record, RecordBatches, build_batch, compression, lz4_header
+from kproto.records.compression import MEMBERS, compress, decompress
+from kproto.records.snappy import HEADER, MAGIC
+from kproto.records.undecodable import Undecodable
+
+LIMIT = 1 << 20
+CODECS = list(Compression)[1:]
+
+
+@given(st.binary(max_size=300), st.sampled_from(CODECS), st.sampled_from([0, 1, 2]))
+def test_what_is_compressed_decompresses(data, codec, magic):
+    packed = compress(codec, data, magic=magic)
+    assert decompress(codec, packed, magic=magic, limit=len(data)) == data
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_cut_or_extended_form_is_refused(codec):
+    data = bytes(range(256)) * 300
+    packed = compress(codec, data)
+    for cut in (1, 2, 5, len(packed) // 2, len(packed) - 6):
+        with pytest.raises(Undecodable):
+            decompress(codec, packed[:-cut], limit=LIMIT)
+    with pytest.raises(Undecodable):
+        decompress(codec, packed + b"??", limit=LIMIT)
+    with pytest.raises(Undecodable, match="more than"):
+        decompress(codec, packed, limit=len(data) - 1)
+
+
+@given(st.sampled_from(CODECS), st.data())
+def test_mutated_forms_are_refused_or_bounded(codec, data):
+    packed = bytearray(compress(codec, b"some text, and some more text " * 20))
+    for _ in range(data.draw(st.integers(1, 3))):
+        packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    for magic in (0, 2):
+        with contextlib.suppress(Undecodable):
+            assert len(decompress(codec, bytes(packed), magic=magic, limit=2000)) <= 2000
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
+def test_several_members_are_read_but_not_any_number(codec):
+    one = compress(codec, b"abc")
+    assert decompress(codec, one * 3, limit=9) == b"abc" * 3
+    assert decompress(codec, one * MEMBERS, limit=LIMIT) == b"abc" * MEMBERS
+    with pytest.raises(Undecodable, match=f"more than {MEMBERS} members"):
+        decompress(codec, one * (MEMBERS + 1), limit=LIMIT)
+
+
+def test_gzip_of_others():
+    assert decompress(Compression.GZIP, gzip.compress(b"abc", 9), limit=3) == b"abc"
+
+
+def test_snappy_framed_as_java_and_bare():
+    cramjam = importlib.import_module("cramjam")
+    data = bytes(range(256)) * 400
+    framed = compress(Compression.SNAPPY, data)
+    assert framed.startswith(b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01")
+    bare = bytes(cramjam.snappy.compress_raw(data))
+    assert decompress(Compression.SNAPPY, bare, limit=len(data)) == data
+    # Frames one after the other, as an appended file has them.
+    assert decompress(Compression.SNAPPY, framed + framed, limit=2 * len(data)) == data * 2
+
+
+@pytest.mark.parametrize(
+    ("packed", "problem"),
+    [
+        (b"", "snappy"),
+        (MAGIC, "cut off"),
+        (HEADER + b"\x00\x00", "cut off"),
+        (HEADER + struct.pack(">i", 5) + b"ab", "cut off"),
+        (HEADER + struct.pack(">i", -1) + b"ab", "cut off"),
+        (HEADER + struct.pack(">i", 0), "snappy"),
+        (b"\xff\xff\xff\x0f", "more than"),
+        (b"\x80\x80\x04a", "cannot make 65536"),
+    ],
+)
+def test_what_is_no_snappy(packed, problem):
+    with pytest.raises(Undecodable, match=problem):
+        decompress(Compression.SNAPPY, packed, limit=LIMIT)
+
+
+def test_lz4_has_kafkas_mistake_at_magic_0_and_not_after():
+    data = b"abc" * 50
+    right, wrong = compress(Compression.LZ4, data), compress(Compression.LZ4, data, magic=0)
+    assert right[:6] == wrong[:6] == b"\x04\x22\x4d\x18\x60\x40"
+    assert right[6] != wrong[6]
+    assert right[7:] == wrong[7:]
+    assert lz4_header.repaired(wrong) == right
+    for packed in (right, wrong):  # magic 0 has either, whatever the checksum says
+        assert decompress(Compression.LZ4, packed, magic=0, limit=LIMIT) == data
+    with pytest.raises(Undecodable, match="lz4"):
+        decompress(Compression.LZ4, wrong, magic=1, limit=LIMIT)
+
+
+def test_lz4_headers_with_a_content_size():
+    frame = importlib.import_module("lz4.frame").compress(b"abc", store_size=True)
+    assert lz4_header.repaired(frame) == frame
+    assert decompress(Compression.LZ4, frame, magic=0, limit=3) == b"abc"
+    for cut in range(len(frame)):
+        with pytest.raises(Undecodable):
+            decompress(Compression.LZ4, frame[:cut], magic=0, limit=3)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [(b"", 0x02CC5D05), (b"a", 0x550D7456), (b"abc", 0x32D153FF), (b"abcd", 0xA3643705)],
+)
+def test_xxhash_of_short_inputs(data, expected):
+    assert lz4_header.xxh32(data) == expected
+
+
+def test_levels():
+    data = b"some text, and some more text " * 500
+    for codec in (Compression.GZIP, Compression.LZ4, Compression.ZSTD):
+        fast, small = (compress(codec, data, level=level) for level in (1, 9))
+        assert decompress(codec, fast, limit=LIMIT) == decompress(codec, small, limit=LIMIT) == data
+    for codec in (Compression.GZIP, Compression.ZSTD):
+        with pytest.raises(EncodeError) as caught:
+            build_batch([Record(value=b"a")], compression=codec, level=1000)
+        assert caught.value.path == "level"
+
+
+@pytest.mark.parametrize(
+    ("codec", "modules", "named"),
+    [
+        (Compression.SNAPPY, ["cramjam"], "cramjam"),
+        (Compression.LZ4, ["lz4.frame"], "lz4.frame"),
+        (Compression.ZSTD, ["compression.zstd", "backports.zstd"], "backports.zstd"),
+    ],
+)
+def test_a_missing_library_is_named(monkeypatch, codec, modules, named):
+    data = build_batch([Record(value=b"a")], compression=codec)
+    for module in modules:
+        monkeypatch.setitem(sys.modules, module, None)
+    compression._library.cache_clear()
+    try:
+        assert not compression.available(codec)
+        for call in (
+            lambda: build_batch([Record(value=b"a")], compression=codec),
+            lambda: next(iter(RecordBatches(data))).records(),
+        ):
+            with pytest.raises(MissingExtraError) as caught:
+                call()
+            assert str(caught.value) == (
+                f"{codec.name.lower()} needs {named}: pip install 'kproto[records]'"
+            )
+            assert isinstance(caught.value, KprotoError)
+            assert isinstance(caught.value, ImportError)
+    finally:
+        monkeypatch.undo()
+        compression._library.cache_clear()
+    assert all(compression.available(each) for each in Compression)
+
+
+def test_no_library_is_imported_before_it_is_needed():
+    code = (
+        "import sys, kproto.records as r\n"
+        "data = r.build_batch([r.Record(value=b'a')], compression=r.Compression.GZIP)\n"
+        "assert [x.value for b in r.RecordBatches(data) for x in b] == [b'a']\n"
+        "assert not {'cramjam', 'lz4', 'backports', 'compression.zstd'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
