@@ -9,7 +9,7 @@ PYTEST    := $(PYTHON) -m pytest
 SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks tests fuzz setup.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast test-full requirements mutate lint format bench codegen \
+.PHONY: help venv engine demo test test-fast test-full requirements mutate lint format bench codegen \
   codegen-check coverage clean
 
 help: ## list these targets
@@ -17,6 +17,12 @@ help: ## list these targets
 
 venv: ## make .venv and install everything into it
 	@$(BOOTSTRAP)
+
+engine: ## build the C engine, and fail where that does not work
+	@$(BOOTSTRAP)
+	@KPROTO_ENGINE=native $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --config-settings editable_mode=compat --editable .
+	@KPROTO_ENGINE=native $(PYTHON) -m kproto --version
 
 demo: ## a mock cluster, and every real client this machine can run, in under two minutes
 	@$(BOOTSTRAP) --toolchains
