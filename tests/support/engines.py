@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import kproto
 from kproto.codegen import codec
 from kproto.codegen.base import Message
+from tests.support import toolchain
 
-__all__ = ["BUILT", "running"]
+__all__ = ["BUILT", "require_native", "running"]
 
 
 def _built() -> tuple[str, ...]:
@@ -25,6 +26,12 @@ def _built() -> tuple[str, ...]:
 
 BUILT = _built()
 """The engines this machine has. ``.ci/run`` insists on both."""
+
+
+def require_native() -> None:
+    """Skip the calling test where the extension is not built; fail it where that is required."""
+    if "native" not in BUILT:
+        toolchain.absent("native", "make engine builds it, or says what is missing")
 
 
 def _forget() -> None:
