@@ -267,8 +267,9 @@ class _Writer:
             problem = f"expected {expected.__name__}, got {type(value).__name__}"
             raise EncodeError(problem, path=path)
         for item in plan.absent:
-            current = self.attribute(value, item, path)
-            if not item.ignorable and not self.is_default(item, current, path):
+            if item.ignorable:
+                continue
+            if not self.is_default(item, self.attribute(value, item, path), path):
                 raise UnsupportedVersionError(
                     f"Attempted to write a non-default {item.json_name} at version {plan.version}"
                 )

@@ -32,8 +32,9 @@ class Codecs:
 
     def __init__(self, schema: MessageSchema, version: int, folder: str = "kafka") -> None:
         self.cls = kproto.dialect(folder.replace("_", "-")).message(schema.name)
-        self.native = codec._compile_native(self.cls, version)
-        assert self.native is not None, "refused"
+        compiled = codec._compile_native(self.cls, version)
+        assert compiled is not None, "refused"
+        self.native: Any = compiled
         plan = codec.plan_of(self.cls, version)
         self.pure_decode = codec._make_decoder(self.cls, plan)
         self.pure_encode = codec._make_encoder(self.cls, plan)
@@ -119,7 +120,7 @@ def test_wrong_values(drawn: Drawn, rng: Any, times: int) -> None:
 
 def same_encoding(codecs: Codecs, message: Any) -> None:
     expected = outcome(codecs.pure_encode, message)
-    assert outcome(codecs.native.encode, message) == expected, message
+    assert outcome(codecs.native.encode, message) == expected
 
 
 @pytest.mark.parametrize(

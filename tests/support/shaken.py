@@ -17,9 +17,10 @@ class _Text(str):
 
 WRONG_VALUES: Final[tuple[Any, ...]] = (
     None, True, False, 0, 1, -1, 127, 128, 2**15, 2**16 - 1, 2**31, 2**32, -(2**31) - 1, 2**63,
-    10**30, 0.0, -0.0, 1.5, float("nan"), "", "x", "\u00e9" * 16384, "y" * 32768, "\ud800", _Text("sub"),
-    b"", b"raw", (), (1, 2), (b"x",), [], [None], [1, "2"], ["a", None], {}, {1: b"x"},
-    {-1: b""}, {2**31: b""}, {1: "text"}, {0: b"zero"}, {"1": b"x"}, {True: b"x"}, uuid.UUID(int=0), uuid.UUID(int=7), object(),
+    10**30, 0.0, -0.0, 1.5, float("nan"), "", "x", "\u00e9" * 16384, "y" * 32768, "\ud800",
+    _Text("sub"), b"", b"raw", bytearray(b"more"), memoryview(b"most"), (), (1, 2), (b"x",), [],
+    [None], [1, "2"], ["a", None], {}, {1: b"x"}, {-1: b""}, {2**31: b""}, {1: "text"},
+    {0: b"zero"}, {"1": b"x"}, {True: b"x"}, uuid.UUID(int=0), uuid.UUID(int=7), object(),
 )  # fmt: skip
 
 
@@ -32,6 +33,7 @@ def shake(message: Any, rng: random.Random, times: int = 1) -> Any:
         if isinstance(owner, list):
             owner[name] = value
         elif name != "unknown_tags" and rng.random() < 0.03:
+            setattr(owner, name, None)  # it may be deleted already
             delattr(owner, name)
         else:
             setattr(owner, name, list(value) if type(value) is list else value)
