@@ -295,6 +295,8 @@ class _Writer:
     def is_default(self, item: FieldPlan, value: Any, path: str) -> bool:
         try:
             return is_default(item, value, self.classes)
+        except AttributeError:
+            raise EncodeError("a member was deleted", path=_join(path, item.name)) from None
         except TypeError:
             problem = f"expected {item.kind}, got {type(value).__name__}"
             raise EncodeError(problem, path=_join(path, item.name)) from None

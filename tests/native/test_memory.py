@@ -97,6 +97,7 @@ def good_and_bad(name: str, version: int) -> Callable[[], None]:
     return once
 
 
+@pytest.mark.counts_memory
 @pytest.mark.parametrize(
     ("name", "version"),
     [("MetadataResponse", 12), ("FetchResponse", 13), ("ApiVersionsResponse", 3),
@@ -106,6 +107,7 @@ def test_no_block_is_left(name: str, version: int) -> None:
     assert least_growth(good_and_bad(name, version)) < LOOPS
 
 
+@pytest.mark.counts_memory
 def test_large_buffers_are_freed() -> None:
     """What goes past the object allocator: lists and bytes above half a kilobyte."""
     workload = next(each for each in WORKLOADS if each.key == "b")
@@ -137,16 +139,19 @@ def test_references_are_given_back() -> None:
     shared = (NO_TAGS, None, MetadataResponse, type(message))
     body = next(each for each in WORKLOADS if each.key == "b").body()
     attempt(MetadataResponse.decode, body[:-3], 9)  # what explains it is made here
+    gc.collect()
     before = [sys.getrefcount(each) for each in shared]
     for _ in range(60):
         decoded = MetadataResponse.decode(body, 9)
         decoded.encode(9)
         attempt(MetadataResponse.decode, body[:-3], 9)
     del decoded
+    gc.collect()
     after = [sys.getrefcount(each) for each in shared]
     assert all(abs(new - old) < 30 for new, old in zip(after, before, strict=True))
 
 
+@pytest.mark.counts_memory
 def test_plans_are_freed() -> None:
     """Compiled, refused half way, and part of a cycle with the class that keeps them."""
     from kproto.native import _engine, describe
@@ -183,6 +188,7 @@ def test_the_collectors_state_is_left_alone(enabled: bool) -> None:
         assert gc.isenabled() is enabled
 
 
+@pytest.mark.counts_memory
 def test_decoded_messages_are_not_in_the_collectors_view() -> None:
     body = next(each for each in WORKLOADS if each.key == "b").body()
     MetadataResponse.decode(body, 9)

@@ -29,14 +29,14 @@ def shake(message: Any, rng: random.Random, times: int = 1) -> Any:
     copied = _copy(message)
     for _ in range(times):
         owner, name = rng.choice(_places(copied, []))
-        value = rng.choice(WRONG_VALUES)
+        value = _copy(rng.choice(WRONG_VALUES))
         if isinstance(owner, list):
             owner[name] = value
         elif name != "unknown_tags" and rng.random() < 0.03:
             setattr(owner, name, None)  # it may be deleted already
             delattr(owner, name)
         else:
-            setattr(owner, name, list(value) if type(value) is list else value)
+            setattr(owner, name, value)
     return copied
 
 
