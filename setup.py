@@ -15,7 +15,7 @@ schema_packages = [
 ]
 
 engine = Path("kproto", "native")
-flags = [] if os.name == "nt" else ["-O3", "-fno-strict-aliasing"]
+flags = [] if os.name == "nt" else ["-O3", "-fvisibility=hidden", "-fno-strict-aliasing"]
 native = Extension(
     "kproto.native._engine",
     sources=sorted(str(path) for path in engine.glob("*.c")),

@@ -29,7 +29,8 @@ PLACE = ROOT / ".cache" / "sanitize"
 COPIED = ["kproto", "schemas", "scripts", "tests", "benchmarks", "demo", "docs", "pyproject.toml"]
 TESTS = ["tests/native", "tests/codegen/test_hostile.py", "tests/reference/test_agreement.py"]
 FLAGS = [
-    "-shared", "-fPIC", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-strict-aliasing",
+    "-shared", "-fPIC", "-O1", "-g", "-fno-omit-frame-pointer", "-fvisibility=hidden",
+    "-fno-strict-aliasing",
     "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
     "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
 ]  # fmt: skip

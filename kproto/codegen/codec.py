@@ -30,8 +30,11 @@ from kproto.schema.model import MessageSchema
 __all__ = [
     "CompiledPlan",
     "Native",
+    "compiled_plan",
     "decoder",
     "encoder",
+    "generated_decoder",
+    "generated_encoder",
     "plan_of",
     "schema_of",
     "source_of",
@@ -118,8 +121,8 @@ def encoder(cls: type[Message], version: int) -> Encoder:
     with _lock:
         made = cls._ENCODERS.get(version)
         if made is None:
-            compiled = _compile_native(cls, version)
-            made = compiled.encode if compiled else _make_encoder(cls, plan_of(cls, version))
+            compiled = compiled_plan(cls, version)
+            made = compiled.encode if compiled else generated_encoder(cls, version)
             cls._ENCODERS[version] = made
         return made
 
@@ -129,8 +132,8 @@ def decoder(cls: type[Message], version: int) -> Decoder:
     with _lock:
         made = cls._DECODERS.get(version)
         if made is None:
-            compiled = _compile_native(cls, version)
-            made = compiled.decode if compiled else _make_decoder(cls, plan_of(cls, version))
+            compiled = compiled_plan(cls, version)
+            made = compiled.decode if compiled else generated_decoder(cls, version)
             cls._DECODERS[version] = made
         return made
 
@@ -138,11 +141,48 @@ def decoder(cls: type[Message], version: int) -> Decoder:
 def validator(cls: type[Message], version: int) -> Validator:
     """The function ``(data, offset) -> end`` that only looks whether a body is valid."""
     with _lock:
-        compiled = _compile_native(cls, version)
+        compiled = compiled_plan(cls, version)
         if compiled is not None:
             return compiled.validate
         decode = decoder(cls, version)
         return lambda data, offset: decode(data, offset)[1]
+
+
+def generated_encoder(cls: type[Message], version: int) -> Encoder:
+    """A new encoder in Python, whichever engine is in use."""
+    plan, structs = plan_of(cls, version), structs_of(cls)
+    text = encoder_text(plan)
+    namespace = _namespace(plan, structs, _explain_encode(plan, structs))
+    namespace["tables"] = {name: PackTable(shape) for name, shape in text.shapes.items()}
+    name = f"encode {plan.message} v{plan.version}"
+    made: Encoder = _compile(name, text.source, text.constants, namespace)
+    return made
+
+
+def generated_decoder(cls: type[Message], version: int) -> Decoder:
+    """A new decoder in Python, whichever engine is in use."""
+    plan, structs = plan_of(cls, version), structs_of(cls)
+    text = decoder_text(plan)
+    namespace = _namespace(plan, structs, _explain_decode(plan, structs))
+    namespace["runs"] = {name: RunReader(shape, namespace) for name, shape in text.shapes.items()}
+    name = f"decode {plan.message} v{plan.version}"
+    made: Decoder = _compile(name, text.source, text.constants, namespace)
+    return made
+
+
+def compiled_plan(cls: type[Message], version: int) -> CompiledPlan | None:
+    """A message as the native engine runs it; None where there is none, or it does not take it."""
+    if _native is None:
+        return None
+    key = cls, version
+    if key not in _compiled:
+        plan, structs = plan_of(cls, version), structs_of(cls)
+        explained = _explain_decode(plan, structs), _explain_encode(plan, structs)
+        try:
+            _compiled[key] = _native.compile_plan(plan, structs, *explained)
+        except _native.refused:
+            _compiled[key] = None
+    return _compiled[key]
 
 
 def source_of(cls: type[Message], version: int) -> str:
@@ -159,21 +199,6 @@ def trailing_bytes(data: bytes, end: int) -> DecodeError:
     return DecodeError(f"bytes left over after the message: {len(data) - end}", offset=end)
 
 
-def _compile_native(cls: type[Message], version: int) -> CompiledPlan | None:
-    """None where there is no native engine, or it does not take the message."""
-    if _native is None:
-        return None
-    key = cls, version
-    if key not in _compiled:
-        plan, structs = plan_of(cls, version), structs_of(cls)
-        explained = _explain_decode(plan, structs), _explain_encode(plan, structs)
-        try:
-            _compiled[key] = _native.compile_plan(plan, structs, *explained)
-        except _native.refused:
-            _compiled[key] = None
-    return _compiled[key]
-
-
 def _explain_encode(plan: MessagePlan, structs: Mapping[str, type[MessageStruct]]) -> Encoder:
     def explain(value: MessageStruct) -> bytes:
         return interpret.encode(plan.root, structs, value)
@@ -186,26 +211,6 @@ def _explain_decode(plan: MessagePlan, structs: Mapping[str, type[MessageStruct]
         return interpret.decode(plan.root, structs, data, offset)
 
     return explain
-
-
-def _make_encoder(cls: type[Message], plan: MessagePlan) -> Encoder:
-    structs = structs_of(cls)
-    text = encoder_text(plan)
-    namespace = _namespace(plan, structs, _explain_encode(plan, structs))
-    namespace["tables"] = {name: PackTable(shape) for name, shape in text.shapes.items()}
-    name = f"encode {plan.message} v{plan.version}"
-    made: Encoder = _compile(name, text.source, text.constants, namespace)
-    return made
-
-
-def _make_decoder(cls: type[Message], plan: MessagePlan) -> Decoder:
-    structs = structs_of(cls)
-    text = decoder_text(plan)
-    namespace = _namespace(plan, structs, _explain_decode(plan, structs))
-    namespace["runs"] = {name: RunReader(shape, namespace) for name, shape in text.shapes.items()}
-    name = f"decode {plan.message} v{plan.version}"
-    made: Decoder = _compile(name, text.source, text.constants, namespace)
-    return made
 
 
 def _namespace(

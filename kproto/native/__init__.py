@@ -36,13 +36,14 @@ def choose(wanted: str) -> Choice:
     if wanted == "pure":
         return Choice("pure", "KPROTO_ENGINE=pure")
     try:
-        from kproto.native.compiled import Refused, compile_plan
+        from kproto.native.compiled import Refused, compile_plan, enter_in_c
     except ImportError as error:
         why = _reason(error)
         if wanted:
             raise ImportError(f"KPROTO_ENGINE=native, but {why}; {HOW_TO_BUILD}") from None
         return Choice("pure", f"{why}; {HOW_TO_BUILD}")
     codec.use_native(codec.Native(compile_plan, Refused))
+    enter_in_c()
     return Choice("native", "")
 
 

@@ -22,6 +22,13 @@ def set_up(
     assemble: bool,
     /,
 ) -> bool: ...
+def methods_of(
+    message: type,
+    decode: Callable[..., Any],
+    encode: Callable[..., Any],
+    validate: Callable[..., Any],
+    /,
+) -> dict[str, Any]: ...
 
 @final
 class Plan:

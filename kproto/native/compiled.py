@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 import msgspec
 
-from kproto.codegen.base import NO_TAGS, MessageStruct
+from kproto.codegen.base import NO_TAGS, Message, MessageStruct
 from kproto.codegen.plan import MessagePlan
 from kproto.codegen.runtime import make_uuid
-from kproto.native._engine import INTERFACE, Plan, set_up
+from kproto.native._engine import INTERFACE, Plan, methods_of, set_up
 from kproto.native.describe import Refused, describe
 
-__all__ = ["Plan", "Refused", "compile_plan", "use_uuid_slots"]
+__all__ = ["Plan", "Refused", "compile_plan", "enter_in_c", "use_uuid_slots"]
 
 if INTERFACE != 1:
     raise ImportError("the extension was built from the sources of another version")
@@ -52,6 +53,16 @@ def compile_plan(
         return Plan(rows, explain_decode, explain_encode)
     except (ValueError, TypeError, AttributeError) as error:
         raise Refused(str(error)) from None
+
+
+def enter_in_c() -> None:
+    """Give ``Message`` its methods in C. They go to the ones of Python for whatever is unusual, so
+    they may stay whichever engine codecs are made by. A second call changes nothing."""
+    methods = {name: Message.__dict__[name] for name in ("decode", "encode", "validate")}
+    functions = [getattr(method, "__func__", method) for method in methods.values()]
+    if all(isinstance(function, FunctionType) for function in functions):
+        for name, method in methods_of(Message, *functions).items():
+            type.__setattr__(Message, name, method)
 
 
 use_uuid_slots(True)

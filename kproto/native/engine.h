@@ -210,11 +210,29 @@ static inline int is_ascii(const uint8_t *p, Py_ssize_t size) {
     return !(seen & UINT64_C(0x8080808080808080));
 }
 
-/* ---- the engine's three doors ------------------------------------------------------------------ */
+/* ---- the engine's doors ------------------------------------------------------------------ */
 
 PyObject *decode_struct(reader *in, const struct_plan *plan);        /* decode.c; new reference */
 int validate_struct(reader *in, const struct_plan *plan);            /* validate.c */
 PyObject *encode_message(plan_object *self, PyObject *message);      /* encode.c; new reference */
+
+PyObject *methods_of(PyObject *module, PyObject *args); /* entry.c: the methods of Message */
+
+/* Forget what went wrong in C, so that Python can find out; -1 where that is not for it to explain
+   (KeyboardInterrupt and the like). */
+static inline int forget_error(void) {
+    if (!PyErr_Occurred()) return 0;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+    PyErr_Clear();
+    return 0;
+}
+
+static inline void keep(PyObject **place, PyObject *value) {
+    PyObject *before = *place;
+    Py_INCREF(value);
+    *place = value;
+    Py_XDECREF(before);
+}
 
 /* values.c */
 PyObject *new_number(int kind, const uint8_t *p); /* any kind of fixed width, uuid included */

@@ -4,15 +4,6 @@
 
 engine_state engine;
 
-/* Forget what went wrong in C, so that Python can find out; -1 where that is not for it to explain
-   (KeyboardInterrupt and the like). */
-static int forget_error(void) {
-    if (!PyErr_Occurred()) return 0;
-    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
-    PyErr_Clear();
-    return 0;
-}
-
 static int parse_place(const char *name, PyObject *const *args, Py_ssize_t count,
                        Py_ssize_t *offset) {
     *offset = 0;
@@ -136,12 +127,6 @@ PyMethodDef plan_methods[] = {
 
 /* ---- the module ---------------------------------------------------------------------------------- */
 
-static void keep(PyObject **place, PyObject *value) {
-    Py_INCREF(value);
-    Py_XDECREF(*place);
-    *place = value;
-}
-
 static PyObject *set_up(PyObject *module, PyObject *args) {
     PyObject *no_tags, *uuid_type, *uuid_safe, *make_uuid, *struct_meta;
     int assemble;
@@ -167,6 +152,9 @@ static PyMethodDef functions[] = {
     {"set_up", set_up, METH_VARARGS,
      "set_up(no_tags, UUID, SafeUUID.unknown, make_uuid, StructMeta, assemble) -> whether UUIDs are "
      "assembled in C. Once, before the first Plan; again only with another `assemble`."},
+    {"methods_of", methods_of, METH_VARARGS,
+     "methods_of(Message, decode, encode, validate) -> {name: C method} that call those functions "
+     "for all but the usual."},
     {NULL, NULL, 0, NULL},
 };
 

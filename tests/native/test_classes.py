@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import inspect
 import random
 import threading
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from benchmarks.workloads import WORKLOADS
 from kproto.codegen import codec
 from kproto.codegen.base import Message
 from kproto.codegen.classes import make_message_class
-from kproto.errors import DecodeError, EncodeError
+from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
 from kproto.messages import HeartbeatRequest, MetadataResponse
 from kproto.messages.metadata_response import MetadataResponseTopic
 from kproto.schema.load import parse_message
@@ -27,7 +28,7 @@ BODY = HeartbeatRequest(group_id="g", generation_id=3, member_id="m").encode(4)
 
 
 def is_native(cls: type[Message], version: int) -> bool:
-    return codec._compile_native(cls, version) is not None
+    return codec.compiled_plan(cls, version) is not None
 
 
 def post_init() -> type[HeartbeatRequest]:
@@ -233,11 +234,11 @@ def test_a_schema_made_up_here() -> None:
     cls = make_message_class(schema)
     rng = random.Random(20)
     for version in (0, 1):
-        pure = codec._make_encoder(cls, codec.plan_of(cls, version))
+        pure = codec.generated_encoder(cls, version)
 
         class Codecs:
-            native: Any = codec._compile_native(cls, version)
-            pure_decode = staticmethod(codec._make_decoder(cls, codec.plan_of(cls, version)))
+            native: Any = codec.compiled_plan(cls, version)
+            pure_decode = staticmethod(codec.generated_decoder(cls, version))
 
         for _ in range(30):
             message = to_instance(cls, random_tree(schema, version, rng, size=60), schema)
@@ -360,3 +361,44 @@ def test_threads_share_a_plan() -> None:
     for thread in threads:
         thread.join()
     assert problems == []
+
+
+def test_the_methods_in_c_are_those_of_python() -> None:
+    """Arguments by name or missing, buffers, other versions, what a subclass adds: all the same."""
+    value: Any = HeartbeatRequest(group_id="g", generation_id=3, member_id="m")
+    bad: tuple[tuple[Any, ...], ...] = ((), (BODY,), (BODY, 4, True), (5, 4), (BODY, []))
+    assert value.encode(version=4) == BODY
+    assert HeartbeatRequest.decode(version=4, data=BODY) == value
+    assert value.decode(bytearray(BODY), 4) == value
+    assert HeartbeatRequest.decode(BODY + b"x", 4, allow_trailing=True) == value
+    assert HeartbeatRequest.validate(memoryview(BODY), 4) is None
+    assert HeartbeatRequest.validate(BODY + b"x", 4, allow_trailing=True) is None
+    assert value.encode(True) == value.encode(1)  # type: ignore[arg-type]
+    for call in (HeartbeatRequest.decode, HeartbeatRequest.validate):
+        with pytest.raises(DecodeError) as caught:
+            call(BODY + b"x", 4)
+        assert caught.value.offset == len(BODY)
+        for wrong in bad:
+            with pytest.raises((TypeError, UnsupportedVersionError)):
+                call(*wrong)
+        with pytest.raises(UnsupportedVersionError):
+            call(BODY, 99)
+    bad = ((), (4, 5), ([],), ("4",))
+    for wrong in bad:
+        with pytest.raises((TypeError, UnsupportedVersionError)):
+            value.encode(*wrong)
+    with pytest.raises(TypeError):
+        HeartbeatRequest.encode(5, 4)  # type: ignore[arg-type]
+
+    class Counting(HeartbeatRequest):
+        def encode(self, version: int) -> bytes:
+            return super().encode(version) + b"!"
+
+        @classmethod
+        def decode(cls, data: Any, version: int, *, allow_trailing: bool = False) -> Any:
+            return super().decode(data[:-1], version, allow_trailing=allow_trailing)
+
+    assert Counting.decode(Counting(group_id="g").encode(4), 4) == Counting(group_id="g")
+    assert inspect.signature(HeartbeatRequest.decode).parameters.keys() == {
+        "data", "version", "allow_trailing"
+    }  # fmt: skip

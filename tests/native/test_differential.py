@@ -32,12 +32,11 @@ class Codecs:
 
     def __init__(self, schema: MessageSchema, version: int, folder: str = "kafka") -> None:
         self.cls = kproto.dialect(folder.replace("_", "-")).message(schema.name)
-        compiled = codec._compile_native(self.cls, version)
+        compiled = codec.compiled_plan(self.cls, version)
         assert compiled is not None, "refused"
         self.native: Any = compiled
-        plan = codec.plan_of(self.cls, version)
-        self.pure_decode = codec._make_decoder(self.cls, plan)
-        self.pure_encode = codec._make_encoder(self.cls, plan)
+        self.pure_decode = codec.generated_decoder(self.cls, version)
+        self.pure_encode = codec.generated_encoder(self.cls, version)
 
 
 def outcome(call: Any, *args: Any) -> Any:
