@@ -14,6 +14,10 @@
    or the tables of the plan, which its caller holds. */
 #include "engine.h"
 
+/* A list of more elements is made only once they are known to be there: a few bytes that announce
+   millions, level below level, reserve nothing. */
+enum { TRUSTED_COUNT = 1 << 14 };
+
 static PyObject *new_list(Py_ssize_t count) {
     PyObject *list = PyList_New(count);
     if (LIKELY(list != NULL)) PyObject_GC_UnTrack(list);
@@ -79,6 +83,10 @@ static PyObject *decode_array(reader *in, const field_plan *field) {
     }
     /* Also what keeps the reads of fixed-width elements within the buffer. */
     if (UNLIKELY(count > left_of(in) / field->element_min)) return NULL;
+    if (UNLIKELY(count > TRUSTED_COUNT)) {
+        reader ahead = *in;
+        if (validate_elements(&ahead, field, count)) return NULL;
+    }
     PyObject *list = new_list((Py_ssize_t)count);
     if (UNLIKELY(list == NULL)) return NULL;
     if (UNLIKELY(decode_elements(in, field, ((PyListObject *)list)->ob_item, (Py_ssize_t)count))) {

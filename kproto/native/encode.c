@@ -391,7 +391,11 @@ PyObject *encode_message(plan_object *self, PyObject *message) {
     }
     Py_ssize_t size = out.at - out.base;
     if (out.bytes == NULL) return PyBytes_FromStringAndSize((const char *)stack, size);
-    if (size > self->size_hint && size <= MOST_HINT) self->size_hint = size;
+    /* Up at once, down slowly: one large body does not make the next hundred reserve as much. */
+    if (size >= self->size_hint)
+        self->size_hint = size < MOST_HINT ? size : MOST_HINT;
+    else
+        self->size_hint -= (self->size_hint - size) / 8;
     _PyBytes_Resize(&out.bytes, size);
     return out.bytes;
 }

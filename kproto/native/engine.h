@@ -89,7 +89,7 @@ typedef struct {
     struct_plan *structs; /* children first, the message itself last */
     Py_ssize_t struct_count;
     PyObject *explain_decode, *explain_encode;
-    Py_ssize_t size_hint; /* of the largest body written so far, to begin with a buffer that fits */
+    Py_ssize_t size_hint; /* of the bodies written of late, to begin with a buffer that fits */
 } plan_object;
 
 /* ---- what the module knows for good ----------------------------------------------------------- */
@@ -214,6 +214,7 @@ static inline int is_ascii(const uint8_t *p, Py_ssize_t size) {
 
 PyObject *decode_struct(reader *in, const struct_plan *plan);        /* decode.c; new reference */
 int validate_struct(reader *in, const struct_plan *plan);            /* validate.c */
+int validate_elements(reader *in, const field_plan *field, int64_t count);
 PyObject *encode_message(plan_object *self, PyObject *message);      /* encode.c; new reference */
 
 PyObject *methods_of(PyObject *module, PyObject *args); /* entry.c: the methods of Message */

@@ -30,11 +30,8 @@ static int validate_blob(reader *in, const field_plan *field, int is_string, int
     return is_string && !is_utf8(p, (Py_ssize_t)size) ? -1 : 0;
 }
 
-static int validate_array(reader *in, const field_plan *field) {
-    int64_t count;
-    if (UNLIKELY(get_length(in, field, 0, &count))) return -1;
-    if (count < 0) return field->flags & FIELD_NULLABLE ? 0 : -1;
-    if (UNLIKELY(count > left_of(in) / field->element_min)) return -1;
+/* `count` elements, of which the caller knows that the bytes left may hold them. */
+int validate_elements(reader *in, const field_plan *field, int64_t count) {
     if (width_of[field->element]) {
         in->at += count * width_of[field->element];
         return 0;
@@ -46,6 +43,14 @@ static int validate_array(reader *in, const field_plan *field) {
         if (UNLIKELY(failed)) return -1;
     }
     return 0;
+}
+
+static int validate_array(reader *in, const field_plan *field) {
+    int64_t count;
+    if (UNLIKELY(get_length(in, field, 0, &count))) return -1;
+    if (count < 0) return field->flags & FIELD_NULLABLE ? 0 : -1;
+    if (UNLIKELY(count > left_of(in) / field->element_min)) return -1;
+    return validate_elements(in, field, count);
 }
 
 static int validate_field(reader *in, const field_plan *field) {

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import resource
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,9 +16,11 @@ import kproto
 from benchmarks.workloads import WORKLOADS
 from kproto.codegen import codec
 from kproto.codegen.base import NO_TAGS
+from kproto.codegen.classes import make_message_class
 from kproto.errors import KprotoError
 from kproto.messages import ConsumerGroupMemberMetadataValue, HeartbeatRequest, MetadataResponse
-from kproto.schema.load import load_directory, schemas_directory
+from kproto.schema.load import load_directory, parse_message, schemas_directory
+from tests.codegen.test_hostile import nested_schema
 from tests.support import seeds
 from tests.support.instances import to_instance
 from tests.support.shaken import shake
@@ -149,6 +152,28 @@ def test_references_are_given_back() -> None:
     gc.collect()
     after = [sys.getrefcount(each) for each in shared]
     assert all(abs(new - old) < 30 for new, old in zip(after, before, strict=True))
+
+
+@pytest.mark.counts_memory
+def test_nested_counts_reserve_nothing() -> None:
+    """Eight levels that each announce a million elements and a half, which the bytes left could
+    hold for all but the last: none of the lists is made."""
+    depth = 8
+    cls = make_message_class(parse_message(nested_schema(depth)))
+    size = 4_000_000
+    announced = b"\xe1\xc6\x5b"  # a compact count: 1,500,001
+    plan = bare_plan(cls, 0)
+    data = announced * depth + bytes(size - 4 * depth)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tracemalloc.start()
+    try:
+        with pytest.raises(Marker):
+            plan.decode(data)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 1024
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4 * 1024
 
 
 @pytest.mark.counts_memory
