@@ -58,7 +58,7 @@ static int decode_elements(reader *in, const field_plan *field, PyObject **items
     if (field->element == KIND_INT32) {
         const uint8_t *p = in->at;
         for (Py_ssize_t i = 0; i < count; i++, p += 4)
-            if (UNLIKELY(!(items[i] = PyLong_FromLong((int32_t)get32(p))))) return -1;
+            if (UNLIKELY(!(items[i] = new_int32((int32_t)get32(p))))) return -1;
         in->at = p;
         return 0;
     }
@@ -161,7 +161,7 @@ static int decode_inline(reader *in, const struct_plan *plan, PyObject *object) 
         if (UNLIKELY(field->run > left_of(in))) return -1;
         switch (field->kind) {
         case KIND_INT32:
-            value = PyLong_FromLong((int32_t)get32(p));
+            value = new_int32((int32_t)get32(p));
             in->at = p + 4;
             break;
         case KIND_STRING:

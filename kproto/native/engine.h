@@ -94,7 +94,10 @@ typedef struct {
 
 /* ---- what the module knows for good ----------------------------------------------------------- */
 
+enum { SMALLEST = -5, SMALL_INTS = 5 + 257 }; /* the numbers that CPython keeps one object of */
+
 typedef struct {
+    PyObject *small_ints[SMALL_INTS];
     PyObject *no_tags; /* the shared dict of a struct without unknown tags */
     PyTypeObject *uuid_type;
     PyObject *uuid_safe;  /* SafeUUID.unknown */
@@ -196,6 +199,15 @@ static inline const field_plan *field_of_tag(const struct_plan *plan, uint32_t t
     for (const field_plan *field = TAGGED(plan); field < ABSENT(plan); field++)
         if (field->tag == tag) return field;
     return NULL;
+}
+
+static inline PyObject *new_int32(int32_t value) {
+    if (LIKELY(value >= SMALLEST && value < SMALLEST + SMALL_INTS)) {
+        PyObject *shared = engine.small_ints[value - SMALLEST];
+        Py_INCREF(shared);
+        return shared;
+    }
+    return PyLong_FromLong(value);
 }
 
 /* Whether all bytes are below 0x80. */

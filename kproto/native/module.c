@@ -139,6 +139,10 @@ static PyObject *set_up(PyObject *module, PyObject *args) {
         PyErr_SetString(PyExc_RuntimeError, "the engine was set up before, for other classes");
         return NULL;
     }
+    for (int i = 0; i < SMALL_INTS; i++) {
+        if (engine.small_ints[i] == NULL) engine.small_ints[i] = PyLong_FromLong(SMALLEST + i);
+        if (engine.small_ints[i] == NULL) return NULL;
+    }
     keep(&engine.no_tags, no_tags);
     keep((PyObject **)&engine.uuid_type, uuid_type);
     keep(&engine.uuid_safe, uuid_safe);

@@ -47,10 +47,10 @@ static PyObject *new_uuid(const uint8_t *p) {
 PyObject *new_number(int kind, const uint8_t *p) {
     switch (kind) {
     case KIND_BOOL: return PyBool_FromLong(*p);
-    case KIND_INT8: return PyLong_FromLong((int8_t)*p);
-    case KIND_INT16: return PyLong_FromLong((int16_t)get16(p));
-    case KIND_UINT16: return PyLong_FromLong(get16(p));
-    case KIND_INT32: return PyLong_FromLong((int32_t)get32(p));
+    case KIND_INT8: return new_int32((int8_t)*p);
+    case KIND_INT16: return new_int32((int16_t)get16(p));
+    case KIND_UINT16: return new_int32(get16(p));
+    case KIND_INT32: return new_int32((int32_t)get32(p));
     case KIND_UINT32: return PyLong_FromUnsignedLong(get32(p));
     case KIND_INT64: return PyLong_FromLongLong((int64_t)get64(p));
     case KIND_FLOAT64: {
