@@ -49,8 +49,9 @@ def running(engine: str) -> Iterator[None]:
     """Codecs are made by ``engine``, and anew, until the block ends."""
     native = None
     if engine == "native":
-        from kproto.native.compiled import Refused, compile_plan
+        from kproto.native.compiled import Refused, compile_plan, enter_in_c
 
+        enter_in_c()  # for good: with another engine's codecs these methods are Python's
         native = codec.Native(compile_plan, Refused)
     before = codec.use_native(native)
     name, kproto.engine = kproto.engine, engine
