@@ -9,14 +9,20 @@ PYTEST    := $(PYTHON) -m pytest
 SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks tests fuzz setup.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast test-full requirements mutate lint format bench codegen \
-  codegen-check coverage clean
+.PHONY: help venv engine demo test test-fast test-pure sanitize test-full requirements mutate lint \
+  format bench codegen codegen-check coverage clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 venv: ## make .venv and install everything into it
 	@$(BOOTSTRAP)
+
+engine: ## build the C engine, and fail where that does not work
+	@$(BOOTSTRAP)
+	@KPROTO_ENGINE=native $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --config-settings editable_mode=compat --editable .
+	@KPROTO_ENGINE=native $(PYTHON) -m kproto --version
 
 demo: ## a mock cluster, and every real client this machine can run, in under two minutes
 	@$(BOOTSTRAP) --toolchains
@@ -29,6 +35,15 @@ test: ## every test CI runs (under 15 minutes on two cores)
 test-fast: ## the quick ones, under two minutes, no toolchain but Python
 	@$(BOOTSTRAP)
 	@KPROTO_HYPOTHESIS=fast $(PYTEST) -q -m "not slow and not oracle and not java and not node and not go" $(PYTEST_ARGS)
+
+test-pure: ## the codecs' tests on the engine that `make test` does not run: generated Python
+	@$(BOOTSTRAP)
+	@KPROTO_ENGINE=pure $(PYTEST) -q tests/codegen tests/reference tests/messages tests/dialects \
+	  tests/framing tests/connection tests/annotate tests/cli $(PYTEST_ARGS)
+
+sanitize: ## the C engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(BOOTSTRAP)
+	@KPROTO_HYPOTHESIS=fast $(PYTHON) -m scripts.sanitize --seconds 20
 
 test-full: ## every test with the full number of values, a fresh seed, and nothing skipped
 	@$(BOOTSTRAP) --toolchains

@@ -22,9 +22,10 @@ from benchmarks.kio_worker import operations as kio_operations
 from benchmarks.timing import calibrate, run_slice
 from benchmarks.workloads import Workload
 from demo.install import cache
+from kproto.codegen import codec
 from kproto.schema.model import python_name
 
-__all__ = ["Case", "KioWorker", "kafka_python", "kio", "local_cases", "ours"]
+__all__ = ["Case", "KioWorker", "generated", "kafka_python", "kio", "local_cases", "ours"]
 
 ROOT = Path(__file__).resolve().parent.parent
 OLD_KIO = "0.6.2"
@@ -44,13 +45,35 @@ def local_cases(calls: dict[str, Callable[[], object]]) -> dict[str, Case]:
 
 
 def ours(workload: Workload, body: bytes) -> dict[str, Callable[[], object]]:
-    """kproto's decode and encode."""
+    """kproto's decode, encode and validate, on the engine in use."""
     message = workload.message()
     kind, version = type(message), workload.version
     assert kind.decode(body, version) == message
     return {
         "decode": lambda: kind.decode(body, version),
         "encode": lambda: message.encode(version),
+        "validate": lambda: kind.validate(body, version),
+    }
+
+
+def generated(workload: Workload, body: bytes) -> dict[str, Callable[[], object]]:
+    """Generated Python beside the native engine, entered as a message's methods enter it."""
+    message = workload.message()
+    kind, version = type(message), workload.version
+    decoders = {version: codec.generated_decoder(kind, version)}
+    encoders = {version: codec.generated_encoder(kind, version)}
+
+    def decode(data: bytes, version: int, *, allow_trailing: bool = False) -> object:
+        if type(data) is not bytes:
+            data = memoryview(data).tobytes()
+        made, end = decoders[version](data, 0)
+        assert allow_trailing or end == len(data)
+        return made
+
+    assert decode(body, version) == message
+    return {
+        "decode": lambda: decode(body, version),
+        "encode": lambda: encoders[version](message),
     }
 
 

@@ -8,15 +8,17 @@
     frame = kproto.encode_request(MetadataRequest(), api_version=12, correlation_id=1)
     header, body = kproto.decode_request(frame)
 
-Importing the package loads the generator of codecs, so that the first use of a message does not
-pay for it; messages and dialects are loaded when first asked for.
+Importing the package chooses the engine (``KPROTO_ENGINE``) and loads the generator of codecs, so
+that the first use of a message does not pay for it; messages and dialects are loaded when first
+asked for.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
-import kproto.codegen.codec  # noqa: F401 - loaded here, not at the first encode
+import kproto.native  # and with it codegen.codec: loaded here, not at the first encode
 from kproto.errors import (
     DecodeError,
     EncodeError,
@@ -64,8 +66,8 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-engine = "pure"
-"""Which engine runs the codecs; the native one is a later release's."""
+engine, engine_note = kproto.native.choose(os.environ.get("KPROTO_ENGINE", ""))
+"""Which engine runs the codecs, "native" or "pure"; and, where it is pure, why."""
 
 
 def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:

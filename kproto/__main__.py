@@ -17,7 +17,10 @@ __all__ = ["cli", "main"]
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
 @click.version_option(
-    kproto.__version__, prog_name="kproto", message=f"%(prog)s %(version)s ({kproto.engine} engine)"
+    kproto.__version__,
+    prog_name="kproto",
+    message=f"%(prog)s %(version)s ({kproto.engine} engine)"
+    + (f": {kproto.engine_note}" if kproto.engine_note else ""),
 )
 def cli() -> None:
     """The Kafka wire protocol, from its message schemas."""

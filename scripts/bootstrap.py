@@ -38,6 +38,7 @@ NEWEST = 14
 PACKAGES = ["kproto", "mockbroker", "wiredump", "kspec"]
 REQUIRED_EXTRAS = ["dev", "control"]
 OPTIONAL_EXTRAS = ["speed", "clients"]
+COMPILERS = ["cc", "gcc", "clang", "cl"]
 ATTEMPTS = 3
 SHOWN_LINES = 12
 
@@ -248,6 +249,10 @@ def fingerprint(extras: list[str]) -> str:
     digest = hashlib.sha256(" ".join(sorted(extras)).encode())
     for name in ("pyproject.toml", "setup.py", "constraints.txt", "scripts/bootstrap.py"):
         digest.update((ROOT / name).read_bytes())
+    # What the native engine is built from, and by: one that was skipped is tried again.
+    for source in sorted((ROOT / "kproto" / "native").glob("*.[ch]")):
+        digest.update(source.read_bytes())
+    digest.update(str([shutil.which(name) for name in COMPILERS]).encode())
     # An editable install points here: a moved checkout needs another.
     digest.update(str(ROOT).encode())
     return digest.hexdigest()
@@ -267,6 +272,7 @@ def set_up(extras: list[str]) -> None:
     if failed:  # no stamp: the next run tries again
         say("without {}: what needs them will be skipped".format(", ".join(failed)))
         return
+    report_engine()
     STAMP.write_text(" ".join([mark, *wanted]) + "\n")
 
 
@@ -274,6 +280,21 @@ def compile_sources() -> None:
     """Write bytecode of files that changed; one that does not compile is for its reader to meet."""
     folders = [str(ROOT / name) for name in PACKAGES]
     run([venv_python(), "-m", "compileall", "-qq", *folders], quiet=True)
+
+
+def report_engine() -> None:
+    """Say in one line where kproto runs without its C engine; nothing where it runs with it."""
+    code = "import kproto; print(kproto.engine_note)"
+    environment = {key: value for key, value in os.environ.items() if key != "KPROTO_ENGINE"}
+    try:
+        text = subprocess.check_output(
+            [venv_python(), "-c", code], stderr=subprocess.DEVNULL, env=environment
+        )
+    except (OSError, subprocess.SubprocessError):
+        return  # a checkout that does not import, which whoever runs it next will see
+    note = text.decode(errors="replace").strip()
+    if note:
+        say("pure Python codecs: " + note)
 
 
 def fail(text: str) -> NoReturn:

@@ -116,11 +116,13 @@ class Message(MessageStruct, kw_only=True, gc=False):
     _SCHEMA: ClassVar[MessageSchema | None] = None
     _ENCODERS: ClassVar[dict[int, Callable[[Any], bytes]]]
     _DECODERS: ClassVar[dict[int, Callable[[Any, int], tuple[Any, int]]]]
+    _VALIDATORS: ClassVar[dict[int, Callable[[Any, int], int]]]
 
     def __init_subclass__(cls, **config: Any) -> None:
         super().__init_subclass__(**config)
         type.__setattr__(cls, "_ENCODERS", {})
         type.__setattr__(cls, "_DECODERS", {})
+        type.__setattr__(cls, "_VALIDATORS", {})
 
     def encode(self, version: int) -> bytes:
         """The body's bytes at ``version``: no size, no header.
@@ -161,6 +163,20 @@ class Message(MessageStruct, kw_only=True, gc=False):
         except KeyError:
             decoder = _codec().decoder(cls, version)
         return decoder(data, offset)
+
+    @classmethod
+    def validate(cls, data: Buffer, version: int, *, allow_trailing: bool = False) -> None:
+        """As ``decode``, and raises what it raises, but makes no message. Several times as fast
+        where the native engine runs."""
+        if type(data) is not bytes:
+            data = memoryview(data).tobytes()
+        try:
+            validator = cls._VALIDATORS[version]
+        except KeyError:
+            validator = cls._VALIDATORS[version] = _codec().validator(cls, version)
+        end = validator(data, 0)
+        if end != len(data) and not allow_trailing:
+            raise _codec().trailing_bytes(data, end)
 
     def to_json(self, version: int) -> str:
         """The text Kafka's JsonConverter writes for this version (uuid as URL-safe base64, bytes

@@ -1,7 +1,10 @@
-"""(message class, version) -> encoder and decoder: made from the plan at first use, then kept.
+"""(message class, version) -> encoder, decoder, validator: made from the plan at first use, then
+kept.
 
-Making one is locked, so that two threads never compile the same text twice, and deterministic.
-The source is registered with ``linecache``: debuggers and tracebacks show it.
+Where the native engine is in use (``use_native``; this file does not know where that comes from) it
+is asked first; a message it refuses gets generated Python, as every message does without it. Making
+a codec is locked, so that two threads never compile the same text twice, and deterministic.
+Generated source is registered with ``linecache``: debuggers and tracebacks show it.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import struct
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from kproto.codegen import interpret, runtime
 from kproto.codegen.base import Message, MessageStruct
@@ -25,21 +28,50 @@ from kproto.schema.load import load_message, schemas_directory
 from kproto.schema.model import MessageSchema
 
 __all__ = [
+    "CompiledPlan",
+    "Native",
+    "compiled_plan",
     "decoder",
     "encoder",
+    "generated_decoder",
+    "generated_encoder",
     "plan_of",
     "schema_of",
     "source_of",
     "structs_of",
     "trailing_bytes",
+    "use_native",
+    "validator",
 ]
 
 Encoder = Callable[[Any], bytes]
 Decoder = Callable[[bytes, int], tuple[Any, int]]
+Validator = Callable[[bytes, int], int]
+
+
+class CompiledPlan(Protocol):
+    """A message at one version as another engine runs it; it asks ``interpret`` on its own."""
+
+    def decode(self, data: Any, offset: int = 0, /) -> tuple[Any, int]: ...
+    def encode(self, message: Any, /) -> bytes: ...
+    def validate(self, data: Any, offset: int = 0, /) -> int: ...
+
+
+class Native(NamedTuple):
+    """An engine beside the generated Python: what compiles a plan for it (with the classes by
+    name, and what to call for an error), and what that raises for a message it does not take."""
+
+    compile_plan: Callable[
+        [MessagePlan, Mapping[str, type[MessageStruct]], Decoder, Encoder], CompiledPlan
+    ]
+    refused: type[Exception]
+
 
 _lock = threading.RLock()
 _schemas: dict[str, MessageSchema] = {}
 _plans: dict[tuple[type[Message], int], MessagePlan] = {}
+_native: Native | None = None
+_compiled: dict[tuple[type[Message], int], CompiledPlan | None] = {}
 
 _GLOBALS: dict[str, Any] = {
     **{name: getattr(runtime, name) for name in runtime.__all__},
@@ -74,12 +106,24 @@ def structs_of(cls: type[Message]) -> Mapping[str, type[MessageStruct]]:
     return {**cls.STRUCTS, cls.MESSAGE_NAME: cls}
 
 
+def use_native(native: Native | None) -> Native | None:
+    """The engine for codecs that are made from now on, None for generated Python alone. Returns
+    the one before. Codecs that classes already have stay theirs."""
+    global _native
+    with _lock:
+        before, _native = _native, native
+        _compiled.clear()
+        return before
+
+
 def encoder(cls: type[Message], version: int) -> Encoder:
     """The function that writes a body of ``cls`` at ``version``."""
     with _lock:
         made = cls._ENCODERS.get(version)
         if made is None:
-            made = cls._ENCODERS[version] = _make_encoder(cls, plan_of(cls, version))
+            compiled = compiled_plan(cls, version)
+            made = compiled.encode if compiled else generated_encoder(cls, version)
+            cls._ENCODERS[version] = made
         return made
 
 
@@ -88,8 +132,57 @@ def decoder(cls: type[Message], version: int) -> Decoder:
     with _lock:
         made = cls._DECODERS.get(version)
         if made is None:
-            made = cls._DECODERS[version] = _make_decoder(cls, plan_of(cls, version))
+            compiled = compiled_plan(cls, version)
+            made = compiled.decode if compiled else generated_decoder(cls, version)
+            cls._DECODERS[version] = made
         return made
+
+
+def validator(cls: type[Message], version: int) -> Validator:
+    """The function ``(data, offset) -> end`` that only looks whether a body is valid."""
+    with _lock:
+        compiled = compiled_plan(cls, version)
+        if compiled is not None:
+            return compiled.validate
+        decode = decoder(cls, version)
+        return lambda data, offset: decode(data, offset)[1]
+
+
+def generated_encoder(cls: type[Message], version: int) -> Encoder:
+    """A new encoder in Python, whichever engine is in use."""
+    plan, structs = plan_of(cls, version), structs_of(cls)
+    text = encoder_text(plan)
+    namespace = _namespace(plan, structs, _explain_encode(plan, structs))
+    namespace["tables"] = {name: PackTable(shape) for name, shape in text.shapes.items()}
+    name = f"encode {plan.message} v{plan.version}"
+    made: Encoder = _compile(name, text.source, text.constants, namespace)
+    return made
+
+
+def generated_decoder(cls: type[Message], version: int) -> Decoder:
+    """A new decoder in Python, whichever engine is in use."""
+    plan, structs = plan_of(cls, version), structs_of(cls)
+    text = decoder_text(plan)
+    namespace = _namespace(plan, structs, _explain_decode(plan, structs))
+    namespace["runs"] = {name: RunReader(shape, namespace) for name, shape in text.shapes.items()}
+    name = f"decode {plan.message} v{plan.version}"
+    made: Decoder = _compile(name, text.source, text.constants, namespace)
+    return made
+
+
+def compiled_plan(cls: type[Message], version: int) -> CompiledPlan | None:
+    """A message as the native engine runs it; None where there is none, or it does not take it."""
+    if _native is None:
+        return None
+    key = cls, version
+    if key not in _compiled:
+        plan, structs = plan_of(cls, version), structs_of(cls)
+        explained = _explain_decode(plan, structs), _explain_encode(plan, structs)
+        try:
+            _compiled[key] = _native.compile_plan(plan, structs, *explained)
+        except _native.refused:
+            _compiled[key] = None
+    return _compiled[key]
 
 
 def source_of(cls: type[Message], version: int) -> str:
@@ -106,32 +199,18 @@ def trailing_bytes(data: bytes, end: int) -> DecodeError:
     return DecodeError(f"bytes left over after the message: {len(data) - end}", offset=end)
 
 
-def _make_encoder(cls: type[Message], plan: MessagePlan) -> Encoder:
-    structs = structs_of(cls)
-    text = encoder_text(plan)
-
+def _explain_encode(plan: MessagePlan, structs: Mapping[str, type[MessageStruct]]) -> Encoder:
     def explain(value: MessageStruct) -> bytes:
         return interpret.encode(plan.root, structs, value)
 
-    namespace = _namespace(plan, structs, explain)
-    namespace["tables"] = {name: PackTable(shape) for name, shape in text.shapes.items()}
-    name = f"encode {plan.message} v{plan.version}"
-    made: Encoder = _compile(name, text.source, text.constants, namespace)
-    return made
+    return explain
 
 
-def _make_decoder(cls: type[Message], plan: MessagePlan) -> Decoder:
-    structs = structs_of(cls)
-    text = decoder_text(plan)
-
+def _explain_decode(plan: MessagePlan, structs: Mapping[str, type[MessageStruct]]) -> Decoder:
     def explain(data: bytes, offset: int) -> tuple[MessageStruct, int]:
         return interpret.decode(plan.root, structs, data, offset)
 
-    namespace = _namespace(plan, structs, explain)
-    namespace["runs"] = {name: RunReader(shape, namespace) for name, shape in text.shapes.items()}
-    name = f"decode {plan.message} v{plan.version}"
-    made: Decoder = _compile(name, text.source, text.constants, namespace)
-    return made
+    return explain
 
 
 def _namespace(

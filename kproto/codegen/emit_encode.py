@@ -220,7 +220,7 @@ class _Emitter:
             assert item.struct is not None
             return f"{value} != {class_name(item.struct)}()"
         if item.default == ():
-            return f"{value} != []"
+            return f"{value} is None or len({value})"
         if item.kind == "uuid":
             default = self.text.constant(f"D_{item.name}", f"UUID({str(item.default)!r})")
             return f"{value} != {default}"
@@ -257,14 +257,20 @@ class _Emitter:
             return
         raw, size, pending = text.name("raw"), text.name("n"), self.take()
         convert = ".encode()" if kind == "string" else ""
+        # The length of a memoryview is not that of its bytes: interpret looks at what is not bytes.
+        check = "" if convert else f"if type({raw}) is not bytes: raise Slow"
         self.begin()
         if not nullable:
             text.line(f"{raw} = {value}{convert}; {size} = len({raw})")
+            if check:
+                text.line(check)
             self.length(item, size, pending, body=raw)
             return
         text.line(f"{raw} = {value}")
         text.line(f"if {raw} is None: {self.write(self.null(item, pending))}")
         with text.block("else:"):
+            if check:
+                text.line(check)
             text.line(f"{raw} = {raw}{convert}; {size} = len({raw})")
             self.length(item, size, pending, body=raw)
 

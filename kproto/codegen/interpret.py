@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from kproto.codegen.base import MessageStruct
@@ -263,12 +263,13 @@ class _Writer:
 
     def struct(self, plan: StructPlan, value: Any, path: str) -> bytes:
         expected = self.classes[plan.name]
-        if not isinstance(value, expected):
+        if not (isinstance(value, expected) or _stands_in(value, plan)):
             problem = f"expected {expected.__name__}, got {type(value).__name__}"
             raise EncodeError(problem, path=path)
         for item in plan.absent:
-            current = self.attribute(value, item, path)
-            if not item.ignorable and not self.is_default(item, current, path):
+            if item.ignorable:
+                continue
+            if not self.is_default(item, self.attribute(value, item, path), path):
                 raise UnsupportedVersionError(
                     f"Attempted to write a non-default {item.json_name} at version {plan.version}"
                 )
@@ -294,6 +295,8 @@ class _Writer:
     def is_default(self, item: FieldPlan, value: Any, path: str) -> bool:
         try:
             return is_default(item, value, self.classes)
+        except AttributeError:
+            raise EncodeError("a member was deleted", path=_join(path, item.name)) from None
         except TypeError:
             problem = f"expected {item.kind}, got {type(value).__name__}"
             raise EncodeError(problem, path=_join(path, item.name)) from None
@@ -309,6 +312,8 @@ class _Writer:
                 tags[item.tag] = self.field(item, current, _join(path, item.name))
         known = {item.tag for item in plan.tagged}
         tags_path = _join(path, "unknown_tags")
+        if not unknown:
+            unknown = {}
         if not isinstance(unknown, Mapping):
             raise EncodeError(f"expected dict, got {type(unknown).__name__}", path=tags_path)
         for tag, raw in unknown.items():
@@ -329,7 +334,9 @@ class _Writer:
         if value is None:
             return self.null(item, item.nullable, path)
         if not isinstance(value, list | tuple):
-            raise EncodeError(f"expected list, got {type(value).__name__}", path=path)
+            if item.element_format in (None, "?") or not _is_collection(value):
+                raise EncodeError(f"expected list, got {type(value).__name__}", path=path)
+            value = list(value)
         assert item.element_kind is not None
         out = bytearray(self.length(len(value), item.compact, False, path))
         for index, element in enumerate(value):
@@ -390,6 +397,18 @@ class _Writer:
         if compact:
             return unsigned_varint(length + 1)
         return length.to_bytes(2 if is_string else 4, "big")
+
+
+def _stands_in(value: Any, plan: StructPlan) -> bool:
+    """A struct of another message may be written as this one where it has the fields: generated
+    encoders look at no class, and what they write is written here too."""
+    needed = (*plan.inline, *plan.tagged, *(item for item in plan.absent if not item.ignorable))
+    return isinstance(value, MessageStruct) and all(hasattr(value, item.name) for item in needed)
+
+
+def _is_collection(value: Any) -> bool:
+    """Numbers may come as a range, an array, ...; the characters of a str are none."""
+    return isinstance(value, Collection) and not (isinstance(value, str) and value)
 
 
 def _an(kind: str) -> str:

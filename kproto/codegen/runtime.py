@@ -159,7 +159,9 @@ def tagged_section(known: list[tuple[int, bytes]], unknown: Mapping[int, bytes])
     default."""
     tags = dict(known)
     for tag, raw in unknown.items():
-        if tag in tags or type(tag) is not int or tag < 0 or type(raw) is not bytes:
+        if tag in tags or type(tag) is not int or type(raw) is not bytes:
+            raise Slow
+        if not 0 <= tag <= 0x7FFFFFFF:
             raise Slow
         tags[tag] = raw
     parts = [unsigned_varint(len(tags))]

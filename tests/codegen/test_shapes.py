@@ -15,6 +15,7 @@ from kproto.messages.leader_and_isr_request import (
     LeaderAndIsrTopicState,
 )
 from kproto.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
+from tests.support import engines
 
 ids = st.lists(st.integers(-(2**31), 2**31 - 1), max_size=4)
 replicas = st.one_of(st.just([1, 2, 3]), ids)
@@ -62,7 +63,8 @@ def test_shapes_from_outside_are_bounded() -> None:
     message = MetadataResponse(
         topics=[MetadataResponseTopic(name="t", partitions=items) for items in rows]
     )
-    body = message.encode(9)
-    assert MetadataResponse.decode(body, 9) == message
-    runs = decoder(MetadataResponse, 9).__globals__["runs"]  # type: ignore[attr-defined]
+    with engines.running("pure"):  # the native engine compiles nothing for a shape
+        body = message.encode(9)
+        assert MetadataResponse.decode(body, 9) == message
+        runs = decoder(MetadataResponse, 9).__globals__["runs"]  # type: ignore[attr-defined]
     assert 1 < len(runs["MetadataResponsePartition"].known) <= shapes.MAX_SHAPES

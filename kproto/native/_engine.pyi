@@ -1,0 +1,45 @@
+"""The C engine. What a plan's description is: ``kproto.native.describe``."""
+
+from collections.abc import Callable
+from typing import Any, Final, final
+
+INTERFACE: Final[int]
+KINDS: Final[tuple[str, ...]]
+COMPACT: Final[int]
+NULLABLE: Final[int]
+IGNORABLE: Final[int]
+TAGGED: Final[int]
+DEFAULT_VALUE: Final[int]
+DEFAULT_LIST: Final[int]
+DEFAULT_STRUCT: Final[int]
+
+def set_up(
+    no_tags: dict[int, bytes],
+    uuid_type: type,
+    uuid_safe: object,
+    make_uuid: Callable[[bytes], object],
+    struct_meta: type,
+    assemble: bool,
+    /,
+) -> bool: ...
+def methods_of(
+    message: type,
+    decode: Callable[..., Any],
+    encode: Callable[..., Any],
+    validate: Callable[..., Any],
+    /,
+) -> dict[str, Any]: ...
+
+@final
+class Plan:
+    def __new__(
+        cls,
+        structs: tuple[Any, ...],
+        explain_decode: Callable[[Any, int], tuple[Any, int]],
+        explain_encode: Callable[[Any], bytes],
+        /,
+    ) -> Plan: ...
+    def decode(self, data: Any, offset: int = 0, /) -> tuple[Any, int]: ...
+    def encode(self, message: Any, /) -> bytes: ...
+    def validate(self, data: Any, offset: int = 0, /) -> int: ...
+    def takes(self, data: Any, offset: int = 0, /) -> tuple[bool, bool]: ...

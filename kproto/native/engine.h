@@ -1,0 +1,257 @@
+/* What the files of the engine share: the compiled plan, and readers and writers of numbers.
+
+   The engine runs a plan that Python made (kproto/codegen/plan.py, where every wire rule is
+   decided; kproto/native/describe.py writes it down for C). It explains nothing: whatever is wrong
+   makes a function return NULL or -1, most often with no exception set, upon which module.c hands
+   the bytes or the object to the Python interpreter of the same plan. Being too strict here costs
+   time and never correctness; being too lax would be a bug.
+
+   CPython 3.11 and newer, with a GIL: no function here gives it up, and see decode.c and encode.c
+   for what may run Python code. */
+#ifndef KPROTO_ENGINE_H
+#define KPROTO_ENGINE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#else
+#define LIKELY(x) (x)
+#define UNLIKELY(x) (x)
+#endif
+
+/* ---- the compiled plan (plan.c makes it; nothing changes it afterwards) ---------------------- */
+
+enum kind {
+    KIND_BOOL,
+    KIND_INT8,
+    KIND_INT16,
+    KIND_UINT16,
+    KIND_INT32,
+    KIND_UINT32,
+    KIND_INT64,
+    KIND_FLOAT64,
+    KIND_UUID, /* the last that has a fixed width */
+    KIND_STRING,
+    KIND_BYTES, /* records too: on the wire they are bytes */
+    KIND_STRUCT,
+    KIND_ARRAY,
+    KINDS
+};
+
+enum field_flag {
+    FIELD_COMPACT = 1,   /* lengths are unsigned varints of length + 1 */
+    FIELD_NULLABLE = 2,
+    FIELD_IGNORABLE = 4, /* may be dropped by a version that lacks it */
+    FIELD_TAGGED = 8
+};
+
+enum default_mode {
+    DEFAULT_VALUE, /* an immutable object, shared */
+    DEFAULT_LIST,  /* an empty list, new each time */
+    DEFAULT_STRUCT /* an instance of the field's struct with its own defaults, new each time */
+};
+
+typedef struct struct_plan struct_plan;
+
+typedef struct {
+    uint8_t kind, element, flags, default_mode;
+    uint32_t tag;
+    Py_ssize_t slot;        /* where in the object the member is */
+    Py_ssize_t run;         /* bytes the run of fixed-width fields that begins here takes, or 0 */
+    Py_ssize_t element_min; /* least bytes of one element of an array, at least 1 */
+    const struct_plan *inner;
+    PyObject *default_value; /* of DEFAULT_VALUE */
+} field_plan;
+
+struct struct_plan {
+    PyTypeObject *type;
+    Py_ssize_t tags_slot;
+    int flexible, depth, collected; /* collected: its instances take part in garbage collection */
+    Py_ssize_t inline_count, tagged_count, absent_count, foreign_count;
+    field_plan *fields; /* those in the struct's own bytes, then tagged, then absent */
+    uint32_t *foreign;  /* tags the schema uses at other versions only */
+};
+
+#define INLINE(plan) ((plan)->fields)
+#define TAGGED(plan) ((plan)->fields + (plan)->inline_count)
+#define ABSENT(plan) (TAGGED(plan) + (plan)->tagged_count)
+#define FIELDS_END(plan) (ABSENT(plan) + (plan)->absent_count)
+
+enum { MOST_TAGGED = 64, MOST_DEPTH = 64, MOST_STRING = 0x7FFF };
+
+typedef struct {
+    PyObject_HEAD
+    struct_plan *structs; /* children first, the message itself last */
+    Py_ssize_t struct_count;
+    PyObject *explain_decode, *explain_encode;
+    Py_ssize_t size_hint; /* of the bodies written of late, to begin with a buffer that fits */
+} plan_object;
+
+/* ---- what the module knows for good ----------------------------------------------------------- */
+
+enum { SMALLEST = -5, SMALL_INTS = 5 + 257 }; /* the numbers that CPython keeps one object of */
+
+typedef struct {
+    PyObject *small_ints[SMALL_INTS];
+    PyObject *no_tags; /* the shared dict of a struct without unknown tags */
+    PyTypeObject *uuid_type;
+    PyObject *uuid_safe;  /* SafeUUID.unknown */
+    PyObject *make_uuid;  /* Python's way, for where the slots are not what they are known to be */
+    Py_ssize_t uuid_int, uuid_is_safe; /* slots, -1 where UUIDs are left to make_uuid */
+    PyTypeObject *struct_meta;         /* msgspec's: the type of every class the engine fills */
+} engine_state;
+
+extern engine_state engine;
+extern PyTypeObject plan_type;
+
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+Py_ssize_t slot_of(PyTypeObject *type, PyObject *name); /* plan.c */
+extern const uint8_t width_of[KINDS];                   /* plan.c; 0 where not fixed */
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    const uint8_t *at, *end;
+} reader;
+
+static inline Py_ssize_t left_of(const reader *in) { return in->end - in->at; }
+
+static inline uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
+static inline uint32_t get32(const uint8_t *p) {
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+static inline uint64_t get64(const uint8_t *p) {
+    return (uint64_t)get32(p) << 32 | get32(p + 4);
+}
+
+/* An unsigned varint of up to 32 bits in up to five bytes (KIP-482); -1 where it is not one. */
+static inline int get_varint(reader *in, uint32_t *out) {
+    const uint8_t *p = in->at;
+    uint32_t value = 0;
+    if (LIKELY(p < in->end && *p < 0x80)) {
+        *out = *p;
+        in->at = p + 1;
+        return 0;
+    }
+    for (int shift = 0; shift < 35; shift += 7) {
+        if (p >= in->end) return -1;
+        uint32_t byte = *p++;
+        if (shift == 28 && byte > 0x0F) return -1;
+        value |= (byte & 0x7F) << shift;
+        if (byte < 0x80) {
+            *out = value;
+            in->at = p;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+/* The length of a string or bytes, or the count of an array; -1 is null. */
+static inline int get_length(reader *in, const field_plan *field, int is_string, int64_t *out) {
+    if (field->flags & FIELD_COMPACT) {
+        uint32_t value;
+        if (get_varint(in, &value)) return -1;
+        *out = (int64_t)value - 1;
+    } else if (is_string) {
+        if (left_of(in) < 2) return -1;
+        *out = (int16_t)get16(in->at);
+        in->at += 2;
+    } else {
+        if (left_of(in) < 4) return -1;
+        *out = (int32_t)get32(in->at);
+        in->at += 4;
+    }
+    return *out < -1 || *out > INT32_MAX ? -1 : 0;
+}
+
+/* Whether a struct that may be null is there: 1, 0, or -1 for a marker that says neither. */
+static inline int get_presence(reader *in, const field_plan *field) {
+    if (field->flags & FIELD_TAGGED) {
+        uint32_t marker;
+        if (get_varint(in, &marker)) return -1;
+        return marker > 1 ? -1 : (int)marker;
+    }
+    if (left_of(in) < 1) return -1;
+    uint8_t marker = *in->at++;
+    return marker == 0xFF ? 0 : marker == 1 ? 1 : -1;
+}
+
+/* The next tag and its size. Tags ascend, the schema has each at this version or not at all, and
+   the bytes are there; -1 otherwise. `last` is the tag before, -1 at first. */
+static inline int get_tag(reader *in, const struct_plan *plan, int64_t *last, uint32_t *size) {
+    uint32_t tag;
+    if (get_varint(in, &tag) || tag > INT32_MAX || (int64_t)tag <= *last) return -1;
+    if (get_varint(in, size) || *size > INT32_MAX || (Py_ssize_t)*size > left_of(in)) return -1;
+    for (Py_ssize_t i = 0; i < plan->foreign_count; i++)
+        if (plan->foreign[i] == tag) return -1;
+    *last = tag;
+    return 0;
+}
+
+static inline const field_plan *field_of_tag(const struct_plan *plan, uint32_t tag) {
+    for (const field_plan *field = TAGGED(plan); field < ABSENT(plan); field++)
+        if (field->tag == tag) return field;
+    return NULL;
+}
+
+static inline PyObject *new_int32(int32_t value) {
+    if (LIKELY(value >= SMALLEST && value < SMALLEST + SMALL_INTS)) {
+        PyObject *shared = engine.small_ints[value - SMALLEST];
+        Py_INCREF(shared);
+        return shared;
+    }
+    return PyLong_FromLong(value);
+}
+
+/* Whether all bytes are below 0x80. */
+static inline int is_ascii(const uint8_t *p, Py_ssize_t size) {
+    const uint8_t *end = p + size;
+    uint64_t seen = 0, word;
+    for (; end - p >= 8; p += 8) {
+        memcpy(&word, p, 8);
+        seen |= word;
+    }
+    while (p < end) seen |= *p++;
+    return !(seen & UINT64_C(0x8080808080808080));
+}
+
+/* ---- the engine's doors ------------------------------------------------------------------ */
+
+PyObject *decode_struct(reader *in, const struct_plan *plan);        /* decode.c; new reference */
+int validate_struct(reader *in, const struct_plan *plan);            /* validate.c */
+int validate_elements(reader *in, const field_plan *field, int64_t count);
+PyObject *encode_message(plan_object *self, PyObject *message);      /* encode.c; new reference */
+
+PyObject *methods_of(PyObject *module, PyObject *args); /* entry.c: the methods of Message */
+
+/* Forget what went wrong in C, so that Python can find out; -1 where that is not for it to explain
+   (KeyboardInterrupt and the like). */
+static inline int forget_error(void) {
+    if (!PyErr_Occurred()) return 0;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+    PyErr_Clear();
+    return 0;
+}
+
+static inline void keep(PyObject **place, PyObject *value) {
+    PyObject *before = *place;
+    Py_INCREF(value);
+    *place = value;
+    Py_XDECREF(before);
+}
+
+/* values.c */
+PyObject *new_number(int kind, const uint8_t *p); /* any kind of fixed width, uuid included */
+PyObject *new_string(const uint8_t *p, Py_ssize_t size);
+int put_uuid(uint8_t *p, PyObject *value); /* 16 bytes; -1 where `value` is left to Python */
+int find_uuid_slots(void);
+int is_at_default(const field_plan *field, PyObject *value); /* 1, 0, or -1: left to Python */
+
+#endif

@@ -1,0 +1,120 @@
+/* Message.decode, .encode and .validate as C methods: for a small message, calling Python once more
+   takes as long as reading it.
+
+   They know one path: the usual arguments, a version the class has met before, a codec that is a
+   plan's, and success. Everything else goes to the Python methods that they stand in for, which
+   start over; so there is one place where arguments are read, codecs made and errors raised. */
+#include "engine.h"
+
+static PyObject *python_decode, *python_encode, *python_validate; /* functions, self or cls first */
+static PyObject *decoders, *encoders, *validators;                /* names of the classes' dicts */
+
+/* The plan behind what `type` keeps under `name` for `version`, if it is one. Borrowed. */
+static plan_object *plan_of(PyTypeObject *type, PyObject *name, PyObject *version) {
+    PyObject *by_version = _PyType_Lookup(type, name);
+    if (UNLIKELY(by_version == NULL || !PyDict_CheckExact(by_version))) return NULL;
+    if (UNLIKELY(!PyLong_CheckExact(version))) return NULL; /* its hash calls nobody */
+    PyObject *codec = PyDict_GetItemWithError(by_version, version);
+    if (UNLIKELY(codec == NULL || !PyCFunction_CheckExact(codec))) return NULL;
+    PyObject *self = PyCFunction_GET_SELF(codec);
+    return LIKELY(self != NULL && Py_TYPE(self) == &plan_type) ? (plan_object *)self : NULL;
+}
+
+/* Call the Python method with all that was given. */
+static PyObject *in_python(PyObject *function, PyObject *self, PyObject *const *args,
+                           Py_ssize_t count, PyObject *names) {
+    Py_ssize_t total = count + (names ? PyTuple_GET_SIZE(names) : 0);
+    PyObject **all = PyMem_Malloc((size_t)(total + 1) * sizeof *all);
+    if (all == NULL) return PyErr_NoMemory();
+    all[0] = self;
+    for (Py_ssize_t i = 0; i < total; i++) all[i + 1] = args[i];
+    PyObject *result = PyObject_Vectorcall(function, all, (size_t)count + 1, names);
+    PyMem_Free(all);
+    return result;
+}
+
+/* Run a plan over all of `data`; 1 where it took exactly that. `*made` stays NULL in validating. */
+static int reads_all(plan_object *plan, PyObject *data, PyObject **made) {
+    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(data);
+    const struct_plan *root = &plan->structs[plan->struct_count - 1];
+    reader in = {start, start + PyBytes_GET_SIZE(data)};
+    Py_INCREF(plan); /* Python code that runs meanwhile may empty the dict that holds it */
+    int taken = made ? (*made = decode_struct(&in, root)) != NULL : !validate_struct(&in, root);
+    Py_DECREF(plan);
+    if (LIKELY(taken && in.at == in.end)) return 1;
+    if (made) Py_CLEAR(*made);
+    return 0;
+}
+
+/* Whether these are the arguments the C path knows: data as bytes, and a version. */
+static inline int is_usual(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    return count == 2 && names == NULL && PyBytes_CheckExact(args[0]);
+}
+
+static PyObject *decode(PyObject *cls, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *message = NULL;
+    if (LIKELY(is_usual(args, count, names))) {
+        plan_object *plan = plan_of((PyTypeObject *)cls, decoders, args[1]);
+        if (LIKELY(plan != NULL && reads_all(plan, args[0], &message))) return message;
+        if (forget_error()) return NULL;
+    }
+    return in_python(python_decode, cls, args, count, names);
+}
+
+static PyObject *validate(PyObject *cls, PyObject *const *args, Py_ssize_t count,
+                          PyObject *names) {
+    if (LIKELY(is_usual(args, count, names))) {
+        plan_object *plan = plan_of((PyTypeObject *)cls, validators, args[1]);
+        if (LIKELY(plan != NULL && reads_all(plan, args[0], NULL))) Py_RETURN_NONE;
+        if (forget_error()) return NULL;
+    }
+    return in_python(python_validate, cls, args, count, names);
+}
+
+static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                        PyObject *names) {
+    if (LIKELY(count == 1 && names == NULL)) {
+        plan_object *plan = plan_of(Py_TYPE(self), encoders, args[0]);
+        PyObject *body = LIKELY(plan != NULL) ? encode_message(plan, self) : NULL;
+        if (LIKELY(body != NULL)) return body;
+        if (forget_error()) return NULL;
+    }
+    return in_python(python_encode, self, args, count, names);
+}
+
+#define FLAGS (METH_FASTCALL | METH_KEYWORDS)
+static PyMethodDef decode_method = {
+    "decode", (PyCFunction)(void (*)(void))decode, FLAGS,
+    "decode($type, data, version, *, allow_trailing=False)\n--\n\n"
+    "Read one body that fills ``data``. Raises DecodeError with offset and path."};
+static PyMethodDef validate_method = {
+    "validate", (PyCFunction)(void (*)(void))validate, FLAGS,
+    "validate($type, data, version, *, allow_trailing=False)\n--\n\n"
+    "As ``decode``, and raises what it raises, but makes no message."};
+static PyMethodDef encode_method = {
+    "encode", (PyCFunction)(void (*)(void))encode, FLAGS,
+    "encode($self, version)\n--\n\n"
+    "The body's bytes at ``version``: no size, no header. Raises UnsupportedVersionError and "
+    "EncodeError."};
+
+/* methods_of(Message, decode, encode, validate) -> the C methods, by name, for that class. */
+PyObject *methods_of(PyObject *module, PyObject *args) {
+    PyObject *cls, *functions[3];
+    PyTypeObject *type;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!OOO:methods_of", &PyType_Type, &cls, &functions[0],
+                          &functions[1], &functions[2]))
+        return NULL;
+    type = (PyTypeObject *)cls;
+    PyObject **places[3] = {&python_decode, &python_encode, &python_validate};
+    for (int i = 0; i < 3; i++) keep(places[i], functions[i]);
+    if (decoders == NULL) {
+        decoders = PyUnicode_InternFromString("_DECODERS");
+        encoders = PyUnicode_InternFromString("_ENCODERS");
+        validators = PyUnicode_InternFromString("_VALIDATORS");
+        if (!decoders || !encoders || !validators) return NULL;
+    }
+    return Py_BuildValue("{sNsNsN}", "decode", PyDescr_NewClassMethod(type, &decode_method),
+                         "encode", PyDescr_NewMethod(type, &encode_method), "validate",
+                         PyDescr_NewClassMethod(type, &validate_method));
+}

@@ -1,0 +1,70 @@
+"""Random values, damaged bytes and wrong values for as long as asked, both engines on each.
+
+    .venv/bin/python -m tests.native.burn --seconds 60 [--seed 7]
+
+The first difference ends it with an AssertionError that names the message and the seed. Most use is
+under sanitizers (``scripts/sanitize.py``), where a wrong read ends it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+
+from tests.native.test_differential import RELEASED, Codecs, same_decoding, same_encoding
+from tests.support import engines
+from tests.support.instances import to_instance
+from tests.support.shaken import shake
+from tests.support.values import random_tree
+
+TELLING = (0, 1, 2, 0x7F, 0x80, 0xC2, 0xED, 0xF4, 0xFE, 0xFF)
+
+
+def damage(data: bytes, rng: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        at = rng.randrange(len(changed) + 1)
+        kind = rng.randrange(4)
+        byte = rng.choice((*TELLING, rng.randrange(256)))
+        if kind == 0:
+            del changed[at:]
+        elif kind == 1:
+            changed.insert(at, byte)
+        elif at < len(changed):
+            changed[at] = byte
+    return bytes(changed)
+
+
+def burn(seconds: float, seed: int) -> int:
+    """Returns how many inputs were tried."""
+    tried, end = 0, time.monotonic() + seconds
+    rng = random.Random(seed)
+    pairs = [(schema, version) for schema in RELEASED for version in schema.valid_versions]
+    with engines.running("native"):
+        while time.monotonic() < end:
+            schema, version = rng.choice(pairs)
+            codecs = Codecs(schema, version)
+            tree = random_tree(schema, version, rng, size=rng.choice((5, 40)), nan=True)
+            message = to_instance(codecs.cls, tree, schema)
+            data = codecs.native.encode(message)
+            same_encoding(codecs, message)
+            same_decoding(codecs, data)
+            for _ in range(10):
+                same_decoding(codecs, damage(data, rng))
+                same_encoding(codecs, shake(message, rng, rng.choice((1, 3))))
+            tried += 22
+    return tried
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Both engines on random inputs.")
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    arguments = parser.parse_args()
+    print(f"burn: seed {arguments.seed}", flush=True)
+    print(f"burn: {burn(arguments.seconds, arguments.seed)} inputs, no difference")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Which engine runs: what KPROTO_ENGINE asks, what was built, and what is said about it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import engines
+
+ABSENT = "import sys; sys.modules['kproto.native._engine'] = None\n"
+BROKEN = "import sys, types; sys.modules['kproto.native._engine'] = types.ModuleType('x')\n"
+WHICH = "import kproto; print(kproto.engine, kproto.engine_note, sep='|')"
+ROUND = (
+    "from kproto.messages import HeartbeatRequest as H\n"
+    "assert H.decode(H(group_id='g').encode(4), 4) == H(group_id='g')\n"
+    "H.validate(H().encode(0), 0)\n"
+)
+VERSION = "from kproto.__main__ import cli; cli(['--version'])"
+
+
+@pytest.fixture(autouse=True)
+def engine() -> None:
+    """Nothing is chosen in this process; and what is built is not always asked for."""
+
+
+def run(code: str, wanted: str | None) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "KPROTO_ENGINE"}
+    if wanted is not None:
+        environment["KPROTO_ENGINE"] = wanted
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60
+    )
+
+
+@pytest.mark.parametrize("wanted", [None, "", "native"])
+def test_native_where_it_is_built(wanted: str | None) -> None:
+    engines.require_native()
+    assert run(ROUND + WHICH, wanted).stdout == "native|\n"
+    assert run(VERSION, wanted).stdout.endswith(" (native engine)\n")
+
+
+def test_pure_on_request() -> None:
+    code = ROUND + WHICH + "\nimport sys; assert 'kproto.native._engine' not in sys.modules"
+    assert run(code, "pure").stdout == "pure|KPROTO_ENGINE=pure\n"
+    assert run(VERSION, "pure").stdout.endswith(" (pure engine): KPROTO_ENGINE=pure\n")
+
+
+@pytest.mark.parametrize(
+    ("start", "why"),
+    [(ABSENT, "the native engine was not built;"), (BROKEN, "the native engine does not load (")],
+)
+def test_without_it(start: str, why: str) -> None:
+    done = run(start + ROUND + WHICH, None)
+    assert done.stdout.startswith(f"pure|{why}")
+    assert done.stdout.rstrip().endswith("make engine")
+    said = run(start + VERSION, None).stdout
+    assert why in said
+    assert said.count("\n") == 1
+    refused = run(start + WHICH, "native")
+    assert refused.returncode == 1
+    last = refused.stderr.splitlines()[-1]
+    assert last.startswith(f"ImportError: KPROTO_ENGINE=native, but {why}")
+
+
+def test_an_engine_that_is_none() -> None:
+    refused = run(WHICH, "rust")
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == (
+        "ImportError: KPROTO_ENGINE=rust: it may be native, pure, or unset"
+    )

@@ -1,0 +1,64 @@
+"""Which engine runs the codecs, switched within one process: for tests that hold both to the same.
+
+A whole run on one engine is ``KPROTO_ENGINE=pure`` (``make test-pure``) or ``native``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import kproto
+from kproto.codegen import codec
+from kproto.codegen.base import Message
+from tests.support import toolchain
+
+__all__ = ["BUILT", "require_native", "running"]
+
+
+def _built() -> tuple[str, ...]:
+    try:
+        import kproto.native.compiled  # noqa: F401 - whether it can be
+    except ImportError:
+        return ("pure",)
+    return ("pure", "native")
+
+
+BUILT = _built()
+"""The engines this machine has. ``.ci/run`` insists on both."""
+
+
+def require_native() -> None:
+    """Skip the calling test where the extension is not built; fail it where that is required."""
+    if "native" not in BUILT:
+        toolchain.absent("native", "make engine builds it, or says what is missing")
+
+
+def _forget() -> None:
+    """No class keeps a codec: the next use makes one."""
+    classes: list[type[Message]] = [Message]
+    while classes:
+        cls = classes.pop()
+        classes += cls.__subclasses__()
+        for made in (getattr(cls, name, {}) for name in ("_ENCODERS", "_DECODERS", "_VALIDATORS")):
+            made.clear()
+
+
+@contextmanager
+def running(engine: str) -> Iterator[None]:
+    """Codecs are made by ``engine``, and anew, until the block ends."""
+    native = None
+    if engine == "native":
+        from kproto.native.compiled import Refused, compile_plan, enter_in_c
+
+        enter_in_c()  # for good: with another engine's codecs these methods are Python's
+        native = codec.Native(compile_plan, Refused)
+    before = codec.use_native(native)
+    name, kproto.engine = kproto.engine, engine
+    _forget()
+    try:
+        yield
+    finally:
+        codec.use_native(before)
+        kproto.engine = name
+        _forget()
