@@ -92,6 +92,8 @@ class Commands(AnyCommands):
 
     @invariant()
     def what_is_on_record_is_what_is_in_flight(self) -> None:
+        if not any(broker.live for broker in self.cluster.brokers.values()):
+            return  # the last one may have died with a plan just written, and nobody is there
         assert children(self.cluster) == in_flight(self.cluster)
         assert self.cluster.znode_children(REQUESTS) == []
         assert self.cluster.read_znode(EXTRA) is None
