@@ -65,8 +65,6 @@ BROKER = 4
 class ClusterState:
     """Everything the log determines, and the two facts from before it. Only ``apply`` writes.
 
-    ``deleting`` are topics that nobody sees any more, while a stopped broker still has replicas.
-
     ``static_configs`` are what every broker's properties file says. ``znodes`` are texts by path,
     and ``znode_stats`` the stat each had when it was written or seen; both are empty where the
     controller keeps nothing in ZooKeeper. ``told`` is which brokers know of the targets of

@@ -65,9 +65,6 @@ class ControllerZnodes:
             self._note(path, text, znode.stat)
             return text
 
-    def stat(self, path: str) -> Stat | None:
-        return self._store.exists(path)
-
     def children(self, path: str, *, watch: bool = False) -> list[str]:
         """Names, sorted; none where there is no such znode (and then no watch is left)."""
         try:

@@ -88,7 +88,7 @@ class Story:
 def _line(change: Change) -> str | None:
     match change:
         case PartitionChanged(topic, before, after):
-            return f"foo-{after.index}".replace("foo", topic) + "  " + _partition(before, after)
+            return f"{topic}-{after.index}  {_partition(before, after)}"
         case LeaderAndIsrSent():
             return _leader_and_isr(change)
         case StopReplicaSent():
