@@ -16,11 +16,13 @@ __all__ = [
     "SHORT_LENGTH",
     "Slow",
     "compact",
+    "int16_string",
     "long_array",
+    "long_string",
     "make_uuid",
     "packers",
     "string_length",
-    "string_varint",
+    "strings",
     "tagged_section",
     "unknown_tags",
     "unpackers",
@@ -55,12 +57,20 @@ def varint(data: bytes, at: int, first: int) -> tuple[int, int]:
     return value | byte << 28, at + 1
 
 
-def string_varint(data: bytes, at: int, first: int) -> tuple[int, int]:
-    """As ``varint``, for the length + 1 of a string, which an int16 bounds."""
-    value, at = varint(data, at, first)
-    if value > 0x8000:
+def long_string(data: bytes, at: int, first: int) -> tuple[bytes, int]:
+    """A string's bytes and end, from the first byte of its varint. An int16 bounds its length."""
+    size, at = varint(data, at, first) if first > 127 else (first, at)
+    if not 0 < size <= 0x8000:
         raise Slow
-    return value, at
+    stop = at + size - 1
+    return data[at:stop], stop
+
+
+def int16_string(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    """A string's bytes and end, from its int16 length."""
+    if size < 0:
+        raise Slow
+    return data[at : at + size], at + size
 
 
 def unknown_tags(data: bytes, at: int, count: int) -> tuple[dict[int, bytes], int]:
@@ -113,6 +123,22 @@ def unpackers(letter: str) -> list[Callable[..., tuple[Any, ...]]]:
         return unpack
 
     table += [first_use(index) for index in range(1, TABLE_SIZE)]
+    return table
+
+
+@cache
+def strings(letters: str, more: int) -> list[Callable[..., tuple[Any, ...]]]:
+    """Unpackers of a string's bytes and then ``letters``, by what was read as the length:
+    ``more`` than the length, of which 0, null, raises. Each is made on its first use."""
+
+    def first_use(index: int) -> Callable[..., tuple[Any, ...]]:
+        def unpack(data: bytes, at: int) -> tuple[Any, ...]:
+            table[index] = struct.Struct(f">{index - more}s{letters}").unpack_from
+            return table[index](data, at)
+
+        return unpack
+
+    table = [_refuse_null] * more + [first_use(index) for index in range(more, TABLE_SIZE)]
     return table
 
 
