@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kproto.codegen.names import class_name
 from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan, repeated_structs
-from kproto.codegen.shapes import Shape, shape_of
+from kproto.codegen.shapes import MIN_ROWS, Shape, shape_of
 from kproto.codegen.text import CodecText, Text
 from kproto.schema.model import NewStruct
 
@@ -363,22 +363,19 @@ class _Emitter:
             with text.block(f"for _ in range({count}):"):
                 text.line(f"{values}.append({self.struct(plan)})")
             return
-        # A run is first read as the shape met last. Where that fails, its first element tells the
-        # shape of the rest; where that fails too, they are read one by one.
+        # Runs are first read as the shape met last. The element where that stops may tell another
+        # shape for those after it; where that fails too, the rest is read one by one.
         guess = text.constant(f"G_{plan.name}", f"runs[{plan.name!r}].guess")
         learn = text.constant(f"L_{plan.name}", f"runs[{plan.name!r}].learn")
         self.shapes[plan.name] = shape
-        left, limit, stop = text.name("left"), text.name("limit"), text.name("stop")
-        text.line(f"{left} = {count}")
-        text.line(f"{stop} = {guess}(buf, p, {left}, {values}, end) if {left} > 1 else 0")
-        text.line(f"if {stop}: p = {stop}; {left} = 0")
-        text.line(f"{limit} = {shape.min_run}")
+        left, runs, stop = text.name("left"), text.name("runs"), text.name("stop")
+        text.line(f"{left} = {count}; {runs} = {left} >= {MIN_ROWS}")
+        text.line(f"if {runs}: p = {guess}(buf, p, {left}, {values}); {left} -= len({values})")
         with text.block(f"while {left}:"):
             text.line(f"{values}.append({self.struct(plan)}); {left} -= 1")
-            with text.block(f"if {left} > {limit}:"):
-                text.line(f"{stop} = {learn}(buf, p, {left}, {values}, end)")
-                text.line(f"if {stop}: p = {stop}; break")
-                text.line(f"{limit} = {left}")
+            with text.block(f"if {runs} and {left} >= {MIN_ROWS}:"):
+                text.line(f"{stop} = {learn}(buf, p, {left}, {values}); {runs} = {stop} != p")
+                text.line(f"p = {stop}; {left} = {count} - len({values})")
 
     def fixed_structs(self, plan: StructPlan, values: str, count: str) -> None:
         """Elements of one width; a flexible one is followed by its tag count, almost always 0."""
@@ -386,24 +383,35 @@ class _Emitter:
         letters = plan.fixed_format
         assert letters is not None
         width = struct.calcsize(f">{letters}") + plan.flexible
-        pad = "x" if plan.flexible else ""
-        unpack = text.constant(f"I_{letters}{pad}", f"Struct('>{letters}{pad}').iter_unpack")
         stop = text.name("stop")
         text.line(f"{stop} = p + {width} * {count}")
-        names = [text.name(item.name) for item in plan.inline]
-        call = _call(plan, {item.name: name for item, name in zip(plan.inline, names, strict=True)})
-        batch = (
-            f"{values} = [{call} for {', '.join(names)}{',' if len(names) == 1 else ''} in "
-            f"{unpack}(buf[p:{stop}])]; p = {stop}"
-        )
         if not plan.flexible:
-            text.line(batch)
+            self.rows(plan, letters, values, count, stop)
             return
         with text.block(f"if buf[p+{width - 1}:{stop}:{width}].count(0) != {count}:"):
             text.line(f"{values} = []")
             with text.block(f"for _ in range({count}):"):
                 text.line(f"{values}.append({self.struct(plan)})")
-        text.line(f"else: {batch}")
+        with text.block("else:"):
+            self.rows(plan, f"{letters}x", values, count, stop)
+
+    def rows(self, plan: StructPlan, letters: str, values: str, count: str, stop: str) -> None:
+        """Elements that are nothing but numbers. From some count on, one ``unpack`` of all and a
+        ``zip`` that deals them out are faster than a tuple for each."""
+        text = self.text
+        each = text.constant(f"I_{letters}", f"Struct('>{letters}').iter_unpack")
+        table = text.constant(f"R_{letters}", f"repeated({letters!r})")
+        rows, numbers = text.name("rows"), text.name("numbers")
+        names = [text.name(item.name) for item in plan.inline]
+        dealt = ", ".join([numbers] * len(names))
+        text.line(
+            f"if 16 < {count} < 128: {numbers} = iter({table}[{count}](buf, p)); "
+            f"{rows} = zip({dealt})"
+        )
+        text.line(f"else: {rows} = {each}(buf[p:{stop}])")
+        call = _call(plan, dict(zip([item.name for item in plan.inline], names, strict=True)))
+        targets = ", ".join(names) + ("," if len(names) == 1 else "")
+        text.line(f"{values} = [{call} for {targets} in {rows}]; p = {stop}")
 
 
 def _call(plan: StructPlan, arguments: dict[str, str]) -> str:

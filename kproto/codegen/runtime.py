@@ -21,6 +21,7 @@ __all__ = [
     "long_string",
     "make_uuid",
     "packers",
+    "repeated",
     "string_length",
     "strings",
     "tagged_section",
@@ -109,37 +110,42 @@ def _refuse_null(*_args: object) -> Any:
     raise Slow
 
 
-@cache
-def unpackers(letter: str) -> list[Callable[..., tuple[Any, ...]]]:
-    """Unpackers of arrays of ``letter`` by count + 1, as compact lengths write it; 0, null,
-    raises. Each is made on its first use."""
-    table: list[Callable[..., tuple[Any, ...]]] = [_refuse_null]
+Unpackers = list[Callable[..., tuple[Any, ...]]]
+
+
+def _unpackers(format_of: Callable[[int], str], refused: int = 0) -> Unpackers:
+    """``unpack_from`` of formats that a small number picks, each made on its first use; numbers
+    below ``refused`` raise."""
 
     def first_use(index: int) -> Callable[..., tuple[Any, ...]]:
         def unpack(data: bytes, at: int) -> tuple[Any, ...]:
-            table[index] = struct.Struct(f">{index - 1}{letter}").unpack_from
+            table[index] = struct.Struct(">" + format_of(index)).unpack_from
             return table[index](data, at)
 
         return unpack
 
-    table += [first_use(index) for index in range(1, TABLE_SIZE)]
+    table: Unpackers = [_refuse_null] * refused
+    table += [first_use(index) for index in range(refused, TABLE_SIZE)]
     return table
 
 
 @cache
-def strings(letters: str, more: int) -> list[Callable[..., tuple[Any, ...]]]:
-    """Unpackers of a string's bytes and then ``letters``, by what was read as the length:
-    ``more`` than the length, of which 0, null, raises. Each is made on its first use."""
+def unpackers(letter: str) -> Unpackers:
+    """Of arrays of ``letter`` by count + 1, as compact lengths write it; 0, null, raises."""
+    return _unpackers(lambda index: f"{index - 1}{letter}", refused=1)
 
-    def first_use(index: int) -> Callable[..., tuple[Any, ...]]:
-        def unpack(data: bytes, at: int) -> tuple[Any, ...]:
-            table[index] = struct.Struct(f">{index - more}s{letters}").unpack_from
-            return table[index](data, at)
 
-        return unpack
+@cache
+def strings(letters: str, more: int) -> Unpackers:
+    """Of a string's bytes and then ``letters``, by its length as it is written: ``more`` than it
+    is. Where that is 1, 0 is null and raises."""
+    return _unpackers(lambda index: f"{index - more}s{letters}", refused=more)
 
-    table = [_refuse_null] * more + [first_use(index) for index in range(more, TABLE_SIZE)]
-    return table
+
+@cache
+def repeated(letters: str) -> Unpackers:
+    """Of ``letters`` so many times over."""
+    return _unpackers(lambda count: letters * count)
 
 
 @cache
