@@ -22,7 +22,7 @@ from kproto.codegen.emit_decode import decoder_text
 from kproto.codegen.emit_encode import encoder_text
 from kproto.codegen.names import class_name
 from kproto.codegen.plan import MessagePlan, build_plan
-from kproto.codegen.shapes import PackTable, RunReader
+from kproto.codegen.shapes import BodyTable, PackTable, RunReader
 from kproto.errors import DecodeError
 from kproto.schema.load import load_message, schemas_directory
 from kproto.schema.model import MessageSchema
@@ -204,6 +204,7 @@ def generated_decoder(cls: type[Message], version: int) -> GeneratedDecoder:
     text = decoder_text(plan)
     namespace = _namespace(plan, structs, _explain_decode(plan, structs))
     namespace["runs"] = {name: RunReader(shape, namespace) for name, shape in text.shapes.items()}
+    namespace["bodies"] = BodyTable(plan.root)
     name = f"decode {plan.message} v{plan.version}"
     made: GeneratedDecoder = _compile(name, text.source, text.constants, namespace)
     return made

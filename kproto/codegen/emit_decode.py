@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kproto.codegen.names import class_name
 from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan, repeated_structs
-from kproto.codegen.shapes import MIN_ROWS, Shape, shape_of
+from kproto.codegen.shapes import MAX_SHAPES, MIN_ROWS, Shape, has_body_shape, shape_of
 from kproto.codegen.text import CodecText, Text
 from kproto.schema.model import NewStruct
 
@@ -64,12 +64,21 @@ class _Emitter:
         text = self.text
         if whole:
             with text.block(f"def {name}(buf, offset=None):"):
-                text.line("end = len(buf); p = offset or 0")
+                text.line("end = len(buf)")
+                shaped = has_body_shape(plan)
                 with text.block("try:"):
+                    if shaped:
+                        self.body_of_known_shape(plan)
+                    text.line("p = offset or 0")
                     target = self.struct(plan)
                 text.line("except Exception:")
                 text.line("    return explain(buf, offset)")
                 with text.block("if offset is None:"):
+                    if shaped:
+                        few = f"len(bodies) < {MAX_SHAPES}"
+                        text.line(
+                            f"if shape is None and p == end and {few}: bodies.learn(end, {target})"
+                        )
                     text.line(f"if p == end: return {target}")
                     text.line("if p < end: raise trailing_bytes(buf, p)")
                 text.line(f"elif p <= end: return {target}, p")
@@ -81,6 +90,31 @@ class _Emitter:
         source = "\n".join(text.lines)
         self.text, self.pending, self.string = outer
         return source
+
+    def body_of_known_shape(self, plan: StructPlan) -> None:
+        """Return the message if the body is of a size met before and its strings are as long as
+        they were then."""
+        text = self.text
+        columns, unpack = [], text.name("unpack")
+        known, checks, arguments = [unpack], [], {}
+        for item in plan.inline:
+            local = arguments[item.name] = text.name(item.name)
+            if item.kind == "string":
+                size, length = text.name("n"), text.name("length")
+                columns.append(size)
+                known.append(length)
+                checks.append(f"{size} == {length}")
+                null = f" if {size} {'> 0' if item.compact else '>= 0'} else None"
+                arguments[item.name] = f"{local}.decode(){null if item.nullable else ''}"
+            columns.append(local)
+        if plan.flexible:
+            columns.append(tags := text.name("tags"))
+            checks.append(f"not {tags}")
+        text.line("shape = bodies[end] if offset is None else ()")
+        with text.block("if shape:"):
+            text.line(f"{', '.join(known)} = shape")
+            text.line(f"{', '.join(columns)} = {unpack}(buf)")
+            text.line(f"if {' and '.join(checks)}: return {_call(plan, arguments)}")
 
     def split_function(self, plan: StructPlan) -> str:
         """The name of a function of its own for a struct that is nested too deep to inline."""

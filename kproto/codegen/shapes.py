@@ -7,8 +7,12 @@ compared at once, by strided slices, and ``iter_unpack`` reads the rest. Where a
 rows before it are still read at once; it is left to the element-by-element code, which is always
 right, and the rows after it are tried again.
 
-One comprehension (or, to encode, one ``Struct``) is made for each shape met, at most
-``MAX_SHAPES`` a struct, so that bytes from outside cannot make us compile without end.
+The body of a message that holds only numbers and strings has a shape too, the lengths of its
+strings: all of it is unpacked at once where a body of that size was met before, and the lengths are
+compared after.
+
+One comprehension (or one ``Struct``) is made for each shape met, at most ``MAX_SHAPES`` a struct,
+so that bytes from outside cannot make us compile without end.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from typing import Any, Final, NamedTuple
 from kproto.codegen.names import class_name
 from kproto.codegen.plan import FieldPlan, StructPlan
 
-__all__ = ["PackTable", "RunReader", "Shape", "shape_of"]
+__all__ = ["BodyTable", "PackTable", "RunReader", "Shape", "has_body_shape", "shape_of"]
 
 MAX_SHAPES: Final = 32
 MAX_ELEMENTS: Final = 16
@@ -144,6 +148,45 @@ class PackTable(dict[Any, Callable[..., bytes] | None]):
         letters.append("B" if self.plan.flexible else "")
         made = self[key] = struct.Struct("".join(letters)).pack
         return made
+
+
+def has_body_shape(plan: StructPlan) -> bool:
+    """Whether ``BodyTable`` is for messages of this plan: numbers and strings, not many of them."""
+    kinds = [item.kind for item in plan.inline]
+    flat = all(item.format is not None or item.kind == "string" for item in plan.inline)
+    return flat and "string" in kinds and len(kinds) <= MAX_ELEMENTS
+
+
+class BodyTable(dict[int, tuple[Any, ...]]):
+    """The size of a body -> what unpacks all of it, and the lengths its strings had as they are
+    written (null is 0). That is empty where the first of that size had tagged fields, or strings
+    whose length takes a second byte."""
+
+    def __init__(self, plan: StructPlan) -> None:
+        super().__init__()
+        self.plan = plan
+
+    def __missing__(self, size: int) -> None:
+        return None
+
+    def learn(self, size: int, message: Any) -> None:
+        """``message`` is what a body of that size held."""
+        letters, lengths = [">"], []
+        for item in self.plan.inline:
+            if item.kind != "string":
+                letters.append(item.format or "")
+                continue
+            value = getattr(message, item.name)
+            length = -1 if value is None else len(value.encode())
+            lengths.append(length + item.compact)
+            letters.append(f"{'B' if item.compact else 'h'}{max(length, 0)}s")
+        letters.append("B" if self.plan.flexible else "")
+        if max(lengths) < 128:
+            layout = struct.Struct("".join(letters))
+            if layout.size == size:
+                self[size] = layout.unpack, *lengths
+                return
+        self[size] = ()
 
 
 def _lengths_of(plan: StructPlan, sample: Any) -> Lengths | None:
