@@ -2,7 +2,8 @@
 
 The shape of the code follows what CPython runs fast: one function a message with its nested
 structs inlined, runs of fixed-width fields read by one ``Struct`` together with the length byte
-that follows, arrays of numbers through a table of unpackers, arrays of all-fixed structs through
+that follows, a string of up to 127 bytes together with the numbers after it (``runtime.strings``),
+arrays of numbers through a table of unpackers, arrays of all-fixed structs through
 ``iter_unpack``. Bounds are checked late: slices past the end come out short, reads past the end
 raise, and one last ``p > end`` catches the rest; counts are checked before any loop. Whatever goes
 wrong, the bytes are handed to ``interpret``, which finds the exact error.
@@ -13,9 +14,10 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from kproto.codegen.emit_body import constructor_call, learn_body, read_known_body
 from kproto.codegen.names import class_name
 from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan, repeated_structs
-from kproto.codegen.shapes import MAX_SHAPES, MIN_ROWS, Shape, has_body_shape, shape_of
+from kproto.codegen.shapes import MIN_ROWS, Shape, has_body_shape, shape_of
 from kproto.codegen.text import CodecText, Text
 from kproto.schema.model import NewStruct
 
@@ -68,17 +70,14 @@ class _Emitter:
                 shaped = has_body_shape(plan)
                 with text.block("try:"):
                     if shaped:
-                        self.body_of_known_shape(plan)
+                        read_known_body(text, plan)
                     text.line("p = offset or 0")
                     target = self.struct(plan)
                 text.line("except Exception:")
                 text.line("    return explain(buf, offset)")
                 with text.block("if offset is None:"):
                     if shaped:
-                        few = f"len(bodies) < {MAX_SHAPES}"
-                        text.line(
-                            f"if shape is None and p == end and {few}: bodies.learn(end, {target})"
-                        )
+                        learn_body(text, target)
                     text.line(f"if p == end: return {target}")
                     text.line("if p < end: raise trailing_bytes(buf, p)")
                 text.line(f"elif p <= end: return {target}, p")
@@ -90,31 +89,6 @@ class _Emitter:
         source = "\n".join(text.lines)
         self.text, self.pending, self.string = outer
         return source
-
-    def body_of_known_shape(self, plan: StructPlan) -> None:
-        """Return the message if the body is of a size met before and its strings are as long as
-        they were then."""
-        text = self.text
-        columns, unpack = [], text.name("unpack")
-        known, checks, arguments = [unpack], [], {}
-        for item in plan.inline:
-            local = arguments[item.name] = text.name(item.name)
-            if item.kind == "string":
-                size, length = text.name("n"), text.name("length")
-                columns.append(size)
-                known.append(length)
-                checks.append(f"{size} == {length}")
-                null = f" if {size} {'> 0' if item.compact else '>= 0'} else None"
-                arguments[item.name] = f"{local}.decode(){null if item.nullable else ''}"
-            columns.append(local)
-        if plan.flexible:
-            columns.append(tags := text.name("tags"))
-            checks.append(f"not {tags}")
-        text.line("shape = bodies[end] if offset is None else ()")
-        with text.block("if shape:"):
-            text.line(f"{', '.join(known)} = shape")
-            text.line(f"{', '.join(columns)} = {unpack}(buf)")
-            text.line(f"if {' and '.join(checks)}: return {_call(plan, arguments)}")
 
     def split_function(self, plan: StructPlan) -> str:
         """The name of a function of its own for a struct that is nested too deep to inline."""
@@ -210,11 +184,11 @@ class _Emitter:
             self.flush()
         # What the version lacks, and what no tag brings, is left out of the call: the class has
         # the defaults.
-        make = f"{target} = {_call(plan, arguments)}"
+        make = f"{target} = {constructor_call(plan, arguments)}"
         if unknown is not None and (plan.tagged or plan.foreign_names):
             with text.block(f"if {unknown}:"):
                 self.tagged_section(plan, unknown, arguments)
-                text.line(f"{target} = {_call(plan, arguments)}")
+                text.line(f"{target} = {constructor_call(plan, arguments)}")
                 text.line(f"if {unknown}: {target}._unknown_tags = {unknown}")
             text.line(f"else: {make}")
             return target
@@ -443,11 +417,8 @@ class _Emitter:
             f"{rows} = zip({dealt})"
         )
         text.line(f"else: {rows} = {each}(buf[p:{stop}])")
-        call = _call(plan, dict(zip([item.name for item in plan.inline], names, strict=True)))
+        call = constructor_call(
+            plan, dict(zip([item.name for item in plan.inline], names, strict=True))
+        )
         targets = ", ".join(names) + ("," if len(names) == 1 else "")
         text.line(f"{values} = [{call} for {targets} in {rows}]; p = {stop}")
-
-
-def _call(plan: StructPlan, arguments: dict[str, str]) -> str:
-    keywords = ", ".join(f"{name}={value}" for name, value in arguments.items())
-    return f"{class_name(plan)}({keywords})"
