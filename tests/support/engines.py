@@ -40,8 +40,8 @@ def _forget() -> None:
     while classes:
         cls = classes.pop()
         classes += cls.__subclasses__()
-        for made in (getattr(cls, name, {}) for name in ("_ENCODERS", "_DECODERS", "_VALIDATORS")):
-            made.clear()
+        for name in ("_ENCODERS", "_DECODERS", "_READERS", "_VALIDATORS"):
+            getattr(cls, name, {}).clear()
 
 
 @contextmanager
