@@ -285,8 +285,7 @@ def compile_sources() -> None:
 def report_engine() -> None:
     """Say in one line what there is to say of kproto's engine: most often that it is not in C."""
     code = (
-        "from kproto import engine, engine_note as note\n"
-        "print(note and f'{engine} engine: {note}')"
+        "from kproto import engine, engine_note as note\nprint(note and f'{engine} engine: {note}')"
     )
     environment = {key: value for key, value in os.environ.items() if key != "KPROTO_ENGINE"}
     try:

@@ -4,8 +4,8 @@
 extension was built and can be loaded. A message it does not take, such as that of a subclass with a
 ``__post_init__``, is left to generated Python whatever was chosen (``compiled.Refused``).
 
-A free-threaded CPython turns its GIL on when it loads the extension, and warns of that. Where it was
-told not to (``PYTHON_GIL=0``), the engine is not used: nothing in it guards against two threads.
+A free-threaded CPython turns its GIL on when it loads the extension, and warns of that. Where it
+was told not to (``PYTHON_GIL=0``), the engine is not used: nothing in it guards against threads.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ GIL_IS_OFF: Final = "the native engine needs the GIL, and this interpreter was t
 
 
 class Choice(NamedTuple):
-    """``engine`` is "native" or "pure"; ``note`` says in one line why it is pure, or that the native
-    one has turned on the GIL of a free-threaded interpreter, and otherwise is empty."""
+    """``engine`` is "native" or "pure"; ``note`` says in one line why it is pure, or that the
+    native one needs the GIL of a free-threaded interpreter, and otherwise is empty."""
 
     engine: str
     note: str
