@@ -5,9 +5,9 @@
 
 The source distribution is built, unpacked in a temporary folder and set up as its reader would,
 with ``scripts/bootstrap.py``, and compilers that do not exist. The set-up has to say in one line
-that the native engine was skipped and how to get it, and so has ``kproto --version``. Then the quick
-tests run there, on the engine that is used if nobody names one. What may be skipped is what tests
-the native engine, and what asks git for the repository's files; anything else skipped, and anything
+that the native engine was skipped and how to get it, and so has ``kproto --version``. Then the
+quick tests run there, on the engine that is used if nobody names one. What may be skipped tests
+the native engine, or asks git for the repository's files; anything else skipped, and anything
 that fails, ends this with exit 1.
 """
 
