@@ -19,7 +19,6 @@ import sys
 import tarfile
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -81,11 +80,16 @@ def set_up(checkout: Path) -> Path:
     return python
 
 
-def skipped(results: Path) -> Iterator[str]:
-    """The reason of each test that was skipped."""
-    for case in ElementTree.parse(results).iter("testcase"):
-        for item in case.iter("skipped"):
-            yield item.get("message") or ""
+def judge(results: Path) -> list[str]:
+    """What was skipped, counted by reason, a line each. Raises Unexpected for any other reason than
+    those that may be."""
+    reasons = Counter(
+        item.get("message") or "" for item in ElementTree.parse(results).iter("skipped")
+    )
+    gaps = [reason for reason in reasons if not reason.startswith(MAY_SKIP)]
+    if gaps:
+        raise Unexpected(f"skipped, and not for the lack of a compiler or git: {gaps}")
+    return [f"{count} skipped: {reason}" for reason, count in reasons.items()]
 
 
 def test(python: Path, checkout: Path, arguments: list[str]) -> None:
@@ -94,15 +98,9 @@ def test(python: Path, checkout: Path, arguments: list[str]) -> None:
         str(python), "-m", "pytest", "-q", "-m", QUICK, "--no-header", "-r", "fE",
         "-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", f"--junit-xml={results}",
     ]  # fmt: skip
-    done = subprocess.run([*command, *arguments], cwd=checkout, env=environment())
-    if done.returncode:
+    if subprocess.call([*command, *arguments], cwd=checkout, env=environment()):
         raise Unexpected("the tests fail without a compiler")
-    reasons = Counter(skipped(results))
-    for reason, count in reasons.items():
-        print(f"{count} skipped: {reason}")
-    gaps = [reason for reason in reasons if not reason.startswith(MAY_SKIP)]
-    if gaps:
-        raise Unexpected(f"skipped, and not for the lack of a compiler or git: {gaps}")
+    print("\n".join(judge(results)))
 
 
 def main() -> None:
