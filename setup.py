@@ -32,6 +32,7 @@ setup(
         *schema_packages,
     ],
     package_dir={SCHEMAS: "schemas"},
+    include_package_data=False,  # what the sdist has beside them, C sources for one, is not listed
     package_data={
         **{package: ["*.json", "*.md"] for package in schema_packages},
         "kproto": ["py.typed"],

@@ -32,6 +32,8 @@ FLAGS = [
     "-shared", "-fPIC", "-O1", "-g", "-fno-omit-frame-pointer", "-fvisibility=hidden",
     "-fno-strict-aliasing",
     "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+    # C11 and nothing of this compiler's own: Visual Studio has to take it too.
+    "-std=c11", "-Wpedantic", "-Wvla",
     "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
 ]  # fmt: skip
 NOT_COUNTING = "not counts_memory"
