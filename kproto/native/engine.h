@@ -19,9 +19,11 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define SELDOM __attribute__((cold, noinline))
 #else
 #define LIKELY(x) (x)
 #define UNLIKELY(x) (x)
+#define SELDOM
 #endif
 
 /* ---- the compiled plan (plan.c makes it; nothing changes it afterwards) ---------------------- */
@@ -74,13 +76,14 @@ struct struct_plan {
     int flexible, depth, collected; /* collected: its instances take part in garbage collection */
     Py_ssize_t inline_count, tagged_count, absent_count, foreign_count;
     field_plan *fields; /* those in the struct's own bytes, then tagged, then absent */
+    field_plan *tagged, *absent, *fields_end; /* where in it each begins, for speed */
     uint32_t *foreign;  /* tags the schema uses at other versions only */
 };
 
 #define INLINE(plan) ((plan)->fields)
-#define TAGGED(plan) ((plan)->fields + (plan)->inline_count)
-#define ABSENT(plan) (TAGGED(plan) + (plan)->tagged_count)
-#define FIELDS_END(plan) (ABSENT(plan) + (plan)->absent_count)
+#define TAGGED(plan) ((plan)->tagged)
+#define ABSENT(plan) ((plan)->absent)
+#define FIELDS_END(plan) ((plan)->fields_end)
 
 enum { MOST_TAGGED = 64, MOST_DEPTH = 64, MOST_STRING = 0x7FFF };
 
@@ -220,6 +223,27 @@ static inline int is_ascii(const uint8_t *p, Py_ssize_t size) {
     }
     while (p < end) seen |= *p++;
     return !(seen & UINT64_C(0x8080808080808080));
+}
+
+/* memcpy for what is most often short: a call of it takes longer than copying a name. */
+static inline void copy_bytes(void *to, const void *from, Py_ssize_t size) {
+    char *t = to;
+    const char *f = from;
+    if (UNLIKELY(size > 64 || size < 4)) {
+        if (size > 64)
+            memcpy(t, f, (size_t)size);
+        else
+            while (size--) *t++ = *f++;
+    } else if (size >= 16) { /* the last bytes are copied twice rather than one by one */
+        for (Py_ssize_t done = 0; done + 16 < size; done += 16) memcpy(t + done, f + done, 16);
+        memcpy(t + size - 16, f + size - 16, 16);
+    } else if (size >= 8) {
+        memcpy(t, f, 8);
+        memcpy(t + size - 8, f + size - 8, 8);
+    } else {
+        memcpy(t, f, 4);
+        memcpy(t + size - 4, f + size - 4, 4);
+    }
 }
 
 /* ---- the engine's doors ------------------------------------------------------------------ */

@@ -179,6 +179,9 @@ static int compile_struct(plan_object *self, struct_plan *plan, PyObject *given)
     plan->inline_count = PyTuple_GET_SIZE(groups[0]);
     plan->tagged_count = PyTuple_GET_SIZE(groups[1]);
     plan->absent_count = PyTuple_GET_SIZE(groups[2]);
+    plan->tagged = plan->fields + plan->inline_count;
+    plan->absent = plan->tagged + plan->tagged_count;
+    plan->fields_end = plan->absent + plan->absent_count;
     if (plan->tagged_count > MOST_TAGGED) {
         refuse("more tagged fields than it has room for", plan->type);
         goto done;
