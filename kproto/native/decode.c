@@ -18,15 +18,31 @@
    millions, level below level, reserve nothing. */
 enum { TRUSTED_COUNT = 1 << 14 };
 
-static PyObject *new_list(Py_ssize_t count) {
-    PyObject *list = PyList_New(count);
-    if (LIKELY(list != NULL)) PyObject_GC_UnTrack(list);
+/* A list that has room for `count` and holds none yet: its size is set as it is filled. */
+static PyListObject *new_list(Py_ssize_t count) {
+#if PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
+    /* PyList_New puts it into the collector's view, to be taken out at once. */
+    PyObject **items = NULL;
+    if (count && !(items = PyMem_New(PyObject *, count))) return NULL;
+    PyListObject *list = PyObject_GC_New(PyListObject, &PyList_Type);
+    if (UNLIKELY(list == NULL)) {
+        PyMem_Free(items);
+        return NULL;
+    }
+    list->ob_item = items;
+    list->allocated = count;
+#else
+    PyListObject *list = (PyListObject *)PyList_New(count);
+    if (UNLIKELY(list == NULL)) return NULL;
+    PyObject_GC_UnTrack(list);
+#endif
+    Py_SET_SIZE(list, 0);
     return list;
 }
 
 static PyObject *new_default(const field_plan *field) {
     switch (field->default_mode) {
-    case DEFAULT_LIST: return new_list(0);
+    case DEFAULT_LIST: return (PyObject *)new_list(0);
     case DEFAULT_STRUCT: return PyObject_CallNoArgs((PyObject *)field->inner->type);
     default: Py_INCREF(field->default_value); return field->default_value;
     }
@@ -47,31 +63,32 @@ static PyObject *decode_blob(reader *in, const field_plan *field, int is_string,
                      : PyBytes_FromStringAndSize((const char *)p, (Py_ssize_t)size);
 }
 
-/* Fill `items` with `count` elements; -1 where one of them is not valid. */
-static int decode_elements(reader *in, const field_plan *field, PyObject **items, Py_ssize_t count) {
-    Py_ssize_t width = width_of[field->element];
-    if (field->element == KIND_STRUCT) {
-        for (Py_ssize_t i = 0; i < count; i++)
-            if (UNLIKELY(!(items[i] = decode_struct(in, field->inner)))) return -1;
-        return 0;
+/* Up to `count` elements into `items`; returns how many, fewer where one of them is not valid. */
+static Py_ssize_t decode_elements(reader *in, const field_plan *field, PyObject **items,
+                                  Py_ssize_t count) {
+    Py_ssize_t i = 0, width = width_of[field->element];
+    const uint8_t *p = in->at;
+    switch (field->element) {
+    case KIND_STRUCT:
+        for (; i < count; i++)
+            if (UNLIKELY(!(items[i] = decode_struct(in, field->inner)))) break;
+        return i;
+    case KIND_STRING:
+    case KIND_BYTES:
+        for (; i < count; i++)
+            if (UNLIKELY(!(items[i] = decode_blob(in, field, field->element == KIND_STRING, 0))))
+                break;
+        return i;
+    case KIND_INT32:
+        for (; i < count; i++, p += 4)
+            if (UNLIKELY(!(items[i] = new_int32((int32_t)get32(p))))) break;
+        break;
+    default:
+        for (; i < count; i++, p += width)
+            if (UNLIKELY(!(items[i] = new_number(field->element, p)))) break;
     }
-    if (field->element == KIND_INT32) {
-        const uint8_t *p = in->at;
-        for (Py_ssize_t i = 0; i < count; i++, p += 4)
-            if (UNLIKELY(!(items[i] = new_int32((int32_t)get32(p))))) return -1;
-        in->at = p;
-        return 0;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (width) {
-            items[i] = new_number(field->element, in->at);
-            in->at += width;
-        } else {
-            items[i] = decode_blob(in, field, field->element == KIND_STRING, 0);
-        }
-        if (UNLIKELY(!items[i])) return -1;
-    }
-    return 0;
+    in->at = p;
+    return i;
 }
 
 static PyObject *decode_array(reader *in, const field_plan *field) {
@@ -82,19 +99,21 @@ static PyObject *decode_array(reader *in, const field_plan *field) {
         Py_RETURN_NONE;
     }
     /* Also what keeps the reads of fixed-width elements within the buffer. */
-    if (UNLIKELY(count > left_of(in) / field->element_min)) return NULL;
+    if (UNLIKELY(!may_hold(in, field, count))) return NULL;
     if (UNLIKELY(count > TRUSTED_COUNT)) {
         reader ahead = *in;
         if (validate_elements(&ahead, field, count)) return NULL;
     }
-    PyObject *list = new_list((Py_ssize_t)count);
+    PyListObject *list = new_list((Py_ssize_t)count);
     if (UNLIKELY(list == NULL)) return NULL;
-    if (UNLIKELY(decode_elements(in, field, ((PyListObject *)list)->ob_item, (Py_ssize_t)count))) {
+    Py_ssize_t made = decode_elements(in, field, list->ob_item, (Py_ssize_t)count);
+    Py_SET_SIZE(list, made);
+    if (UNLIKELY(made < count)) {
         Py_DECREF(list);
         return NULL;
     }
-    if (field->inner && field->inner->collected) PyObject_GC_Track(list);
-    return list;
+    if (UNLIKELY(field->inner && field->inner->collected)) PyObject_GC_Track(list);
+    return (PyObject *)list;
 }
 
 static PyObject *decode_field(reader *in, const field_plan *field) {
@@ -153,31 +172,34 @@ static int decode_tags(reader *in, const struct_plan *plan, PyObject *object, ui
     return 0;
 }
 
-static int decode_inline(reader *in, const struct_plan *plan, PyObject *object) {
-    const field_plan *end = TAGGED(plan);
-    for (const field_plan *field = INLINE(plan); field < end; field++) {
+/* The fields in the struct's own bytes. Returns the first that could not be read, or the end. */
+static const field_plan *decode_inline(reader *in, const struct_plan *plan, PyObject *object) {
+    const field_plan *field = INLINE(plan), *end = TAGGED(plan);
+    while (field < end) {
         PyObject *value;
-        const uint8_t *p = in->at;
-        if (UNLIKELY(field->run > left_of(in))) return -1;
-        switch (field->kind) {
-        case KIND_INT32:
-            value = new_int32((int32_t)get32(p));
-            in->at = p + 4;
-            break;
-        case KIND_STRING:
-            value = decode_blob(in, field, 1, field->flags & FIELD_NULLABLE);
-            break;
-        case KIND_ARRAY: value = decode_array(in, field); break;
-        case KIND_BYTES:
-        case KIND_STRUCT: value = decode_field(in, field); break;
-        default:
-            value = new_number(field->kind, p);
-            in->at = p + width_of[field->kind];
+        if (field->run) { /* of fixed width, up to `stop` */
+            const uint8_t *p = in->at, *stop = p + field->run;
+            if (UNLIKELY(field->run > left_of(in))) return field;
+            in->at = stop;
+            for (; p < stop; p += width_of[field->kind], field++) {
+                value = field->kind == KIND_INT32 ? new_int32((int32_t)get32(p))
+                                                  : new_number(field->kind, p);
+                if (UNLIKELY(value == NULL)) return field;
+                SLOT(object, field->slot) = value;
+            }
+            continue;
         }
-        if (UNLIKELY(value == NULL)) return -1;
+        if (field->kind == KIND_ARRAY)
+            value = decode_array(in, field);
+        else if (field->kind == KIND_STRING)
+            value = decode_blob(in, field, 1, field->flags & FIELD_NULLABLE);
+        else
+            value = decode_field(in, field);
+        if (UNLIKELY(value == NULL)) return field;
         SLOT(object, field->slot) = value;
+        field++;
     }
-    return 0;
+    return end;
 }
 
 /* Everything after the fields inline: tags, and the defaults of what the bytes do not hold. */
@@ -205,11 +227,25 @@ static int decode_rest(reader *in, const struct_plan *plan, PyObject *object) {
     return 0;
 }
 
+/* An instance whose slots are empty but for those that decode_inline fills. */
+static PyObject *new_struct(const struct_plan *plan) {
+    if (UNLIKELY(!plan->bare)) return plan->type->tp_alloc(plan->type, 0);
+    PyObject *object = PyObject_New(PyObject, plan->type);
+    if (LIKELY(object != NULL)) {
+        SLOT(object, plan->tags_slot) = NULL;
+        for (const field_plan *field = TAGGED(plan); field < FIELDS_END(plan); field++)
+            SLOT(object, field->slot) = NULL;
+    }
+    return object;
+}
+
 PyObject *decode_struct(reader *in, const struct_plan *plan) {
-    PyObject *object = plan->type->tp_alloc(plan->type, 0); /* its slots are empty */
+    PyObject *object = new_struct(plan);
     if (UNLIKELY(object == NULL)) return NULL;
     if (UNLIKELY(plan->collected)) PyObject_GC_UnTrack(object);
-    if (UNLIKELY(decode_inline(in, plan, object) || decode_rest(in, plan, object))) {
+    const field_plan *unread = decode_inline(in, plan, object);
+    if (UNLIKELY(unread < TAGGED(plan) || decode_rest(in, plan, object))) {
+        for (; unread < TAGGED(plan); unread++) SLOT(object, unread->slot) = NULL;
         Py_DECREF(object);
         return NULL;
     }

@@ -61,17 +61,11 @@ static PyObject *validate(PyObject *cls, PyObject *const *args, Py_ssize_t count
 
 static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t count,
                         PyObject *names) {
-    if (LIKELY(count == 1 && names == NULL)) {
-        plan_object *plan = plan_of(Py_TYPE(self), ENCODERS, args[0]);
-        PyObject *body = LIKELY(plan != NULL) ? encode_message(plan, self) : NULL;
-        if (LIKELY(body != NULL)) return body;
-        if (forget_error()) return NULL;
-    }
     return in_python(python_encode, self, args, count, names);
 }
 
-/* What a call of encode on a message runs: method_descriptor's own way costs as much again as
-   finding the plan, and goes through it with the same arguments for whatever is unusual. */
+/* What runs first where a message's encode is called: method_descriptor's own way, which ends in
+   `encode`, takes longer than finding the plan. It is left what this does not know. */
 static vectorcallfunc call_descriptor;
 
 static PyObject *call_encode(PyObject *descriptor, PyObject *const *args, size_t count,

@@ -49,7 +49,7 @@ static int validate_array(reader *in, const field_plan *field) {
     int64_t count;
     if (UNLIKELY(get_length(in, field, 0, &count))) return -1;
     if (count < 0) return field->flags & FIELD_NULLABLE ? 0 : -1;
-    if (UNLIKELY(count > left_of(in) / field->element_min)) return -1;
+    if (UNLIKELY(!may_hold(in, field, count))) return -1;
     return validate_elements(in, field, count);
 }
 
@@ -91,10 +91,9 @@ static int validate_tags(reader *in, const struct_plan *plan, uint32_t count) {
 int validate_struct(reader *in, const struct_plan *plan) {
     for (const field_plan *field = INLINE(plan), *end = TAGGED(plan); field < end;) {
         if (field->run) { /* skip all of the run at once */
-            Py_ssize_t bytes = field->run;
-            if (UNLIKELY(bytes > left_of(in))) return -1;
-            in->at += bytes;
-            while (bytes) bytes -= width_of[field++->kind];
+            if (UNLIKELY(field->run > left_of(in))) return -1;
+            in->at += field->run;
+            field += field->run_fields;
         } else if (UNLIKELY(validate_field(in, field++))) {
             return -1;
         }
