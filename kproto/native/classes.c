@@ -8,9 +8,7 @@
      and the class keeps them alive. CPython's own caches of attributes stand on the same rule.
    - A dict that has not changed since a codec was found in it has it still, and keeps it alive. On
      3.11 a dict has a number of its own; later CPythons tell who watches it.
-   - Versions are compared by identity, so only numbers that CPython keeps one object of are kept.
-   There is a moment when a class still has its number but not the dict: while the dict that was
-   replaced is freed, and the __del__ of something in it may call here. Its count is 0 then. */
+   - Versions are compared by identity, so only numbers that CPython keeps one object of are kept. */
 #include "classes.h"
 
 known_class known_classes[KNOWN_CLASSES];
@@ -92,8 +90,7 @@ static int is_shared(PyObject *version) {
 plan_object *find_plan(PyTypeObject *type, int dict, PyObject *version) {
     known_class *entry = known(type);
     PyObject *codecs = entry ? entry->by_version[dict].codecs : NULL;
-    if (codecs == NULL || Py_REFCNT(codecs) == 0) return NULL;
-    if (!PyLong_CheckExact(version)) return NULL; /* its hash calls nobody */
+    if (codecs == NULL || !PyLong_CheckExact(version)) return NULL; /* a number's hash calls nobody */
     PyObject *codec = PyDict_GetItemWithError(codecs, version);
     if (codec == NULL || !PyCFunction_CheckExact(codec)) return NULL;
     PyObject *self = PyCFunction_GET_SELF(codec);

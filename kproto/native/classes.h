@@ -53,7 +53,7 @@ static inline plan_object *plan_of(PyTypeObject *type, int dict, PyObject *versi
     const known_class *entry = place_of(type);
     PyObject *codecs = entry->by_version[dict].codecs;
     if (LIKELY(is_known(entry, type) && entry->by_version[dict].version == version &&
-               entry->by_version[dict].stamp == stamp_of(codecs) && Py_REFCNT(codecs) > 0))
+               entry->by_version[dict].stamp == stamp_of(codecs)))
         return entry->by_version[dict].plan;
     return find_plan(type, dict, version);
 }
