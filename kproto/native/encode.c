@@ -61,20 +61,26 @@ static uint8_t *encode_null(writer *out, uint8_t *at, const field_plan *field, i
     return is_string ? put16(at, 0xFFFF) : put32(at, 0xFFFFFFFF);
 }
 
-static inline uint8_t *encode_string(writer *out, uint8_t *at, const field_plan *field,
-                                     int nullable, PyObject *value) {
-    const char *raw;
-    Py_ssize_t size;
-    if (UNLIKELY(!PyUnicode_CheckExact(value)))
-        return value == Py_None ? encode_null(out, at, field, 1, nullable) : NULL;
-    if (LIKELY(PyUnicode_IS_COMPACT_ASCII(value))) {
-        raw = (const char *)PyUnicode_1BYTE_DATA(value);
-        size = PyUnicode_GET_LENGTH(value);
-    } else if (!(raw = PyUnicode_AsUTF8AndSize(value, &size))) {
-        return NULL; /* a lone surrogate */
-    }
+static inline uint8_t *put_text(writer *out, uint8_t *at, const field_plan *field,
+                                const char *raw, Py_ssize_t size) {
     if (UNLIKELY(size > MOST_STRING || !(at = ensure(out, at, size + 5)))) return NULL;
     return put_bytes(put_length(at, field, 1, size), raw, size);
+}
+
+SELDOM static uint8_t *encode_wide(writer *out, uint8_t *at, const field_plan *field,
+                                   PyObject *value) {
+    Py_ssize_t size;
+    const char *raw = PyUnicode_AsUTF8AndSize(value, &size);
+    return raw ? put_text(out, at, field, raw, size) : NULL; /* NULL: a lone surrogate */
+}
+
+static inline uint8_t *encode_string(writer *out, uint8_t *at, const field_plan *field,
+                                     int nullable, PyObject *value) {
+    if (UNLIKELY(!PyUnicode_CheckExact(value)))
+        return value == Py_None ? encode_null(out, at, field, 1, nullable) : NULL;
+    if (UNLIKELY(!PyUnicode_IS_COMPACT_ASCII(value))) return encode_wide(out, at, field, value);
+    const char *raw = (const char *)((PyASCIIObject *)value + 1);
+    return put_text(out, at, field, raw, PyUnicode_GET_LENGTH(value));
 }
 
 static uint8_t *encode_bytes(writer *out, uint8_t *at, const field_plan *field, int nullable,

@@ -241,20 +241,21 @@ static inline int is_ascii(const uint8_t *p, Py_ssize_t size) {
 static inline void copy_bytes(void *to, const void *from, Py_ssize_t size) {
     char *t = to;
     const char *f = from;
-    if (UNLIKELY(size > 64 || size < 4)) {
-        if (size > 64)
-            memcpy(t, f, (size_t)size);
-        else
-            while (size--) *t++ = *f++;
-    } else if (size >= 16) { /* the last bytes are copied twice rather than one by one */
-        for (Py_ssize_t done = 0; done + 16 < size; done += 16) memcpy(t + done, f + done, 16);
+    /* The last bytes are copied twice rather than one by one. */
+    if (LIKELY(size >= 16 && size <= 64)) {
+        memcpy(t, f, 16);
+        if (size > 32) {
+            memcpy(t + 16, f + 16, 16);
+            memcpy(t + size - 32, f + size - 32, 16);
+        }
         memcpy(t + size - 16, f + size - 16, 16);
+    } else if (size > 64) {
+        memcpy(t, f, (size_t)size);
     } else if (size >= 8) {
         memcpy(t, f, 8);
         memcpy(t + size - 8, f + size - 8, 8);
     } else {
-        memcpy(t, f, 4);
-        memcpy(t + size - 4, f + size - 4, 4);
+        while (size--) *t++ = *f++;
     }
 }
 

@@ -61,11 +61,17 @@ static PyObject *validate(PyObject *cls, PyObject *const *args, Py_ssize_t count
 
 static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t count,
                         PyObject *names) {
+    if (LIKELY(count == 1 && names == NULL)) {
+        plan_object *plan = plan_of(Py_TYPE(self), ENCODERS, args[0]);
+        PyObject *body = LIKELY(plan != NULL) ? encode_message(plan, self) : NULL;
+        if (LIKELY(body != NULL)) return body;
+        if (forget_error()) return NULL;
+    }
     return in_python(python_encode, self, args, count, names);
 }
 
-/* What runs first where a message's encode is called: method_descriptor's own way, which ends in
-   `encode`, takes longer than finding the plan. It is left what this does not know. */
+/* The same, for `message.encode(version)`, where no bound method is made: method_descriptor's own
+   way to `encode` takes longer than finding the plan. What is unusual goes that way. */
 static vectorcallfunc call_descriptor;
 
 static PyObject *call_encode(PyObject *descriptor, PyObject *const *args, size_t count,
