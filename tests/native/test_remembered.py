@@ -1,4 +1,4 @@
-"""What the engine remembers of a class, between one call and the next: never more than holds still."""
+"""What the engine remembers of a class between one call and the next: only what still holds."""
 
 from __future__ import annotations
 
