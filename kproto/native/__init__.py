@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from kproto import extension
 from kproto.codegen import codec
 
 __all__ = ["HOW_TO_BUILD", "Choice", "choose"]
@@ -42,8 +43,11 @@ def choose(wanted: str) -> Choice:
         if wanted:
             raise ImportError(f"KPROTO_ENGINE=native, but {why}; {HOW_TO_BUILD}") from None
         return Choice("pure", f"{why}; {HOW_TO_BUILD}")
+    from kproto.native import _engine
+
     codec.use_native(codec.Native(compile_plan, Refused))
     enter_in_c()
+    extension.use(_engine)
     return Choice("native", "")
 
 

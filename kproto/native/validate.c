@@ -1,9 +1,10 @@
 /* Whether bytes are a message, without making an object of any of it: as strict as decode.c. */
 #include "engine.h"
+#include "records.h"
 
 /* UTF-8 as CPython's strict decoder has it: nothing overlong, no surrogate, nothing above U+10FFFF
    (the table of well-formed sequences in chapter 3 of the Unicode standard). */
-static int is_utf8(const uint8_t *p, Py_ssize_t size) {
+int is_utf8(const uint8_t *p, Py_ssize_t size) {
     const uint8_t *end = p + size;
     if (LIKELY(is_ascii(p, size))) return 1;
     while (p < end) {

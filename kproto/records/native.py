@@ -1,0 +1,55 @@
+"""The part that the C extension has in records, where it is in use; see ``kproto.extension``.
+
+It reads and writes what is as it should be, and says None to all else: the Python of this package
+then reads or writes it again, and raises what is to be raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from types import ModuleType
+from typing import Protocol
+
+from kproto import extension
+from kproto.records.model import Record
+
+__all__ = ["RecordCodec", "record_codec"]
+
+
+class RecordCodec(Protocol):
+    """Reads and writes the records of batches of magic 2."""
+
+    def read(
+        self,
+        data: bytes,
+        at: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        appended: int | None,
+        /,
+    ) -> list[Record] | None:
+        """The ``count`` records that fill ``data[at:end]``."""
+
+    def write(
+        self, records: Sequence[Record], base_offset: int, base_timestamp: int, /
+    ) -> tuple[bytes, int, int] | None:
+        """Their bytes, the last offset, and the largest timestamp."""
+
+
+def record_codec() -> RecordCodec | None:
+    """None where everything is Python's to do."""
+    module = extension.in_use
+    return None if module is None else _made(module)
+
+
+@cache
+def _made(module: ModuleType) -> RecordCodec | None:
+    """None, too, where this interpreter's or msgspec's objects are not what C knows them to be."""
+    try:
+        codec: RecordCodec = module.RecordCodec(Record)
+    except (ValueError, AttributeError):
+        return None
+    return codec
