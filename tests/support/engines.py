@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import kproto
+from kproto import extension
 from kproto.codegen import codec
 from kproto.codegen.base import Message
 from tests.support import toolchain
@@ -47,18 +48,21 @@ def _forget() -> None:
 @contextmanager
 def running(engine: str) -> Iterator[None]:
     """Codecs are made by ``engine``, and anew, until the block ends."""
-    native = None
+    native = module = None
     if engine == "native":
+        from kproto.native import _engine as module
         from kproto.native.compiled import Refused, compile_plan, enter_in_c
 
         enter_in_c()  # for good: with another engine's codecs these methods are Python's
         native = codec.Native(compile_plan, Refused)
     before = codec.use_native(native)
+    module_before = extension.use(module)
     name, kproto.engine = kproto.engine, engine
     _forget()
     try:
         yield
     finally:
         codec.use_native(before)
+        extension.use(module_before)
         kproto.engine = name
         _forget()
