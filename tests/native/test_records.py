@@ -32,7 +32,7 @@ from tests.native.records_both import (
 from tests.records.mutations import PLAIN, record_of
 from tests.support import seeds
 
-randoms = st.randoms(use_true_random=False)
+randoms = st.randoms(use_true_random=True)  # of a seed that is drawn: these take many numbers
 
 
 @given(randoms)
