@@ -1,4 +1,4 @@
-"""What reading and writing records in C leaves behind: no block, no reference, nothing to collect."""
+"""What reading and writing records in C leaves behind: no block, no reference, no garbage."""
 
 from __future__ import annotations
 
