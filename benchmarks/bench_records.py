@@ -96,9 +96,13 @@ def ours(workload: Workload, data: bytes) -> Calls:
             append(value, key=key, timestamp=timestamp, headers=headers, offset=offset)
         return builder.build()
 
+    def walk() -> None:
+        for batch in RecordBatches(data):
+            _walk(batch)
+
     return {
         ITERATE: iterate,
-        WALK: lambda: [_walk(batch) for batch in RecordBatches(data)],
+        WALK: walk,
         BUILD: lambda: build_batch(records, compression=codec),
         APPEND: append,
     }

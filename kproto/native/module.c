@@ -173,7 +173,9 @@ static struct PyModuleDef definition = {
 
 /* One phase: the state is the process's. A free-threaded interpreter turns its GIL on for it. */
 PyMODINIT_FUNC PyInit__engine(void) {
-    if (PyType_Ready(&plan_type) < 0 || PyType_Ready(&record_codec_type) < 0) return NULL;
+    if (PyType_Ready(&plan_type) < 0 || PyType_Ready(&record_codec_type) < 0 ||
+        PyType_Ready(&record_sink_type) < 0)
+        return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
 #define CONSTANT(name, value) \

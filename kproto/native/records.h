@@ -10,7 +10,12 @@
 
 #include "engine.h"
 
-enum { LEAST_RECORD = 7, LEAST_HEADER = 2, NULL_SIZE = -1 };
+enum {
+    LEAST_RECORD = 7,
+    LEAST_HEADER = 2,
+    NULL_SIZE = -1,
+    TRUSTED_COUNT = 1 << 14 /* for more records, room is made once they are known to be there */
+};
 
 /* kproto.records.model.Record, and where its members are. */
 typedef struct {
@@ -19,7 +24,7 @@ typedef struct {
     Py_ssize_t offset, timestamp, key, value, headers;
 } record_codec;
 
-extern PyTypeObject record_codec_type;
+extern PyTypeObject record_codec_type, record_sink_type;
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
@@ -114,13 +119,7 @@ int get_batch(PyObject *const *args, reader *in, batch_facts *batch);
 /* Whether `in` is exactly the batch's records. */
 int are_records(reader in, const batch_facts *batch);
 
-/* ---- doors ------------------------------------------------------------------------------------ */
-
-PyObject *read_records(record_codec *self, PyObject *const *args, Py_ssize_t count);
-PyObject *write_records(record_codec *self, PyObject *const *args, Py_ssize_t count);
-
-int is_utf8(const uint8_t *p, Py_ssize_t size); /* validate.c */
-int check_type(PyObject *cls);                  /* plan.c: whether its instances may be filled */
+/* ---- what Record objects hold ----------------------------------------------------------------- */
 
 /* A number that is nothing but one and an int64; -1 otherwise, without an exception. */
 static inline int int64_of(PyObject *value, int64_t *out) {
@@ -129,5 +128,48 @@ static inline int int64_of(PyObject *value, int64_t *out) {
     *out = PyLong_AsLongLongAndOverflow(value, &overflow);
     return overflow ? -1 : 0;
 }
+
+static inline int span_of(PyObject *value, span *out) {
+    if (value == Py_None) {
+        out->size = NULL_SIZE;
+        return 0;
+    }
+    if (UNLIKELY(value == NULL || !PyBytes_CheckExact(value))) return -1;
+    out->at = (const uint8_t *)PyBytes_AS_STRING(value);
+    out->size = PyBytes_GET_SIZE(value);
+    return out->size > INT32_MAX ? -1 : 0;
+}
+
+static inline int header_of(PyObject *pair, span *key, span *value) {
+    if (UNLIKELY(!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2)) return -1;
+    PyObject *text = PyTuple_GET_ITEM(pair, 0);
+    if (UNLIKELY(!PyUnicode_CheckExact(text))) return -1;
+    if (LIKELY(PyUnicode_IS_COMPACT_ASCII(text))) {
+        key->at = PyUnicode_1BYTE_DATA(text);
+        key->size = PyUnicode_GET_LENGTH(text);
+    } else if (!(key->at = (const uint8_t *)PyUnicode_AsUTF8AndSize(text, &key->size))) {
+        return -1; /* a lone surrogate */
+    }
+    return key->size > INT32_MAX ? -1 : span_of(PyTuple_GET_ITEM(pair, 1), value);
+}
+
+static inline PyObject **items_of(PyObject *list, Py_ssize_t *count) {
+    if (LIKELY(list != NULL && PyTuple_CheckExact(list))) {
+        *count = PyTuple_GET_SIZE(list);
+        return ((PyTupleObject *)list)->ob_item;
+    }
+    if (list == NULL || !PyList_CheckExact(list)) return NULL;
+    *count = PyList_GET_SIZE(list);
+    return ((PyListObject *)list)->ob_item;
+}
+
+/* ---- doors ------------------------------------------------------------------------------------ */
+
+PyObject *read_records(record_codec *self, PyObject *const *args, Py_ssize_t count);
+PyObject *write_records(record_codec *self, PyObject *const *args, Py_ssize_t count);
+PyObject *new_sink(record_codec *self, PyObject *args); /* records_columns.c */
+
+int is_utf8(const uint8_t *p, Py_ssize_t size); /* validate.c */
+int check_type(PyObject *cls);                  /* plan.c: whether its instances may be filled */
 
 #endif

@@ -9,8 +9,7 @@
    is being made here, and the caller holds the bytes and the codec. */
 #include "records.h"
 
-/* A list of more records is made only once they are known to be there. */
-enum { TRUSTED_COUNT = 1 << 14, KEYS = 4 };
+enum { KEYS = 4 };
 
 /* What neighbours often have in common is made once: it cannot be changed. */
 typedef struct {
@@ -249,6 +248,9 @@ static PyMethodDef codec_methods[] = {
     {"write", (PyCFunction)(void (*)(void))write_records, METH_FASTCALL,
      "write(records, base_offset, base_timestamp) -> (bytes, last offset, largest timestamp), or "
      "None where a record is not as it usually is"},
+    {"sink", (PyCFunction)new_sink, METH_VARARGS,
+     "sink(columns, limit) -> RecordSink: columns is a sum of 1 for offset, 2 timestamp, 4 key, "
+     "8 value, 16 header_count, 32 headers; limit is of the bytes in one buffer"},
     {NULL, NULL, 0, NULL},
 };
 

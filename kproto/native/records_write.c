@@ -3,7 +3,7 @@
 #include "records.h"
 
 enum {
-    MOST_SPAN = 1 << 29, /* more bytes in one piece are left to Python: sums stay within an int32 */
+    MOST_SPAN = 1 << 29, /* more bytes in one piece are left to Python: no sum overflows */
     FIRST_ROOM = 1 << 20 /* bytes reserved at most on the strength of what one record takes */
 };
 
@@ -46,17 +46,6 @@ static int ensure(writer *out, Py_ssize_t need, Py_ssize_t more) {
 
 /* ---- what a record holds, looked at before anything of it is written --------------------------- */
 
-static inline int span_of(PyObject *value, span *out) {
-    if (value == Py_None) {
-        out->size = NULL_SIZE;
-        return 0;
-    }
-    if (UNLIKELY(value == NULL || !PyBytes_CheckExact(value))) return -1;
-    out->at = (const uint8_t *)PyBytes_AS_STRING(value);
-    out->size = PyBytes_GET_SIZE(value);
-    return out->size > MOST_SPAN ? -1 : 0;
-}
-
 static inline Py_ssize_t room_of(const span *given) {
     return size_of(given->size) + (given->size > 0 ? given->size : 0);
 }
@@ -68,35 +57,13 @@ static inline void put_span(writer *out, const span *given) {
     out->at += given->size;
 }
 
-static int header_of(PyObject *pair, span *key, span *value) {
-    if (UNLIKELY(!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2)) return -1;
-    PyObject *text = PyTuple_GET_ITEM(pair, 0);
-    if (UNLIKELY(!PyUnicode_CheckExact(text))) return -1;
-    if (LIKELY(PyUnicode_IS_COMPACT_ASCII(text))) {
-        key->at = PyUnicode_1BYTE_DATA(text);
-        key->size = PyUnicode_GET_LENGTH(text);
-    } else if (!(key->at = (const uint8_t *)PyUnicode_AsUTF8AndSize(text, &key->size))) {
-        return -1; /* a lone surrogate */
-    }
-    return key->size > MOST_SPAN / 2 ? -1 : span_of(PyTuple_GET_ITEM(pair, 1), value);
-}
-
-static inline PyObject **items_of(PyObject *list, Py_ssize_t *count) {
-    if (LIKELY(list != NULL && PyTuple_CheckExact(list))) {
-        *count = PyTuple_GET_SIZE(list);
-        return ((PyTupleObject *)list)->ob_item;
-    }
-    if (list == NULL || !PyList_CheckExact(list)) return NULL;
-    *count = PyList_GET_SIZE(list);
-    return ((PyListObject *)list)->ob_item;
-}
-
 /* Bytes that the headers take, their count included; -1 where Python has to look. */
 static Py_ssize_t room_of_headers(PyObject *const *headers, Py_ssize_t count) {
     Py_ssize_t size = size_of(count);
     span key, value;
     for (Py_ssize_t i = 0; i < count; i++) {
         if (UNLIKELY(header_of(headers[i], &key, &value))) return -1;
+        if (UNLIKELY(key.size > MOST_SPAN || value.size > MOST_SPAN)) return -1;
         size += room_of(&key) + room_of(&value);
         if (UNLIKELY(size > MOST_SPAN)) return -1;
     }
@@ -134,6 +101,7 @@ static int write_record(const record_codec *self, writer *out, PyObject *record,
     if (UNLIKELY(advance(self, record, batch, &timestamp))) return -1;
     if (UNLIKELY(span_of(SLOT(record, self->key), &key))) return -1;
     if (UNLIKELY(span_of(SLOT(record, self->value), &value))) return -1;
+    if (UNLIKELY(key.size > MOST_SPAN || value.size > MOST_SPAN)) return -1;
     PyObject **headers = items_of(SLOT(record, self->headers), &header_count);
     if (UNLIKELY(headers == NULL)) return -1;
     Py_ssize_t header_room = room_of_headers(headers, header_count);

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
 from kproto import extension
 from kproto.records.model import Record
 
-__all__ = ["RecordCodec", "record_codec"]
+__all__ = ["RecordCodec", "RecordSink", "record_codec"]
 
 
 class RecordCodec(Protocol):
@@ -37,6 +37,39 @@ class RecordCodec(Protocol):
         self, records: Sequence[Record], base_offset: int, base_timestamp: int, /
     ) -> tuple[bytes, int, int] | None:
         """Their bytes, the last offset, and the largest timestamp."""
+
+    def sink(self, wanted: int, limit: int, /) -> RecordSink:
+        """``wanted`` is a ``kproto.records.sink.Wanted``."""
+
+
+class RecordSink(Protocol):
+    """Columns that records are put into (``kproto.records.sink``). Both ways raise OverflowError at
+    the limit, and leave no row then."""
+
+    def add(
+        self,
+        data: bytes,
+        at: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        appended: int | None,
+        /,
+    ) -> bool:
+        """The records that ``data[at:end]`` is, as ``RecordCodec.read`` takes them. False, and no
+        row, where it does not."""
+
+    def put(self, records: list[Record], /) -> bool:
+        """False, and no row, where one is not as readers make them."""
+
+    def mark(self) -> None: ...
+
+    def take_back(self) -> None:
+        """No row that was added since ``mark``."""
+
+    def finish(self) -> tuple[Any, ...]:
+        """The fields of ``kproto.records.sink.Made``; and it begins again."""
 
 
 def record_codec() -> RecordCodec | None:

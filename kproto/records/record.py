@@ -15,14 +15,14 @@ numbers close to the ends of int64, are left to it.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from kproto.records.model import Header, Record
 from kproto.records.native import record_codec
 from kproto.records.place import Window
 from kproto.records.varints import ONE_BYTE, VARINT_BITS, VARLONG_BITS, wrapped
 
-__all__ = ["LEAST_RECORD", "read_records"]
+__all__ = ["LEAST_RECORD", "Section", "read_in_python", "read_records"]
 
 LEAST_RECORD: Final = 7
 """Bytes of a record without key, value and headers."""
@@ -31,6 +31,17 @@ LEAST_HEADER: Final = 2
 FAR: Final = 1 << 62
 """Bases up to here cannot leave int64 by the deltas that the fast reader takes."""
 INT64: Final = 1 << 63
+
+
+class Section(NamedTuple):
+    """The records of one batch, still bytes."""
+
+    window: Window
+    number: int
+    base_offset: int
+    base_timestamp: int
+    appended: int | None
+    """Every record's timestamp, in a batch of log append time."""
 
 
 class _Slow(Exception):
@@ -50,12 +61,13 @@ def read_records(
         found = codec.read(data, at, end, count, base_offset, base_timestamp, appended)
         if found is not None:
             return found
-    return _in_python(window, count, base_offset, base_timestamp, appended)
+    return read_in_python(window, count, base_offset, base_timestamp, appended)
 
 
-def _in_python(
+def read_in_python(
     window: Window, count: int, base_offset: int, base_timestamp: int, appended: int | None
 ) -> list[Record]:
+    """The same without the C extension."""
     records: list[Record] = []
     at = window.at
     fast = _fast if -FAR < base_offset < FAR and -FAR < base_timestamp < FAR else _none

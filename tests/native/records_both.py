@@ -9,7 +9,7 @@ from kproto import DecodeError, extension
 from kproto.records import Record, build_batch
 from kproto.records.native import RecordCodec, record_codec
 from kproto.records.place import Window
-from kproto.records.record import _in_python
+from kproto.records.record import read_in_python
 from kproto.records.record_batch import HEADER_SIZE
 from tests.support.shaken import WRONG_VALUES
 
@@ -135,7 +135,7 @@ def same_reading(
     if count * 7 <= len(data):  # RecordBatch has seen to it
         try:
             window = Window(whole, at, end, "batches[0]")
-            expected = _in_python(window, count, base_offset, base_timestamp, appended)
+            expected = read_in_python(window, count, base_offset, base_timestamp, appended)
         except DecodeError:
             expected = None
     found = codec().read(whole, at, end, count, base_offset, base_timestamp, appended)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 import kproto
 from kproto import extension
@@ -48,13 +49,14 @@ def _forget() -> None:
 @contextmanager
 def running(engine: str) -> Iterator[None]:
     """Codecs are made by ``engine``, and anew, until the block ends."""
-    native = module = None
+    native = None
+    module: ModuleType | None = None
     if engine == "native":
-        from kproto.native import _engine as module
+        from kproto.native import _engine
         from kproto.native.compiled import Refused, compile_plan, enter_in_c
 
         enter_in_c()  # for good: with another engine's codecs these methods are Python's
-        native = codec.Native(compile_plan, Refused)
+        native, module = codec.Native(compile_plan, Refused), _engine
     before = codec.use_native(native)
     module_before = extension.use(module)
     name, kproto.engine = kproto.engine, engine
