@@ -112,8 +112,9 @@ def run(tests: list[str], seconds: float) -> int:
         "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", NOT_COUNTING, *(tests or TESTS)
     ):
         return 1
-    if seconds and python("-m", "tests.native.burn", "--seconds", str(seconds)):
-        return 1
+    for burn in ("tests.native.burn", "tests.native.burn_records") if seconds else ():
+        if python("-m", burn, "--seconds", str(seconds)):
+            return 1
     return 0
 
 

@@ -60,6 +60,8 @@ def random_records(rng: random.Random, most: int = 12) -> list[Record]:
         key = _payload(rng)
         found.append(Record(offset, timestamp, key, _payload(rng), headers))
         offset += rng.choice(GAPS)
+        if offset - found[0].offset >= 1 << 31:
+            break  # further than a batch reaches
         timestamp = min(max(timestamp + rng.choice(STEPS), -1), (1 << 63) - 1)
     return found
 
