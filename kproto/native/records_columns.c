@@ -1,7 +1,7 @@
-/* The records of many batches -> columns as Arrow lays them out, without an object for a record:
-   https://arrow.apache.org/docs/format/Columnar.html. kproto/records/sink.py is the same in Python,
-   to the byte; kproto/records/columns.py cuts batches, and says what is wrong with one that is given
-   up here. A batch is taken whole or not at all. No Python code runs here. */
+/* The records of many batches -> columns in Arrow's columnar format, without an object for a record.
+   kproto/records/sink.py is the same in Python, to the byte; kproto/records/columns.py cuts batches,
+   and says what is wrong with one that is given up here. A batch is taken whole or not at all. No
+   Python code runs here. */
 #include "records.h"
 
 enum { OFFSET = 1, TIMESTAMP = 2, KEYS = 4, VALUES = 8, HEADER_COUNT = 16, HEADERS = 32, ALL = 63 };

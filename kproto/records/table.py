@@ -1,7 +1,7 @@
-"""Columns of records: buffers in Arrow's layout, and the ways out of them.
+"""Columns of records: buffers in Arrow's columnar format, and the ways out of them.
 
-https://arrow.apache.org/docs/format/Columnar.html. Nothing here knows what a batch is. pyarrow is
-imported when ``to_arrow`` asks for it, and not needed for anything else.
+Nothing here knows what a batch is. pyarrow is imported when ``to_arrow`` asks for it, and not
+needed for anything else.
 """
 
 from __future__ import annotations
