@@ -14,6 +14,9 @@ same values. Each is measured in two ways, because the libraries cut the work di
 - build: from what each takes, records that exist already or calls of ``append``; ``append``: both
   record by record, ours through ``RecordBatchBuilder``, which makes the records, too.
 
+- columns: ten such batches into lists, one a column: by way of records, and ``read_columns``, which
+  makes Arrow's buffers without them. aiokafka has nothing like it.
+
 All read the same bytes and must agree on every value before anything is timed, and uncompressed
 they must build the same bytes. Interleaved rounds, processor time, as ``bench_codec``.
 """
@@ -30,7 +33,9 @@ from benchmarks.report import Mark, Section, conclude, machine
 from benchmarks.timing import Timing, interleave
 from kproto import extension
 from kproto.records import Compression, Record, RecordBatchBuilder, RecordBatches, build_batch
+from kproto.records.columns import read_columns
 from kproto.records.native import record_codec
+from kproto.records.table import RecordColumns
 
 __all__ = ["main", "measure"]
 
@@ -39,6 +44,8 @@ CYTHON, PURE = "aiokafka", "aiokafka, pure"
 CODECS = (OURS, OURS_PURE, CYTHON, PURE)
 ITERATE, WALK, BUILD, APPEND = "iterate", "iterate, as they come", "build", "append and build"
 OPERATIONS = (ITERATE, WALK, BUILD, APPEND)
+LISTS, COLUMNS = "records to lists", "columns"
+INPUTS = 10
 AIM = 1.2
 """How many times aiokafka's speed the native engine is to have (issue of the native engine)."""
 
@@ -167,6 +174,25 @@ def _agree(workload: Workload, calls: dict[str, Calls]) -> None:
                 assert built[16:] == build_batch(workload.records)[16:], name
 
 
+def columns(data: bytes) -> Calls:
+    inputs = [data] * INPUTS
+
+    def lists() -> list[Any]:
+        rows = [
+            (index, number, r.offset, r.timestamp, r.key, r.value, len(r.headers))
+            for index, each in enumerate(inputs)
+            for number, batch in enumerate(RecordBatches(each))
+            for r in batch
+        ]
+        return [list(values) for values in zip(*rows, strict=True)]
+
+    def table() -> RecordColumns:
+        return read_columns(inputs)
+
+    assert list(table().to_pydict().values()) == lists()
+    return {LISTS: lists, COLUMNS: table}
+
+
 def measure_one(workload: Workload, rounds: int) -> dict[str, Timing]:
     data = build_batch(workload.records, compression=workload.compression)
     calls = {
@@ -181,6 +207,10 @@ def measure_one(workload: Workload, rounds: int) -> dict[str, Timing]:
         for name, found in calls.items()
         for operation, case in local_cases(found).items()
     }
+    by_column = columns(data)
+    for name, found in ((OURS, by_column), (OURS_PURE, in_python(by_column))):
+        for operation, case in local_cases(found).items():
+            cases[f"{name} {operation}"] = case
     return interleave(cases, rounds)
 
 
@@ -203,6 +233,16 @@ def table(figures: dict[str, dict[str, Timing]], operation: str) -> list[list[st
     return rows
 
 
+def columns_table(figures: dict[str, dict[str, Timing]]) -> list[list[str]]:
+    cases = [f"{OURS} {LISTS}", f"{OURS} {COLUMNS}", f"{OURS_PURE} {COLUMNS}"]
+    rows = [[f"{INPUTS} batches, µs", LISTS, COLUMNS, f"{COLUMNS}, pure", f"{LISTS} / {COLUMNS}"]]
+    for title, timings in figures.items():
+        lists, made, pure = (timings[case].minimum for case in cases)
+        micros = [f"{value / 1000:.0f}" for value in (lists, made, pure)]
+        rows.append([title, *micros, f"{lists / made:.2f}x"])
+    return rows
+
+
 def section(figures: dict[str, dict[str, Timing]], rounds: int) -> Section:
     first = figures[WORKLOADS[0].title]
     engine = "in pure Python" if record_codec() is None else "on the native engine"
@@ -220,9 +260,10 @@ def section(figures: dict[str, dict[str, Timing]], rounds: int) -> Section:
             f"{engine}. Ours reads a batch whole, into records that are values; aiokafka makes "
             "some of theirs only when asked for. `iterate` asks for all of them, `as they come` "
             "for none. `build` takes records that exist already and aiokafka calls of `append`; "
-            "`append and build` is both record by record."
+            "`append and build` is both record by record. The last table is of ours alone: records "
+            "into lists, one a column, and straight into Arrow's buffers."
         ],
-        tables=[table(figures, operation) for operation in OPERATIONS],
+        tables=[*(table(figures, each) for each in OPERATIONS), columns_table(figures)],
         marks=marks,
         figures={
             title: {case: {"minimum_ns": t.minimum, "median_ns": t.median} for case, t in r.items()}

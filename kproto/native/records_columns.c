@@ -175,7 +175,22 @@ static int add_object(record_sink *self, PyObject *object) {
     return failed ? failed : put_row(self, &record);
 }
 
-/* What the sink was before, if this failed; and what its caller is told. */
+static void sink_clear(record_sink *self) {
+    Py_CLEAR(self->offset);
+    Py_CLEAR(self->timestamp);
+    Py_CLEAR(self->header_count);
+    Py_CLEAR(self->header_offsets);
+    for (int i = 0; i < BLOBS; i++) {
+        Py_CLEAR(self->blobs[i].offsets);
+        Py_CLEAR(self->blobs[i].validity);
+        Py_CLEAR(self->blobs[i].data);
+    }
+    memset(&self->now, 0, sizeof self->now);
+    memset(&self->marked, 0, sizeof self->marked);
+}
+
+/* What the sink was before, if this failed; and what its caller is told. Without memory, buffers are
+   lost: it begins again. */
 static PyObject *told(record_sink *self, const extent *before, int failed) {
     if (LIKELY(!failed)) Py_RETURN_TRUE;
     self->now = *before;
@@ -183,8 +198,9 @@ static PyObject *told(record_sink *self, const extent *before, int failed) {
         PyErr_Format(PyExc_OverflowError, "a column would take more than %zd bytes", self->limit);
         return NULL;
     }
-    if (PyErr_Occurred()) return NULL;
-    Py_RETURN_FALSE;
+    if (!PyErr_Occurred()) Py_RETURN_FALSE;
+    sink_clear(self);
+    return NULL;
 }
 
 static PyObject *sink_add(record_sink *self, PyObject *const *args, Py_ssize_t count) {
@@ -259,25 +275,14 @@ static PyObject *finish_blobs(record_sink *self, int which) {
 
 static PyObject *none(void) { Py_RETURN_NONE; }
 
-static void sink_clear(record_sink *self) {
-    Py_CLEAR(self->offset);
-    Py_CLEAR(self->timestamp);
-    Py_CLEAR(self->header_count);
-    Py_CLEAR(self->header_offsets);
-    for (int i = 0; i < BLOBS; i++) {
-        Py_CLEAR(self->blobs[i].offsets);
-        Py_CLEAR(self->blobs[i].validity);
-        Py_CLEAR(self->blobs[i].data);
-    }
-    memset(&self->now, 0, sizeof self->now);
-    memset(&self->marked, 0, sizeof self->marked);
-}
-
 static PyObject *sink_finish(record_sink *self, PyObject *nothing) {
     (void)nothing;
     int wanted = self->wanted;
     Py_ssize_t rows = self->now.rows;
-    if (reserve_rows(self, 0) == -1) return NULL; /* where offsets begin, if nothing else */
+    if (reserve_rows(self, 0) == -1) { /* where offsets begin, if nothing else */
+        sink_clear(self);
+        return NULL;
+    }
     PyObject *headers = none();
     if (wanted & HEADERS)
         headers = Py_BuildValue("(NNN)", finish(&self->header_offsets, (rows + 1) * 4),
