@@ -58,6 +58,17 @@ class RecordCodec:
         appended: int | None,
         /,
     ) -> list[Any] | None: ...
+    def read_messages(
+        self,
+        data: bytes,
+        at: int,
+        end: int,
+        magic: int,
+        last_offset: int,
+        crc32: Callable[[bytes], int] | None,
+        appended: int | None,
+        /,
+    ) -> list[Any] | None: ...
     def write(
         self, records: Any, base_offset: int, base_timestamp: int, /
     ) -> tuple[bytes, int, int] | None: ...

@@ -1,5 +1,6 @@
-/* Records of magic 2 in C: what reading them, into objects (records_read.c) or columns
-   (records_columns.c), and writing them (records_write.c) have in common.
+/* Records in C: what reading those of magic 2, into objects (records_read.c) or columns
+   (records_columns.c), writing them (records_write.c), and reading wrappers of magic 0 and 1
+   (records_messages.c) have in common.
 
    Their layout, and every rule, is spelt out in kproto/records/record.py and encode_batch.py. As in
    the rest of the engine, what is wrong or merely unusual is given up without a word, and the
@@ -119,6 +120,8 @@ int get_batch(PyObject *const *args, reader *in, batch_facts *batch);
 /* Whether `in` is exactly the batch's records. */
 int are_records(reader in, const batch_facts *batch);
 
+PyObject *new_plain_record(const record_codec *self, record_view *record); /* without headers */
+
 /* ---- what Record objects hold ----------------------------------------------------------------- */
 
 /* A number that is nothing but one and an int64; -1 otherwise, without an exception. */
@@ -166,6 +169,7 @@ static inline PyObject **items_of(PyObject *list, Py_ssize_t *count) {
 /* ---- doors ------------------------------------------------------------------------------------ */
 
 PyObject *read_records(record_codec *self, PyObject *const *args, Py_ssize_t count);
+PyObject *read_messages(record_codec *self, PyObject *const *args, Py_ssize_t count);
 PyObject *write_records(record_codec *self, PyObject *const *args, Py_ssize_t count);
 PyObject *new_sink(record_codec *self, PyObject *args); /* records_columns.c */
 

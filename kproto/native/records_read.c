@@ -108,6 +108,13 @@ static PyObject *new_record(const record_codec *self, record_view *record, memor
     return NULL;
 }
 
+PyObject *new_plain_record(const record_codec *self, record_view *record) {
+    memory last = {0};
+    PyObject *made = new_record(self, record, &last);
+    forget(&last);
+    return made;
+}
+
 static int fill(const record_codec *self, reader *in, const batch_facts *batch, PyObject **items) {
     memory last = {0};
     int result = 0;
@@ -245,6 +252,9 @@ static PyMethodDef codec_methods[] = {
     {"read", (PyCFunction)(void (*)(void))read_records, METH_FASTCALL,
      "read(data, at, end, count, base_offset, base_timestamp, appended) -> list of records, or "
      "None where data[at:end] is not exactly that many"},
+    {"read_messages", (PyCFunction)(void (*)(void))read_messages, METH_FASTCALL,
+     "read_messages(data, at, end, magic, last_offset, crc32, appended) -> list of records, or None "
+     "where data[at:end] is not messages of a wrapper of that magic and offset"},
     {"write", (PyCFunction)(void (*)(void))write_records, METH_FASTCALL,
      "write(records, base_offset, base_timestamp) -> (bytes, last offset, largest timestamp), or "
      "None where a record is not as it usually is"},

@@ -6,7 +6,7 @@ then reads or writes it again, and raises what is to be raised.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ __all__ = ["RecordCodec", "RecordSink", "record_codec"]
 
 
 class RecordCodec(Protocol):
-    """Reads and writes the records of batches of magic 2."""
+    """Reads and writes the records of batches of magic 2, and reads those in wrappers before."""
 
     def read(
         self,
@@ -32,6 +32,19 @@ class RecordCodec(Protocol):
         /,
     ) -> list[Record] | None:
         """The ``count`` records that fill ``data[at:end]``."""
+
+    def read_messages(
+        self,
+        data: bytes,
+        at: int,
+        end: int,
+        magic: int,
+        last_offset: int,
+        crc32: Callable[[bytes], int] | None,
+        appended: int | None,
+        /,
+    ) -> list[Record] | None:
+        """The messages that fill ``data[at:end]``, in a wrapper of ``last_offset``."""
 
     def write(
         self, records: Sequence[Record], base_offset: int, base_timestamp: int, /

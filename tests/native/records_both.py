@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from kproto import DecodeError, extension
-from kproto.records import Record, build_batch
+from kproto.records import Record, RecordBatches, build_batch
 from kproto.records.native import RecordCodec, record_codec
 from kproto.records.place import Window
 from kproto.records.record import read_in_python
@@ -17,6 +17,7 @@ __all__ = [
     "codec",
     "damage",
     "random_records",
+    "same_batches",
     "same_reading",
     "same_writing",
     "section",
@@ -143,6 +144,26 @@ def same_reading(
     found = codec().read(whole, at, end, count, base_offset, base_timestamp, appended)
     assert found == expected, data.hex()
     # Equal numbers may be of different types; these are of one.
+    assert repr(found) == repr(expected)
+    return expected
+
+
+def _read(data: bytes, check_crc: bool) -> Any:
+    try:
+        return [r for batch in RecordBatches(data, check_crc=check_crc) for r in batch]
+    except DecodeError as error:
+        return error.problem, error.offset, error.path
+
+
+def same_batches(data: bytes, check_crc: bool = True) -> Any:
+    """What batches of any kind hold, or what is wrong with them, whichever engine reads them."""
+    found = _read(data, check_crc)
+    module = extension.use(None)
+    try:
+        expected = _read(data, check_crc)
+    finally:
+        extension.use(module)
+    assert found == expected, data.hex()
     assert repr(found) == repr(expected)
     return expected
 

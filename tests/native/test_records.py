@@ -8,6 +8,7 @@ import gc
 import random
 import sys
 import threading
+import zlib
 from typing import Any
 
 import msgspec
@@ -24,12 +25,13 @@ from tests.native.records_both import (
     codec,
     damage,
     random_records,
+    same_batches,
     same_reading,
     same_writing,
     section,
     shake_records,
 )
-from tests.records.mutations import PLAIN, record_of
+from tests.records.mutations import PLAIN, record_of, with_right_checksums, wrapper
 from tests.support import seeds
 
 randoms = st.randoms(use_true_random=True)  # of a seed that is drawn: these take many numbers
@@ -76,6 +78,47 @@ def test_wrong_values(rng: random.Random) -> None:
         settings["delete_horizon"] = rng.choice((0, 1 << 40, (1 << 63) - 1))
     for _ in range(5):
         same_writing(shake_records(records, rng), **settings)
+
+
+@given(randoms)
+def test_wrappers(rng: random.Random) -> None:
+    """Of magic 0 and 1, their messages as they should be, damaged, and damaged under checksums."""
+    magic, bit = rng.choice((0, 1)), rng.choice((0, 8))
+    records = [
+        Record(3 * n if magic else r.offset, r.timestamp if magic else -1, r.key, r.value)
+        for n, r in enumerate(random_records(rng, most=5))
+    ]
+    inner = b"".join(build_batch([record], magic=magic) for record in records)
+    last = records[-1].offset
+    for _ in range(5):
+        offset = rng.choice((last, last + 7, 0, last - 1, (1 << 63) - 1, -5))
+        for each in (inner, damage(inner, rng), with_right_checksums(damage(inner, rng))):
+            data = wrapper(each, magic=magic, offset=offset, attributes=1 | bit)
+            same_batches(data)
+            same_batches(data, check_crc=False)
+    whole = wrapper(inner, magic=magic, offset=last, attributes=1)
+    assert [record.value for record in same_batches(whole)] == [r.value for r in records]
+    taken = codec().read_messages(inner, 0, len(inner), magic, last, zlib.crc32, None)
+    assert taken == same_batches(whole)
+
+
+def test_wrappers_it_does_not_take() -> None:
+    inner = build_batch([Record(3, 5, b"k", b"v")], magic=1)
+    usual = [inner, 0, len(inner), 1, 3, zlib.crc32, None]
+    assert codec().read_messages(*usual) == [Record(3, 5, b"k", b"v")]
+    for wrong in (-1, 1 << 40, 1 << 70, None, 1.5, "2"):
+        for place in range(4):
+            assert codec().read_messages(*usual[:place], wrong, *usual[place + 1 :]) is None
+    for function in (len, lambda _: None, lambda _: 1 / 0, "no function"):
+        assert codec().read_messages(*usual[:5], function, None) is None
+
+    def stop(_data: bytes) -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        codec().read_messages(*usual[:5], stop, None)
+    with pytest.raises(TypeError):
+        codec().read_messages(*usual[:-1])
 
 
 def test_batches_of_very_many() -> None:

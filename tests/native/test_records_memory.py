@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -26,11 +27,17 @@ def good_and_bad() -> Callable[[], None]:
     sections += [(damage(data, rng), count) for data, count in sections for _ in range(60)]
     written: list[list[Any]] = [*good, *(shake_records(r, rng) for r in good for _ in range(60))]
 
+    messages = [build_batch([Record(n, n, b"k", b"v" * n) for n in range(9)], magic=1)]
+    messages += [damage(messages[0], rng) for _ in range(60)]
+
     def once() -> None:
         for data, count in sections:
             codec().read(data, 0, len(data), count, 5, 1 << 40, None)
         for records in written:
             codec().write(records, 0, 0)
+        for data in messages:
+            codec().read_messages(data, 0, len(data), 1, 1 << 40, zlib.crc32, None)
+            codec().read_messages(data, 0, len(data), 1, 0, None, 7)
 
     return once
 
