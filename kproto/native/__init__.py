@@ -43,11 +43,11 @@ def choose(wanted: str) -> Choice:
         if wanted:
             raise ImportError(f"KPROTO_ENGINE=native, but {why}; {HOW_TO_BUILD}") from None
         return Choice("pure", f"{why}; {HOW_TO_BUILD}")
+    codec.use_native(codec.Native(compile_plan, Refused))
     from kproto.native import _engine
 
-    codec.use_native(codec.Native(compile_plan, Refused))
-    enter_in_c()
     extension.use(_engine)
+    enter_in_c()
     return Choice("native", "")
 
 

@@ -1,7 +1,6 @@
 /* The module kproto.native._engine: plans as Python sees them, and the way back to Python where the
    engine gives up. */
 #include "engine.h"
-#include "records.h"
 
 engine_state engine;
 
@@ -173,9 +172,7 @@ static struct PyModuleDef definition = {
 
 /* One phase: the state is the process's. A free-threaded interpreter turns its GIL on for it. */
 PyMODINIT_FUNC PyInit__engine(void) {
-    if (PyType_Ready(&plan_type) < 0 || PyType_Ready(&record_codec_type) < 0 ||
-        PyType_Ready(&record_sink_type) < 0)
-        return NULL;
+    if (PyType_Ready(&plan_type) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
 #define CONSTANT(name, value) \
@@ -194,7 +191,7 @@ PyMODINIT_FUNC PyInit__engine(void) {
     if (kinds == NULL) goto failed;
     int failed = PyModule_AddObjectRef(module, "KINDS", kinds) ||
                  PyModule_AddObjectRef(module, "Plan", (PyObject *)&plan_type) ||
-                 PyModule_AddObjectRef(module, "RecordCodec", (PyObject *)&record_codec_type);
+                 add_record_types(module);
     Py_DECREF(kinds);
     if (!failed) return module;
 failed:

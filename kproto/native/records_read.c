@@ -274,3 +274,8 @@ PyTypeObject record_codec_type = {
     .tp_traverse = (traverseproc)codec_traverse,
     .tp_methods = codec_methods,
 };
+
+int add_record_types(PyObject *module) {
+    if (PyType_Ready(&record_codec_type) < 0 || PyType_Ready(&record_sink_type) < 0) return -1;
+    return PyModule_AddObjectRef(module, "RecordCodec", (PyObject *)&record_codec_type);
+}

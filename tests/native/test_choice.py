@@ -65,21 +65,6 @@ def test_without_it(start: str, why: str) -> None:
     assert last.startswith(f"ImportError: KPROTO_ENGINE=native, but {why}")
 
 
-RECORDS = (
-    "from kproto.records import Record, RecordBatches, build_batch, native\n"
-    "data = build_batch([Record(value=b'v')])\n"
-    "assert [r.value for batch in RecordBatches(data) for r in batch] == [b'v']\n"
-    "print(type(native.record_codec()).__name__)"
-)
-
-
-def test_records_follow_the_choice() -> None:
-    if "native" in engines.BUILT:
-        assert run(RECORDS, "native").stdout == "RecordCodec\n"
-    assert run(RECORDS, "pure").stdout == "NoneType\n"
-    assert run(ABSENT + RECORDS, None).stdout == "NoneType\n"
-
-
 def test_an_engine_that_is_none() -> None:
     refused = run(WHICH, "rust")
     assert refused.returncode == 1

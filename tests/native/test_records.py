@@ -31,6 +31,7 @@ from tests.native.records_both import (
     section,
     shake_records,
 )
+from tests.native.test_choice import ABSENT, run
 from tests.records.mutations import PLAIN, record_of, with_right_checksums, wrapper
 from tests.support import seeds
 
@@ -243,6 +244,20 @@ def test_without_a_class_it_takes_python_does_it_all() -> None:
         assert [r for batch in RecordBatches(data) for r in batch] == [Record(0, -1, None, b"a")]
     finally:
         extension.use(before)
+
+
+WHICH = (
+    "from kproto.records import Record, RecordBatches, build_batch, native\n"
+    "data = build_batch([Record(value=b'v')])\n"
+    "assert [r.value for batch in RecordBatches(data) for r in batch] == [b'v']\n"
+    "print(type(native.record_codec()).__name__)"
+)
+
+
+def test_they_follow_the_choice_of_engine() -> None:
+    assert run(WHICH, "native").stdout == "RecordCodec\n"
+    assert run(WHICH, "pure").stdout == "NoneType\n"
+    assert run(ABSENT + WHICH, None).stdout == "NoneType\n"
 
 
 def test_nothing_half_made_is_seen() -> None:
