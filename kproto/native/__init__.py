@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from typing import Final, NamedTuple
 
+from kproto import extension
 from kproto.codegen import codec
 
 __all__ = ["GIL_IS_OFF", "GIL_IS_ON", "HOW_TO_BUILD", "Choice", "choose"]
@@ -51,6 +52,9 @@ def choose(wanted: str) -> Choice:
     if not _has_gil():
         return _without(wanted, GIL_IS_OFF)
     codec.use_native(codec.Native(compile_plan, Refused))
+    from kproto.native import _engine
+
+    extension.use(_engine)
     enter_in_c()
     return Choice("native", GIL_IS_ON if _is_free_threaded() else "")
 

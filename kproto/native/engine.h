@@ -267,6 +267,7 @@ int validate_elements(reader *in, const field_plan *field, int64_t count);
 PyObject *encode_message(plan_object *self, PyObject *message);      /* encode.c; new reference */
 
 PyObject *methods_of(PyObject *module, PyObject *args); /* entry.c: the methods of Message */
+int add_record_types(PyObject *module);                 /* records_read.c */
 
 /* Forget what went wrong in C, so that Python can find out; -1 where that is not for it to explain
    (KeyboardInterrupt and the like). */

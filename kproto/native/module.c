@@ -190,7 +190,8 @@ PyMODINIT_FUNC PyInit__engine(void) {
                                     "struct", "array");
     if (kinds == NULL) goto failed;
     int failed = PyModule_AddObjectRef(module, "KINDS", kinds) ||
-                 PyModule_AddObjectRef(module, "Plan", (PyObject *)&plan_type);
+                 PyModule_AddObjectRef(module, "Plan", (PyObject *)&plan_type) ||
+                 add_record_types(module);
     Py_DECREF(kinds);
     if (!failed) return module;
 failed:

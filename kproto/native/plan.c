@@ -5,6 +5,7 @@
    checked against an object that the class itself made, so a class whose members are anything but
    plain object slots never gets this far. */
 #include "engine.h"
+#include "records.h"
 
 #include <structmember.h>
 
@@ -36,7 +37,7 @@ Py_ssize_t slot_of(PyTypeObject *type, PyObject *name) {
     return offset;
 }
 
-static int check_type(PyObject *cls) {
+int check_type(PyObject *cls) {
     if (!PyType_Check(cls)) return refuse("it is not a class", NULL);
     PyTypeObject *type = (PyTypeObject *)cls;
     if (Py_TYPE(cls) != engine.struct_meta) return refuse("it is not a msgspec.Struct", type);

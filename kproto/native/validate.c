@@ -3,10 +3,11 @@
    A reader is handed on by value, and the place after what was read comes back, NULL where it is
    not valid: both stay in registers. */
 #include "engine.h"
+#include "records.h"
 
 /* UTF-8 as CPython's strict decoder has it: nothing overlong, no surrogate, nothing above U+10FFFF
    (the table of well-formed sequences in chapter 3 of the Unicode standard). */
-static int is_utf8(const uint8_t *p, Py_ssize_t size) {
+int is_utf8(const uint8_t *p, Py_ssize_t size) {
     const uint8_t *end = p + size;
     if (LIKELY(is_ascii(p, size))) return 1;
     while (p < end) {
