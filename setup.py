@@ -19,7 +19,7 @@ flags = [] if os.name == "nt" else ["-O3", "-fvisibility=hidden", "-fno-strict-a
 native = Extension(
     "kproto.native._engine",
     sources=sorted(str(path) for path in engine.glob("*.c")),
-    depends=[str(engine / "engine.h")],
+    depends=sorted(str(path) for path in engine.glob("*.h")),
     # KPROTO_CFLAGS comes last: sanitizers, warnings.
     extra_compile_args=[*flags, *os.environ.get("KPROTO_CFLAGS", "").split()],
     optional=os.environ.get("KPROTO_ENGINE") != "native",

@@ -29,6 +29,7 @@ from kproto.schema.model import MessageSchema
 
 __all__ = [
     "CompiledPlan",
+    "CompiledSelection",
     "Native",
     "compiled_plan",
     "decoder",
@@ -49,12 +50,19 @@ Decoder = Callable[[bytes, int], tuple[Any, int]]
 Validator = Callable[[bytes, int], int]
 
 
+class CompiledSelection(Protocol):
+    """Fields of a message at one version that become columns (``kproto.columns.native``)."""
+
+    def read(self, bodies: tuple[Any, ...], limit: int, collect: bool, /) -> Any: ...
+
+
 class CompiledPlan(Protocol):
     """A message at one version as another engine runs it; it asks ``interpret`` on its own."""
 
     def decode(self, data: Any, offset: int = 0, /) -> tuple[Any, int]: ...
     def encode(self, message: Any, /) -> bytes: ...
     def validate(self, data: Any, offset: int = 0, /) -> int: ...
+    def select(self, levels: tuple[Any, ...], count: int, /) -> CompiledSelection: ...
 
 
 class Native(NamedTuple):

@@ -31,6 +31,14 @@ def methods_of(
 ) -> dict[str, Any]: ...
 
 @final
+class Selection:
+    """What goes in and comes out: ``kproto.columns.layout``."""
+
+    def read(
+        self, bodies: tuple[Any, ...], limit: int, collect: bool, /
+    ) -> tuple[int, bytes, tuple[Any, ...], list[tuple[int, bytes]], int]: ...
+
+@final
 class Plan:
     def __new__(
         cls,
@@ -43,3 +51,4 @@ class Plan:
     def encode(self, message: Any, /) -> bytes: ...
     def validate(self, data: Any, offset: int = 0, /) -> int: ...
     def takes(self, data: Any, offset: int = 0, /) -> tuple[bool, bool]: ...
+    def select(self, levels: tuple[Any, ...], count: int, /) -> Selection: ...

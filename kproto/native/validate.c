@@ -53,7 +53,7 @@ static int validate_array(reader *in, const field_plan *field) {
     return validate_elements(in, field, count);
 }
 
-static int validate_field(reader *in, const field_plan *field) {
+int validate_field(reader *in, const field_plan *field) {
     int nullable = field->flags & FIELD_NULLABLE;
     switch (field->kind) {
     case KIND_STRING: return validate_blob(in, field, 1, nullable);

@@ -1,0 +1,57 @@
+/* What columns.c, which walks bodies, and buffers.c, which writes columns, share. */
+#ifndef KPROTO_COLUMNS_H
+#define KPROTO_COLUMNS_H
+
+#include "engine.h"
+
+/* Bytes that grow: an object of Python's from the start, so that nothing is copied in the end. */
+typedef struct {
+    PyObject *bytes; /* as long as there is room; NULL at first */
+    Py_ssize_t size; /* of which these are in use */
+} buffer;
+
+/* Values of one kind that is no array: a column's, or the elements of a column of arrays. */
+typedef struct {
+    buffer offsets; /* of strings and bytes: int32, one more than there are values */
+    buffer data;    /* numbers in the machine's byte order; of bools a bit each, the lowest first */
+    Py_ssize_t count;
+} values;
+
+typedef struct {
+    const field_plan *field;
+    reader next; /* at the next row's value as the wire has it; at NULL for null */
+    Py_ssize_t rows, nulls;
+    buffer validity; /* a bit a row; nothing as long as no row is null */
+    buffer offsets;  /* of arrays */
+    values values;
+} column;
+
+/* How much of a column is in use, to take back what a bad body put there. */
+typedef struct {
+    Py_ssize_t rows, nulls, validity, offsets, count, value_offsets, data;
+} column_mark;
+
+/* What one call of Selection.read makes. */
+typedef struct {
+    Py_ssize_t limit; /* of the bytes, and of the values, in any one buffer; at most INT32_MAX */
+    int full;         /* it was met */
+    Py_ssize_t rows;
+    buffer frame;
+    Py_ssize_t column_count;
+    column *columns;
+    column_mark *marks;
+} table;
+
+/* buffers.c. All but the last four: 0, or -1 at the limit (`full`) or with a MemoryError. */
+int table_begin(table *made);
+int put_rows(table *made, column *to, Py_ssize_t rows); /* the next row's value */
+int put_frame(table *made, Py_ssize_t frame, Py_ssize_t rows);
+void table_mark(table *made);
+void table_take_back(table *made); /* to how it was at the mark, `full` included */
+PyObject *table_finish(table *made, PyObject *failed, Py_ssize_t full_at); /* new reference */
+void table_free(table *made);
+
+PyObject *plan_select(PyObject *plan, PyObject *levels); /* columns.c: Plan.select */
+extern PyTypeObject selection_type;
+
+#endif
