@@ -27,7 +27,10 @@ __all__ = ["main"]
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".cache" / "sanitize"
 COPIED = ["kproto", "schemas", "scripts", "tests", "benchmarks", "demo", "docs", "pyproject.toml"]
-TESTS = ["tests/native", "tests/codegen/test_hostile.py", "tests/reference/test_agreement.py"]
+TESTS = [
+    "tests/native", "tests/codegen/test_hostile.py", "tests/reference/test_agreement.py",
+    "tests/columns/test_differential.py", "tests/columns/test_read.py",
+]  # fmt: skip
 FLAGS = [
     "-shared", "-fPIC", "-O1", "-g", "-fno-omit-frame-pointer", "-fvisibility=hidden",
     "-fno-strict-aliasing",

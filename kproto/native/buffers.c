@@ -21,7 +21,9 @@ static int make_room(buffer *in, Py_ssize_t needed) {
 
 /* Room for `count` things of `width` bytes, which are in use from now on; NULL as put_* have -1. */
 static inline uint8_t *grow(table *made, buffer *in, Py_ssize_t count, Py_ssize_t width) {
-    if (UNLIKELY(width && count > (made->limit - in->size) / width)) {
+    int fits = count == 1 ? width <= made->limit - in->size /* no division */
+                          : !width || count <= (made->limit - in->size) / width;
+    if (UNLIKELY(!fits)) {
         made->full = 1;
         return NULL;
     }
@@ -94,6 +96,28 @@ static int put_numbers(table *made, values *in, int kind, const uint8_t *p, Py_s
     return 0;
 }
 
+/* The same for one of them, which is most of what is put anywhere. */
+static inline int put_number(table *made, values *in, int kind, const uint8_t *p) {
+    Py_ssize_t width = width_of[kind];
+    if (UNLIKELY(kind == KIND_BOOL)) return put_numbers(made, in, kind, p, 1, 1);
+    uint8_t *to = grow(made, &in->data, 1, width);
+    if (UNLIKELY(to == NULL)) return -1;
+    in->count++;
+    if (width == 4) {
+        uint32_t value = get32(p);
+        memcpy(to, &value, 4);
+    } else if (width == 8) {
+        uint64_t value = get64(p);
+        memcpy(to, &value, 8);
+    } else if (width == 2) {
+        uint16_t value = get16(p);
+        memcpy(to, &value, 2);
+    } else {
+        memcpy(to, p, (size_t)width); /* a byte, or a uuid */
+    }
+    return 0;
+}
+
 static int put_blobs(table *made, values *in, const uint8_t *p, Py_ssize_t size, Py_ssize_t count) {
     Py_ssize_t end = in->data.size;
     uint8_t *to = grow(made, &in->data, count, size);
@@ -155,7 +179,7 @@ int put_rows(table *made, column *to, Py_ssize_t rows) {
     int kind = field->kind;
     reader in = to->next;
     int64_t length = 0;
-    if (in.at == NULL) return put_nulls(made, to, rows);
+    if (UNLIKELY(in.at == NULL)) return put_nulls(made, to, rows);
     if (!width_of[kind]) {
         if (UNLIKELY(get_length(&in, field, kind == KIND_STRING, &length))) return -1;
         if (length < 0) return put_nulls(made, to, rows);
@@ -163,8 +187,9 @@ int put_rows(table *made, column *to, Py_ssize_t rows) {
     if (UNLIKELY(put_validity(made, to, rows, 1))) return -1;
     to->rows += rows;
     if (kind == KIND_ARRAY) return put_arrays(made, to, in, length, rows);
-    if (width_of[kind]) return put_numbers(made, &to->values, kind, in.at, rows, 1);
-    return put_blobs(made, &to->values, in.at, (Py_ssize_t)length, rows);
+    if (!width_of[kind]) return put_blobs(made, &to->values, in.at, (Py_ssize_t)length, rows);
+    if (rows == 1) return put_number(made, &to->values, kind, in.at);
+    return put_numbers(made, &to->values, kind, in.at, rows, 1);
 }
 
 int put_frame(table *made, Py_ssize_t frame, Py_ssize_t rows) {
