@@ -45,6 +45,11 @@ static int put_bits(table *made, buffer *in, Py_ssize_t from, Py_ssize_t count, 
     if (needed > in->size && grow(made, in, needed - in->size, 1) == NULL) return -1;
     if (count == 0) return 0;
     uint8_t *bits = bytes_of(in);
+    if (count == 1) {
+        uint8_t mask = (uint8_t)(1 << from % 8);
+        bits[from / 8] = (uint8_t)(bit ? bits[from / 8] | mask : bits[from / 8] & ~mask);
+        return 0;
+    }
     for (Py_ssize_t at = from; at < from + count;) {
         if (at % 8 == 0 && from + count - at >= 8) {
             Py_ssize_t whole = (from + count - at) / 8;
@@ -132,6 +137,16 @@ static int put_blobs(table *made, values *in, const uint8_t *p, Py_ssize_t size,
     return 0;
 }
 
+static inline int put_blob(table *made, values *in, const uint8_t *p, Py_ssize_t size) {
+    uint8_t *to = grow(made, &in->data, 1, size);
+    uint8_t *offset = to ? grow(made, &in->offsets, 1, 4) : NULL;
+    if (UNLIKELY(offset == NULL)) return -1;
+    memcpy(to, p, (size_t)size);
+    put32(offset, in->data.size);
+    in->count++;
+    return 0;
+}
+
 /* The elements of one array. */
 static int put_elements(table *made, column *to, reader in, int64_t count) {
     const field_plan *field = to->field;
@@ -140,7 +155,7 @@ static int put_elements(table *made, column *to, reader in, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         int64_t size;
         if (get_length(&in, field, field->element == KIND_STRING, &size)) return -1;
-        if (put_blobs(made, &to->values, in.at, (Py_ssize_t)size, 1)) return -1;
+        if (put_blob(made, &to->values, in.at, (Py_ssize_t)size)) return -1;
         in.at += size;
     }
     return 0;
@@ -187,9 +202,11 @@ int put_rows(table *made, column *to, Py_ssize_t rows) {
     if (UNLIKELY(put_validity(made, to, rows, 1))) return -1;
     to->rows += rows;
     if (kind == KIND_ARRAY) return put_arrays(made, to, in, length, rows);
-    if (!width_of[kind]) return put_blobs(made, &to->values, in.at, (Py_ssize_t)length, rows);
-    if (rows == 1) return put_number(made, &to->values, kind, in.at);
-    return put_numbers(made, &to->values, kind, in.at, rows, 1);
+    if (rows == 1)
+        return width_of[kind] ? put_number(made, &to->values, kind, in.at)
+                              : put_blob(made, &to->values, in.at, (Py_ssize_t)length);
+    if (width_of[kind]) return put_numbers(made, &to->values, kind, in.at, rows, 1);
+    return put_blobs(made, &to->values, in.at, (Py_ssize_t)length, rows);
 }
 
 int put_frame(table *made, Py_ssize_t frame, Py_ssize_t rows) {
@@ -223,31 +240,40 @@ int table_begin(table *made) {
 }
 
 void table_mark(table *made) {
-    for (Py_ssize_t i = 0; i < made->column_count; i++) {
-        const column *each = &made->columns[i];
-        made->marks[i] = (column_mark){
-            each->rows,         each->nulls,
-            each->validity.size, each->offsets.size,
-            each->values.count, each->values.offsets.size,
-            each->values.data.size,
-        };
-    }
+    for (Py_ssize_t i = 0; i < made->column_count; i++)
+        made->columns[i].nulls_before = made->columns[i].nulls;
 }
 
+/* Where value `count` would begin, by the offsets; these end there. */
+static Py_ssize_t cut(buffer *offsets, Py_ssize_t count) {
+    int32_t end;
+    memcpy(&end, bytes_of(offsets) + count * 4, 4);
+    offsets->size = (count + 1) * 4;
+    return end;
+}
+
+static void cut_values(values *in, int kind, Py_ssize_t count) {
+    in->count = count;
+    if (is_blob(kind))
+        in->data.size = cut(&in->offsets, count);
+    else
+        in->data.size = kind == KIND_BOOL ? (count + 7) / 8 : count * width_of[kind];
+}
+
+/* The frame is written last: it has as many rows as there were. */
 void table_take_back(table *made) {
+    Py_ssize_t rows = made->rows = made->frame.size / 4;
     for (Py_ssize_t i = 0; i < made->column_count; i++) {
         column *each = &made->columns[i];
-        const column_mark *mark = &made->marks[i];
-        each->rows = mark->rows;
-        each->nulls = mark->nulls;
-        each->validity.size = mark->nulls ? mark->validity : 0;
-        each->offsets.size = mark->offsets;
-        each->values.count = mark->count;
-        each->values.offsets.size = mark->value_offsets;
-        each->values.data.size = mark->data;
+        const field_plan *field = each->field;
+        each->rows = rows;
+        each->nulls = each->nulls_before;
+        each->validity.size = each->nulls ? (rows + 7) / 8 : 0;
+        if (field->kind == KIND_ARRAY)
+            cut_values(&each->values, field->element, cut(&each->offsets, rows));
+        else
+            cut_values(&each->values, field->kind, rows);
     }
-    made->rows = made->frame.size / 4;
-    made->full = 0;
 }
 
 /* The object itself, of just the size that is in use. */
@@ -310,5 +336,4 @@ void table_free(table *made) {
     }
     Py_XDECREF(made->frame.bytes);
     PyMem_Free(made->columns);
-    PyMem_Free(made->marks);
 }

@@ -218,8 +218,7 @@ static int begin(reading *self, const selection_object *selection, Py_ssize_t li
     self->selection = selection;
     made->limit = limit;
     made->columns = PyMem_Calloc(count, sizeof *made->columns);
-    made->marks = PyMem_Calloc(count, sizeof *made->marks);
-    if (made->columns == NULL || made->marks == NULL) {
+    if (made->columns == NULL) {
         PyErr_NoMemory();
         return -1;
     }

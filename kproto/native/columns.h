@@ -21,33 +21,28 @@ typedef struct {
     const field_plan *field;
     reader next; /* at the next row's value as the wire has it; at NULL for null */
     Py_ssize_t rows, nulls;
+    Py_ssize_t nulls_before; /* at the table's mark */
     buffer validity; /* a bit a row; nothing as long as no row is null */
     buffer offsets;  /* of arrays */
     values values;
 } column;
-
-/* How much of a column is in use, to take back what a bad body put there. */
-typedef struct {
-    Py_ssize_t rows, nulls, validity, offsets, count, value_offsets, data;
-} column_mark;
 
 /* What one call of Selection.read makes. */
 typedef struct {
     Py_ssize_t limit; /* of the bytes, and of the values, in any one buffer; at most INT32_MAX */
     int full;         /* it was met */
     Py_ssize_t rows;
-    buffer frame;
+    buffer frame; /* of a row, the number of its body: int32 */
     Py_ssize_t column_count;
     column *columns;
-    column_mark *marks;
 } table;
 
-/* buffers.c. All but the last four: 0, or -1 at the limit (`full`) or with a MemoryError. */
+/* buffers.c. The first three: 0, or -1 at the limit (`full`) or with a MemoryError. */
 int table_begin(table *made);
 int put_rows(table *made, column *to, Py_ssize_t rows); /* the next row's value */
 int put_frame(table *made, Py_ssize_t frame, Py_ssize_t rows);
-void table_mark(table *made);
-void table_take_back(table *made); /* to how it was at the mark, `full` included */
+void table_mark(table *made);      /* a body begins */
+void table_take_back(table *made); /* to how it was at the mark */
 PyObject *table_finish(table *made, PyObject *failed, Py_ssize_t full_at); /* new reference */
 void table_free(table *made);
 
