@@ -104,7 +104,11 @@ class Selection:
             found = self._explain(made[3])
             assert found is not None
         if found and not collect:
-            raise found[0]
+            error = found.pop()
+            try:
+                raise error
+            finally:
+                del error  # no cycle through the traceback: the buffers go with the error
         rows, frame, columns, _, full_at = made
         if full_at >= 0:
             raise LimitError(f"its rows would take a column past {limit} bytes", index=full_at)
