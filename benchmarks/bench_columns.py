@@ -5,11 +5,12 @@ Reproduce and compare::
     .venv/bin/python -m benchmarks.bench_columns
     .venv/bin/python -m benchmarks.bench_columns --rounds 5 --dry-run
 
-The bodies are workloads of ``bench_codec``, repeated: b and d with a row a partition, e with a row a
-body. "decode + lists" is what one writes without columns: decode each body, loop over what it holds,
-append each value to the list of its column; "+ pyarrow" makes Arrow arrays of these lists, and of our
-columns a ``RecordBatch``. "pure columns" run without the native engine, its decoder included. All
-must give the same rows before any is timed. Interleaved rounds, processor time, as ``bench_codec``.
+The bodies are workloads of ``bench_codec``, repeated: b and d with a row a partition, e with a row
+a body. "decode + lists" is what one writes without columns: decode each body, loop over what it
+holds, append each value to the list of its column; "+ pyarrow" makes Arrow arrays of these lists,
+and of our columns a ``RecordBatch``. "pure columns" run without the native engine, its decoder
+included. All must give the same rows before any is timed. Interleaved rounds, processor time, as
+``bench_codec``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ Decode = Callable[[bytes], Any]
 
 
 def partitions(bodies: list[bytes], decode: Decode) -> Lists:
-    frame, topic, error, partition, leader, epoch = made = [], [], [], [], [], []
+    made: Lists = [], [], [], [], [], []
+    frame, topic, error, partition, leader, epoch = made
     for index, body in enumerate(bodies):
         for t in decode(body).topics:
             for p in t.partitions:
@@ -56,7 +58,8 @@ def partitions(bodies: list[bytes], decode: Decode) -> Lists:
 
 
 def states(bodies: list[bytes], decode: Decode) -> Lists:
-    frame, topic, partition, leader, epoch, isr = made = [], [], [], [], [], []
+    made: Lists = [], [], [], [], [], []
+    frame, topic, partition, leader, epoch, isr = made
     for index, body in enumerate(bodies):
         for t in decode(body).topic_states:
             for p in t.partition_states:
@@ -70,7 +73,8 @@ def states(bodies: list[bytes], decode: Decode) -> Lists:
 
 
 def heartbeats(bodies: list[bytes], decode: Decode) -> Lists:
-    frame, group, generation, member, instance = made = [], [], [], [], []
+    made: Lists = [], [], [], [], []
+    frame, group, generation, member, instance = made
     for index, body in enumerate(bodies):
         m = decode(body)
         frame.append(index)
@@ -225,8 +229,8 @@ def section(found: dict[str, Figures], rounds: int) -> Section:
         reproduce=".venv/bin/python -m benchmarks.bench_columns",
         text=[
             f"{machine(['msgspec', 'kio', 'pyarrow'])}; engine: {kproto.engine}. Fastest of "
-            f"{rounds} interleaved rounds, processor time; higher is faster. kio has no LeaderAndIsr "
-            "(d) in this release."
+            f"{rounds} interleaved rounds, processor time; higher is faster. kio has no "
+            "LeaderAndIsr (d) in this release."
         ],
         tables=[
             speed_table(found, "million rows a second", lambda figures: figures.rows),

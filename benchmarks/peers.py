@@ -25,7 +25,16 @@ from demo.install import cache
 from kproto.codegen import codec
 from kproto.schema.model import python_name
 
-__all__ = ["Case", "KioWorker", "generated", "kafka_python", "kio", "kio_place", "local_cases", "ours"]
+__all__ = [
+    "Case",
+    "KioWorker",
+    "generated",
+    "kafka_python",
+    "kio",
+    "kio_place",
+    "local_cases",
+    "ours",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 OLD_KIO = "0.6.2"

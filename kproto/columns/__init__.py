@@ -10,8 +10,9 @@
     table.to_arrow()                       # a pyarrow.RecordBatch over the same buffers
     table.to_pydict()                      # lists, without pyarrow
 
-The deepest array of structs on the chosen paths is the row; what was chosen above it repeats on each
-of its rows; with no array on the paths a row is a body. ``frame`` says which body a row came from.
+The deepest array of structs on the chosen paths is the row; what was chosen above it repeats on
+each of its rows; with no array on the paths a row is a body. ``frame`` says of each row which body
+it came from.
 Where the native engine runs, no Python object is made for a value (``kproto/native/columns.c``);
 elsewhere the same buffers come out of decoded messages (``pure``). This package knows no wire rule.
 """

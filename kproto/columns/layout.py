@@ -87,7 +87,7 @@ def lay_out(plan: MessagePlan, chosen: Mapping[str, str]) -> Layout:
         raise SelectionError("no field was chosen")
     chains = {name: _resolve(plan, path) for name, path in chosen.items()}
     line = _line(plan, chains.values())
-    fields = tuple(_field(name, chain) for name, chain in chains.items())
+    fields = tuple(_field(plan.root, name, chain) for name, chain in chains.items())
     seen: dict[str, str] = {}
     for field in fields:
         if seen.setdefault(field.path, field.name) != field.name:
@@ -166,22 +166,25 @@ def _is_called(item: FieldPlan, name: str) -> bool:
 
 def _typed(item: FieldPlan) -> str:
     if item.kind == "array":
-        return "an array of structs" if item.struct is not None else f"an array of {item.element_kind}"
+        return (
+            "an array of structs" if item.struct is not None else f"an array of {item.element_kind}"
+        )
     return "a struct" if item.kind == "struct" else str(item.kind)
 
 
-def _field(name: str, chain: Chain) -> Field:
-    # Beyond the last array: an element is never null, so nothing before it matters.
-    within = chain[len(_to_last_array(chain[:-1])) :]
+def _field(root: StructPlan, name: str, chain: Chain) -> Field:
     item = chain[-1]
-    nullable = any(each.nullable or _may_be_missing_and_null(each) for each in within)
+    # Beyond the last array: an element is never null, so nothing before it matters.
+    start = len(_to_last_array(chain[:-1]))
+    nullable = any(
+        _may_be_null(_struct_after(root, chain[:at]), chain[at]) for at in range(start, len(chain))
+    )
     return Field(name, _path(chain), item.kind, item.element_kind, nullable)
 
 
-def _may_be_missing_and_null(item: FieldPlan) -> bool:
-    """Whether the bytes may leave it to a default of null. That a field is absent altogether is
-    only seen by its struct; it does no harm to call one that is there nullable, too."""
-    return item.default is None
+def _may_be_null(struct: StructPlan, item: FieldPlan) -> bool:
+    """On the wire, or by a default of null where the wire may not, or cannot, have the field."""
+    return item.nullable or (item.default is None and item not in struct.inline)
 
 
 def _positions(struct: StructPlan, fields: Chain) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """The columns of decoded messages: what ``kproto/native/columns.c`` makes, to the byte, in Python.
 
 It is here for machines without the native engine, and for messages that engine does not take. The
-bodies are decoded as ever, so this is no faster than a loop of one's own, and cannot differ from it.
+bodies are decoded as ever, so this is no faster than a loop of one's own, and gives what that gives.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ def select(
     """Choose fields of ``message`` at ``version`` that become columns.
 
     ``columns`` are paths in Python or JSON names, such as ``topics.partitions.replica_nodes``,
-    which is also the column's name; or a mapping of the columns' names to paths. A field the version
-    lacks is at its default, as in a decoded message. A struct that is null makes what was chosen of
-    it null; an array that is null has no rows, as an empty one has none.
+    which is also the column's name; or a mapping of the columns' names to paths. A field that the
+    version lacks is at its default, as in a decoded message. A struct that is null makes what was
+    chosen of it null; an array that is null has no rows, as an empty one has none.
 
     Raises UnsupportedVersionError for a version the message lacks, UnknownNameError for a field it
     lacks, SelectionError where the fields cannot be columns of one table: a struct or an array of
@@ -83,7 +83,7 @@ class Selection:
         errors: Literal["raise", "collect"] = "raise",
         limit: int = MOST_BYTES,
     ) -> Columns:
-        """The rows of all ``bodies``, in their order. Each has to fill its bytes, as with ``decode``.
+        """The rows of all ``bodies``, in order. Each has to fill its bytes, as with ``decode``.
 
         A bad body raises BodyError: the DecodeError of ``decode``, with ``index``. With
         ``errors="collect"`` it leaves no row and goes to ``.errors`` instead.

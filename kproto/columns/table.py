@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import uuid
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
@@ -63,7 +64,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def _values(self) -> list[Any]:
         if self.offsets is not None:
             ends = memoryview(self.offsets).cast("i").tolist()
-            spans = zip(ends, ends[1:], strict=False)
+            spans = pairwise(ends)
             if self.child is not None:
                 items = self.child.to_list()
                 return [items[start:end] for start, end in spans]
@@ -118,7 +119,10 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         pyarrow = _pyarrow()
         columns = (self.frame, *self.columns)
         fields = [pyarrow.field(c.name, _type(pyarrow, c), nullable=c.nullable) for c in columns]
-        arrays = [_array(pyarrow, column, field.type) for column, field in zip(columns, fields, strict=True)]
+        arrays = [
+            _array(pyarrow, column, field.type)
+            for column, field in zip(columns, fields, strict=True)
+        ]
         return pyarrow.RecordBatch.from_arrays(arrays, schema=pyarrow.schema(fields))
 
 

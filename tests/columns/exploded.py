@@ -1,4 +1,4 @@
-"""Which fields can be columns together, and the rows they should give: by the schema, from messages.
+"""Which fields can be columns together, and the rows they should give, by the schema.
 
 Written apart from ``kproto.columns``, which goes by the plan: it is what the tests hold that to.
 """

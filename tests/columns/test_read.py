@@ -44,6 +44,8 @@ def test_the_buffers_are_arrows():
     assert (internal.format, internal.data) == ("b", bytes(250))
     assert (leader.format, len(leader.data)) == ("i", 8000)
     assert replicas.data is None
+    assert replicas.child is not None
+    assert replicas.child.data is not None
     assert (replicas.child.length, len(replicas.child.data)) == (6000, 24000)
     assert memoryview(replicas.offsets).cast("i").tolist() == list(range(0, 6001, 3))
     assert cluster.to_list() == ["Mk3OEYBSD34fcwNTJENDM2Qk"] * 2000
@@ -67,9 +69,7 @@ def test_bad_bodies_leave_nothing():
     """Cut off late: nearly all of its rows had been put into columns."""
     selection = metadata()
     whole = selection.read([METADATA])
-    table = selection.read(
-        [METADATA[:-3], METADATA, METADATA + b"\0", b""], errors="collect"
-    )
+    table = selection.read([METADATA[:-3], METADATA, METADATA + b"\0", b""], errors="collect")
     assert [error.index for error in table.errors] == [0, 2, 3]
     assert "bytes left over after the message: 1" in str(table.errors[1])
     assert table.frame.to_list() == [1] * 1000

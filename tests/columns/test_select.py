@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kproto.columns import Field, select
@@ -29,7 +31,9 @@ def test_the_deepest_array_is_the_row():
     assert [field.format for field in selection.fields] == ["+l", "u", "i"]
     assert select(MetadataResponse, 12, ["topics.name"]).row == "topics"
     assert select(MetadataResponse, 12, ["cluster_id"]).row == ""
-    assert "MetadataResponse v12: topics.name" in repr(select(MetadataResponse, 12, ["topics.name"]))
+    assert "MetadataResponse v12: topics.name" in repr(
+        select(MetadataResponse, 12, ["topics.name"])
+    )
 
 
 def test_json_names_and_names_of_ones_own():
@@ -124,5 +128,6 @@ def test_tagged_absent_and_null():
 def test_an_array_that_is_null_has_no_rows():
     """As an empty one: what was chosen above it is then seen nowhere."""
     selection = select(MetadataRequest, 9, ["topics.name", "allow_auto_topic_creation"])
-    bodies = [MetadataRequest(topics=topics).encode(9) for topics in (None, [])]
+    none_and_empty: tuple[Any, ...] = (None, [])
+    bodies = [MetadataRequest(topics=topics).encode(9) for topics in none_and_empty]
     assert selection.read(bodies).rows == 0
