@@ -51,7 +51,12 @@ Validator = Callable[[bytes, int], int]
 
 
 class CompiledSelection(Protocol):
-    """Fields of a message at one version that become columns (``kproto.columns.native``)."""
+    """Fields of a message at one version that become columns (``kproto.columns``). ``export`` makes
+    the capsules of Arrow's PyCapsule interface, and is None where that takes pyarrow."""
+
+    @property
+    def export(self) -> Callable[[tuple[Any, ...]], tuple[object, object]] | None: ...
+
 
     def read(self, bodies: tuple[Any, ...], limit: int, collect: bool, /) -> Any: ...
 

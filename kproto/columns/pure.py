@@ -1,7 +1,7 @@
 """The columns of decoded messages: what ``kproto/native/columns.c`` makes, to the byte, in Python.
 
 It is here for machines without the native engine, and for messages that engine does not take. The
-bodies are decoded as ever, so this is no faster than a loop of one's own, and gives what that gives.
+bodies are decoded as ever, so this is no faster than a loop of one's own, and as right.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ Made = tuple[int, bytes, tuple[Buffers, ...], list[tuple[int, bytes]], int]
 
 class PureSelection:
     """A selection, read with ``decode``, a message's decoder."""
+
+    export = None
 
     def __init__(self, layout: Layout, decode: Decoder) -> None:
         self._layout = layout

@@ -119,6 +119,7 @@ class Selection:
                 _column(field, rows, each) for field, each in zip(self.fields, columns, strict=True)
             ),
             errors=tuple(found),
+            export=self._compiled.export,
         )
 
     def _explain(self, failed: list[tuple[int, bytes]]) -> list[BodyError] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
@@ -22,6 +22,9 @@ _CASTS: Final = {
     "c": "b", "s": "h", "S": "H", "i": "i", "I": "I", "l": "q", "g": "d",
 }  # fmt: skip
 """Format string of Arrow's C data interface -> that of ``memoryview.cast``."""
+
+
+Export = Callable[[tuple[Any, ...]], tuple[object, object]]
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -53,6 +56,12 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if self.offsets is not None:
             made += (self.offsets,)
         return made if self.data is None else (*made, self.data)
+
+    def exported(self) -> tuple[Any, ...]:
+        """As ``kproto/native/arrow.c`` takes it."""
+        children = () if self.child is None else (self.child.exported(),)
+        counts = self.length, self.null_count
+        return self.name, self.format, self.nullable, *counts, self.buffers, children
 
     def to_list(self) -> list[Any]:
         """The values as decoding gives them: str, bytes, UUID, int, float, bool, list, None."""
@@ -95,6 +104,8 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     frame: Column
     columns: tuple[Column, ...]
     errors: tuple[BodyError, ...] = ()
+    export: Export | None = None
+    """Of the native engine: makes the capsules. Without it pyarrow does."""
 
     def __len__(self) -> int:
         return self.rows
@@ -112,6 +123,16 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def to_pydict(self) -> dict[str, list[Any]]:
         """Lists of Python values by column name, ``frame`` first."""
         return {column.name: column.to_list() for column in (self.frame, *self.columns)}
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """Arrow's PyCapsule interface: ``pyarrow.record_batch(columns)`` and other libraries take
+        these very buffers. ``requested_schema`` is not looked at, as the interface allows. The
+        native engine needs no pyarrow for it."""
+        if self.export is None:
+            made: tuple[object, object] = self.to_arrow().__arrow_c_array__(requested_schema)
+            return made
+        children = tuple(column.exported() for column in (self.frame, *self.columns))
+        return self.export(("", "+s", False, self.rows, 0, (None,), children))
 
     def to_arrow(self) -> Any:
         """A ``pyarrow.RecordBatch`` over these very buffers: none is copied. ``frame`` is its first

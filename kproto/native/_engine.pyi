@@ -32,11 +32,12 @@ def methods_of(
 
 @final
 class Selection:
-    """What goes in and comes out: ``kproto.columns.layout``."""
+    """What goes in and comes out: ``kproto.columns.pure``."""
 
     def read(
         self, bodies: tuple[Any, ...], limit: int, collect: bool, /
     ) -> tuple[int, bytes, tuple[Any, ...], list[tuple[int, bytes]], int]: ...
+    def export(self, column: tuple[Any, ...], /) -> tuple[object, object]: ...
 
 @final
 class Plan:

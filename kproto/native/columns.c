@@ -414,7 +414,9 @@ static int selection_traverse(selection_object *self, visitproc visit, void *arg
 static PyMethodDef selection_methods[] = {
     {"read", (PyCFunction)selection_read, METH_VARARGS,
      "read(bodies, limit, collect) -> (rows, frame, columns, failed, index of the body past the "
-     "limit or -1); kproto/columns/native.py says what they are"},
+     "limit or -1); kproto/columns/pure.py says what they are"},
+    {"export", selection_export, METH_O,
+     "export(column) -> (capsule of an ArrowSchema, capsule of an ArrowArray)"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -48,5 +48,6 @@ void table_free(table *made);
 
 PyObject *plan_select(PyObject *plan, PyObject *levels); /* columns.c: Plan.select */
 extern PyTypeObject selection_type;
+PyObject *selection_export(PyObject *self, PyObject *column); /* arrow.c: Selection.export */
 
 #endif

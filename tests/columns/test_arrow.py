@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
+import sys
+import threading
 import uuid
 from typing import Any
 
@@ -132,3 +135,56 @@ def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(MissingExtraError, match=r"pip install 'kproto\[arrow\]'"):
         table.to_arrow()
+
+
+def test_capsules_for_any_library(engine: str) -> None:
+    """pyarrow reads them as anyone would: the same batch, over the same buffers, and they are
+    given back when the last reader is done."""
+    cls = every_kind()
+    row = cls.STRUCTS["Row"]
+    rows = [row(strings=["a", "bc"], uuid=uuid.UUID(int=7), records=b""), row(records=b"")]
+    rows[1].strings = None
+    body = cls(rows=rows).encode(0)
+    paths = ["rows.strings", "rows.string", "rows.uuid", "rows.bool", "rows.float64s"]
+    table = select(cls, 0, paths).read([body] * 3)
+    offsets = table["rows.strings"].offsets
+    free = sys.getrefcount(offsets)
+    batch = pyarrow.record_batch(table)
+    assert sys.getrefcount(offsets) > free
+    batch.validate(full=True)
+    assert batch.equals(table.to_arrow(), check_metadata=True)
+    assert batch.schema == table.to_arrow().schema
+    address = batch.column("rows.strings").buffers()[1].address
+    assert address == _address(offsets)
+    del batch
+    gc.collect()
+    assert sys.getrefcount(offsets) == free
+    # Capsules that nobody read.
+    for _ in range(3):
+        capsules = [repr(capsule) for capsule in table.__arrow_c_array__()]
+        assert "arrow_schema" in capsules[0]
+        assert "arrow_array" in capsules[1]
+    gc.collect()
+    assert sys.getrefcount(offsets) == free
+
+
+def _address(raw: bytes | None) -> int:
+    assert raw is not None
+    address: int = pyarrow.py_buffer(raw).address
+    return address
+
+
+def test_a_column_outlives_its_table(engine: str) -> None:
+    """A reader takes one child over, drops the rest, and gives it back on another thread."""
+    body = HeartbeatRequest(group_id="group", generation_id=1, member_id="m").encode(4)
+    column = pyarrow.record_batch(
+        select(HeartbeatRequest, 4, ["generation_id", "group_id"]).read([body] * 100)
+    ).column("group_id")
+    gc.collect()
+    kept = [column.slice(10)]
+    del column
+    seen: list[Any] = []
+    thread = threading.Thread(target=lambda: seen.append(kept.pop().to_pylist()))
+    thread.start()
+    thread.join()
+    assert seen == [["group"] * 90]

@@ -260,6 +260,8 @@ def test_engines_that_disagree_leave_it_to_decode() -> None:
     selection = select(HeartbeatRequest, 4, ["group_id"])
 
     class Strict:
+        export = None
+
         def read(self, bodies: tuple[Any, ...], *_rest: Any) -> Any:
             return 0, b"", (), [(0, bodies[0])], -1
 
@@ -275,3 +277,53 @@ def test_shapes_of_defaults_and_nulls() -> None:
     prefix = "responses.partitions.current_leader."
     for version in (4, 12, 13):
         select(FetchResponse, version, [prefix + "leader_id", prefix + "leader_epoch"])
+
+
+def column(
+    *, name: Any = "a", format: Any = "i", buffers: Any = (None, b""), below: Any = ()
+) -> Any:
+    return name, format, False, 0, 0, buffers, below
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        5,
+        (),
+        column(name=5),
+        column(name="a\0b"),
+        column(name="\ud800"),
+        column(buffers=(None,) * 4),
+        column(buffers=(bytearray(),)),
+        column(buffers=[]),
+        column(below=(column(), 5)),
+        column(below=(column(), column(buffers=(5,)), column())),
+        column(below=5),
+    ],
+)
+def test_what_is_not_exported(wrong: Any) -> None:
+    export: Any = select(HeartbeatRequest, 4, ["group_id"])._compiled.export
+    with pytest.raises((TypeError, ValueError)):
+        export(wrong)
+    assert len(export(column(below=(column(), column(name=""))))) == 2
+
+
+@pytest.mark.counts_memory
+def test_exports_are_freed() -> None:
+    table = select(MetadataResponse, 9, ["topics.name", "topics.partitions.isr_nodes"]).read([])
+    export: Any = table.export
+    half = column(below=(column(), column(buffers=(bytes(4), 5)), column()))
+
+    def once() -> None:
+        table.__arrow_c_array__()
+        try:
+            export(half)
+        except TypeError:
+            return
+        raise AssertionError("taken")
+
+    assert least_growth(once, 100) < 100
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(20_000):
+        once()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - used < 2 * 1024  # KiB on Linux
