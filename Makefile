@@ -38,7 +38,7 @@ test-fast: ## the quick ones, under two minutes, no toolchain but Python
 
 test-pure: ## the codecs' tests on the engine that `make test` does not run: generated Python
 	@$(BOOTSTRAP)
-	@KPROTO_ENGINE=pure $(PYTEST) -q tests/codegen tests/reference tests/messages tests/dialects \
+	@KPROTO_ENGINE=pure $(PYTEST) -q tests/codegen tests/columns tests/reference tests/messages tests/dialects \
 	  tests/framing tests/connection tests/annotate tests/cli $(PYTEST_ARGS)
 
 sanitize: ## the C engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -57,7 +57,6 @@ class CompiledSelection(Protocol):
     @property
     def export(self) -> Callable[[tuple[Any, ...]], tuple[object, object]] | None: ...
 
-
     def read(self, bodies: tuple[Any, ...], limit: int, collect: bool, /) -> Any: ...
 
 
