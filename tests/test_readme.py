@@ -1,9 +1,9 @@
 """README.md is true: its Python runs, its console sessions print what it shows, its commands exist.
 
 ``python`` blocks, and those of docs/codec.md, run in order in one namespace a page. In ``console``
-blocks each ``$ kproto ...`` line is run, and its output compared unless the README shows ``...``. In
-``sh`` blocks each command must exist, with every option it is given, and every ``make`` target; the
-cluster it serves is steered as shown.
+blocks each ``$ kproto ...`` line is run, and its output compared unless the README shows ``...``.
+In ``sh`` blocks each command must exist, with every option it is given, and every ``make`` target;
+the cluster it serves is steered as shown.
 """
 
 from __future__ import annotations
