@@ -1,8 +1,11 @@
-/* What columns.c, which walks bodies, and buffers.c, which writes columns, share. */
+/* What selection.c, which compiles a selection, columns.c, which walks bodies by it, buffers.c, which
+   writes columns, and arrow.c, which hands them out, share. */
 #ifndef KPROTO_COLUMNS_H
 #define KPROTO_COLUMNS_H
 
 #include "engine.h"
+
+/* ---- what is made ----------------------------------------------------------------------------- */
 
 /* Bytes that grow: an object of Python's from the start, so that nothing is copied in the end. */
 typedef struct {
@@ -46,8 +49,49 @@ void table_take_back(table *made); /* to how it was at the mark */
 PyObject *table_finish(table *made, PyObject *failed, Py_ssize_t full_at); /* new reference */
 void table_free(table *made);
 
-PyObject *plan_select(PyObject *plan, PyObject *levels); /* columns.c: Plan.select */
+/* ---- a selection (selection.c makes it; nothing changes it afterwards) ------------------------ */
+
+typedef struct node node;
+typedef struct level level;
+
+typedef struct {
+    Py_ssize_t column; /* -1: none */
+    node *inner;       /* of a struct in which something was chosen */
+    level *below;      /* of the array whose elements are the next level */
+} mark;
+
+/* A struct in which something was chosen. */
+struct node {
+    const struct_plan *plan;
+    mark *marks;   /* one a field */
+    int certain;   /* all that was chosen in it is among its inline fields, and in no inner struct */
+    node *created; /* before this one: to free them all */
+};
+
+/* The message, or the elements of a chosen array. */
+struct level {
+    node *root;
+    Py_ssize_t column_count, *columns; /* those whose values belong to it */
+    level *below;
+};
+
+typedef struct {
+    const field_plan *field;
+    PyObject *fallback; /* bytes: as the wire would have the default; or None */
+} chosen;
+
+typedef struct {
+    PyObject_HEAD
+    plan_object *plan;
+    Py_ssize_t level_count, column_count;
+    level *levels;
+    chosen *columns;
+    node *nodes;
+} selection_object;
+
 extern PyTypeObject selection_type;
-PyObject *selection_export(PyObject *self, PyObject *column); /* arrow.c: Selection.export */
+PyObject *plan_select(PyObject *plan, PyObject *args);                  /* Plan.select */
+PyObject *selection_read(selection_object *self, PyObject *args);       /* columns.c */
+PyObject *selection_export(PyObject *self, PyObject *column);           /* arrow.c */
 
 #endif
