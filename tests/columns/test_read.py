@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from benchmarks.workloads import WORKLOADS
+from kproto.codegen.classes import make_message_class
 from kproto.columns import Selection, select
 from kproto.errors import BodyError, DecodeError, LimitError
 from kproto.messages import ApiVersionsResponse, HeartbeatRequest, MetadataResponse
+from kproto.schema.load import parse_message
 from tests.support import engines
 
 METADATA = next(each for each in WORKLOADS if each.key == "b").body()
@@ -171,3 +174,20 @@ def test_a_subclass_that_native_leaves_to_python():
             self.group_id = self.group_id.upper()
 
     assert select(Louder, 4, ["group_id"]).read([GOOD])["group_id"].to_list() == ["G"]
+
+
+def test_defaults_within_structs_that_may_be_missing():
+    """What a missing value is depends on what is missing: the field, or a struct around it."""
+    tagged = {"versions": "0+", "taggedVersions": "0+", "about": "."}
+    inner = {"name": "Epoch", "type": "int32", "default": "5", "tag": 0, **tagged}
+    outer = {"name": "Leader", "type": "Leader", "nullableVersions": "0+", "default": "null",
+             "tag": 0, **tagged, "fields": [inner]}  # fmt: skip
+    rows = {"name": "Rows", "type": "[]Row", "versions": "0+", "about": ".", "fields": [outer]}
+    whole = {"name": "Nested", "type": "data", "validVersions": "0", "flexibleVersions": "0+"}
+    cls = make_message_class(parse_message(json.dumps({**whole, "fields": [rows]})))
+    row, leader = cls.STRUCTS["Row"], cls.STRUCTS["Leader"]
+    values = [leader(epoch=7), None, leader(), None, leader(epoch=8), leader()]
+    body = cls(rows=[row(leader=each) for each in values]).encode(0)
+    table = select(cls, 0, ["rows.leader.epoch"]).read([body])
+    assert table.columns[0].to_list() == [7, None, 5, None, 8, 5]
+    assert table.columns[0].validity == bytes([0b110101])
