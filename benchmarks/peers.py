@@ -25,7 +25,16 @@ from demo.install import cache
 from kproto.codegen import codec
 from kproto.schema.model import python_name
 
-__all__ = ["Case", "KioWorker", "generated", "kafka_python", "kio", "local_cases", "ours"]
+__all__ = [
+    "Case",
+    "KioWorker",
+    "generated",
+    "kafka_python",
+    "kio",
+    "kio_place",
+    "local_cases",
+    "ours",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 OLD_KIO = "0.6.2"
@@ -77,7 +86,8 @@ def generated(workload: Workload, body: bytes) -> dict[str, Callable[[], object]
     }
 
 
-def _kio_place(workload: Workload) -> tuple[str, str]:
+def kio_place(workload: Workload) -> tuple[str, str]:
+    """Module and class of a workload's message in kio."""
     base, kind = re.fullmatch(r"(\w+)(Request|Response)", workload.title).groups()  # type: ignore[union-attr]
     module = f"kio.schema.{python_name(base)}.v{workload.version}.{kind.lower()}"
     return module, workload.title
@@ -85,14 +95,14 @@ def _kio_place(workload: Workload) -> tuple[str, str]:
 
 def kio(workload: Workload, body: bytes) -> dict[str, Callable[[], object]]:
     """kio's decode (Rust) and encode (Python), in this process."""
-    return kio_operations(*_kio_place(workload), body)
+    return kio_operations(*kio_place(workload), body)
 
 
 class KioWorker:
     """kio of another release in a process of its own, timed slice by slice."""
 
     def __init__(self, workload: Workload, body: bytes) -> None:
-        module, entity = _kio_place(workload)
+        module, entity = kio_place(workload)
         self._process = subprocess.Popen(
             [str(_old_kio_python()), str(ROOT / "benchmarks" / "kio_worker.py")],
             stdin=subprocess.PIPE,

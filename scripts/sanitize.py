@@ -30,6 +30,7 @@ COPIED = ["kproto", "schemas", "scripts", "tests", "benchmarks", "demo", "docs",
 TESTS = [
     "tests/native", "tests/codegen/test_hostile.py", "tests/reference/test_agreement.py",
     "tests/records/test_hostile.py", "tests/records/test_build.py", "tests/records/test_columns.py",
+    "tests/columns/test_differential.py", "tests/columns/test_read.py",
 ]  # fmt: skip
 FLAGS = [
     "-shared", "-fPIC", "-O1", "-g", "-fno-omit-frame-pointer", "-fvisibility=hidden",

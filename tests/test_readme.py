@@ -1,9 +1,9 @@
 """README.md is true: its Python runs, its console sessions print what it shows, its commands exist.
 
-``python`` blocks run in order in one namespace. In ``console`` blocks each ``$ kproto ...`` line is
-run, and its output compared unless the README shows ``...``. In ``sh`` blocks each command must
-exist, with every option it is given, and every ``make`` target; the cluster it serves is steered
-as shown.
+``python`` blocks, and those of docs/codec.md, run in order in one namespace a page. In ``console``
+blocks each ``$ kproto ...`` line is run, and its output compared unless the README shows ``...``.
+In ``sh`` blocks each command must exist, with every option it is given, and every ``make`` target;
+the cluster it serves is steered as shown.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import mockbroker.cli
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+CODEC = (ROOT / "docs/codec.md").read_text()
 MOCKBROKER = (ROOT / "docs/mockbroker.md").read_text()
 TOOLS = {"kproto": kproto.__main__.cli, "mockbroker": mockbroker.cli.cli}
 
@@ -62,12 +63,15 @@ def shell_lines(*texts: str) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in lines if line.strip()]
 
 
-def test_the_python_blocks_run():
+@pytest.mark.parametrize(
+    ("name", "text", "least"), [("README.md", README, 4), ("docs/codec.md", CODEC, 1)]
+)
+def test_the_python_blocks_run(name, text, least):
     namespace: dict[str, object] = {"__name__": "readme"}
-    found = blocks("python")
-    assert len(found) >= 4
+    found = blocks("python", text)
+    assert len(found) >= least
     for number, block in enumerate(found, 1):
-        exec(compile(block, f"README.md, python block {number}", "exec"), namespace)
+        exec(compile(block, f"{name}, python block {number}", "exec"), namespace)
 
 
 @pytest.mark.parametrize(("command", "shown"), sessions(), ids=lambda text: text[:40])

@@ -46,6 +46,7 @@ EDGES = (
 
 KNOWN_HOSTS = {
     "127.0.0.1",
+    "arrow.apache.org",
     "cwiki.apache.org",
     "github.com",
     "issues.apache.org",

@@ -29,6 +29,7 @@ from kproto.schema.model import MessageSchema
 
 __all__ = [
     "CompiledPlan",
+    "CompiledSelection",
     "GeneratedDecoder",
     "Native",
     "compiled_plan",
@@ -61,12 +62,23 @@ class GeneratedDecoder(Protocol):
     def __call__(self, data: bytes, offset: int, /) -> tuple[Any, int]: ...
 
 
+class CompiledSelection(Protocol):
+    """Fields of a message at one version that become columns (``kproto.columns``). ``export`` makes
+    the capsules of Arrow's PyCapsule interface, and is None where that takes pyarrow."""
+
+    @property
+    def export(self) -> Callable[[tuple[Any, ...]], tuple[object, object]] | None: ...
+
+    def read(self, bodies: tuple[Any, ...], limit: int, collect: bool, /) -> Any: ...
+
+
 class CompiledPlan(Protocol):
     """A message at one version as another engine runs it; it asks ``interpret`` on its own."""
 
     def decode(self, data: Any, offset: int = 0, /) -> tuple[Any, int]: ...
     def encode(self, message: Any, /) -> bytes: ...
     def validate(self, data: Any, offset: int = 0, /) -> int: ...
+    def select(self, levels: tuple[Any, ...], count: int, /) -> CompiledSelection: ...
 
 
 class Native(NamedTuple):

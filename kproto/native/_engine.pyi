@@ -31,6 +31,15 @@ def methods_of(
 ) -> dict[str, Any]: ...
 
 @final
+class Selection:
+    """What goes in and comes out: ``kproto.columns.pure``."""
+
+    def read(
+        self, bodies: tuple[Any, ...], limit: int, collect: bool, /
+    ) -> tuple[int, bytes, tuple[Any, ...], list[tuple[int, bytes]], int]: ...
+    def export(self, column: tuple[Any, ...], /) -> tuple[object, object]: ...
+
+@final
 class Plan:
     def __new__(
         cls,
@@ -43,6 +52,7 @@ class Plan:
     def encode(self, message: Any, /) -> bytes: ...
     def validate(self, data: Any, offset: int = 0, /) -> int: ...
     def takes(self, data: Any, offset: int = 0, /) -> tuple[bool, bool]: ...
+    def select(self, levels: tuple[Any, ...], count: int, /) -> Selection: ...
 
 @final
 class RecordCodec:

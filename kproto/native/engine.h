@@ -264,6 +264,7 @@ static inline void copy_bytes(void *to, const void *from, Py_ssize_t size) {
 PyObject *decode_struct(reader *in, const struct_plan *plan);        /* decode.c; new reference */
 int validate_struct(reader *in, const struct_plan *plan);            /* validate.c */
 int validate_elements(reader *in, const field_plan *field, int64_t count);
+int validate_field(reader *in, const field_plan *field);
 PyObject *encode_message(plan_object *self, PyObject *message);      /* encode.c; new reference */
 
 PyObject *methods_of(PyObject *module, PyObject *args); /* entry.c: the methods of Message */

@@ -120,3 +120,7 @@ int validate_elements(reader *in, const field_plan *field, int64_t count) {
     Py_ssize_t width = width_of[field->element];
     return moved(in, width ? in->at + count * width : skip_elements(*in, field, count));
 }
+
+int validate_field(reader *in, const field_plan *field) {
+    return moved(in, skip_field(*in, field));
+}
