@@ -30,7 +30,7 @@ NAMES = (JAVA, GO, RUST)
 JVM = ["-XX:+UseSerialGC", "-Xms512m", "-Xmx512m", "-Xmn384m"]
 """The collector with the cheapest barriers, and room enough that it seldom runs."""
 JAVA_WARM_UP = 2.0
-"""Seconds of each operation on each workload: the optimizing compiler has long been done by then."""
+"""Seconds of each operation on each workload; the optimizing compiler is done long before."""
 
 JMH_OPTIONS = ["-f", "1", "-t", "1", "-wi", "2", "-w", "1s", "-i", "3", "-r", "1s", "-foe", "true"]
 
