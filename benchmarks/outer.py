@@ -50,13 +50,13 @@ class Absent:
     reason: str
 
 
-def programs() -> dict[str, Program | Absent]:
-    """Every outer codec, built unless it is already, by name."""
+def programs(names: Sequence[str] = NAMES) -> dict[str, Program | Absent]:
+    """The outer codecs of these names, built unless they are already."""
     builders: dict[str, Callable[[], Program]] = {JAVA: _java, GO: _go, RUST: _rust}
     found: dict[str, Program | Absent] = {}
-    for name, build in builders.items():
+    for name in names:
         try:
-            found[name] = build()
+            found[name] = builders[name]()
         except AbsentError as absent:
             found[name] = Absent(str(absent))
     return found
