@@ -81,9 +81,7 @@ def measure(rounds: int, *, with_outer: bool = True, with_jmh: bool = True) -> R
                 run.own[workload.key] = _measure_aiokafka(workload, rounds)
         java = programs.get(JAVA)
         if with_jmh and isinstance(java, outer.Program):
-            named = {workload.key: _worker_arguments(workload, bodies) for workload in WORKLOADS}
-            for key, found in outer.jmh(java, named).items():
-                run.figures[key].update({f"{JMH} {name}": each for name, each in found.items()})
+            _measure_jmh(java, bodies, run)
     return run
 
 
@@ -168,6 +166,17 @@ def _measure_aiokafka(workload: Workload, rounds: int) -> dict[str, Timing]:
         for operation, case in peers.local_cases(found).items()
     }
     return interleave(cases, rounds)
+
+
+def _measure_jmh(java: outer.Program, bodies: Path, run: Run) -> None:
+    named = {workload.key: _worker_arguments(workload, bodies) for workload in WORKLOADS}
+    try:
+        averages = outer.jmh(java, named)
+    except AbsentError as absent:
+        run.absent[JMH] = str(absent)
+        return
+    for key, found in averages.items():
+        run.figures[key].update({f"{JMH} {name}": each for name, each in found.items()})
 
 
 def section(run: Run, rounds: int) -> Section:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ JAVA_WARM_UP = 2.0
 """Seconds of each operation on each workload; the optimizing compiler is done long before."""
 
 JMH_OPTIONS = ["-f", "1", "-t", "1", "-wi", "2", "-w", "1s", "-i", "3", "-r", "1s", "-foe", "true"]
+JMH_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,10 @@ def _rust() -> Program:
 
 def jmh(java: Program, bodies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Timing]]:
     """JMH's averages of the Java classes, by workload and operation; ``bodies`` holds, by workload,
-    what its worker is started with. Wall time: a warm process for each pair, one thread."""
+    what its worker is started with. Wall time: a warm process for each pair, one thread.
+
+    Raises AbsentError where JMH does not run here (its processes speak over loopback).
+    """
     path = java.command[java.command.index("-cp") + 1]
     specs = {" ".join(arguments): key for key, arguments in bodies.items()}
     with tempfile.TemporaryDirectory() as name:
@@ -140,7 +145,17 @@ def jmh(java: Program, bodies: Mapping[str, Sequence[str]]) -> dict[str, dict[st
             "-jvmArgs", " ".join(JVM), "-p", "workload=" + ",".join(specs),
             "-rf", "json", "-rff", str(folder / "figures.json"),
         ]  # fmt: skip
-        run(command, cwd=folder)
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=JMH_SECONDS,
+            text=True,
+        )
+        if done.returncode != 0:
+            raise AbsentError(f"JMH failed: {' '.join(done.stdout.split())[-300:]}")
         found: dict[str, dict[str, Timing]] = {key: {} for key in bodies}
         for row in json.loads((folder / "figures.json").read_text()):
             operation = row["benchmark"].rpartition(".")[2]
