@@ -118,7 +118,9 @@ def _measure_one(
                 run.absent[name] = program.reason
                 continue
             command = [*program.command, *_worker_arguments(workload, bodies)]
-            worker = stack.enter_context(Worker(command, warm_up=program.warm_up))
+            worker = stack.enter_context(
+                Worker(command, operations=program.operations, warm_up=program.warm_up)
+            )
             run.releases.setdefault(name, [])
             if worker.release not in run.releases[name]:
                 run.releases[name].append(worker.release)
@@ -215,11 +217,13 @@ def _text(run: Run, rounds: int) -> list[str]:
         programs = "; ".join(f"{name}: {', '.join(said)}" for name, said in run.releases.items())
         texts.append(
             f"The outer marks are programs of their own, asked for a slice in each round. "
-            f"{programs}. All encode into a new buffer each time, which Go and Rust are told the "
-            "size of beforehand; Java sizes the message first, as Kafka does before a send. Rust's "
-            "strings stay slices of the body. Java's clock is that of its thread, warm, without "
-            "its collector and compiler; Go's and Rust's that of the process. Under JMH it is wall "
-            "time, the fastest of three averages of a second, for the record: no ratio is of it."
+            f"{programs}. All encode into a new buffer each time, as ours does. Ours remembers how "
+            "large a message has been of late; Go and Rust are told the size beforehand, and are "
+            "shown with a buffer that has to grow, and with one that is kept, too; Java sizes the "
+            "message first, as Kafka does before a send. Rust's strings stay slices of the body. "
+            "Java's clock is that of its thread, warm, without its collector and compiler; Go's "
+            "and Rust's that of the process. Under JMH it is wall time, the fastest of three "
+            "averages of a second, for the record: no ratio is of it."
         )
     if FLOOR not in run.absent:
         texts.append(

@@ -18,6 +18,7 @@ from benchmarks.codec_marks import (
     Figures,
     ratio,
 )
+from benchmarks.outer import GROWN, REUSED
 from benchmarks.timing import Timing
 from benchmarks.workloads import WORKLOADS, Workload
 
@@ -38,6 +39,7 @@ def tables(
         _side_by_side(figures, "encode", "", ours, pythons),
         _side_by_side(figures, "decode", "outer marks: ", [OURS], outers, [JMH]),
         _side_by_side(figures, "encode", "outer marks: ", [OURS], outers, [JMH]),
+        _buffers(figures),
         _floor(figures),
         _validate(figures),
         *(_aiokafka(own, versions, operation) for operation in ("decode", "encode")),
@@ -65,6 +67,18 @@ def _side_by_side(
                 *(_times(ratio(timings, codec, operation)) for codec in others),
             ]
         )
+    return rows
+
+
+def _buffers(figures: Figures) -> list[list[str]]:
+    """What it is worth to Go and Rust to know the size, or to have the buffer already."""
+    kinds = {"encode": "sized", GROWN: "growing", REUSED: "kept"}
+    cases = {f"{codec} {each}": f"{codec}, {kinds[each]}" for codec in (GO, RUST) for each in kinds}
+    rows = [["encode by kind of buffer, µs", "bytes", OURS, *cases.values()]]
+    for workload in WORKLOADS:
+        timings = figures[workload.key]
+        cells = [_micro(timings.get(case)) for case in (f"{OURS} encode", *cases)]
+        rows.append([*_named(workload, workload.version, workload.size), *cells])
     return rows
 
 

@@ -17,16 +17,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.codec_marks import GO, JAVA, RUST
 from benchmarks.timing import Timing
 from benchmarks.worker import OPERATIONS
 from demo.install import AbsentError, built, run
 from scripts import toolchains
 
-__all__ = ["GO", "JAVA", "NAMES", "RUST", "Absent", "Program", "jmh", "programs"]
+__all__ = ["GO", "GROWN", "JAVA", "NAMES", "REUSED", "RUST", "Absent", "Program", "jmh", "programs"]
 
 HERE = Path(__file__).resolve().parent
-JAVA, GO, RUST = "Java", "Go", "Rust"
 NAMES = (JAVA, GO, RUST)
+GROWN, REUSED = "encode-grown", "encode-reused"
+"""Encoding into a buffer that begins empty, and into the same one each time."""
 
 JVM = ["-XX:+UseSerialGC", "-Xms512m", "-Xmx512m", "-Xmn384m"]
 """The collector with the cheapest barriers, and room enough that it seldom runs."""
@@ -42,6 +44,7 @@ class Program:
     """How to start a worker: the command before the message's name, its version and the file."""
 
     command: tuple[str, ...]
+    operations: tuple[str, ...] = OPERATIONS
     warm_up: float = 0.0
 
 
@@ -96,7 +99,7 @@ def _java() -> Program:
 
     folder = built("benchmarks/java", [*(file.read_text() for file in files), *versions], build)
     path = os.pathsep.join([str(folder), str(folder / "lib" / "*")])
-    return Program(("java", *JVM, "-cp", path, "kproto.Worker"), JAVA_WARM_UP)
+    return Program(("java", *JVM, "-cp", path, "kproto.Worker"), warm_up=JAVA_WARM_UP)
 
 
 def _go() -> Program:
@@ -108,7 +111,7 @@ def _go() -> Program:
         run(["go", "build", "-trimpath", "-o", str(folder / "worker"), "."], cwd=source)
 
     folder = built("benchmarks/go", [*(file.read_text() for file in files), *versions], build)
-    return Program((str(folder / "worker"),))
+    return Program((str(folder / "worker"),), (*OPERATIONS, GROWN, REUSED))
 
 
 def _rust() -> Program:
@@ -127,7 +130,7 @@ def _rust() -> Program:
         shutil.rmtree(crate / "target")
 
     folder = built("benchmarks/rust", [*(file.read_text() for file in files), *versions], build)
-    return Program((str(folder / "worker"),))
+    return Program((str(folder / "worker"),), (*OPERATIONS, GROWN, REUSED))
 
 
 def jmh(java: Program, bodies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Timing]]:

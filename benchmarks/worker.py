@@ -15,9 +15,10 @@ from types import TracebackType
 
 from benchmarks.timing import Case, loops_to_fill
 
-__all__ = ["Worker", "WorkerError"]
+__all__ = ["OPERATIONS", "Worker", "WorkerError"]
 
 OPERATIONS = ("decode", "encode")
+"""What every worker knows; some know more."""
 STOP_SECONDS = 30.0
 
 
@@ -28,8 +29,15 @@ class WorkerError(RuntimeError):
 class Worker:
     """A started worker. ``warm_up``: seconds of each operation to spend before any is timed."""
 
-    def __init__(self, command: Sequence[str], *, warm_up: float = 0.0) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        operations: Sequence[str] = OPERATIONS,
+        warm_up: float = 0.0,
+    ) -> None:
         self._command = list(command)
+        self._operations = operations
         self._warm_up = warm_up
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -65,9 +73,9 @@ class Worker:
 
     def cases(self) -> dict[str, Case]:
         """Calibrated cases by operation. Every operation is warmed up before one is calibrated."""
-        for operation in OPERATIONS:
+        for operation in self._operations:
             self._warm(operation)
-        return {operation: self._case(operation) for operation in OPERATIONS}
+        return {operation: self._case(operation) for operation in self._operations}
 
     def ask(self, operation: str, loops: int) -> float:
         """Nanoseconds a call, over ``loops`` of them. Raises WorkerError."""

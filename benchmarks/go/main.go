@@ -65,6 +65,7 @@ func main() {
 		fail(os.Args[1] + " does not round-trip")
 	}
 
+	kept := make([]byte, 0, len(body))
 	operations := map[string]func(int){
 		"decode": func(loops int) {
 			for i := 0; i < loops; i++ {
@@ -76,6 +77,16 @@ func main() {
 				encoded = encode()
 			}
 		},
+		"encode-grown": func(loops int) {
+			for i := 0; i < loops; i++ {
+				encoded = whole.AppendTo(nil)
+			}
+		},
+		"encode-reused": func(loops int) {
+			for i := 0; i < loops; i++ {
+				encoded = whole.AppendTo(kept[:0])
+			}
+		},
 	}
 	fmt.Println(release())
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
@@ -84,8 +95,12 @@ func main() {
 		if _, err := fmt.Sscan(lines.Text(), &operation, &loops); err != nil {
 			fail(err.Error())
 		}
+		run, known := operations[operation]
+		if !known {
+			fail("no operation " + operation)
+		}
 		began := processorTime()
-		operations[operation](loops)
+		run(loops)
 		fmt.Println(float64(processorTime()-began) / float64(loops))
 	}
 }

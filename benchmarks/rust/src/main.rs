@@ -18,17 +18,37 @@ macro_rules! serve {
         // Strings stay slices of the body: taking another reference to it is part of the call.
         let decode = || $message::decode(&mut body.clone(), version).expect("decodes");
         let message = decode();
+        let encode = |buffer: &mut BytesMut| message.encode(buffer, version).expect("encodes");
         // A new buffer each time, as large as will be needed: no growing, and no reuse either.
-        let encode = || {
+        let sized = || {
             let mut buffer = BytesMut::with_capacity(body.len());
-            message.encode(&mut buffer, version).expect("encodes");
+            encode(&mut buffer);
             buffer
         };
-        assert!(encode() == body, "{} does not round-trip", stringify!($message));
+        let grown = || {
+            let mut buffer = BytesMut::new();
+            encode(&mut buffer);
+            buffer
+        };
+        assert!(
+            sized() == body,
+            "{} does not round-trip",
+            stringify!($message)
+        );
+        let mut kept = sized();
         answer(
             concat!("kafka-protocol ", $text),
-            &|loops| (0..loops).for_each(|_| drop(black_box(decode()))),
-            &|loops| (0..loops).for_each(|_| drop(black_box(encode()))),
+            |operation, loops| match operation {
+                "decode" => (0..loops).for_each(|_| drop(black_box(decode()))),
+                "encode" => (0..loops).for_each(|_| drop(black_box(sized()))),
+                "encode-grown" => (0..loops).for_each(|_| drop(black_box(grown()))),
+                "encode-reused" => (0..loops).for_each(|_| {
+                    kept.clear();
+                    encode(&mut kept);
+                    black_box(&kept);
+                }),
+                _ => panic!("no operation {operation}"),
+            },
         )
     }};
 }
@@ -46,17 +66,29 @@ fn main() -> io::Result<()> {
         }
         "MetadataResponse" => serve!(kafka_protocol, "0.18.0", MetadataResponse, version, body),
         "AlterPartitionReassignmentsRequest" => {
-            serve!(kafka_protocol, "0.18.0", AlterPartitionReassignmentsRequest, version, body)
+            serve!(
+                kafka_protocol,
+                "0.18.0",
+                AlterPartitionReassignmentsRequest,
+                version,
+                body
+            )
         }
         "LeaderAndIsrRequest" => {
-            serve!(kafka_protocol_old, "0.15.1", LeaderAndIsrRequest, version, body)
+            serve!(
+                kafka_protocol_old,
+                "0.15.1",
+                LeaderAndIsrRequest,
+                version,
+                body
+            )
         }
         "HeartbeatRequest" => serve!(kafka_protocol, "0.18.0", HeartbeatRequest, version, body),
         _ => panic!("no message {name}"),
     }
 }
 
-fn answer(release: &str, decode: &dyn Fn(u64), encode: &dyn Fn(u64)) -> io::Result<()> {
+fn answer(release: &str, mut run: impl FnMut(&str, u64)) -> io::Result<()> {
     let mut out = io::stdout();
     writeln!(out, "{release}")?;
     for line in io::stdin().lock().lines() {
@@ -64,7 +96,7 @@ fn answer(release: &str, decode: &dyn Fn(u64), encode: &dyn Fn(u64)) -> io::Resu
         let (operation, loops) = line.split_once(' ').expect("an operation and a number");
         let loops: u64 = loops.parse().expect("how many calls is a number");
         let began = processor_time();
-        if operation == "decode" { decode(loops) } else { encode(loops) }
+        run(operation, loops);
         let taken = processor_time() - began;
         writeln!(out, "{}", taken as f64 / loops as f64)?;
         out.flush()?;
@@ -74,7 +106,10 @@ fn answer(release: &str, decode: &dyn Fn(u64), encode: &dyn Fn(u64)) -> io::Resu
 
 /// That of the whole process, in nanoseconds.
 fn processor_time() -> i64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the pointer is to a timespec of this frame.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut now) };
     assert!(failed == 0, "no clock of processor time");
