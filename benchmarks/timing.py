@@ -63,7 +63,13 @@ def loops_to_fill(nanoseconds: Callable[[int], float], seconds: float = SLICE) -
 def interleave(cases: Mapping[str, Case], rounds: int) -> dict[str, Timing]:
     """Run every case once a round; a case returns its nanoseconds a call."""
     samples: dict[str, list[float]] = {name: [] for name in cases}
-    for _ in range(rounds):
-        for name, case in cases.items():
-            samples[name].append(case())
+    # Each slice begins with a collection; what is there by now need not be looked at every time.
+    gc.collect()
+    gc.freeze()
+    try:
+        for _ in range(rounds):
+            for name, case in cases.items():
+                samples[name].append(case())
+    finally:
+        gc.unfreeze()
     return {name: Timing.of(values) for name, values in samples.items()}
