@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kproto
 from benchmarks import bench_codec, report
 from benchmarks.codec_marks import CONSTRUCT, FLOOR, GO, JAVA, KAFKA_PYTHON, KIO, OURS, PURE, judge
 from benchmarks.report import Mark
@@ -109,6 +110,7 @@ def test_pure_alone_is_held_to_the_marks_of_pure():
 
 def test_a_run_without_the_outer_marks_is_reported(monkeypatch, capsys, tmp_path):
     """Absent codecs have cells, reasons and open marks; nothing else is missing."""
+    monkeypatch.setattr(kproto, "engine", "native")
     monkeypatch.setattr(bench_codec, "machine", lambda packages: "here, now")
     monkeypatch.setattr(report, "DOCS", tmp_path)
     figures = {
