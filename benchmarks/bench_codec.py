@@ -57,7 +57,7 @@ from kproto.codegen import codec
 
 __all__ = ["main", "measure"]
 
-BARE_CALL = "call startswith"
+BARE_CALL = "bare call"
 """A method in C that does next to nothing, called as every codec of this process is."""
 
 
@@ -139,7 +139,8 @@ def _measure_one(
         add(OURS, peers.local_cases(peers.ours(workload, body)))
         if kproto.engine == "native":
             add(PURE, peers.local_cases(peers.generated(workload, body)))
-        cases[BARE_CALL] = peers.local_cases({"": lambda: body.startswith(b"")})[""]
+        nothing: dict[int, int] = {}
+        cases |= peers.local_cases({BARE_CALL: lambda: nothing.get(0)})
         try:
             add(FLOOR, peers.local_cases(_floor(workload, body)))
         except AbsentError as absent:
@@ -237,9 +238,9 @@ def _text(run: Run, rounds: int) -> list[str]:
     bare = run.figures["e"].get(BARE_CALL)
     if bare is not None:
         texts.append(
-            f"Calling a method in C that does next to nothing (`bytes.startswith`) takes "
-            f"{bare.minimum / 1000:.3f} µs in the same loop: on e, that much of each figure of "
-            "Python's codecs is the call, and none can be shown to be faster."
+            f"Calling a method in C that does next to nothing (`dict.get`) takes "
+            f"{bare.minimum / 1000:.3f} µs in the same loop: on e, about that much of what a codec "
+            "in this process takes is the call."
         )
     texts.append(
         "aiokafka is compared at the newest version that it has of a message, on bytes of that "
