@@ -91,7 +91,7 @@ codegen-check: ## fail where a committed message class is stale
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m kproto codegen --check
 
-bench: ## measure beside kio, kafka-python and librdkafka's mock; writes docs/benchmarks.md
+bench: ## measure beside other codecs, Java's, Go's and Rust's too, and mocks: docs/benchmarks.md
 	@$(BOOTSTRAP) --with bench
 	@$(PYTHON) -m benchmarks
 
