@@ -59,7 +59,7 @@ class Account(msgspec.Struct):
             raise AccountError(f"{self.payload} bytes of payload, but {placed} accounted for")
         if self.stream != self.data + self.missing:
             raise AccountError(
-                f"streams of {self.stream} bytes, but {self.data} of data and {self.missing} missing"
+                f"streams of {self.stream} bytes, but {self.data} data and {self.missing} missing"
             )
         read = self.segments + self.fragments + self.malformed + sum(self.others.values())
         if self.packets != read:

@@ -7,7 +7,7 @@ record begins; of a compressed file, the byte of what it holds. The two together
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,7 @@ __all__ = [
     "TLS_KEY_LOG",
     "Anomaly",
     "AnomalyKind",
+    "At",
     "CloseReason",
     "Closed",
     "Data",
@@ -38,6 +39,17 @@ FROM_SERVER: Final = 1
 
 TLS_KEY_LOG: Final = 0x544C534B
 """``Secrets.secrets_type`` of a TLS key log in NSS's format."""
+
+
+class At(Protocol):
+    """When and in which packet: what every event tells."""
+
+    @property
+    def timestamp_ns(self) -> int: ...
+    @property
+    def capture(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
 
 
 class Packet(msgspec.Struct, frozen=True, gc=False):
