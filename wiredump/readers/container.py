@@ -61,8 +61,6 @@ class ContainerReader:
 
     def feed(self, data: bytes) -> Iterator[Packet | Anomaly]:
         """Every packet that is complete by now. Exhaust it before feeding more."""
-        if self.stopped:
-            return
         if self._inflater is None and self._reader is None:
             data = self._head = self._head + data
             if len(data) < _MAGIC_LENGTH:
@@ -96,6 +94,8 @@ class ContainerReader:
             yield Anomaly("truncated", f"the capture {what}", self.capture, 0)
 
     def _plain(self, data: bytes) -> list[Packet | Anomaly]:
+        if self.stopped:
+            return []
         self._position += len(data)
         if self._reader is None:
             data = self._inflated_head = self._inflated_head + data
