@@ -86,7 +86,7 @@ class Capture:
         """
         # Not `yield from`: leaving this generator would end the one inside, and lose its packets.
         for packet in self._packets:
-            yield packet  # noqa: UP028
+            yield packet
         while not self._reader.stopped:
             data = self._read(self._read_size)
             if not data:  # the end for now, or (None) nothing yet on a non-blocking file
@@ -94,7 +94,7 @@ class Capture:
             self.bytes_read += len(data)
             self._packets = self._reader.feed(data)
             for packet in self._packets:
-                yield packet  # noqa: UP028
+                yield packet
 
     def finish(self) -> Iterator[Packet | Anomaly]:
         """An anomaly if the file ended in the midst of a record. Call it when no more will come."""

@@ -41,7 +41,7 @@ class Form:
 
     def _units(self) -> int:
         exponent = self.resolution & 0x7F
-        return 2**exponent if self.resolution & 0x80 else 10**exponent
+        return int((2 if self.resolution & 0x80 else 10) ** exponent)
 
     def _offset(self) -> int:
         return self.offset_seconds * 1_000_000_000
@@ -72,9 +72,7 @@ class Form:
         if self.name == "pcapng-simple":
             return container.pcapng_simple_packet(data, order=order)
         if self.name == "pcapng-obsolete":
-            head = pack(
-                order + "HH4I", 0, 0, ticks >> 32, ticks & 0xFFFFFFFF, len(data), original
-            )
+            head = pack(order + "HH4I", 0, 0, ticks >> 32, ticks & 0xFFFFFFFF, len(data), original)
             return container.block(2, head + data, order=order)
         return container.pcapng_packet(
             ticks, data, order=order, original_length=original,

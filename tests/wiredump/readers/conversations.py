@@ -6,19 +6,24 @@ any of the readers' own means, what a capture of some segments holds of each dir
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from itertools import groupby
 from struct import pack
+from typing import Any
 
 from kproto.capture import packets as wire
 from kproto.capture.packets import ACK, FIN, SYN
-from wiredump.readers import Data, Gap, Packet
+from wiredump.readers import Data, Event, Gap, Packet
 
 ENDS = {
     4: ((ip_address("10.0.0.1"), 50_000), (ip_address("10.0.0.2"), 9092)),
     6: ((ip_address("2001:db8::1"), 50_000), (ip_address("2001:db8::2"), 9092)),
 }
+Part = tuple[int, Any]
+"""A start, and the bytes there, or how many are missing."""
+
 START_NS = 1_700_000_000_000_000_000
 MILLISECOND = 1_000_000
 
@@ -63,15 +68,17 @@ class Connection:
             self.isns[1 - sent.direction] + 1 + sent.acked if sent.flags & ACK else 0,
             sent.flags, sent.data,
         )  # fmt: skip
-        framed = [LINKS[self.link][1](each) for each in self._ip(sent, source, destination, segment)]
+        framed = [
+            LINKS[self.link][1](each) for each in self._ip(sent, source, destination, segment)
+        ]
         return [(each[: len(each) - sent.missing], len(each)) for each in framed]
 
-    def _ip(self, sent, source, destination, segment) -> list[bytes]:
+    def _ip(
+        self, sent: Sent, source: wire.Address, destination: wire.Address, segment: bytes
+    ) -> list[bytes]:
         if not sent.fragment_size:
             if self.version == 4:
-                return [
-                    wire.ip_packet(source, destination, segment, options=self.ip_options)
-                ]
+                return [wire.ip_packet(source, destination, segment, options=self.ip_options)]
             body, protocol = with_extensions(segment, self.extensions)
             return [wire.ip_packet(source, destination, body, protocol=protocol)]
         size = max(8, sent.fragment_size // 8 * 8)
@@ -111,7 +118,7 @@ def _ethertype(packet: bytes) -> bytes:
     return b"\x08\x00" if packet[0] >> 4 == 4 else b"\x86\xdd"
 
 
-LINKS = {
+LINKS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "ethernet": (1, wire.ethernet_frame),
     "padded": (1, lambda packet: wire.ethernet_frame(packet).ljust(60, b"\xee")),
     "vlan": (1, lambda packet: wire.ethernet_frame(packet, vlans=(7,))),
@@ -128,10 +135,14 @@ LINKS = {
 
 
 def packets(
-    sent: list[Sent], connection: Connection, *, step_ns: int = MILLISECOND, start_ns: int = START_NS
+    sent: list[Sent],
+    connection: Connection,
+    *,
+    step_ns: int = MILLISECOND,
+    start_ns: int = START_NS,
 ) -> list[Packet]:
     """The capture of these segments; offsets count packets."""
-    made = []
+    made: list[Packet] = []
     for segment in sent:
         for captured, length in connection.frames(segment):
             time = start_ns + step_ns * len(made)
@@ -189,7 +200,7 @@ class Direction:
                 self.values[at] = value
         self.cut |= set(range(start + len(data) - missing, start + len(data)))
 
-    def parts(self) -> list[tuple[int, bytes | int]]:
+    def parts(self) -> list[Part]:
         """Runs of bytes, and the lengths of runs that are missing: (start, which)."""
         found, at = [], 0
         for is_missing, run in groupby(self.values, lambda value: value is None):
@@ -210,9 +221,9 @@ def expected(sent: list[Sent], lengths: tuple[int, int]) -> tuple[Direction, Dir
     return directions
 
 
-def joined(events, connection: int, direction: int) -> list[tuple[int, bytes | int]]:
+def joined(events: Iterable[Event], connection: int, direction: int) -> list[Part]:
     """A direction's Data and Gap as ``Direction.parts`` has it; they must follow each other."""
-    parts: list[tuple[int, bytes | int]] = []
+    parts: list[Part] = []
     at = 0
     for event in events:
         if not isinstance(event, Data | Gap) or event.connection != connection:
@@ -220,7 +231,7 @@ def joined(events, connection: int, direction: int) -> list[tuple[int, bytes | i
         if event.direction != direction:
             continue
         assert event.stream_offset == at
-        new = event.data if isinstance(event, Data) else event.length
+        new: Any = event.data if isinstance(event, Data) else event.length
         assert new, "an event of no bytes"
         if parts and type(parts[-1][1]) is type(new):
             start, old = parts.pop()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +13,7 @@ from wiredump.readers import (
     Anomaly,
     Closed,
     Data,
+    Event,
     Gap,
     Limits,
     Opened,
@@ -68,10 +71,11 @@ def test_any_segments(segments, limits):
     account = Account()
     tcp = TcpReassembler(account, limits)
     positions: dict[tuple[int, int], int] = {}
-    totals = {Data: 0, Gap: 0, Retransmission: 0, Anomaly: 0}
-    opened, closed = 0, set()
+    totals: dict[Any, int] = {Data: 0, Gap: 0, Retransmission: 0, Anomaly: 0}
+    opened = 0
+    closed: set[int] = set()
 
-    def look_at(events):
+    def look_at(events: list[Event]) -> None:
         nonlocal opened
         for event in events:
             if isinstance(event, Opened):
@@ -154,9 +158,7 @@ def test_any_packets(made):
     assert account.buffered == 0
     assert account.packets == len(made)
     assert account.payload <= sum(len(packet.data) for packet in made)
-    assert account.anomalous == sum(
-        event.length for event in events if isinstance(event, Anomaly)
-    )
+    assert account.anomalous == sum(event.length for event in events if isinstance(event, Anomaly))
 
 
 def test_small_pieces_cost_what_they_cost():

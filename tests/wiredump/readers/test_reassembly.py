@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from hypothesis import given, note
@@ -22,9 +23,11 @@ from tests.wiredump.readers.conversations import (
     packets,
 )
 from wiredump.readers import (
+    Account,
     Anomaly,
     Closed,
     Data,
+    Event,
     Gap,
     Limits,
     Opened,
@@ -88,10 +91,12 @@ def shuffled(draw, sent: list[Sent], reach: int = 8) -> list[Sent]:
     return [sent[index] for index in sorted(range(len(sent)), key=lambda index: keys[index])]
 
 
-def run(packets_in, limits: Limits | None = None):
+def run(
+    packets_in: Iterable[Packet | Anomaly], limits: Limits | None = None
+) -> tuple[list[Event], Account]:
     """Every event, with the account checked after every packet and against the events."""
     streams = Streams(limits)
-    events = []
+    events: list[Event] = []
     for packet in packets_in:
         events += streams.feed(packet)
         streams.account.check()
@@ -100,7 +105,7 @@ def run(packets_in, limits: Limits | None = None):
     return events, streams.account
 
 
-def check_account(account, events):
+def check_account(account: Account, events: list[Event]) -> None:
     account.check()
     assert account.buffered == 0
     assert account.data == sum(len(event.data) for event in events if isinstance(event, Data))
@@ -108,20 +113,19 @@ def check_account(account, events):
     repeated = [event for event in events if isinstance(event, Retransmission)]
     assert account.retransmitted == sum(event.length for event in repeated)
     assert account.differing == sum(event.differing or 0 for event in repeated)
-    assert account.anomalous == sum(
-        event.length for event in events if isinstance(event, Anomaly)
-    )
+    assert account.anomalous == sum(event.length for event in events if isinstance(event, Anomaly))
     check_order(events)
 
 
-def check_order(events):
+def check_order(events: list[Event]) -> None:
     """Opened, numbered from 0, before anything else of a connection; nothing new after Closed."""
-    opened, closed = 0, set()
+    opened = 0
+    closed: set[int] = set()
     for event in events:
         if isinstance(event, Opened):
             assert event.connection == opened
             opened += 1
-        elif getattr(event, "connection", None) is not None:
+        elif event.connection is not None:
             assert event.connection < opened
             if isinstance(event, Data | Gap | Closed):
                 assert event.connection not in closed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from wiredump.readers import (
     Anomaly,
     Closed,
     Data,
+    Event,
     Gap,
     Limits,
     Opened,
@@ -31,9 +33,10 @@ from wiredump.readers import (
 SECOND = 1000 * MILLISECOND
 
 
-def run(*timed, limits: Limits | None = None):
+def run(*timed: Any, limits: Limits | None = None) -> list[Event]:
     """Segments, each at the number of milliseconds that stands before it, and their connection."""
-    streams, events, connection, now = Streams(limits), [], Connection(), 0
+    streams, connection, now = Streams(limits), Connection(), 0
+    events: list[Event] = []
     for item in timed:
         if isinstance(item, Connection):
             connection = item
@@ -48,13 +51,13 @@ def run(*timed, limits: Limits | None = None):
     return events
 
 
-def of(kind, events):
+def of(kind: Any, events: list[Event]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
 
 
-def brief(events):
+def brief(events: list[Event]) -> list[Any]:
     """Events as (kind, stream offset, bytes or length)."""
-    made = []
+    made: list[Any] = []
     for event in events:
         if isinstance(event, Data):
             made.append(("data", event.stream_offset, event.data))
@@ -234,8 +237,8 @@ def test_a_stream_that_jumped_too_far_is_taken_up_again():
         Sent(0, far + 6, b"three"),
     )  # fmt: skip
     assert brief(events)[:-1] == [
-        ("data", 0, b"abc"), ("out-of-window", None, 3), ("resync", 3, far), ("data", far + 3, b"two"),
-        ("data", far + 6, b"three"),
+        ("data", 0, b"abc"), ("out-of-window", None, 3), ("resync", 3, far),
+        ("data", far + 3, b"two"), ("data", far + 6, b"three"),
     ]  # fmt: skip
 
 
