@@ -98,33 +98,26 @@ class TcpReassembler:
     def feed(self, segment: Segment) -> list[Event]:
         """What this segment brings about, perhaps for other connections too (memory is shared)."""
         events: list[Event] = []
-        ledger = self._ledger
-        ledger.events = events
-        payload = segment.payload
+        self._ledger.events = events
+        payload, flags = segment.payload, segment.flags
         self._account.payload += len(payload)
         found = self._flows.get(segment.flow)
-        if found is None or segment.flags & _CHANGES or found[0].closed:
+        if found is None or flags & _CHANGES or found[0].closed:
             self._special(found, segment)
-        else:
-            connection, stream, other = found
-            connection.saw(segment)
-            if segment.flags & ACK:
-                self._acknowledge(connection, stream, other, segment)
-            if payload or segment.missing:
-                if (
-                    segment.sequence == stream.next_sequence
-                    and stream.plain
-                    and not segment.missing
-                ):
-                    stream.advance(
-                        bytes(payload), segment.timestamp_ns, segment.capture, segment.offset
-                    )
-                else:
-                    self._place(stream, segment)
-            if stream.waiting or other.waiting or stream.end is not None:
-                self._settle(connection, segment)
-        if ledger.held > ledger.limits.total_bytes:
-            self._relieve(segment)
+            return events
+        connection, stream, other = found
+        connection.timestamp_ns = time = segment.timestamp_ns
+        connection.capture = capture = segment.capture
+        connection.offset = offset = segment.offset
+        if flags & ACK and segment.acknowledgement != other.next_sequence:
+            self._acknowledge(connection, stream, other, segment)
+        if segment.sequence == stream.next_sequence and stream.plain and not segment.missing:
+            if payload:
+                stream.advance(bytes(payload), time, capture, offset)
+        elif payload or segment.missing:
+            self._place(stream, segment)
+        if stream.waiting or other.waiting or stream.end is not None:
+            self._settle(connection, segment)
         return events
 
     def close(self) -> list[Event]:
@@ -143,20 +136,20 @@ class TcpReassembler:
         self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
     ) -> None:
         if other.started:
-            if segment.acknowledgement != other.next_sequence:
-                other.acknowledge(segment.acknowledgement, segment.timestamp_ns)
+            other.acknowledge(segment.acknowledgement, segment.timestamp_ns)
         elif connection.start == "syn" and stream.direction == FROM_CLIENT:
             # The SYN-ACK was not captured; what the client says first acknowledges it.
             other.begin(segment.acknowledgement)
 
-    @staticmethod
-    def _place(stream: Stream, segment: Segment) -> None:
+    def _place(self, stream: Stream, segment: Segment) -> None:
         """Payload, a FIN, or both. A direction begins with its first byte, not with a bare
         acknowledgement, whose sequence number is one too low in a keep-alive."""
         sequence = (segment.sequence + bool(segment.flags & SYN)) % SEQUENCES
         if not stream.started:
             stream.begin(sequence)
         stream.place(segment, sequence, bool(segment.flags & FIN))
+        if self._ledger.held > self._ledger.limits.total_bytes:
+            self._relieve(segment)
 
     def _settle(self, connection: _Connection, segment: Segment) -> None:
         """What time, acknowledgements and FINs bring about."""
