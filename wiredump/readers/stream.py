@@ -153,7 +153,8 @@ class Stream:
 
     def place_old(self, start: int, data: bytes, segment: Segment) -> None:
         """Before the next byte expected: repeated, late for its gap, or before the beginning."""
-        if len(segment.payload) == 1 and start == self.next - 1 and not segment.missing:
+        in_gap = bool(self._gaps) and self._gaps[-1][1] == self.next
+        if len(segment.payload) == 1 and start == self.next - 1 and not in_gap:
             # A keep-alive may repeat the last byte with any value, also before there was one.
             self._ledger.repeated(self, start, 1, None, segment)
             return
