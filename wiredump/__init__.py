@@ -1,1 +1,1 @@
-"""Captures and journals to messages to tables. So far: ``readers``, from captures to TCP streams."""
+"""Captures and journals to messages to tables. So far: ``readers``, captures to TCP streams."""
