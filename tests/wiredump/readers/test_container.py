@@ -262,6 +262,7 @@ def test_a_block_that_is_wrong_inside_costs_itself_only(block, reason):
         (pack("<II", 6, 16) + bytes(8), "a block of 16 bytes says 0 at its end"),
         (pack("<III", 0x0A0D0D0A, 28, 5) + bytes(16), "a section header without a byte order"),
         (container.block(0x0A0D0D0A, pack("<IHHq", 0x1A2B3C4D, 2, 0, -1)), "pcapng version 2.0"),
+        (container.block(0x0A0D0D0A, pack("<I", 0x1A2B3C4D)), "a section header without its fiel"),
     ],
 )
 def test_damaged_blocks_end_the_reading(tail, reason):
@@ -307,3 +308,12 @@ def test_a_link_types_upper_bits_are_about_check_sequences():
 def test_a_file_that_is_not_there_is_an_error_of_its_own(tmp_path):
     with pytest.raises(FileNotFoundError):
         Capture(tmp_path / "none.pcap")
+
+
+def test_a_time_past_64_bits_is_told_of_and_the_last_one_stands():
+    form = Form("pcapng", "<", resolution=0)
+    good = form.record(7, 0, b"good", 0)
+    bad = container.pcapng_packet(2**63, b"odd")
+    first, problem, second = read(form.header() + good + bad)
+    assert first.timestamp_ns == second.timestamp_ns == 7 * 10**9
+    assert (problem.kind, bytes(second.data)) == ("clock", b"odd")
