@@ -37,7 +37,7 @@ EDGES = (
     "mockbroker/server",
     "mockbroker/control",
     "mockbroker/pytest_plugin.py",
-    "wiredump/readers",
+    "wiredump/readers/capture.py",
     "wiredump/tables",
     "wiredump/spark/",
     "kspec/runner",

@@ -1,1 +1,1 @@
-"""Captures and journals to messages to tables. Empty in this release: the name is reserved."""
+"""Captures and journals to messages to tables. So far: ``readers``, captures to TCP streams."""
