@@ -3,8 +3,8 @@ connection, or has lost a piece of it.
 
 A size says nothing about itself, so what follows has to agree with it: a request's header has a
 known api key, a version that key has had, and a client id that is text and fits; a response has
-the correlation id of a request still open, and is only believed when the caller, who knows what
-was asked, can decode all of it.
+the correlation id of a request still open. Either is believed only when the caller can decode all
+of it; or, where the capture has cut it, when a packet begins with it.
 
 What is found does not depend on how the bytes were chunked: candidates are judged from the first
 byte on, and one that cannot be judged yet makes everybody wait.
@@ -13,7 +13,7 @@ byte on, and one that cannot be judged yet makes everybody wait.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from struct import Struct
 from typing import Final, NamedTuple
@@ -25,6 +25,8 @@ __all__ = [
     "REQUEST_PREFIX",
     "Found",
     "RequestShape",
+    "Search",
+    "Wait",
     "every_request",
     "find_request",
     "find_response",
@@ -93,8 +95,12 @@ class RequestShape:
             return None
         return length <= 0 or _is_text(bytes(data[first : first + length]))
 
-    def candidates(self, data: bytes | bytearray, start: int) -> Iterable[int]:
-        return (match.start() for match in self._pattern.finditer(data, start))
+    def candidates(self, data: bytearray, start: int) -> Iterator[int]:
+        """Places that a cheap look does not rule out."""
+        # One search at a time: an iterator of matches would keep the bytearray from shrinking.
+        while (match := self._pattern.search(data, start)) is not None:
+            yield match.start()
+            start = match.start() + 1
 
 
 _CONTROLLED_SHUTDOWN: Final = 7
@@ -124,46 +130,91 @@ def every_request() -> RequestShape:
     return RequestShape(dialect(name) for name in ("kafka", "kip-240", "kip-860"))
 
 
-def find_request(data: bytes | bytearray, start: int, shape: RequestShape | None = None) -> Found:
-    """The first request at or after ``start``."""
-    shape = shape or every_request()
-    end = len(data)
-    for at in shape.candidates(data, start):
-        fits = shape.fits(data, at, end)
-        if fits is None:
-            return Found(None, at)
+class Search(NamedTuple):
+    """What to look for frames in: ``held`` from ``start`` on.
+
+    ``is_start`` says of a place whether a packet's bytes begin there. ``final``: nothing follows
+    what is held (a gap does, or the end), so a frame that is not whole never will be; it is then
+    believed only if a packet begins with it.
+    """
+
+    held: bytearray
+    start: int
+    final: bool
+    is_start: Callable[[int], bool]
+
+    def first(
+        self, candidates: Iterable[tuple[int, int]], most: int, is_frame: Callable[[bytes], bool]
+    ) -> int | None:
+        """The first of ``candidates`` (places, with what the frames there would take) that is a
+        frame. Raises Wait where the bytes at hand cannot tell. The last frame in front of a gap is
+        the only one that may be cut, so whole ones go before it."""
+        cut = None
+        for at, size in candidates:
+            if at + size <= len(self.held):
+                if is_frame(bytes(self.held[at : at + size])):
+                    return at
+            elif self.final:
+                cut = at if cut is None and self.is_start(at) else cut
+            elif size <= most:
+                raise Wait(at)
+        return cut
+
+
+class Wait(Exception):
+    """It takes more bytes to tell whether a frame begins at this place."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+
+def find_request(search: Search, is_request: Callable[[bytes], bool], most: int) -> Found:
+    """The first request whose frame ``is_request`` accepts; of more than ``most`` bytes it is not
+    waited for."""
+    return _found(search, _requests(search), most, is_request, REQUEST_PREFIX)
+
+
+def _requests(search: Search) -> Iterator[tuple[int, int]]:
+    held, end, shape = search.held, len(search.held), every_request()
+    for at in shape.candidates(held, search.start):
+        fits = shape.fits(held, at, end)
+        if fits is None and not search.final:
+            raise Wait(at)
         if fits:
-            return Found(at, at)
-    return Found(None, max(start, end - REQUEST_PREFIX + 1))
+            yield at, SIZE_LENGTH + _int32(held, at)[0]
 
 
 def find_response(
-    data: bytes | bytearray,
-    start: int,
-    open_ids: Iterable[int],
-    is_response: Callable[[bytes], bool],
-    most: int,
+    search: Search, open_ids: Iterable[int], is_response: Callable[[bytes], bool], most: int
 ) -> Found:
-    """The first response at or after ``start`` whose correlation id is one of ``open_ids`` and
-    whose frame, of at most ``most`` bytes, ``is_response`` accepts."""
-    end = len(data)
-    places = sorted(
-        {
-            at
-            for correlation_id in open_ids
-            for at in _occurrences(data, correlation_id, start + SIZE_LENGTH)
-        }
-    )
-    for place in places:
-        at = place - SIZE_LENGTH
-        size = SIZE_LENGTH + _int32(data, at)[0]
-        if not 2 * SIZE_LENGTH <= size <= most:
-            continue
-        if at + size > end:
-            return Found(None, at)
-        if is_response(bytes(data[at : at + size])):
-            return Found(at, at)
-    return Found(None, max(start, end - 2 * SIZE_LENGTH + 1))
+    """The first response whose correlation id is one of ``open_ids`` and whose frame, of at most
+    ``most`` bytes, ``is_response`` accepts."""
+    return _found(search, _responses(search, open_ids), most, is_response, 2 * SIZE_LENGTH)
+
+
+def _responses(search: Search, open_ids: Iterable[int]) -> Iterator[tuple[int, int]]:
+    held, first = search.held, search.start + SIZE_LENGTH
+    for place in sorted({at for each in open_ids for at in _occurrences(held, each, first)}):
+        (size,) = _int32(held, place - SIZE_LENGTH)
+        if SIZE_LENGTH <= size <= DEFAULT_MAX_SIZE:
+            yield place - SIZE_LENGTH, SIZE_LENGTH + size
+
+
+def _found(
+    search: Search,
+    candidates: Iterable[tuple[int, int]],
+    most: int,
+    is_frame: Callable[[bytes], bool],
+    least: int,
+) -> Found:
+    end = len(search.held)
+    try:
+        at = search.first(candidates, most, is_frame)
+    except Wait as wait:
+        return Found(None, wait.at)
+    if at is not None:
+        return Found(at, at)
+    return Found(None, end if search.final else max(search.start, end - least + 1))
 
 
 def _occurrences(data: bytes | bytearray, correlation_id: int, start: int) -> Iterable[int]:

@@ -14,7 +14,14 @@ from typing import Final, NamedTuple
 
 from kproto.dialects import Dialect
 from kproto.framing import DEFAULT_MAX_SIZE
-from wiredump.boundaries import REQUEST_PREFIX, Found, every_request, find_request, find_response
+from wiredump.boundaries import (
+    REQUEST_PREFIX,
+    Found,
+    Search,
+    every_request,
+    find_request,
+    find_response,
+)
 from wiredump.frames import FrameCutter, Passed, Piece
 from wiredump.model import Anomaly, Connection, Direction, Frame, Item, Place
 from wiredump.pairing import Pairing
@@ -27,7 +34,7 @@ MOST_UNDECIDED: Final = 1 << 20
 """Bytes kept of a connection while it is not known what it is."""
 
 MOST_AWAITED: Final = 4 << 20
-"""The largest response that is waited for to find a connection's frames again."""
+"""The largest frame that is waited for to find a connection's frames again."""
 
 _OTHERS: Final = {
     "tls": "TLS: nothing inside can be read without its keys",
@@ -62,6 +69,7 @@ class Conversation:
         self.connection = connection
         self._pairing = Pairing(connection, codec)
         self._max_size = max_size
+        self._most_awaited = min(MOST_AWAITED, max_size)
         self._flipped = False
         self._undecided: list[_Event] | None = []
         self._seen = {True: bytearray(), False: bytearray()}
@@ -101,7 +109,7 @@ class Conversation:
         """No more will come; ``why`` goes into the anomalies of what is not complete."""
         items: list[Item] = []
         if self._undecided is not None:
-            items += self._decide("unknown")
+            items += self._decide(self._recognise(final=True) or "unknown")
         for direction in self._cutters:
             items += self._sort(direction, self._cutters[direction].end())
         items += self._pairing.end(why)
@@ -121,14 +129,14 @@ class Conversation:
 
     # -- what it is --------------------------------------------------------------------------
 
-    def _recognise(self) -> str | None:
+    def _recognise(self, *, final: bool = False) -> str | None:
         """The protocol by what was seen so far, None while that is too little."""
         if self.connection.from_start and not self._gap_first():
             return self._recognise_start(self._seen[not self._flipped])
         for forward, seen in self._seen.items():
             if _is_tls(seen):
                 return "tls"
-            if find_request(seen, 0).at is not None:
+            if self._find_request(Search(seen, 0, final, _no_start)).at is not None:
                 if forward == self._flipped and not self._known_broker:
                     self._flip()
                 return "kafka"
@@ -163,7 +171,10 @@ class Conversation:
         if protocol == "tls":
             self.connection.protocol = "tls"
         if protocol == "kafka":
-            for direction, find in (("request", find_request), ("response", self._find_response)):
+            for direction, find in (
+                ("request", self._find_request),
+                ("response", self._find_response),
+            ):
                 self._cutters[direction] = FrameCutter(  # type: ignore[index]
                     direction,  # type: ignore[arg-type]
                     find,
@@ -175,10 +186,15 @@ class Conversation:
             items += self._dispatch(event)
         return items
 
-    def _find_response(self, held: bytearray, start: int) -> Found:
+    def _find_request(self, search: Search) -> Found:
+        return find_request(search, self._pairing.is_request, self._most_awaited)
+
+    def _find_response(self, search: Search) -> Found:
+        """It takes the requests to tell a response: wait while they have yet to be found."""
+        if not search.final and not self._cutters["request"].in_step:
+            return Found(None, max(search.start, len(search.held) - self._most_awaited))
         pairing = self._pairing
-        most = min(MOST_AWAITED, self._max_size)
-        return find_response(held, start, pairing.open_ids, pairing.is_response, most)
+        return find_response(search, pairing.open_ids, pairing.is_response, self._most_awaited)
 
     # -- where it goes -----------------------------------------------------------------------
 
@@ -239,6 +255,10 @@ class Conversation:
             kind, passed.reason, passed.place, passed.timestamp_ns, self.connection, direction,
             passed.offset, passed.size,
         )  # fmt: skip
+
+
+def _no_start(at: int) -> bool:
+    return False
 
 
 def _is_tls(seen: bytes | bytearray) -> bool:

@@ -17,13 +17,12 @@ from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
-from wiredump.boundaries import Found
+from wiredump.boundaries import Found, Search
 from wiredump.model import Direction, Frame, Place
 
 __all__ = ["FrameCutter", "Passed", "Piece"]
 
-Finder: TypeAlias = Callable[[bytearray, int], Found]
-"""Called with the bytes held and where in them to begin."""
+Finder: TypeAlias = Callable[[Search], Found]
 
 _int32: Final = Struct(">i").unpack_from
 
@@ -75,6 +74,8 @@ class FrameCutter:
         self._base = 0
         """The stream's offset of the first byte held."""
         self._marks: deque[_Mark] = deque()
+        self._fresh = 0
+        """The stream's offset at which bytes were last fed behind a gap."""
         # Of a frame that a gap has cut: its beginning and size, what there was before the gap, how
         # many bytes are missing so far. Bytes behind the gap are counted, not kept.
         self._cut: _CutFrame | None = None
@@ -91,6 +92,11 @@ class FrameCutter:
         if self._cut is not None:
             return self._cut.at
         return self._base + len(self._held)
+
+    @property
+    def in_step(self) -> bool:
+        """Whether it is known where the next frame begins."""
+        return self._in_step
 
     def data(self, raw: bytes | memoryview, timestamp_ns: int, place: Place) -> list[Piece]:
         """The stream's next bytes, and the packet they came in."""
@@ -109,8 +115,7 @@ class FrameCutter:
         pieces: list[Piece] = []
         if size <= 0:
             return pieces
-        if self._cut is None and self._in_step and len(self._held) >= SIZE_LENGTH:
-            self._begin_cut()
+        self._conclude(pieces)
         if self._cut is not None:
             size = self._skip_cut(size, timestamp_ns, pieces)
             if not size:
@@ -120,6 +125,7 @@ class FrameCutter:
             self._why = f"behind a gap ({reason})"
         self._in_step = False
         self._base += size
+        self._fresh = self._base
         return pieces
 
     def lose_step(self, why: str) -> list[Piece]:
@@ -133,8 +139,7 @@ class FrameCutter:
     def end(self) -> list[Piece]:
         """The stream's end: a frame that is not whole is returned as far as it goes."""
         pieces: list[Piece] = []
-        if self._cut is None and self._in_step and len(self._held) >= SIZE_LENGTH:
-            self._begin_cut()
+        self._conclude(pieces)
         if self._cut is not None:
             rest = self._cut.end - self._cut.at
             self._cut.missing += rest
@@ -142,15 +147,22 @@ class FrameCutter:
         self._let_go(self._why or "the connection's end cuts a size", pieces)
         return pieces
 
+    def _conclude(self, pieces: list[Piece]) -> None:
+        """Nothing follows what is held: a frame that is not whole is a cut one."""
+        if self._cut is None:
+            self._advance(pieces, final=True)
+            if self._in_step and len(self._held) >= SIZE_LENGTH:
+                self._begin_cut()
+
     # -- whole frames ------------------------------------------------------------------------
 
-    def _advance(self, pieces: list[Piece]) -> None:
+    def _advance(self, pieces: list[Piece], *, final: bool = False) -> None:
         """Every frame that is complete, then as much as can be said of the rest."""
         used = 0
         held = self._held
         while True:
             if not self._in_step:
-                found = self._find(held, used)
+                found = self._find(Search(held, used, final, self._is_start))
                 keep = found.keep if found.at is None else found.at
                 if keep > used:
                     self._pass(used, keep, self._why)
@@ -174,6 +186,10 @@ class FrameCutter:
         if used:
             del held[:used]
             self._base += used
+
+    def _is_start(self, at: int) -> bool:
+        offset = self._base + at
+        return offset == self._fresh or any(mark.end == offset for mark in self._marks)
 
     def _frame(self, start: int, end: int) -> Frame:
         first = self._mark(self._base + start)

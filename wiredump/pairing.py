@@ -63,6 +63,14 @@ class Pairing:
         """Correlation ids of the requests that wait for an answer."""
         return list(self._by_id)
 
+    def is_request(self, raw: bytes) -> bool:
+        """Whether a whole frame decodes as a request."""
+        try:
+            self._codec.decode_request(raw)
+        except KprotoError:
+            return False
+        return True
+
     def is_response(self, raw: bytes) -> bool:
         """Whether a whole frame decodes as the answer of the oldest request with its id."""
         waiting = self._by_id.get(_correlation_id(raw, SIZE_LENGTH)[0])
