@@ -7,6 +7,9 @@ hex views. Judges nothing; a frame that does not decode raises DecodeError as de
 
 from __future__ import annotations
 
+import base64
+import math
+import uuid
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +30,7 @@ from kproto.partial import (
 __all__ = [
     "FrameField",
     "PartialFields",
+    "plain_value",
     "request_fields",
     "request_fields_partly",
     "response_fields",
@@ -136,3 +140,20 @@ def _rows(name: str, spans: list[reference.FieldSpan], start: int) -> Iterator[F
     for span in spans:
         path = f"{span.path or name} ({span.type})" if span.type in PARTS else span.path
         yield FrameField(start + span.offset, span.length, path, span.type, span.value, span.leaf)
+
+
+def plain_value(value: Any) -> Any:
+    """A value as JSON has it: uuid and bytes as the body's JSON writes them."""
+    if isinstance(value, uuid.UUID):
+        return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(bytes(value)).decode()
+    if isinstance(value, dict):
+        return None  # a struct: its fields have rows of their own
+    if isinstance(value, list | tuple):
+        return (
+            None if value and isinstance(value[0], dict) else [plain_value(item) for item in value]
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
