@@ -29,6 +29,7 @@ __all__ = [
     "Journal",
     "JournalWriter",
     "describe",
+    "printable",
     "read_journal",
     "select",
 ]
@@ -336,7 +337,7 @@ def describe(
     body = _describe_body(entry, using)
     if body:
         parts.append(body if width is None or len(body) <= width else body[: width - 1] + "…")
-    return _printable(" ".join(parts))
+    return printable(" ".join(parts))
 
 
 def _describe_body(entry: Entry, using: Dialect | None) -> str:
@@ -351,7 +352,7 @@ def _describe_body(entry: Entry, using: Dialect | None) -> str:
         return f"!! {error}"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Client ids are any text: no line ends or terminal escapes may reach the reader's screen."""
     if text.isprintable():
         return text
