@@ -84,14 +84,17 @@ class Capture:
 
         An iteration that is left early goes on with the next call: no packet is lost.
         """
-        yield from self._packets
+        # Not `yield from`: leaving this generator would end the one inside, and lose its packets.
+        for packet in self._packets:
+            yield packet
         while not self._reader.stopped:
             data = self._read(self._read_size)
             if not data:  # the end for now, or (None) nothing yet on a non-blocking file
                 return
             self.bytes_read += len(data)
             self._packets = self._reader.feed(data)
-            yield from self._packets
+            for packet in self._packets:
+                yield packet
 
     def finish(self) -> Iterator[Packet | Anomaly]:
         """An anomaly if the file ended in the midst of a record. Call it when no more will come."""

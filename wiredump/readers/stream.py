@@ -152,7 +152,7 @@ class Stream:
 
     def place_old(self, start: int, data: bytes, segment: Segment) -> None:
         """Before the next byte expected: repeated, late for its gap, or before the beginning."""
-        if len(data) == 1 and start == self.next - 1 and not segment.missing:
+        if len(segment.payload) == 1 and start == self.next - 1 and not segment.missing:
             # A keep-alive may repeat the last byte with any value, also before there was one.
             self._ledger.repeated(self, start, 1, None, segment)
             return

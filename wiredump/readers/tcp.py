@@ -121,10 +121,8 @@ class TcpReassembler:
                     )
                 else:
                     self._place(stream, segment)
-            if stream.waiting:
-                stream.settle(segment)
-            if other.waiting:
-                other.settle(segment)
+            if stream.waiting or other.waiting or stream.end is not None:
+                self._settle(connection, segment)
         if ledger.held > ledger.limits.total_bytes:
             self._relieve(segment)
         return events
@@ -160,6 +158,14 @@ class TcpReassembler:
             stream.begin(sequence)
         stream.place(segment, sequence, bool(segment.flags & FIN))
 
+    def _settle(self, connection: _Connection, segment: Segment) -> None:
+        """What time, acknowledgements and FINs bring about."""
+        client, server = connection.streams
+        client.settle(segment)
+        server.settle(segment)
+        if client.finished and server.finished:
+            self._close(connection, "fin", segment)
+
     def _special(self, found: _Found | None, segment: Segment) -> None:
         """The first segment, SYN, FIN, RST, and whatever follows the end."""
         flags = segment.flags
@@ -183,9 +189,7 @@ class TcpReassembler:
             self._reset(connection, stream, segment)
         elif segment.payload or segment.missing or flags & FIN:
             self._place(stream, segment)
-            other.settle(segment)
-            if stream.finished and other.finished:
-                self._close(connection, "fin", segment)
+            self._settle(connection, segment)
 
     def _reset(self, connection: _Connection, stream: Stream, segment: Segment) -> None:
         size = len(segment.payload)
