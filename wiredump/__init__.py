@@ -1,1 +1,1 @@
-"""Captures and journals to messages to tables. Empty in this release: the name is reserved."""
+"""Captures and journals of the wire to messages, for eyes and for tables."""

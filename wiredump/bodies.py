@@ -133,7 +133,7 @@ class _Codes(NamedTuple):
 def find_errors(cls: type[Message], version: int, body: dict[str, Any]) -> list[ErrorFound]:
     """Every error code in a response's JSON, which may be partial, in the order of the schema."""
     found: list[ErrorFound] = []
-    _collect(_codes(cls, version), body, "", [], found)
+    _collect(_codes(cls, version), body, "", (), found)
     return found
 
 

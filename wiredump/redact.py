@@ -99,4 +99,4 @@ def hidden_paths(message: str, rows: Iterable[FrameField]) -> frozenset[str]:
                     for each in leaves
                     if each.startswith(f"{inside}.") and each.endswith(".value")
                 }
-    return frozenset(hidden)
+    return frozenset(path for path in hidden if leaves[path].value)
