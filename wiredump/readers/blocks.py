@@ -7,9 +7,13 @@ either protocol.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 __all__ = ["Block", "Blocks", "Repeated", "count_differing"]
+
+
+_PLACES_LEFT: Final = 64
 
 
 class Block(NamedTuple):
@@ -35,24 +39,51 @@ class Repeated(NamedTuple):
 
 
 class Blocks:
-    """Blocks that neither touch each other's bytes nor change once they are in."""
+    """Blocks that neither touch each other's bytes nor change once they are in.
 
-    __slots__ = ("_starts", "blocks", "size")
+    What was taken from the front leaves its place until a good part of the list is such places:
+    taking one costs the same however many there are.
+    """
+
+    __slots__ = ("_blocks", "_front", "_starts", "size")
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
         self.size = 0
         """Bytes held."""
+        self._blocks: list[Block] = []
         self._starts: list[int] = []
+        self._front = 0
 
     def __len__(self) -> int:
-        return len(self.blocks)
+        return len(self._blocks) - self._front
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self._blocks[self._front :])
+
+    @property
+    def first(self) -> Block | None:
+        return self._blocks[self._front] if self else None
+
+    @property
+    def last(self) -> Block | None:
+        return self._blocks[-1] if self else None
+
+    def pop_first(self) -> Block:
+        """Take the first one out."""
+        block = self._blocks[self._front]
+        self._front += 1
+        self.size -= len(block.data)
+        if self._front >= _PLACES_LEFT and 2 * self._front >= len(self._blocks):
+            del self._blocks[: self._front]
+            del self._starts[: self._front]
+            self._front = 0
+        return block
 
     def insert(self, new: Block) -> list[Repeated]:
         """Keep what of ``new`` is not there yet; tell of what is, joined where it adjoins."""
-        blocks, starts = self.blocks, self._starts
-        index = bisect_right(starts, new.start)
-        if index and blocks[index - 1].end > new.start:
+        blocks, starts = self._blocks, self._starts
+        index = bisect_right(starts, new.start, self._front)
+        if index > self._front and blocks[index - 1].end > new.start:
             index -= 1
         if index == len(starts) or starts[index] >= new.end:
             starts.insert(index, new.start)
@@ -66,8 +97,8 @@ class Blocks:
         merged: list[Block] = []
         repeated: list[Repeated] = []
         position, end, stop = new.start, new.end, index
-        while stop < len(self.blocks) and self._starts[stop] < end:
-            block = self.blocks[stop]
+        while stop < len(self._blocks) and self._starts[stop] < end:
+            block = self._blocks[stop]
             if position < block.start:
                 merged.append(_part(new, position, block.start))
                 self.size += block.start - position
@@ -81,15 +112,9 @@ class Blocks:
         if position < end:
             merged.append(_part(new, position, end))
             self.size += end - position
-        self.blocks[index:stop] = merged
+        self._blocks[index:stop] = merged
         self._starts[index:stop] = [block.start for block in merged]
         return repeated
-
-    def drop_first(self, count: int) -> None:
-        """Forget the first ``count`` blocks."""
-        self.size -= sum(len(block.data) for block in self.blocks[:count])
-        del self.blocks[:count]
-        del self._starts[:count]
 
 
 def _part(block: Block, start: int, end: int) -> Block:

@@ -40,7 +40,7 @@ class _Datagram:
         """All its bytes, once there is no hole up to its last fragment's end."""
         if self.end is None or self.blocks.size < self.end:
             return None
-        return b"".join([block.data for block in self.blocks.blocks])
+        return b"".join([block.data for block in self.blocks])
 
 
 class Fragments:
@@ -97,11 +97,10 @@ class Fragments:
             return "a fragment past the largest datagram"
         if datagram is None:
             return ""
-        blocks = datagram.blocks.blocks
-        last = blocks[-1].end if blocks else 0
+        last = datagram.blocks.last
         if datagram.end is not None and (end > datagram.end or (not more and end != datagram.end)):
             return "a fragment past its datagram's last"
-        if not more and end < last:
+        if not more and last is not None and end < last.end:
             return "a last fragment before others"
         return ""
 
@@ -145,8 +144,8 @@ class Fragments:
 
 def _header_in(blocks: Blocks) -> int:
     """How many of the bytes are the TCP header, where its beginning is among them."""
-    if not len(blocks) or blocks.blocks[0].start != 0:
+    if blocks.first is None or blocks.first.start != 0:
         return 0
-    data = blocks.blocks[0].data
+    data = blocks.first.data
     stated = (data[12] >> 4) * 4 if len(data) > 12 else _TCP_HEADER
     return min(len(data), max(stated, _TCP_HEADER))

@@ -1,13 +1,14 @@
 """What all streams of a reassembler share: the events of the moment, the account, and memory.
 
 Each category of byte has one method, which tells of it and counts it, so that no byte can be told
-of and not counted. ``Recent`` keeps what was handed out last, to compare repetitions with.
+of and not counted (data has its own in ``stream``, on the fast path). ``Recent`` keeps what was
+handed out last, to compare repetitions with.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -16,7 +17,6 @@ from wiredump.readers.model import (
     Anomaly,
     AnomalyKind,
     At,
-    Data,
     Event,
     Gap,
     GapReason,
@@ -26,13 +26,17 @@ from wiredump.readers.model import (
 if TYPE_CHECKING:
     from wiredump.readers.stream import Stream
 
-__all__ = ["OVERHEAD", "Ledger", "Limits", "Recent"]
+__all__ = ["OVERHEAD", "Ledger", "Limits", "Piece", "Recent"]
 
 OVERHEAD: Final = 256
 """What keeping a piece of bytes costs beside them, about."""
 
 _MOST_PIECES: Final = 256
 """Of a stream's recent bytes: a repetition looks through them."""
+
+
+Piece: TypeAlias = tuple[int, bytes]
+"""A position in a stream, and the bytes there."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +58,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     recent_bytes: int = 8 << 20
     """Handed out and kept to compare repetitions with."""
     connections: int = 100_000
-    """Known at a time, closed ones included; then those silent for longest are forgotten."""
+    """Known at a time, closed ones included; then those silent for longest are forgotten. One
+    costs about 2 KiB."""
 
 
 class Recent:
@@ -65,21 +70,21 @@ class Recent:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._cost = 0
-        self._queue: deque[tuple[deque[tuple[int, bytes]], int, int]] = deque()
+        self._queue: deque[tuple[list[Piece], Piece]] = deque()
 
-    def add(self, recent: deque[tuple[int, bytes]], start: int, data: bytes) -> None:
+    def add(self, recent: list[Piece], start: int, data: bytes) -> None:
         """``recent`` is the stream's own list, in order."""
         if len(recent) == _MOST_PIECES:
-            recent.popleft()
-        recent.append((start, data))
-        cost = len(data) + OVERHEAD
-        self._queue.append((recent, start, cost))
-        self._cost += cost
+            del recent[0]
+        piece = (start, data)
+        recent.append(piece)
+        self._queue.append((recent, piece))
+        self._cost += len(data) + OVERHEAD
         while self._cost > self._limit:
-            oldest, its_start, cost = self._queue.popleft()
-            self._cost -= cost
-            if oldest and oldest[0][0] == its_start:
-                oldest.popleft()
+            oldest, piece = self._queue.popleft()
+            self._cost -= len(piece[1]) + OVERHEAD
+            if oldest and oldest[0] is piece:
+                del oldest[0]
 
 
 class Ledger:
@@ -94,17 +99,6 @@ class Ledger:
         """What all that waits costs."""
         self.waiting: dict[Stream, None] = {}
         """The streams with a hole, by its age."""
-
-    def data(
-        self, stream: Stream, data: bytes, timestamp_ns: int, capture: int, offset: int
-    ) -> None:
-        """The stream's next bytes."""
-        start = stream.next
-        self.account.data += len(data)
-        self.recent.add(stream.recent, start, data)
-        self.events.append(
-            Data(stream.connection, stream.direction, start, data, timestamp_ns, capture, offset)
-        )
 
     def gap(self, stream: Stream, length: int, reason: GapReason, at: At) -> None:
         """The stream's next ``length`` bytes are not there."""

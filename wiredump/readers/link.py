@@ -20,12 +20,11 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
-__all__ = ["ETHERNET", "IPV4", "IPV6", "VLAN_TAGS", "locate", "past_tags", "protocol_name"]
+__all__ = ["IPV4", "IPV6", "locate", "protocol_name"]
 
-ETHERNET: Final = 1
 IPV4: Final = 0x0800
 IPV6: Final = 0x86DD
-VLAN_TAGS: Final = frozenset((0x8100, 0x88A8, 0x9100, 0x9200))
+_VLAN_TAGS: Final = frozenset((0x8100, 0x88A8, 0x9100, 0x9200))
 
 _FIRST_LLC: Final = 0x600
 """Ethernet's type field is a length below this."""
@@ -40,9 +39,9 @@ _u32 = Struct(">I").unpack_from
 _u32_little = Struct("<I").unpack_from
 
 
-def past_tags(data: memoryview, kind: int, at: int) -> tuple[int, int]:
+def _past_tags(data: memoryview, kind: int, at: int) -> tuple[int, int]:
     """The EtherType behind VLAN tags (and LLC/SNAP), and where what it names begins."""
-    while kind in VLAN_TAGS:
+    while kind in _VLAN_TAGS:
         (kind,) = _u16(data, at + 2)
         at += 4
     if kind < _FIRST_LLC and bytes(data[at : at + 6]) == _SNAP:
@@ -52,15 +51,15 @@ def past_tags(data: memoryview, kind: int, at: int) -> tuple[int, int]:
 
 
 def _ethernet(data: memoryview) -> tuple[int, int]:
-    return past_tags(data, _u16(data, 12)[0], 14)
+    return _past_tags(data, _u16(data, 12)[0], 14)
 
 
 def _cooked(data: memoryview) -> tuple[int, int]:
-    return past_tags(data, _u16(data, 14)[0], 16)
+    return _past_tags(data, _u16(data, 14)[0], 16)
 
 
 def _cooked_2(data: memoryview) -> tuple[int, int]:
-    return past_tags(data, _u16(data, 0)[0], 20)
+    return _past_tags(data, _u16(data, 0)[0], 20)
 
 
 def _loopback(data: memoryview) -> tuple[int, int]:
@@ -81,7 +80,7 @@ def _raw_6(data: memoryview) -> tuple[int, int]:
 
 
 _LINKS: Final[dict[int, Callable[[memoryview], tuple[int, int]]]] = {
-    ETHERNET: _ethernet,
+    1: _ethernet,
     0: _loopback,
     108: _loopback,
     12: _raw,

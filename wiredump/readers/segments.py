@@ -14,7 +14,7 @@ from typing import Final
 
 from wiredump.readers.account import Account
 from wiredump.readers.fragments import Fragments
-from wiredump.readers.link import ETHERNET, IPV4, IPV6, VLAN_TAGS, locate, past_tags, protocol_name
+from wiredump.readers.link import IPV4, IPV6, locate, protocol_name
 from wiredump.readers.model import Anomaly, Event, Packet, Segment
 
 __all__ = ["SegmentReader"]
@@ -41,11 +41,15 @@ _PROTOCOLS: Final = {
     132: "sctp",
 }
 
-_u16 = Struct(">H").unpack_from
 _ipv4 = Struct(">BxHHHxB").unpack_from  # version and words, length, id, fragment, protocol
 _ipv6 = Struct(">BxxxHB").unpack_from  # version, length, next header
 _fragment = Struct(">BxHI").unpack_from  # next header, offset and more, id
 _tcp = Struct(">IIBBH").unpack_from  # from the sequence number on
+
+_TYPE_AT: Final = {1: 12, 113: 14}
+"""Link types whose EtherType stands right in front of the IP header, and where."""
+_usual = Struct(">HBxHxxHxB2x8x4xIIBBH").unpack_from  # EtherType, IPv4, TCP
+_USUAL_LENGTH: Final = 2 + 20 + 20
 
 
 class _Malformed(Exception):
@@ -70,6 +74,26 @@ class SegmentReader:
         """The segment in ``packet``, or completed by it; None if there is none."""
         account = self._account
         account.packets += 1
+        data = packet.data
+        at = _TYPE_AT.get(packet.link_type)
+        if at is not None and len(data) >= at + _USUAL_LENGTH:
+            # Most packets by far: IPv4 and TCP, whole, and nothing unusual in front of the ports.
+            (
+                kind, version, length, fragment, protocol, sequence, acknowledgement, words, flags,
+                window,
+            ) = _usual(data, at)  # fmt: skip
+            at += 2
+            end = at + length
+            payload = at + _IPV4_HEADER + (words >> 4 << 2)
+            if (
+                kind == IPV4 and version == 0x45 and protocol == _TCP and words >= 0x50
+                and not fragment & _MORE_OR_OFFSET and payload <= end <= len(data)
+            ):  # fmt: skip
+                account.segments += 1
+                return Segment(
+                    bytes(data[at + 12 : at + 24]), sequence, acknowledgement, flags, window,
+                    data[payload:end], 0, packet.timestamp_ns, packet.capture, packet.offset,
+                )  # fmt: skip
         try:
             segment = self._read(packet, out)
         except _Malformed as error:
@@ -100,17 +124,11 @@ class SegmentReader:
 
     def _read(self, packet: Packet, out: list[Event]) -> Segment | None:
         data = packet.data
-        if packet.link_type == ETHERNET:
-            (kind,) = _u16(data, 12)
-            at = 14
-            if kind in VLAN_TAGS or kind < 0x600:
-                kind, at = past_tags(data, kind, at)
-        else:
-            found = locate(packet.link_type, data)
-            if found is None:
-                self._other(f"link type {packet.link_type}")
-                return None
-            kind, at = found
+        found = locate(packet.link_type, data)
+        if found is None:
+            self._other(f"link type {packet.link_type}")
+            return None
+        kind, at = found
         if kind == IPV4:
             return self._read_ipv4(packet, data, at, out)
         if kind == IPV6:
@@ -140,15 +158,6 @@ class SegmentReader:
             if whole is None:
                 return None
             return _segment(packet, whole, 0, len(whole), key[0])
-        if header == _IPV4_HEADER:  # addresses and ports stand together
-            sequence, acknowledgement, words, flags, window = _tcp(data, tcp + 4)
-            payload = tcp + (words >> 4 << 2)
-            end = at + length
-            if words >= 0x50 and payload <= end <= len(data):
-                return Segment(
-                    bytes(data[at + 12 : at + 24]), sequence, acknowledgement, flags, window,
-                    data[payload:end], 0, packet.timestamp_ns, packet.capture, packet.offset,
-                )  # fmt: skip
         return _segment(packet, data, tcp, at + length, bytes(data[at + 12 : at + 20]))
 
     def _read_ipv6(

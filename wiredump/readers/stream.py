@@ -14,13 +14,12 @@ the nearest to the next one expected. Rules of the house:
 
 from __future__ import annotations
 
-from bisect import insort
-from collections import deque
+from heapq import heappop, heappush
 from typing import Final
 
 from wiredump.readers.blocks import Block, Blocks, count_differing
-from wiredump.readers.ledger import OVERHEAD, Ledger
-from wiredump.readers.model import At, GapReason, Segment
+from wiredump.readers.ledger import OVERHEAD, Ledger, Piece
+from wiredump.readers.model import At, Data, GapReason, Segment
 
 __all__ = ["SEQUENCES", "WINDOW", "Stream", "distance"]
 
@@ -49,7 +48,7 @@ class Stream:
     __slots__ = (
         "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_gaps", "_hole_at",
         "_hole_since", "_ledger", "_stray_end", "closed", "connection", "direction", "end",
-        "first_sequence", "isn", "next", "next_sequence", "plain", "recent", "started",
+        "first_sequence", "isn", "next", "next_sequence", "plain", "recent", "started", "waiting",
     )  # fmt: skip
 
     def __init__(self, connection: int, direction: int, ledger: Ledger) -> None:
@@ -63,13 +62,15 @@ class Stream:
         self.next = 0
         self.next_sequence = -1  # equal to no segment's
         self.end: int | None = None
-        self.recent: deque[tuple[int, bytes]] = deque()
+        self.waiting = False
+        """Something stands behind a hole."""
+        self.recent: list[Piece] = []
         self._ledger = ledger
         self._blocks = Blocks()
         self._cut: list[tuple[int, int]] = []
         self._cost = 0
-        self._gaps: deque[tuple[int, int]] = deque(maxlen=_GAPS_KEPT)
-        self._hole_since: int | None = None
+        self._gaps: list[tuple[int, int]] = []
+        self._hole_since = 0
         self._hole_at = 0
         self._acknowledged = 0
         self._acknowledged_since = 0
@@ -80,11 +81,6 @@ class Stream:
         """Its FIN was reached."""
         return self.end is not None and self.next >= self.end
 
-    @property
-    def waiting(self) -> bool:
-        """Something stands behind a hole."""
-        return self._hole_since is not None
-
     def begin(self, first_sequence: int) -> None:
         """The sequence number of the first byte."""
         self.started = self.plain = True
@@ -92,9 +88,14 @@ class Stream:
 
     def advance(self, data: bytes, timestamp_ns: int, capture: int, offset: int) -> None:
         """The next bytes: hand them out."""
-        self._ledger.data(self, data, timestamp_ns, capture, offset)
-        self.next += len(data)
-        self.next_sequence = (self.next_sequence + len(data)) & _MASK
+        ledger, start, size = self._ledger, self.next, len(data)
+        ledger.account.data += size
+        ledger.recent.add(self.recent, start, data)
+        ledger.events.append(
+            Data(self.connection, self.direction, start, data, timestamp_ns, capture, offset)
+        )
+        self.next = start + size
+        self.next_sequence = (self.next_sequence + size) & _MASK
 
     def acknowledge(self, sequence: int, now: int) -> None:
         """The receiver has everything before ``sequence``."""
@@ -130,16 +131,16 @@ class Stream:
         if new_end > new_start:
             self._place_new(new_start, bytes(payload[old : new_end - start]), segment)
         if segment.missing and self.end is None and whole_end > self.next:
-            insort(self._cut, (start + size, whole_end))
+            heappush(self._cut, (start + size, whole_end))
             self._add_cost(OVERHEAD)
         if fin and self.end is None:
             self._place_fin(whole_end, segment)
-        if self._cut or self._blocks.blocks:
+        if self._cut or self._blocks:
             self._drain(segment)
         self.settle(segment)
 
     def _place_new(self, start: int, data: bytes, segment: Segment) -> None:
-        if start == self.next and not self._blocks.blocks:
+        if start == self.next and not self._blocks:
             self.advance(data, segment.timestamp_ns, segment.capture, segment.offset)
             return
         held, count = self._blocks.size, len(self._blocks)
@@ -152,7 +153,8 @@ class Stream:
 
     def place_old(self, start: int, data: bytes, segment: Segment) -> None:
         """Before the next byte expected: repeated, late for its gap, or before the beginning."""
-        if len(segment.payload) == 1 and start == self.next - 1 and not segment.missing:
+        in_gap = bool(self._gaps) and self._gaps[-1][1] == self.next
+        if len(segment.payload) == 1 and start == self.next - 1 and not in_gap:
             # A keep-alive may repeat the last byte with any value, also before there was one.
             self._ledger.repeated(self, start, 1, None, segment)
             return
@@ -163,7 +165,7 @@ class Stream:
             reason = f"{length} bytes before the first one seen"
             self._ledger.anomaly("before-start", reason, length, self, position, segment)
             position += length
-        for gap_start, gap_end in list(self._gaps):
+        for gap_start, gap_end in self._gaps:
             if gap_end <= position:
                 continue
             if gap_start >= end:
@@ -194,8 +196,8 @@ class Stream:
         self._ledger.repeated(self, start, len(data), known, segment)
 
     def _place_fin(self, end: int, segment: Segment) -> None:
-        ends = [block.end for block in self._blocks.blocks[-1:]] + [cut for _, cut in self._cut]
-        seen = max(self.next, *ends) if ends else self.next
+        last = self._blocks.last
+        seen = max([self.next, last.end if last else 0, *(cut for _, cut in self._cut)])
         if end < seen:
             reason = f"a FIN at {end}, before bytes that were sent"
             self._ledger.anomaly("out-of-window", reason, 0, self, end, segment)
@@ -223,29 +225,23 @@ class Stream:
 
     def _drain(self, at: At) -> None:
         """Hand out what no hole stands before any more."""
-        blocks, count = self._blocks.blocks, 0
         while True:
-            block = blocks[count] if count < len(blocks) else None
+            block = self._blocks.first
             if block is not None and block.start == self.next:
-                self.advance(block.data, block.timestamp_ns, block.capture, block.offset)
+                self._blocks.pop_first()
                 self._ledger.account.buffered -= len(block.data)
                 self._add_cost(-len(block.data) - OVERHEAD)
-                count += 1
+                self.advance(block.data, block.timestamp_ns, block.capture, block.offset)
                 continue
             while self._cut and self._cut[0][1] <= self.next:
-                self._drop_cut()
+                heappop(self._cut)
+                self._add_cost(-OVERHEAD)
             if not self._cut or self._cut[0][0] > self.next:
-                break
+                return
             until = self._cut[0][1]
             if block is not None:
                 until = min(until, block.start)
             self._gap(until - self.next, "snaplen", at)
-        if count:
-            self._blocks.drop_first(count)
-
-    def _drop_cut(self) -> None:
-        del self._cut[0]
-        self._add_cost(-OVERHEAD)
 
     def _gap(self, length: int, reason: GapReason, at: At) -> None:
         self._ledger.gap(self, length, reason, at)
@@ -255,20 +251,24 @@ class Stream:
             self._gaps[-1] = (self._gaps[-1][0], self.next)
         else:
             self._gaps.append((start, self.next))
+            del self._gaps[:-_GAPS_KEPT]
 
     def _first_known(self) -> int | None:
         """Where the hole at ``next`` ends."""
-        starts = [block.start for block in self._blocks.blocks[:1]]
-        starts += [start for start, _ in self._cut[:1]]
-        return min(starts, default=None)
+        block = self._blocks.first
+        if not self._cut:
+            return block.start if block is not None else None
+        cut = self._cut[0][0]
+        return min(cut, block.start) if block is not None else cut
 
     def settle(self, at: At) -> None:
         """Declare the holes that will not be filled, and remember whether one is open."""
         limits, now = self._ledger.limits, at.timestamp_ns
         while (known := self._first_known()) is not None:
-            if self._hole_since is None:
+            if not self.waiting:
                 self._ledger.waiting[self] = None
-            if self._hole_since is None or self._hole_at != self.next:
+            if not self.waiting or self._hole_at != self.next:
+                self.waiting = True
                 self._hole_since, self._hole_at = now, self.next
             if now - self._hole_since >= limits.hole_ns or self._cost > limits.flow_bytes:
                 until = known
@@ -303,12 +303,10 @@ class Stream:
 
     def _note_state(self) -> None:
         """Nothing waits, or something does: for the fast path and the ledger."""
-        if self._hole_since is not None and self._first_known() is None:
-            self._hole_since = None
+        if self.waiting and self._first_known() is None:
+            self.waiting = False
             del self._ledger.waiting[self]
-        self.plain = (
-            self.started and not self.closed and self.end is None and self._hole_since is None
-        )
+        self.plain = self.started and not (self.closed or self.waiting or self.end is not None)
 
     def _add_cost(self, cost: int) -> None:
         self._cost += cost

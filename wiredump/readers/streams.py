@@ -46,6 +46,15 @@ class Streams:
 
     def read(self, *captures: Iterable[Packet | Anomaly]) -> Iterator[Event]:
         """Every event of the captures, merged by time where there are several."""
+        segment_in, events_of = self._segments.feed, self._tcp.feed
         for packet in merge(*captures):
-            yield from self.feed(packet)
+            if isinstance(packet, Anomaly):
+                yield packet
+                continue
+            out: list[Event] = []
+            segment = segment_in(packet, out)
+            if out:
+                yield from out
+            if segment is not None:
+                yield from events_of(segment)
         yield from self.close()

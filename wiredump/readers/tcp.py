@@ -80,16 +80,17 @@ class TcpReassembler:
         self._ledger = Ledger(self._account, limits if limits is not None else Limits())
         # By flow, so by either direction: the connection, that direction, the other one.
         self._flows: dict[bytes, _Found] = {}
+        self._connections: dict[int, _Connection] = {}
         self._count = 0
+        self._looked_ns = 0
         self._closed_bytes = 0
 
     @property
     def account(self) -> Account:
         """The sums as of now."""
-        open_ones = {found[0].number: found[0] for found in self._flows.values()}
         self._account.stream = self._closed_bytes + sum(
             stream.next
-            for connection in open_ones.values()
+            for connection in self._connections.values()
             if not connection.closed
             for stream in connection.streams
         )
@@ -98,42 +99,37 @@ class TcpReassembler:
     def feed(self, segment: Segment) -> list[Event]:
         """What this segment brings about, perhaps for other connections too (memory is shared)."""
         events: list[Event] = []
-        ledger = self._ledger
-        ledger.events = events
-        payload = segment.payload
+        self._ledger.events = events
+        payload, flags = segment.payload, segment.flags
         self._account.payload += len(payload)
+        if self._ledger.waiting:
+            self._look(segment)
         found = self._flows.get(segment.flow)
-        if found is None or segment.flags & _CHANGES or found[0].closed:
+        if found is None or flags & _CHANGES or found[0].closed:
             self._special(found, segment)
-        else:
-            connection, stream, other = found
-            connection.saw(segment)
-            if segment.flags & ACK:
-                self._acknowledge(connection, stream, other, segment)
-            if payload or segment.missing:
-                if (
-                    segment.sequence == stream.next_sequence
-                    and stream.plain
-                    and not segment.missing
-                ):
-                    stream.advance(
-                        bytes(payload), segment.timestamp_ns, segment.capture, segment.offset
-                    )
-                else:
-                    self._place(stream, segment)
-            if stream.waiting or other.waiting or stream.end is not None:
-                self._settle(connection, segment)
-        if ledger.held > ledger.limits.total_bytes:
-            self._relieve(segment)
+            return events
+        connection, stream, other = found
+        connection.timestamp_ns = time = segment.timestamp_ns
+        connection.capture = capture = segment.capture
+        connection.offset = offset = segment.offset
+        if flags & ACK and segment.acknowledgement != other.next_sequence:
+            self._acknowledge(connection, stream, other, segment)
+        if segment.sequence == stream.next_sequence and stream.plain and not segment.missing:
+            if payload:
+                stream.advance(bytes(payload), time, capture, offset)
+        elif payload or segment.missing:
+            self._place(stream, segment)
+        if stream.waiting or other.waiting or stream.end is not None:
+            self._settle(connection, segment)
         return events
 
     def close(self) -> list[Event]:
         """The captures ended: close what is open, in the order it was opened."""
         events: list[Event] = []
         self._ledger.events = events
-        open_ones = {found[0].number: found[0] for found in self._flows.values()}
-        for _, connection in sorted(open_ones.items()):
+        for connection in self._connections.values():
             self._close(connection, "end", connection)
+        self._connections.clear()
         self._flows.clear()
         return events
 
@@ -143,20 +139,20 @@ class TcpReassembler:
         self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
     ) -> None:
         if other.started:
-            if segment.acknowledgement != other.next_sequence:
-                other.acknowledge(segment.acknowledgement, segment.timestamp_ns)
+            other.acknowledge(segment.acknowledgement, segment.timestamp_ns)
         elif connection.start == "syn" and stream.direction == FROM_CLIENT:
             # The SYN-ACK was not captured; what the client says first acknowledges it.
             other.begin(segment.acknowledgement)
 
-    @staticmethod
-    def _place(stream: Stream, segment: Segment) -> None:
+    def _place(self, stream: Stream, segment: Segment) -> None:
         """Payload, a FIN, or both. A direction begins with its first byte, not with a bare
         acknowledgement, whose sequence number is one too low in a keep-alive."""
         sequence = (segment.sequence + bool(segment.flags & SYN)) % SEQUENCES
         if not stream.started:
             stream.begin(sequence)
         stream.place(segment, sequence, bool(segment.flags & FIN))
+        if self._ledger.held > self._ledger.limits.total_bytes:
+            self._relieve(segment)
 
     def _settle(self, connection: _Connection, segment: Segment) -> None:
         """What time, acknowledgements and FINs bring about."""
@@ -166,11 +162,21 @@ class TcpReassembler:
         if client.finished and server.finished:
             self._close(connection, "fin", segment)
 
+    def _look(self, segment: Segment) -> None:
+        """Now and then at every stream with a hole: its own connection may have gone silent."""
+        now = segment.timestamp_ns
+        if abs(now - self._looked_ns) < self._ledger.limits.reorder_ns:
+            return
+        self._looked_ns = now
+        for stream in list(self._ledger.waiting):
+            self._settle(self._connections[stream.connection], segment)
+
     def _special(self, found: _Found | None, segment: Segment) -> None:
         """The first segment, SYN, FIN, RST, and whatever follows the end."""
         flags = segment.flags
         if found is not None and self._begins_anew(*found, segment):
             self._close(found[0], "reused", segment)
+            del self._connections[found[0].number]
             found = None
         connection, stream, other = found = found or self._open(segment)
         connection.saw(segment)
@@ -258,6 +264,7 @@ class TcpReassembler:
         server = Stream(connection.number, FROM_SERVER, self._ledger)
         connection.streams = (client, server)
         connection.saw(segment)
+        self._connections[connection.number] = connection
         self._flows[connection.flow] = (connection, client, server)
         self._flows[connection.reversed_flow] = (connection, server, client)
         endpoints = _endpoints(connection.flow)
@@ -267,7 +274,7 @@ class TcpReassembler:
                 segment.timestamp_ns, segment.capture, segment.offset,
             )
         )  # fmt: skip
-        if len(self._flows) > 2 * self._ledger.limits.connections:
+        if len(self._connections) > self._ledger.limits.connections:
             self._evict(connection)
         return self._flows[flow]
 
@@ -289,15 +296,16 @@ class TcpReassembler:
 
     def _evict(self, newest: _Connection) -> None:
         """Forget the eighth of all connections that was silent for longest, never the newest."""
-        known = {found[0].number: found[0] for found in self._flows.values()}
+        known = self._connections
         by_silence = sorted(
             (connection for connection in known.values() if connection is not newest),
             key=lambda connection: (connection.timestamp_ns, connection.number),
         )
         for connection in by_silence[: max(1, len(known) // 8)]:
             self._close(connection, "evicted", connection)
-            self._flows.pop(connection.flow, None)
-            self._flows.pop(connection.reversed_flow, None)
+            del known[connection.number]
+            del self._flows[connection.flow]
+            self._flows.pop(connection.reversed_flow, None)  # the same, of one to itself
 
     def _relieve(self, segment: Segment) -> None:
         """Too much waits in all: the oldest holes are given up."""

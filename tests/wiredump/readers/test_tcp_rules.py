@@ -158,7 +158,7 @@ def test_a_hole_that_was_acknowledged_is_given_up_after_a_while():
     assert joined(in_time, 0, 0) == [(0, b"abcdef")]
     too_late = run(*hole, 10, Sent(1, 1, b"y", acked=6), Sent(0, 0, b"abc"), limits=limits)
     assert brief(too_late)[1:-1] == [
-        ("data", 1, b"y"), ("lost", 0, 3), ("data", 3, b"def"), ("late", 0, 3),
+        ("lost", 0, 3), ("data", 3, b"def"), ("data", 1, b"y"), ("late", 0, 3),
     ]  # fmt: skip
 
 
@@ -293,3 +293,17 @@ def test_a_cut_packet_leaves_a_hole_that_need_not_wait():
 def test_headers_alone_are_gaps_alone():
     events = run(*handshake(), replace(Sent(0, 0, b"abc"), missing=3))
     assert brief(events)[:-1] == [("snaplen", 0, 3)]
+
+
+def test_one_late_byte_is_no_keep_alive():
+    cut = replace(Sent(0, 0, b"a"), missing=1)
+    events = run(*handshake(), cut, Sent(0, 0, b"a"))
+    assert brief(events)[:-1] == [("snaplen", 0, 1), ("late", 0, 1)]
+
+
+def test_another_connections_packet_is_a_clock_too():
+    """The connection with the hole says nothing more: it is given up all the same."""
+    hole = (*handshake(), Sent(0, 3, b"def"), Sent(1, 0, acked=6))
+    events = run(*hole, Connection(port=50_001), 1_000, Sent(0, 0, flags=SYN), 2_000)
+    assert brief(events)[:2] == [("lost", 0, 3), ("data", 3, b"def")]
+    assert isinstance(events[-3], Opened)
