@@ -3,7 +3,8 @@
 One description for every writer: Parquet files of one process, Spark, the documentation. A change
 that readers of the tables would notice changes ``SCHEMA_VERSION``.
 
-Times are nanoseconds since the Unix epoch. ``connection`` is the number that ``connections`` has.
+Times, which end in ``_ns``, are int64: nanoseconds since the Unix epoch, which neither Spark's
+timestamps nor Python's hold. ``connection`` is the number that ``connections`` has.
 ``capture`` and ``packet`` name a packet: the source's number in ``lineage`` and the byte at which
 its record begins (of a journal: the entry's sequence).
 """
@@ -17,9 +18,9 @@ __all__ = ["SCHEMA_VERSION", "TABLES", "Column", "Table", "TypeName"]
 SCHEMA_VERSION: Final = 1
 
 TypeName: TypeAlias = Literal[
-    "bool", "int16", "int32", "int64", "timestamp", "string", "binary", "strings", "int32s"
+    "bool", "int16", "int32", "int64", "string", "binary", "strings", "int32s"
 ]
-"""``timestamp`` is of nanoseconds, UTC; ``strings`` and ``int32s`` are lists."""
+"""``strings`` and ``int32s`` are lists."""
 
 
 class Column(NamedTuple):
@@ -52,11 +53,10 @@ _LINEAGE: Final = Table(
         """
         capture     int32      number of the source
         source      string     its path, as it was given
-        kind        string     pcap, pcapng, journal, request log or hexadecimal
-        bytes       int64      its length, decompressed
-        first_ns    timestamp  time of its first packet or entry; null where it has none
-        last_ns     timestamp  time of its last
-        packets     int64      packets, or entries
+        kind        string     capture, journal, request log or hexadecimal
+        bytes       int64      bytes read of it
+        first_ns    int64      time of its first packet or entry; null where it has none
+        last_ns     int64      time of its last
         schema      int32      version of the tables' schema
         software    string     what made the tables, and its version
         """
@@ -72,8 +72,8 @@ _CONNECTIONS: Final = Table(
         connection        int32      number
         client            string     host:port
         broker            string     host:port, or the broker's id in a journal
-        opened_ns         timestamp  time of the first packet
-        closed_ns         timestamp  time of the end; null where the source ends first
+        opened_ns         int64      time of the first packet
+        closed_ns         int64      time of the end; null where the source ends first
         from_start        bool       whether its first byte was captured
         protocol          string     kafka, tls or unknown
         client_id         string     the last client id seen; null without one
@@ -98,8 +98,8 @@ _FRAMES: Final = Table(
         offset          int64      of its size's first byte, within the direction
         size            int64      bytes, size field included
         missing         int64      bytes of it that were not captured
-        first_ns        timestamp  time of the packet with its first byte
-        last_ns         timestamp  time of the packet with its last byte
+        first_ns        int64      time of the packet with its first byte
+        last_ns         int64      time of the packet with its last byte
         capture         int32      source of the packet with its first byte
         packet          int64      place of that packet
         api_key         int16      of the request; null where no request was seen
@@ -119,8 +119,8 @@ _REQUESTS: Final = Table(
         connection        int32      number of the connection
         request_offset    int64      of the request within its direction; null: no request was seen
         response_offset   int64      of the response; null: no response was seen
-        requested_ns      timestamp  time of the request's first byte
-        responded_ns      timestamp  time of the response's last byte
+        requested_ns      int64      time of the request's first byte
+        responded_ns      int64      time of the response's last byte
         latency_ns        int64      from one to the other
         api_key           int16      null where no request was seen
         api               string     name as in the messages (AlterPartitionReassignments)
@@ -171,7 +171,7 @@ _NEGOTIATIONS: Final = Table(
         """
         connection        int32      number of the connection
         request_offset    int64      of the request within its direction
-        requested_ns      timestamp  time of the request
+        requested_ns      int64      time of the request
         client            string     host:port
         broker            string     host:port, or the broker's id in a journal
         client_id         string     of the request's header
@@ -197,7 +197,7 @@ _ANOMALIES: Final = Table(
         offset        int64      within the direction; null likewise
         kind          string     for programs
         reason        string     for people
-        timestamp_ns  timestamp  of the packet
+        timestamp_ns  int64      of the packet
         capture       int32      source
         packet        int64      place of the packet, or of the damage
         bytes         int64      of payload that are in no frame because of it

@@ -17,7 +17,6 @@ _TYPES: Final[dict[TypeName, pa.DataType]] = {
     "int16": pa.int16(),
     "int32": pa.int32(),
     "int64": pa.int64(),
-    "timestamp": pa.timestamp("ns", tz="UTC"),
     "string": pa.string(),
     "binary": pa.binary(),
     "strings": pa.list_(pa.string()),
