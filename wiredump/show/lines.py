@@ -114,6 +114,9 @@ class LineWriter:
             line.append(f" [falls back to v{exchange.response_version}]", style="yellow")
         if not exchange.in_order:
             line.append(" [out of order]", style="yellow")
+        if exchange.response_version is None and not exchange.response.sasl:
+            line.append(f" {exchange.response.size} bytes")
+            return
         if bodies.errors:
             self._errors(line, bodies.errors)
         else:

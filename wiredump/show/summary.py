@@ -78,7 +78,7 @@ class Summary:
         api.unanswered += told.unanswered
         if exchange.latency_ns is not None:
             api.latencies.add(exchange.latency_ns)
-        for name in {error.name for error in told.bodies.errors}:
+        for name in dict.fromkeys(error.name for error in told.bodies.errors):
             api.errors[name] += 1
         sides = (told.bodies.request, told.bodies.response)
         self.undecoded += any(side is not None and side.problem for side in sides)
