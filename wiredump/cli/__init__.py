@@ -10,6 +10,7 @@ import click
 import kproto
 from kproto.cli.run import run
 from wiredump.cli.show import show_command
+from wiredump.cli.table import table_command
 
 __all__ = ["cli", "main"]
 
@@ -21,6 +22,7 @@ def cli() -> None:
 
 
 cli.add_command(show_command)
+cli.add_command(table_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

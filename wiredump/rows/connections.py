@@ -10,7 +10,7 @@ from wiredump.model import Connection, Exchange, Item
 from wiredump.rows.exchanges import Row
 from wiredump.rows.schema import SCHEMA_VERSION
 
-__all__ = ["ConnectionCounts", "lineage_rows"]
+__all__ = ["ConnectionCounts", "account_rows", "lineage_rows"]
 
 
 class ConnectionCounts:
@@ -60,3 +60,9 @@ def lineage_rows(sources: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
     """``sources``: number, name, kind, bytes, first and last time of each."""
     for source in sources:
         yield "lineage", (*source, SCHEMA_VERSION, f"kproto {kproto.__version__}")
+
+
+def account_rows(account: Mapping[str, int]) -> Iterator[Row]:
+    """``account``: bytes by where they went."""
+    for what, count in account.items():
+        yield "account", (what, count)

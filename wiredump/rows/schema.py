@@ -23,6 +23,7 @@ from wiredump.rows.schema_topics import (
     TOPICS,
 )
 from wiredump.rows.schema_traffic import (
+    ACCOUNT,
     ANOMALIES,
     BODIES,
     CONNECTIONS,
@@ -39,10 +40,10 @@ SCHEMA_VERSION: Final = 1
 TABLES: Final = {
     table.name: table
     for table in (
-        LINEAGE, CONNECTIONS, FRAMES, REQUESTS, BODIES, NEGOTIATIONS, ANOMALIES,
+        LINEAGE, ACCOUNT, CONNECTIONS, FRAMES, REQUESTS, BODIES, NEGOTIATIONS, ANOMALIES,
         TOPICS, BATCHES, RECORDS, FETCHES, REASSIGNMENTS, ELECTIONS,
     )
 }  # fmt: skip
 
-UNDECODED: Final = ("lineage", "connections", "frames", "requests", "anomalies")
+UNDECODED: Final = ("lineage", "account", "connections", "frames", "requests", "anomalies")
 """Tables that have rows where no body was decoded, too."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from wiredump.rows.columns import Table, columns
 
-__all__ = ["ANOMALIES", "BODIES", "CONNECTIONS", "FRAMES", "LINEAGE", "NEGOTIATIONS", "REQUESTS"]
+__all__ = ["ACCOUNT", "ANOMALIES", "BODIES", "CONNECTIONS", "FRAMES", "LINEAGE", "NEGOTIATIONS", "REQUESTS"]
 
 LINEAGE: Final = Table(
     "lineage",
@@ -168,4 +168,16 @@ ANOMALIES: Final = Table(
         """
     ),
     ("capture", "packet", "kind", "connection", "direction", "offset", "reason"),
+)
+
+ACCOUNT: Final = Table(
+    "account",
+    "Where every byte of TCP payload went; no rows where no source was a capture.",
+    columns(
+        """
+        what   string  payload, of which are frames, retransmitted, anomalies; missing is apart
+        bytes  int64   how many
+        """
+    ),
+    ("what",),
 )

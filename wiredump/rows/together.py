@@ -4,7 +4,7 @@ was said before, and those that are only known at the end."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kproto.dialects import Dialect
 from wiredump.bodies import Bodies, read
@@ -15,19 +15,23 @@ from wiredump.knowledge.sessions import Fetches
 from wiredump.knowledge.topics import TopicNames
 from wiredump.model import Connection, Exchange, Item
 from wiredump.rows.batches import batch_rows
-from wiredump.rows.connections import ConnectionCounts, lineage_rows
+from wiredump.rows.connections import ConnectionCounts, account_rows, lineage_rows
 from wiredump.rows.elections import election_rows
 from wiredump.rows.exchanges import Row, rows_of
-from wiredump.rows.schema import TABLES, UNDECODED
+from wiredump.rows.schema import TABLES
 
 __all__ = ["TableRows"]
+
+_WITHOUT_BODIES: Final = frozenset({"lineage", "account", "frames"})
+"""Tables that bodies add nothing to: even of anomalies some are found in them."""
 
 
 class TableRows:
     """``add`` each item, then ``end``: both give rows of ``tables``.
 
-    No more is decoded than those take; where nothing is, ``requests`` has no errors. ``values``
-    keeps the values of records, ``secrets`` what bodies hold of them.
+    No more is decoded than those take, and without ``bodies`` nothing is: then ``requests`` has no
+    errors, and the tables that are not in ``UNDECODED`` have no rows. ``values`` keeps the values
+    of records, ``secrets`` what bodies hold of them.
     """
 
     def __init__(
@@ -35,14 +39,15 @@ class TableRows:
         codec: Dialect | None = None,
         *,
         tables: Collection[str] = tuple(TABLES),
+        bodies: bool = True,
         values: bool = False,
         secrets: bool = False,
     ) -> None:
         self.order = InOrder()
         self._codec = codec
         self._tables = frozenset(tables)
-        self._decodes = "requests" in tables or not self._tables <= set(UNDECODED)
-        self._batches = bool(self._tables & {"batches", "records"}) or "anomalies" in tables
+        self._decodes = bodies and not self._tables <= _WITHOUT_BODIES
+        self._batches = bool(self._tables & {"batches", "records", "anomalies", "connections"})
         self._values = values
         self._secrets = secrets
         self._counts = ConnectionCounts()
@@ -56,10 +61,15 @@ class TableRows:
         return self._wanted(self._rows(item))
 
     def end(
-        self, connections: Mapping[int, Connection], sources: Iterable[tuple[Any, ...]]
+        self,
+        connections: Mapping[int, Connection],
+        sources: Iterable[tuple[Any, ...]],
+        account: Mapping[str, int],
     ) -> Iterator[Row]:
         """The rows of what is known when the last item was added."""
-        return self._wanted(self._last(connections, sources))
+        yield from self._wanted(self._last(connections))
+        yield from self._wanted(lineage_rows(sources))
+        yield from self._wanted(account_rows(account))
 
     def _wanted(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
@@ -90,12 +100,9 @@ class TableRows:
         if "reassignments" in self._tables:
             yield from self._reassignments.feed(heard)
 
-    def _last(
-        self, connections: Mapping[int, Connection], sources: Iterable[tuple[Any, ...]]
-    ) -> Iterator[Row]:
+    def _last(self, connections: Mapping[int, Connection]) -> Iterator[Row]:
         for heard in self.order.end():
             yield from self._in_order(heard)
         yield from self._reassignments.end()
         yield from self._names.rows()
         yield from self._counts.rows(connections)
-        yield from lineage_rows(sources)
