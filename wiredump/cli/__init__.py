@@ -9,6 +9,7 @@ import click
 
 import kproto
 from kproto.cli.run import run
+from wiredump.cli.report import report_command
 from wiredump.cli.show import show_command
 from wiredump.cli.table import table_command
 
@@ -23,6 +24,7 @@ def cli() -> None:
 
 cli.add_command(show_command)
 cli.add_command(table_command)
+cli.add_command(report_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

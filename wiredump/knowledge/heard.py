@@ -14,7 +14,13 @@ from wiredump.bodies import Bodies
 from wiredump.model import Exchange
 
 __all__ = [
-    "FETCH", "HEARD", "INSTRUCTIVE", "JsonBody", "Heard", "heard_of", "trimmed",
+    "FETCH",
+    "HEARD",
+    "INSTRUCTIVE",
+    "Heard",
+    "JsonBody",
+    "heard_of",
+    "trimmed",
 ]  # fmt: skip
 
 JsonBody = dict[str, Any]

@@ -79,9 +79,7 @@ def _fields(item: Exchange, bodies: Bodies, name_of: NameOf) -> Iterator[_Field]
     if not carries_records(item.api_key):
         return
     produced = item.api_key == PRODUCE
-    side, frame = (
-        (bodies.request, item.request) if produced else (bodies.response, item.response)
-    )
+    side, frame = (bodies.request, item.request) if produced else (bodies.response, item.response)
     if side is None or frame is None or side.body is None:
         return
     topics, partitions, name, index = (

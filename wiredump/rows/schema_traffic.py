@@ -7,7 +7,16 @@ from typing import Final
 
 from wiredump.rows.columns import Table, columns
 
-__all__ = ["ACCOUNT", "ANOMALIES", "BODIES", "CONNECTIONS", "FRAMES", "LINEAGE", "NEGOTIATIONS", "REQUESTS"]
+__all__ = [
+    "ACCOUNT",
+    "ANOMALIES",
+    "BODIES",
+    "CONNECTIONS",
+    "FRAMES",
+    "LINEAGE",
+    "NEGOTIATIONS",
+    "REQUESTS",
+]
 
 LINEAGE: Final = Table(
     "lineage",

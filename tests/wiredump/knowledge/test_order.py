@@ -10,9 +10,7 @@ from wiredump.knowledge.order import InOrder
 
 
 def heard(asked: int, took: int, number: int) -> Heard:
-    return Heard(
-        0, number, asked, asked + took, "b", None, None, None, 3, 0, "kafka", {}, {}
-    )
+    return Heard(0, number, asked, asked + took, "b", None, None, None, 3, 0, "kafka", {}, {})
 
 
 exchanges = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 100)), max_size=50).map(
@@ -32,7 +30,7 @@ def test_in_order_where_nothing_takes_longer_than_is_waited(items, longest: int)
 @given(exchanges, st.integers(0, 50), st.integers(1, 30))
 def test_nothing_is_lost_and_no_more_is_kept_than_is_allowed(items, longest, weight) -> None:
     order = InOrder(longest, weight)
-    out = []
+    out: list[Heard] = []
     for item in items:
         out += order.add(item)
         assert order._weight <= weight

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ async def happened(
     topics=("foo=1,2,3/1,2,3",),
     profile: str = "kafka-4.4",
     captured_too: bool = True,
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """The rows, from the journal; those from a capture of it are the same but for times."""
     mock = MockCluster(brokers=6, topics=topics, profile=profile, clock="manual")
     async with mock, connect(mock) as wire:

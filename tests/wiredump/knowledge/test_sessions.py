@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ def fetch(
     at: int,
     begun: int = 0,
     error: int = 0,
-    forgotten: list[tuple[str, int]] = (),
+    forgotten: Sequence[tuple[str, int]] = (),
     answered: bool = True,
     version: int = 11,
     on: int = 0,

@@ -15,7 +15,7 @@ from wiredump.rows.together import TableRows
 KAFKA = kproto.dialect("kafka")
 Tables = dict[str, list[dict[str, Any]]]
 
-__all__ = ["KAFKA", "Tables", "connection", "exchange", "named", "tables_of"]
+__all__ = ["KAFKA", "Tables", "connection", "connections_of", "exchange", "named", "tables_of"]
 
 
 def named(rows: Iterable[tuple[str, tuple[Any, ...]]]) -> Tables:
@@ -34,10 +34,12 @@ def tables_of(items: Iterable[Item], **options: Any) -> Tables:
     rows = TableRows(**options)
     items = list(items)
     found = [row for item in items for row in rows.add(item)]
-    connections = {
-        item.connection.number: item.connection for item in items if item.connection is not None
-    }
-    return named([*found, *rows.end(connections, [], {})])
+    return named([*found, *rows.end(connections_of(items), [], {})])
+
+
+def connections_of(items: Iterable[Item]) -> dict[int, Connection]:
+    found = [item.connection for item in items if item.connection is not None]
+    return {each.number: each for each in found}
 
 
 def connection(number: int = 0, broker: str = "10.0.0.2:9092") -> Connection:

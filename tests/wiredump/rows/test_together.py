@@ -8,9 +8,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wiredump.rows.tabled import named, tables_of
+from tests.wiredump.rows.tabled import Tables, named, tables_of
 from tests.wiredump.talk import KAFKA, chopped, delivered, listen, talks
 from wiredump.bodies import read
+from wiredump.model import Exchange
 from wiredump.redact import redacted
 from wiredump.rows.exchanges import rows_of
 from wiredump.rows.schema import TABLES, UNDECODED
@@ -21,7 +22,7 @@ TIMES |= {"asked_ns", "answered_ns", "first_listed_ns", "last_listed_ns", "ended
 TIMES |= {"timestamp_ns", "closed_ns"}
 
 
-def timeless(tables):
+def timeless(tables: Tables) -> Tables:
     """The piece a byte came in is its packet, and tells its time."""
     return {
         name: [{key: value for key, value in row.items() if key not in TIMES} for row in rows]
@@ -115,7 +116,14 @@ def test_logged_requests_have_bodies_without_bytes() -> None:
         '"totalTimeMs":2.5} (kafka.request.logger)'
     )
     (item,) = RequestLogItems().read([line])
-    assert read(item).request.body["timeoutMs"] == 60000
+    assert isinstance(item, Exchange)
+    asked = read(item).request
+    assert asked is not None
+    assert asked.body == {
+        "electionType": 0,
+        "topicPartitions": [{"topic": "foo", "partitions": [0]}],
+        "timeoutMs": 60000,
+    }
     tables = tables_of([item])
     (row,) = tables["requests"]
     assert row["errors"] == ["ELECTION_NOT_NEEDED"]

@@ -22,7 +22,7 @@ from kproto.messages import (
 )
 from mockbroker import MockCluster
 from tests.mockbroker.wire import connect
-from tests.wiredump.rows.tabled import named
+from tests.wiredump.rows.tabled import Tables, connections_of, named
 from tests.wiredump.talk import delivered, listen, talks
 from wiredump.cli import main
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES, UNDECODED
@@ -57,7 +57,9 @@ def wiredump(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, 
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))
     out, err = capsys.readouterr()
-    return ended.value.code, out, err
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code, out, err
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
@@ -67,7 +69,7 @@ def test_what_is_read_is_what_was_written(tmp_path_factory, said) -> None:
     rows = TableRows()
     items = listen(delivered(said))
     found = [row for item in items for row in rows.add(item)]
-    found += rows.end({item.connection.number: item.connection for item in items}, [], {"a": 1})
+    found += rows.end(connections_of(items), [], {"a": 1})
     with TableWriter(folder) as writer:
         writer.add(found)
     for name, expected in named(found).items():
@@ -88,7 +90,7 @@ def test_files_carry_their_documentation(name: str) -> None:
 
 @pytest.mark.parametrize("step", [1, 7, 64, 1 << 20])
 def test_no_cut_of_a_file_into_reads_changes_a_row(capture, step, monkeypatch) -> None:
-    def rows():
+    def rows() -> Tables:
         sources = open_sources([str(capture)])
         made = TableRows()
         found = [row for item in sources for row in made.add(item)]
