@@ -14,7 +14,7 @@ __all__ = ["LONGEST_NS", "MOST_WEIGHT", "InOrder"]
 LONGEST_NS: Final = 120_000_000_000
 """How long an exchange may take and keep its place."""
 
-MOST_WEIGHT: Final = 2_000_000
+MOST_WEIGHT: Final = 1_000_000
 """Of all that wait; about 100 bytes each."""
 
 
