@@ -27,6 +27,12 @@ class OutputError(KprotoError):
     """The folder to write to cannot be used: says why, and what to do."""
 
 
+def _sized(table: str) -> list[int]:
+    """The places of its columns of text and binary."""
+    columns = TABLES[table].columns
+    return [place for place, each in enumerate(columns) if each.type in ("string", "binary")]
+
+
 class TableWriter:
     """Writes ``folder/TABLE/part-0.parquet``. As a context manager it closes every file; left by
     an exception it leaves what was written until then, which readers can tell by its missing
@@ -42,6 +48,7 @@ class TableWriter:
         self._files: dict[str, pq.ParquetWriter] = {}
         self._held: dict[str, list[tuple[Any, ...]]] = {}
         self._bytes: dict[str, int] = {}
+        self._sized = {name: _sized(name) for name in self.rows}
         for name in self.rows:
             place = folder / name
             place.mkdir(parents=True)
@@ -70,8 +77,13 @@ class TableWriter:
             if held is None:
                 continue
             held.append(row)
-            self._bytes[name] += sum(len(value) for value in row if isinstance(value, str | bytes))
-            if len(held) >= ROW_GROUP or self._bytes[name] >= ROW_GROUP_BYTES:
+            size = self._bytes[name]
+            for place in self._sized[name]:
+                value = row[place]
+                if value is not None:
+                    size += len(value)
+            self._bytes[name] = size
+            if len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
                 self._flush(name)
 
     def close(self) -> None:
