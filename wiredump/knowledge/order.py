@@ -52,9 +52,11 @@ class InOrder:
             yield self._pop()
 
     def end(self) -> Iterator[Heard]:
-        """The rest."""
+        """The rest. What is added after that begins anew, and may be of any time."""
         while self._waiting:
             yield self._pop()
+        self._now_ns = 0
+        self._last = None
 
     def _pop(self) -> Heard:
         self._last, weight, heard = heappop(self._waiting)
