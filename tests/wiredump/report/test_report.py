@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -279,3 +281,17 @@ def test_another_version_of_the_schema_is_refused(tmp_path: Path, monkeypatch: A
     monkeypatch.setattr("wiredump.tables.reading.SCHEMA_VERSION", 99)
     with pytest.raises(InputError, match="its schema has version 1, and this reads 99"):
         measure(folder)
+
+
+def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
+    written(tmp_path / "t", [metadata(1)])
+    program = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from wiredump.cli import main\n"
+        f"main(['report', {str(tmp_path / 't')!r}, '--out', '-'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr == "wiredump: a report needs matplotlib: pip install 'kproto[report]'\n"
