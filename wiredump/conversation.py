@@ -55,8 +55,8 @@ class _Event(NamedTuple):
 
 class Conversation:
     """``forward`` is the direction from the connection's ``client`` as first taken: the end that
-    opened it, or that sent the first packet captured. ``connection`` is corrected where that
-    turns out to be the broker."""
+    opened it, or that sent the first packet captured. ``connection`` is corrected, and ``flipped``
+    set, where that turns out to be the broker."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Conversation:
         self._pairing = Pairing(connection, codec)
         self._max_size = max_size
         self._most_awaited = min(MOST_AWAITED, max_size)
-        self._flipped = False
+        self.flipped = False
         self._undecided: list[_Event] | None = []
         self._seen = {True: bytearray(), False: bytearray()}
         self._known_broker = self._use(ports)
@@ -90,7 +90,7 @@ class Conversation:
 
     def _flip(self) -> None:
         connection = self.connection
-        self._flipped = not self._flipped
+        self.flipped = not self.flipped
         connection.client, connection.broker = connection.broker, connection.client
 
     # -- what comes in -----------------------------------------------------------------------
@@ -132,12 +132,12 @@ class Conversation:
     def _recognise(self, *, final: bool = False) -> str | None:
         """The protocol by what was seen so far, None while that is too little."""
         if self.connection.from_start and not self._gap_first():
-            return self._recognise_start(self._seen[not self._flipped])
+            return self._recognise_start(self._seen[not self.flipped])
         for forward, seen in self._seen.items():
             if _is_tls(seen):
                 return "tls"
             if self._find_request(Search(seen, 0, final, _no_start)).at is not None:
-                if forward == self._flipped and not self._known_broker:
+                if forward == self.flipped and not self._known_broker:
                     self._flip()
                 return "kafka"
         if self._known_broker:
@@ -146,7 +146,7 @@ class Conversation:
 
     def _gap_first(self) -> bool:
         assert self._undecided is not None
-        client = (event for event in self._undecided if event.forward != self._flipped)
+        client = (event for event in self._undecided if event.forward != self.flipped)
         first = next(client, None)
         return first is not None and first.raw is None
 
@@ -199,7 +199,7 @@ class Conversation:
     # -- where it goes -----------------------------------------------------------------------
 
     def _dispatch(self, event: _Event) -> list[Item]:
-        direction: Direction = "request" if event.forward != self._flipped else "response"
+        direction: Direction = "request" if event.forward != self.flipped else "response"
         items: list[Item] = []
         if event.raw is None:
             items.append(self._gap_anomaly(direction, event))

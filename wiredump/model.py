@@ -7,7 +7,7 @@ traffic knows nothing of where it came from. Data only; times are nanoseconds si
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -57,6 +57,9 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     ``missing`` counts the bytes the capture lacks. ``first_ns`` and ``last_ns`` are the times of
     the packets that brought the first and the last byte there is; ``place`` is the first packet's.
     ``sasl`` marks a bare SASL token, which is no request nor response.
+
+    A source without bytes (a broker's request log) has the body in ``json`` instead, as Kafka's own
+    JSON has it; ``size`` and ``raw`` are 0 and empty then.
     """
 
     direction: Direction
@@ -68,6 +71,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     last_ns: int
     place: Place
     sasl: bool = False
+    json: Any = None
 
     @property
     def whole(self) -> bool:

@@ -1,0 +1,177 @@
+"""Compressed bytes in, what they hold out, a piece at a time. No files; knows gzip and zstd.
+
+gzip is zlib's (any number of members one after the other); zstd is Python's own from 3.14 on,
+before that ``backports.zstd`` of the extra ``records`` (any number of frames). No piece is larger
+than ``PIECE``, whatever a file pretends to hold, and zstd windows end at 128 MiB.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from kproto.errors import MissingExtraError
+
+__all__ = ["PIECE", "CannotInflate", "Inflater", "inflater_for"]
+
+PIECE: Final = 1 << 20
+_SLICE: Final = 32 << 10
+"""What is left behind the end of a member or frame is copied: many small ones in one long input
+would cost the square of their number."""
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_GZIP_WBITS: Final = 31
+_LARGEST_WINDOW: Final = 27
+
+
+class CannotInflate(Exception):
+    """The compressed bytes are not what their format says."""
+
+
+def inflater_for(head: bytes) -> Inflater | None:
+    """The inflater for a file that begins with ``head`` (4 bytes will do), None for none.
+
+    Raises MissingExtraError where zstd's library is not installed.
+    """
+    if head.startswith(_GZIP_MAGIC):
+        return _Gzip()
+    if head.startswith(_ZSTD_MAGIC):
+        return _Zstd()
+    return None
+
+
+class Inflater:
+    """``feed`` compressed bytes and take every piece it yields before the next ``feed``.
+
+    ``unfinished`` tells whether the bytes so far end inside a member or frame.
+    """
+
+    name = ""
+
+    def __init__(self) -> None:
+        self._part: Any = None
+        self._left = b""
+
+    @property
+    def unfinished(self) -> bool:
+        return self._part is not None or bool(self._left)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What has become readable. Raises CannotInflate where the format is broken."""
+        for start in range(0, len(data), _SLICE):
+            yield from self._feed(data[start : start + _SLICE])
+
+    def _feed(self, data: bytes) -> Iterator[bytes]:
+        data = self._left + data if self._left else data
+        self._left = b""
+        while data or (self._part is not None and not self._wants_input()):
+            if self._part is None:
+                data = self._between_parts(data)
+                if not data:
+                    return
+                self._part = self._new_part()
+            piece = self._inflate(data)
+            data = self._unread()
+            if self._part.eof:
+                data = self._part.unused_data
+                self._part = None
+            if piece:
+                yield piece
+
+    def _between_parts(self, data: bytes) -> bytes:
+        """Check that another part begins. Zeros may pad the end (tapes and some writers do)."""
+        data = data.lstrip(b"\0")
+        magics = self._magics()
+        if any(data.startswith(magic) for magic in magics):
+            return data
+        if data and len(data) < 4 and any(magic.startswith(data) for magic in magics):
+            self._left = data
+        elif data:
+            raise CannotInflate(f"{self.name}: what follows the end is not {self.name}")
+        return b""
+
+    def _magics(self) -> tuple[bytes, ...]:
+        raise NotImplementedError
+
+    def _new_part(self) -> Any:
+        raise NotImplementedError
+
+    def _inflate(self, data: bytes) -> bytes:
+        raise NotImplementedError
+
+    def _unread(self) -> bytes:
+        """Input that the last ``_inflate`` did not take, the part not being at its end."""
+        raise NotImplementedError
+
+    def _wants_input(self) -> bool:
+        raise NotImplementedError
+
+
+class _Gzip(Inflater):
+    name = "gzip"
+
+    def _magics(self) -> tuple[bytes, ...]:
+        return (_GZIP_MAGIC,)
+
+    def _new_part(self) -> Any:
+        return zlib.decompressobj(_GZIP_WBITS)
+
+    def _inflate(self, data: bytes) -> bytes:
+        try:
+            piece: bytes = self._part.decompress(data, PIECE)
+        except zlib.error as error:
+            raise CannotInflate(f"gzip: {error}") from None
+        self._full = len(piece) == PIECE
+        return piece
+
+    def _unread(self) -> bytes:
+        tail: bytes = self._part.unconsumed_tail
+        return tail
+
+    def _wants_input(self) -> bool:
+        # A full piece with all input taken: zlib may hold more of what it has read.
+        return not self._full
+
+    _full = False
+
+
+class _Zstd(Inflater):
+    name = "zstd"
+
+    def _magics(self) -> tuple[bytes, ...]:
+        # Skippable frames, whose lowest four bits are free, may come between the others.
+        return (_ZSTD_MAGIC, *(bytes((0x50 | low, 0x2A, 0x4D, 0x18)) for low in range(16)))
+
+    def _new_part(self) -> Any:
+        library = _zstd_library()
+        window = {library.DecompressionParameter.window_log_max: _LARGEST_WINDOW}
+        return library.ZstdDecompressor(options=window)
+
+    def _inflate(self, data: bytes) -> bytes:
+        try:
+            piece: bytes = self._part.decompress(data, PIECE)
+        except _zstd_library().ZstdError as error:
+            raise CannotInflate(f"zstd: {error}") from None
+        return piece
+
+    def _unread(self) -> bytes:
+        # The decompressor keeps what it did not get to.
+        return b""
+
+    def _wants_input(self) -> bool:
+        wants: bool = self._part.needs_input
+        return wants
+
+
+@cache
+def _zstd_library() -> Any:
+    for name in ("compression.zstd", "backports.zstd"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise MissingExtraError("zstd needs backports.zstd", extra="records")

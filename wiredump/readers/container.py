@@ -1,0 +1,119 @@
+"""The bytes of a capture in, its packets out, whichever format it is. No files, no clock.
+
+``ContainerReader`` finds out by the first bytes what it is fed: pcap or pcapng, compressed or not.
+The formats themselves are in ``pcap`` and ``pcapng``, compression in ``compressed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from wiredump.readers import pcap, pcapng
+from wiredump.readers.compressed import CannotInflate, Inflater, inflater_for
+from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
+
+__all__ = ["ContainerReader", "Format"]
+
+_MAGIC_LENGTH: Final = 4
+
+
+class Format(Protocol):
+    """What ``pcap`` and ``pcapng`` have in common."""
+
+    @property
+    def interfaces(self) -> list[Interface]: ...
+    @property
+    def secrets(self) -> list[Secrets]: ...
+    @property
+    def stopped(self) -> bool: ...
+
+    def feed(self, data: bytes) -> list[Packet | Anomaly]: ...
+
+    def finish(self) -> list[Packet | Anomaly]: ...
+
+
+class ContainerReader:
+    """Feed a capture's bytes as they come, in pieces of any size; take every packet it yields.
+
+    ``format`` is ``pcap``, ``pcapng``, or empty as long as nothing told. Once ``stopped`` it reads
+    no further: the anomaly that it ended with says why.
+    """
+
+    def __init__(self, capture: int = 0) -> None:
+        self.capture = capture
+        self.compression = ""
+        self.format = ""
+        self.stopped = False
+        self._inflater: Inflater | None = None
+        self._reader: Format | None = None
+        self._head = b""
+        self._inflated_head = b""
+        self._position = 0
+
+    @property
+    def interfaces(self) -> list[Interface]:
+        return self._reader.interfaces if self._reader is not None else []
+
+    @property
+    def secrets(self) -> list[Secrets]:
+        return self._reader.secrets if self._reader is not None else []
+
+    def feed(self, data: bytes) -> Iterator[Packet | Anomaly]:
+        """Every packet that is complete by now. Exhaust it before feeding more."""
+        if self._inflater is None and self._reader is None:
+            data = self._head = self._head + data
+            if len(data) < _MAGIC_LENGTH:
+                return
+            self._inflater = inflater_for(data)
+            self._head = b""
+        if self._inflater is None:
+            yield from self._plain(data)
+            return
+        self.compression = self._inflater.name
+        try:
+            pieces = self._inflater.feed(data)
+            while not self.stopped and (piece := next(pieces, None)) is not None:
+                yield from self._plain(piece)
+        except CannotInflate as error:
+            yield self._stop(str(error))
+
+    def finish(self) -> Iterator[Packet | Anomaly]:
+        """Nothing more comes: an anomaly if that is in the midst of something."""
+        if self.stopped:
+            return
+        self.stopped = True
+        if self._inflater is not None and self._inflater.unfinished:
+            reason = f"{self.compression}: the file ends before its data does"
+            yield Anomaly("truncated", reason, self.capture, self._position)
+        if self._reader is not None:
+            yield from self._reader.finish()
+        elif self._inflater is None or not self._inflater.unfinished:
+            head = self._head + self._inflated_head
+            what = f"ends after {len(head)} bytes" if head else "is empty"
+            yield Anomaly("truncated", f"the capture {what}", self.capture, 0)
+
+    def _plain(self, data: bytes) -> list[Packet | Anomaly]:
+        if self.stopped:
+            return []
+        self._position += len(data)
+        if self._reader is None:
+            data = self._inflated_head = self._inflated_head + data
+            if len(data) < _MAGIC_LENGTH:
+                return []
+            self._inflated_head = b""
+            if pcap.begins(data):
+                self._reader, self.format = pcap.PcapReader(self.capture), "pcap"
+            elif pcapng.begins(data):
+                self._reader, self.format = pcapng.PcapngReader(self.capture), "pcapng"
+            else:
+                head = data[:_MAGIC_LENGTH].hex()
+                return [self._stop(f"neither pcap nor pcapng: begins with {head}", at=0)]
+        packets = self._reader.feed(data)
+        self.stopped = self._reader.stopped
+        return packets
+
+    def _stop(self, reason: str, at: int | None = None) -> Anomaly:
+        self.stopped = True
+        offset = self._position if at is None else at
+        return Anomaly("damaged", reason, self.capture, offset)

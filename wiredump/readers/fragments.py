@@ -1,0 +1,151 @@
+"""IP fragments to whole datagrams, within bounds. Knows positions and bytes, not IP's headers.
+
+The first copy of a byte wins; what repeats it is an anomaly, since no sender fragments twice under
+one identification (and RFC 5722 forbids overlaps in IPv6). A datagram is given up ``TIMEOUT_NS``
+after its first fragment by the captures' clock, as receivers do, or when too many wait.
+
+The account: a fragment's bytes count as payload, and as buffered, until its datagram is whole or
+given up. Those of a whole datagram are taken off again: its segment counts for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+from wiredump.readers.account import Account
+from wiredump.readers.blocks import Block, Blocks
+from wiredump.readers.model import Anomaly, Event, Packet
+
+__all__ = ["LARGEST_DATAGRAM", "TIMEOUT_NS", "Fragments"]
+
+LARGEST_DATAGRAM: Final = 65_535
+TIMEOUT_NS: Final = 30_000_000_000
+
+_MOST_HELD: Final = 4 << 20
+_OVERHEAD: Final = 256
+"""What keeping a fragment costs beside its bytes, about."""
+_TCP_HEADER: Final = 20
+
+
+class _Datagram:
+    __slots__ = ("blocks", "end", "first")
+
+    def __init__(self, first: Packet) -> None:
+        self.blocks = Blocks()
+        self.end: int | None = None
+        self.first = first
+
+    def whole(self) -> bytes | None:
+        """All its bytes, once there is no hole up to its last fragment's end."""
+        if self.end is None or self.blocks.size < self.end:
+            return None
+        return b"".join([block.data for block in self.blocks])
+
+
+class Fragments:
+    """Fragments of TCP in, whole datagrams out. ``key`` tells datagrams apart."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._datagrams: dict[Hashable, _Datagram] = {}
+        self._cost = 0
+
+    def add(
+        self, key: Hashable, start: int, more: bool, data: memoryview, packet: Packet,
+        out: list[Event],
+    ) -> bytes | None:  # fmt: skip
+        """Keep a fragment; return what the datagram carries if that completes it."""
+        self._expire(packet.timestamp_ns, out)
+        self._account.payload += len(data)
+        datagram = self._datagrams.get(key)
+        end = start + len(data)
+        if problem := self._problem(datagram, start, end, more):
+            self._refuse(problem, len(data), packet, out)
+            return None
+        if datagram is None:
+            datagram = self._datagrams[key] = _Datagram(packet)
+            self._cost += self._cost_of(datagram)
+        if not more:
+            datagram.end = end
+        self._account.buffered += len(data)
+        before = self._cost_of(datagram)
+        if len(data):
+            block = Block(start, bytes(data), packet.timestamp_ns, packet.capture, packet.offset)
+            for repeated in datagram.blocks.insert(block):
+                self._account.buffered -= repeated.length
+                what = f"{repeated.length} bytes repeat a fragment, {repeated.differing} differ"
+                self._refuse(what, repeated.length, packet, out)
+        self._cost += self._cost_of(datagram) - before
+        whole = datagram.whole()
+        if whole is not None:
+            self._account.payload -= len(whole)
+            self._account.buffered -= len(whole)
+            self._forget(key)
+        while self._cost > _MOST_HELD:
+            self._give_up(next(iter(self._datagrams)), "too many fragments wait", out)
+        return whole
+
+    def close(self, out: list[Event]) -> None:
+        """Give up every datagram that is not whole."""
+        while self._datagrams:
+            self._give_up(next(iter(self._datagrams)), "the captures ended", out)
+
+    @staticmethod
+    def _problem(datagram: _Datagram | None, start: int, end: int, more: bool) -> str:
+        if end > LARGEST_DATAGRAM:
+            return "a fragment past the largest datagram"
+        if datagram is None:
+            return ""
+        last = datagram.blocks.last
+        if datagram.end is not None and (end > datagram.end or (not more and end != datagram.end)):
+            return "a fragment past its datagram's last"
+        if not more and last is not None and end < last.end:
+            return "a last fragment before others"
+        return ""
+
+    def _refuse(self, reason: str, length: int, packet: Packet, out: list[Event]) -> None:
+        self._account.anomalous += length
+        out.append(
+            Anomaly("fragment", reason, packet.capture, packet.offset, packet.timestamp_ns, length)
+        )
+
+    @staticmethod
+    def _cost_of(datagram: _Datagram) -> int:
+        return datagram.blocks.size + _OVERHEAD * (1 + len(datagram.blocks))
+
+    def _forget(self, key: Hashable) -> _Datagram:
+        datagram = self._datagrams.pop(key)
+        self._cost -= self._cost_of(datagram)
+        return datagram
+
+    def _expire(self, now: int, out: list[Event]) -> None:
+        while self._datagrams:
+            key, oldest = next(iter(self._datagrams.items()))
+            if now - oldest.first.timestamp_ns <= TIMEOUT_NS:
+                return
+            self._give_up(key, "its other fragments did not come in time", out)
+
+    def _give_up(self, key: Hashable, why: str, out: list[Event]) -> None:
+        datagram = self._forget(key)
+        held = datagram.blocks.size
+        header = _header_in(datagram.blocks)
+        self._account.payload -= header
+        self._account.buffered -= held
+        self._account.anomalous += held - header
+        reason = f"a datagram of which {held} bytes were captured is not whole: {why}"
+        first = datagram.first
+        out.append(
+            Anomaly(
+                "fragment", reason, first.capture, first.offset, first.timestamp_ns, held - header
+            )
+        )
+
+
+def _header_in(blocks: Blocks) -> int:
+    """How many of the bytes are the TCP header, where its beginning is among them."""
+    if blocks.first is None or blocks.first.start != 0:
+        return 0
+    data = blocks.first.data
+    stated = (data[12] >> 4) * 4 if len(data) > 12 else _TCP_HEADER
+    return min(len(data), max(stated, _TCP_HEADER))

@@ -1,0 +1,257 @@
+"""What the readers hand on: packets, events of a TCP stream, anomalies. Shapes only, no behaviour.
+
+Times are ints: nanoseconds since the Unix epoch, by the capture's own clock. ``capture`` is the
+number a capture was opened with (0 unless told), ``offset`` the byte of it where the packet's
+record begins; of a compressed file, the byte of what it holds. The two together name a packet.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+__all__ = [
+    "FROM_CLIENT",
+    "FROM_SERVER",
+    "TLS_KEY_LOG",
+    "Anomaly",
+    "AnomalyKind",
+    "At",
+    "CloseReason",
+    "Closed",
+    "Data",
+    "Endpoint",
+    "Event",
+    "Gap",
+    "GapReason",
+    "Interface",
+    "Opened",
+    "Packet",
+    "Retransmission",
+    "Secrets",
+    "Segment",
+]
+
+FROM_CLIENT: Final = 0
+"""A direction: what the connection's client sent."""
+FROM_SERVER: Final = 1
+
+TLS_KEY_LOG: Final = 0x544C534B
+"""``Secrets.secrets_type`` of a TLS key log in NSS's format."""
+
+
+class At(Protocol):
+    """When and in which packet: what every event tells."""
+
+    @property
+    def timestamp_ns(self) -> int: ...
+    @property
+    def capture(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+
+
+class Packet(msgspec.Struct, frozen=True, gc=False):
+    """One record of a capture.
+
+    ``data`` is what was captured of it: a view that keeps about a megabyte of the file alive for
+    as long as it is held. ``original_length`` is its length on the wire as the record has it.
+    ``interface`` counts over the whole capture, pcapng sections included.
+    """
+
+    offset: int
+    timestamp_ns: int
+    link_type: int
+    data: memoryview
+    original_length: int
+    interface: int = 0
+    capture: int = 0
+
+
+class Interface(msgspec.Struct, frozen=True):
+    """What a capture says of where its packets came from. ``snaplen`` 0 is no limit."""
+
+    link_type: int
+    snaplen: int
+    name: str = ""
+    section: int = 0
+
+
+class Secrets(msgspec.Struct, frozen=True):
+    """The contents of a decryption secrets block (pcapng); ``TLS_KEY_LOG`` is the usual type."""
+
+    secrets_type: int
+    data: bytes
+    offset: int
+
+
+class Segment(msgspec.Struct, frozen=True, gc=False):
+    """One TCP segment.
+
+    ``flow`` is source address, destination address, source port and destination port as they
+    stand on the wire: 12 bytes over IPv4, 36 over IPv6. ``payload`` is what was captured,
+    ``missing`` how many more bytes the IP length tells of. ``window`` is not scaled.
+    """
+
+    flow: bytes
+    sequence: int
+    acknowledgement: int
+    flags: int
+    window: int
+    payload: memoryview
+    missing: int
+    timestamp_ns: int
+    capture: int
+    offset: int
+
+
+class Endpoint(NamedTuple):
+    """One end of a connection: an IPv4 or IPv6 address as text, and the port."""
+
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.address}]:{self.port}" if ":" in self.address else ":".join(map(str, self))
+
+
+class Opened(msgspec.Struct, frozen=True, gc=False):
+    """A connection's first packet; always its first event.
+
+    ``connection`` counts from 0 in the order of first packets. ``start`` tells how the client is
+    known: it sent the SYN, was sent the SYN-ACK, or (``middle``: neither was captured) has the
+    higher port, which is a guess.
+    """
+
+    connection: int
+    client: Endpoint
+    server: Endpoint
+    start: Literal["syn", "syn-ack", "middle"]
+    timestamp_ns: int
+    capture: int
+    offset: int
+
+
+class Data(msgspec.Struct, frozen=True, gc=False):
+    """Bytes of one direction, in order and each once.
+
+    ``stream_offset`` counts from the direction's first byte (after its SYN, or the first seen);
+    the next Data or Gap of the direction begins at ``stream_offset + len(data)``. ``data`` is a
+    copy: holding it holds nothing else. Time and packet are those the bytes came in, also where
+    they had to wait for others in front of them.
+    """
+
+    connection: int
+    direction: int
+    stream_offset: int
+    data: bytes
+    timestamp_ns: int
+    capture: int
+    offset: int
+
+
+GapReason: TypeAlias = Literal["lost", "snaplen", "resync"]
+"""``lost``: never captured. ``snaplen``: the packet was, but cut short in front of these bytes.
+``resync``: so much is missing that sequence numbers cannot tell how much; the length is what they
+say, which may be 4 GiB too few."""
+
+
+class Gap(msgspec.Struct, frozen=True, gc=False):
+    """``length`` bytes of a direction that the capture does not hold.
+
+    Time and packet are those of the segment that made it certain.
+    """
+
+    connection: int
+    direction: int
+    stream_offset: int
+    length: int
+    reason: GapReason
+    timestamp_ns: int
+    capture: int
+    offset: int
+
+
+class Retransmission(msgspec.Struct, frozen=True, gc=False):
+    """``length`` bytes that had been captured before: the first copy stands.
+
+    Retransmissions, keep-alives that repeat a byte, and what a second tap saw as well.
+    ``differing`` bytes were not what came first; None: the first copy is no longer held, and
+    they were not compared.
+    """
+
+    connection: int
+    direction: int
+    stream_offset: int
+    length: int
+    differing: int | None
+    timestamp_ns: int
+    capture: int
+    offset: int
+
+
+CloseReason: TypeAlias = Literal["fin", "reset", "reused", "evicted", "end"]
+"""``fin``: both ends finished. ``reused``: another connection began on the same ports.
+``evicted``: too many at a time. ``end``: the captures ended."""
+
+
+class Closed(msgspec.Struct, frozen=True, gc=False):
+    """No Data or Gap of this connection follows; Retransmission and Anomaly may.
+
+    ``client_bytes`` and ``server_bytes`` are the lengths of its two directions, gaps included.
+    """
+
+    connection: int
+    reason: CloseReason
+    client_bytes: int
+    server_bytes: int
+    timestamp_ns: int
+    capture: int
+    offset: int
+
+
+AnomalyKind: TypeAlias = Literal[
+    "truncated",
+    "damaged",
+    "packet",
+    "clock",
+    "malformed",
+    "fragment",
+    "late",
+    "before-start",
+    "after-close",
+    "out-of-window",
+    "reset",
+]
+"""Of the container: ``truncated`` (ends inside a record), ``damaged`` (cannot be read on),
+``packet`` (one record is unusable; the next are read), ``clock`` (the time went back).
+Of packets: ``malformed`` (an IP or TCP header that cannot be), ``fragment`` (of a datagram that
+never became whole, or that overlaps).
+Of TCP: ``late`` (its gap was already told of), ``before-start`` (older than the first byte seen),
+``after-close``, ``out-of-window`` (no sender may be that far off), ``reset`` (one no receiver
+would accept: passed over)."""
+
+
+class Anomaly(msgspec.Struct, frozen=True, gc=False):
+    """Something that is neither data nor a repetition, told with where and why.
+
+    ``length`` counts the captured TCP payload bytes that end here, and nowhere else.
+    ``connection``, ``direction`` and ``stream_offset`` are None where there is none.
+    """
+
+    kind: AnomalyKind
+    reason: str
+    capture: int
+    offset: int
+    timestamp_ns: int = 0
+    length: int = 0
+    connection: int | None = None
+    direction: int | None = None
+    stream_offset: int | None = None
+
+    def __str__(self) -> str:
+        return f"capture {self.capture}, byte {self.offset}: {self.kind}: {self.reason}"
+
+
+Event: TypeAlias = Opened | Data | Gap | Retransmission | Closed | Anomaly

@@ -1,0 +1,124 @@
+"""Classic pcap: bytes in, packets out. Both byte orders, micro- and nanoseconds. No files.
+
+A file header of 24 bytes, then records: a header of 16 bytes and what was captured of the packet.
+The link type's upper bits (whether frames end in a check sequence, and how long it is) are passed
+over: the IP length tells where a packet ends. ``thiszone`` is too, as every reader does. A record's
+length is only believed up to the larger of the snaplen and libpcap's own maximum; past that the
+file is damaged, and nothing tells where the next record begins.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
+
+__all__ = ["LARGEST_RECORD", "PcapReader", "begins"]
+
+LARGEST_RECORD: Final = 16 << 20
+"""No snaplen makes a longer record believable."""
+
+_USUAL_LIMIT: Final = 262_144
+"""libpcap's maximum snaplen. Some writers' records are longer than the snaplen they tell."""
+
+_FILE_HEADER: Final = 24
+_RECORD_HEADER: Final = 16
+_LINK_TYPE: Final = 0xFFFF
+
+# The magic as it stands in the file -> byte order, nanoseconds in a unit of the fraction.
+_MAGICS: Final = {
+    bytes.fromhex("a1b2c3d4"): (">", 1000),
+    bytes.fromhex("d4c3b2a1"): ("<", 1000),
+    bytes.fromhex("a1b23c4d"): (">", 1),
+    bytes.fromhex("4d3cb2a1"): ("<", 1),
+}
+
+
+def begins(head: bytes) -> bool:
+    """Whether a file that begins with ``head`` is one of these."""
+    return head[:4] in _MAGICS
+
+
+class PcapReader:
+    """Feed the file's bytes as they come; each call gives the packets complete by then."""
+
+    def __init__(self, capture: int = 0) -> None:
+        self.capture = capture
+        self.interfaces: list[Interface] = []
+        self.secrets: list[Secrets] = []
+        self.stopped = False
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._needed = _FILE_HEADER
+        self._position = 0  # of the first byte held
+        self._unpack = Struct("<IIII").unpack_from
+        self._scale = 1
+        self._limit = 0
+
+    def feed(self, data: bytes) -> list[Packet | Anomaly]:
+        """Nothing is joined before the next record is whole, so that a long one costs no more."""
+        if self.stopped:
+            return []
+        self._parts.append(data)
+        self._held += len(data)
+        if self._held < self._needed:
+            return []
+        chunk = b"".join(self._parts) if len(self._parts) > 1 else data
+        start = 0
+        found: list[Packet | Anomaly] = []
+        if not self.interfaces:
+            problem = self._read_header(chunk)
+            if problem is not None:
+                return [problem]
+            start = _FILE_HEADER
+        start = self._read_records(chunk, start, found)
+        self._position += start
+        self._held = len(chunk) - start
+        self._parts = [chunk[start:]] if self._held else []
+        return found
+
+    def finish(self) -> list[Packet | Anomaly]:
+        """Nothing more comes: an anomaly if a record is cut."""
+        if self.stopped or not (self._held or not self.interfaces):
+            return []
+        self.stopped = True
+        what = "a record" if self.interfaces else "the file header"
+        reason = f"ends inside {what}: {self._held} of at least {self._needed} bytes"
+        return [Anomaly("truncated", reason, self.capture, self._position)]
+
+    def _read_header(self, chunk: bytes) -> Anomaly | None:
+        order, self._scale = _MAGICS[chunk[:4]]
+        major, minor, snaplen, link_type = Struct(order + "4xHH8xII").unpack_from(chunk)
+        if major != 2:
+            self.stopped = True
+            reason = f"pcap version {major}.{minor} is not known"
+            return Anomaly("damaged", reason, self.capture, 0)
+        self.interfaces.append(Interface(link_type & _LINK_TYPE, snaplen))
+        self._limit = min(max(snaplen, _USUAL_LIMIT), LARGEST_RECORD)
+        self._unpack = Struct(order + "IIII").unpack_from
+        return None
+
+    def _read_records(self, chunk: bytes, position: int, found: list[Packet | Anomaly]) -> int:
+        """Append every whole record from ``position`` on; return where the first other begins."""
+        unpack, append, view = self._unpack, found.append, memoryview(chunk)
+        base, scale, limit, capture = self._position, self._scale, self._limit, self.capture
+        link_type = self.interfaces[0].link_type
+        last = len(chunk) - _RECORD_HEADER
+        self._needed = _RECORD_HEADER
+        while position <= last:
+            seconds, fraction, captured, original = unpack(chunk, position)
+            data = position + _RECORD_HEADER
+            end = data + captured
+            if captured > limit:
+                self.stopped = True
+                reason = f"a record of {captured} bytes: more than {limit}, so not a record"
+                append(Anomaly("damaged", reason, capture, base + position))
+                return len(chunk)
+            if end > len(chunk):
+                self._needed = _RECORD_HEADER + captured
+                break
+            time = seconds * 1_000_000_000 + fraction * scale
+            append(Packet(base + position, time, link_type, view[data:end], original, 0, capture))
+            position = end
+        return position

@@ -1,0 +1,294 @@
+"""pcapng: bytes in, packets out. Several sections, either byte order in each. No files.
+
+Read: section headers, interface descriptions (link type, snaplen, name, time resolution and
+offset), enhanced, simple and obsolete packet blocks, decryption secrets. Every other block is
+passed over by its length: names, statistics, custom blocks, those to come. A block whose two
+lengths differ ends the reading, since nothing tells where the next one begins; one that is only
+wrong inside is an anomaly of its own, and the next is read.
+
+A simple packet block has no time: its packet takes that of the one before it in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
+from wiredump.readers.pcap import LARGEST_RECORD
+
+__all__ = ["PcapngReader", "begins"]
+
+_SECTION_HEADER: Final = 0x0A0D0D0A
+_INTERFACE: Final = 1
+_OBSOLETE_PACKET: Final = 2
+_SIMPLE_PACKET: Final = 3
+_ENHANCED_PACKET: Final = 6
+_SECRETS: Final = 0xA
+
+_BYTE_ORDERS: Final = {bytes.fromhex("1a2b3c4d"): ">", bytes.fromhex("4d3c2b1a"): "<"}
+_SHORTEST_BLOCK: Final = 12
+_LARGEST_SECRETS: Final = 64 << 20
+"""Of a whole capture: secrets stay in memory."""
+_LARGEST_TIME: Final = 2**63 - 1
+
+_OPTION_NAME: Final = 2
+_OPTION_RESOLUTION: Final = 9
+_OPTION_TIME_OFFSET: Final = 14
+
+
+def begins(head: bytes) -> bool:
+    """Whether a file that begins with ``head`` is one of these."""
+    return head[:4] == b"\x0a\x0d\x0d\x0a"
+
+
+class _Clock(NamedTuple):
+    """``ticks * multiplier // divisor + offset`` is nanoseconds."""
+
+    multiplier: int
+    divisor: int
+    offset: int
+
+
+class _Layouts(NamedTuple):
+    """What is read of blocks, in one byte order."""
+
+    two_words: Callable[..., tuple[Any, ...]]
+    word: Callable[..., tuple[Any, ...]]
+    packet: Callable[..., tuple[Any, ...]]
+    obsolete: Callable[..., tuple[Any, ...]]
+    interface: Callable[..., tuple[Any, ...]]
+    option: Callable[..., tuple[Any, ...]]
+    int64: Callable[..., tuple[Any, ...]]
+
+
+_LAYOUTS: Final = {
+    order: _Layouts(
+        *(Struct(order + each).unpack_from for each in ("II", "I", "5I", "HH4I", "HHI", "HH", "q"))
+    )
+    for order in "<>"
+}
+
+
+class PcapngReader:
+    """Feed the file's bytes as they come; each call gives the packets complete by then.
+
+    ``interfaces`` and ``secrets`` grow as they are read. Interfaces are numbered over all
+    sections, in the order of their descriptions.
+    """
+
+    def __init__(self, capture: int = 0) -> None:
+        self.capture = capture
+        self.interfaces: list[Interface] = []
+        self.secrets: list[Secrets] = []
+        self.stopped = False
+        self._clocks: list[_Clock] = []
+        self._section = -1
+        self._first_interface = 0  # of this section
+        self._secrets_size = 0
+        self._time = 0
+        self._layouts = _LAYOUTS["<"]
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._needed = _SHORTEST_BLOCK
+        self._position = 0  # of the first byte held
+
+    def feed(self, data: bytes) -> list[Packet | Anomaly]:
+        """Nothing is joined before the next block is whole, so that a long one costs no more."""
+        if self.stopped:
+            return []
+        self._parts.append(data)
+        self._held += len(data)
+        if self._held < self._needed:
+            return []
+        chunk = b"".join(self._parts) if len(self._parts) > 1 else data
+        found: list[Packet | Anomaly] = []
+        start = self._read_blocks(chunk, found)
+        self._position += start
+        self._held = len(chunk) - start
+        self._parts = [chunk[start:]] if self._held else []
+        return found
+
+    def finish(self) -> list[Packet | Anomaly]:
+        """Nothing more comes: an anomaly if a block is cut."""
+        if self.stopped or not self._held:
+            return []
+        self.stopped = True
+        reason = f"ends inside a block: {self._held} of at least {self._needed} bytes"
+        return [Anomaly("truncated", reason, self.capture, self._position)]
+
+    def _read_blocks(self, chunk: bytes, found: list[Packet | Anomaly]) -> int:
+        """Append the packets of every whole block; return where the first other begins."""
+        view, position = memoryview(chunk), 0
+        last = len(chunk) - _SHORTEST_BLOCK
+        self._needed = _SHORTEST_BLOCK
+        while position <= last:
+            block, length = self._layouts.two_words(chunk, position)
+            if block == _SECTION_HEADER:
+                order = _BYTE_ORDERS.get(chunk[position + 8 : position + 12])
+                if order is None:
+                    return self._stop("a section header without a byte order", position, found)
+                self._layouts = _LAYOUTS[order]
+                (length,) = self._layouts.word(chunk, position + 4)
+            if length < _SHORTEST_BLOCK or length & 3 or length > LARGEST_RECORD:
+                reason = f"a block of type {block} and {length} bytes cannot be"
+                return self._stop(reason, position, found)
+            end = position + length
+            if end > len(chunk):
+                self._needed = length
+                break
+            (again,) = self._layouts.word(chunk, end - 4)
+            if again != length:
+                reason = f"a block of {length} bytes says {again} at its end"
+                return self._stop(reason, position, found)
+            if block == _ENHANCED_PACKET:
+                self._enhanced_packet(chunk, view, position, end, found)
+            else:
+                self._other_block(block, chunk, view, position, end, found)
+                if self.stopped:
+                    return len(chunk)
+            position = end
+        return position
+
+    def _stop(self, reason: str, position: int, found: list[Packet | Anomaly]) -> int:
+        self.stopped = True
+        found.append(Anomaly("damaged", reason, self.capture, self._position + position))
+        return position
+
+    def _enhanced_packet(
+        self, chunk: bytes, view: memoryview, position: int, end: int, found: list[Packet | Anomaly]
+    ) -> None:
+        data = position + 28
+        if data + 4 > end:
+            return self._unusable("an enhanced packet block without its fields", position, found)
+        number, high, low, captured, original = self._layouts.packet(chunk, position + 8)
+        self._packet(
+            view, position, data, end - 4, number, high << 32 | low, captured, original, found
+        )
+
+    def _packet(
+        self, view: memoryview, position: int, data: int, limit: int, number: int,
+        ticks: int | None, captured: int, original: int, found: list[Packet | Anomaly],
+    ) -> None:  # fmt: skip
+        """``number`` is the section's interface; ``ticks`` None for the time of the last packet."""
+        index = self._first_interface + number
+        if index >= len(self.interfaces):
+            return self._unusable(f"interface {number} is not described", position, found)
+        if captured > limit - data:
+            reason = f"{captured} bytes captured in a block that has room for {limit - data}"
+            return self._unusable(reason, position, found)
+        if ticks is not None:
+            multiplier, divisor, offset = self._clocks[index]
+            time = ticks * multiplier // divisor + offset
+            if not -_LARGEST_TIME <= time <= _LARGEST_TIME:
+                reason = f"a time of {time} ns is past what 64 bits hold; the last one stands"
+                found.append(Anomaly("clock", reason, self.capture, self._position + position))
+            else:
+                self._time = time
+        found.append(
+            Packet(
+                self._position + position, self._time, self.interfaces[index].link_type,
+                view[data : data + captured], original, index, self.capture,
+            )
+        )  # fmt: skip
+
+    def _unusable(self, reason: str, position: int, found: list[Packet | Anomaly]) -> None:
+        found.append(Anomaly("packet", reason, self.capture, self._position + position, self._time))
+
+    def _other_block(
+        self, block: int, chunk: bytes, view: memoryview, position: int, end: int,
+        found: list[Packet | Anomaly],
+    ) -> None:  # fmt: skip
+        """Everything rarer than an enhanced packet."""
+        body, room = position + 8, end - position - _SHORTEST_BLOCK
+        if block == _SECTION_HEADER:
+            self._section_header(chunk, position, room, found)
+        elif self._section < 0:
+            self._stop("a block before any section header", position, found)
+        elif block == _INTERFACE:
+            self._interface(chunk, position, end - 4, found)
+        elif block == _SIMPLE_PACKET:
+            if room < 4 or self._first_interface == len(self.interfaces):
+                what = "without its length" if room < 4 else "without an interface"
+                return self._unusable(f"a simple packet block {what}", position, found)
+            (original,) = self._layouts.word(chunk, body)
+            snaplen = self.interfaces[self._first_interface].snaplen or original
+            captured = min(original, snaplen)
+            self._packet(view, position, body + 4, end - 4, 0, None, captured, original, found)
+        elif block == _OBSOLETE_PACKET:
+            if room < 20:
+                return self._unusable("a packet block without its fields", position, found)
+            number, _drops, high, low, captured, original = self._layouts.obsolete(chunk, body)
+            self._packet(
+                view, position, body + 20, end - 4, number, high << 32 | low, captured, original,
+                found,
+            )  # fmt: skip
+        elif block == _SECRETS:
+            self._decryption_secrets(chunk, position, room, found)
+        return None
+
+    def _section_header(
+        self, chunk: bytes, position: int, room: int, found: list[Packet | Anomaly]
+    ) -> None:
+        if room < 16:
+            self._stop("a section header without its fields", position, found)
+            return
+        major, minor = self._layouts.option(chunk, position + 12)
+        if major != 1:
+            self._stop(f"pcapng version {major}.{minor} is not known", position, found)
+            return
+        self._section += 1
+        self._first_interface = len(self.interfaces)
+
+    def _interface(
+        self, chunk: bytes, position: int, end: int, found: list[Packet | Anomaly]
+    ) -> None:
+        """One that cannot be read takes its number all the same, or all later ones would shift."""
+        link_type, snaplen, name, resolution, seconds = 0, 0, "", 6, 0
+        if end - position - 8 < 8:
+            self._unusable("an interface description without its fields", position, found)
+            link_type = 0xFFFF
+        else:
+            link_type, _reserved, snaplen = self._layouts.interface(chunk, position + 8)
+            for code, value in self._options(chunk, position + 16, end):
+                if code == _OPTION_NAME:
+                    name = value.split(b"\0")[0].decode("utf-8", "replace")
+                elif code == _OPTION_RESOLUTION and len(value) == 1:
+                    resolution = value[0]
+                elif code == _OPTION_TIME_OFFSET and len(value) == 8:
+                    (seconds,) = self._layouts.int64(value)
+        self.interfaces.append(Interface(link_type, snaplen, name, self._section))
+        self._clocks.append(_clock(resolution, seconds))
+
+    def _options(self, chunk: bytes, position: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Up to the end mark, or the first that does not fit."""
+        while position + 4 <= end:
+            code, length = self._layouts.option(chunk, position)
+            position += 4
+            if code == 0 or position + length > end:
+                return
+            yield code, chunk[position : position + length]
+            position += (length + 3) & ~3
+
+    def _decryption_secrets(
+        self, chunk: bytes, position: int, room: int, found: list[Packet | Anomaly]
+    ) -> None:
+        kind, length = self._layouts.two_words(chunk, position + 8) if room >= 8 else (0, room)
+        if length > room - 8:
+            return self._unusable("a secrets block longer than itself", position, found)
+        self._secrets_size += length
+        if self._secrets_size > _LARGEST_SECRETS:
+            return self._unusable("more secrets than are kept", position, found)
+        data = chunk[position + 16 : position + 16 + length]
+        self.secrets.append(Secrets(kind, data, self._position + position))
+
+
+def _clock(resolution: int, offset_seconds: int) -> _Clock:
+    """``if_tsresol``: the upper bit chooses powers of 2 over powers of 10."""
+    exponent = resolution & 0x7F
+    units = 2**exponent if resolution & 0x80 else 10**exponent
+    offset = offset_seconds * 1_000_000_000
+    if 1_000_000_000 % units == 0:
+        return _Clock(1_000_000_000 // units, 1, offset)
+    return _Clock(1_000_000_000, units, offset)

@@ -1,0 +1,232 @@
+"""Packets to TCP segments: IPv4 with options, IPv6 with extension headers, fragments joined.
+
+The IP length rules: what follows it in the packet is padding or a check sequence; what it promises
+beyond the captured bytes is ``Segment.missing``, whatever length the record claims. A length of 0
+(segmentation offload, jumbograms) means all there was on the wire. Checksums are not looked at: on
+the machine that sent a packet they are usually not filled in yet. Tunnels are not looked into.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as StructError
+from typing import Final
+
+from wiredump.readers.account import Account
+from wiredump.readers.fragments import Fragments
+from wiredump.readers.link import IPV4, IPV6, locate, protocol_name
+from wiredump.readers.model import Anomaly, Event, Packet, Segment
+
+__all__ = ["SegmentReader"]
+
+_TCP: Final = 6
+_IPV4_HEADER: Final = 20
+_IPV6_HEADER: Final = 40
+_TCP_HEADER: Final = 20
+_MORE_OR_OFFSET: Final = 0x3FFF
+
+_HOP_BY_HOP: Final = 0
+_FRAGMENT: Final = 44
+_AUTHENTICATION: Final = 51
+_EXTENSIONS: Final = frozenset((_HOP_BY_HOP, 43, 60, 135, 139, 140))
+"""Those whose second byte is their length in units of 8 bytes past the first 8."""
+
+_PROTOCOLS: Final = {
+    1: "icmp",
+    2: "igmp",
+    17: "udp",
+    47: "gre",
+    50: "esp",
+    58: "icmp6",
+    132: "sctp",
+}
+
+_ipv4 = Struct(">BxHHHxB").unpack_from  # version and words, length, id, fragment, protocol
+_ipv6 = Struct(">BxxxHB").unpack_from  # version, length, next header
+_fragment = Struct(">BxHI").unpack_from  # next header, offset and more, id
+_tcp = Struct(">IIBBH").unpack_from  # from the sequence number on
+
+_TYPE_AT: Final = {1: 12, 113: 14}
+"""Link types whose EtherType stands right in front of the IP header, and where."""
+_usual = Struct(">HBxHxxHxB2x8x4xIIBBH").unpack_from  # EtherType, IPv4, TCP
+_USUAL_LENGTH: Final = 2 + 20 + 20
+
+
+class _Malformed(Exception):
+    """Headers that cannot be; ``length`` bytes of payload cannot be told apart from them."""
+
+    def __init__(self, reason: str, length: int = 0) -> None:
+        super().__init__(reason)
+        self.length = length
+
+
+class SegmentReader:
+    """``feed`` packets; each gives a segment, or is counted in the account as what it is.
+
+    Anomalies go to the list that is passed in.
+    """
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._fragments = Fragments(account)
+
+    def feed(self, packet: Packet, out: list[Event]) -> Segment | None:
+        """The segment in ``packet``, or completed by it; None if there is none."""
+        account = self._account
+        account.packets += 1
+        data = packet.data
+        at = _TYPE_AT.get(packet.link_type)
+        if at is not None and len(data) >= at + _USUAL_LENGTH:
+            # Most packets by far: IPv4 and TCP, whole, and nothing unusual in front of the ports.
+            (
+                kind, version, length, fragment, protocol, sequence, acknowledgement, words, flags,
+                window,
+            ) = _usual(data, at)  # fmt: skip
+            at += 2
+            end = at + length
+            payload = at + _IPV4_HEADER + (words >> 4 << 2)
+            if (
+                kind == IPV4 and version == 0x45 and protocol == _TCP and words >= 0x50
+                and not fragment & _MORE_OR_OFFSET and payload <= end <= len(data)
+            ):  # fmt: skip
+                account.segments += 1
+                return Segment(
+                    bytes(data[at + 12 : at + 24]), sequence, acknowledgement, flags, window,
+                    data[payload:end], 0, packet.timestamp_ns, packet.capture, packet.offset,
+                )  # fmt: skip
+        try:
+            segment = self._read(packet, out)
+        except _Malformed as error:
+            account.payload += error.length
+            account.anomalous += error.length
+            self._malformed(str(error), error.length, packet, out)
+            return None
+        except (StructError, IndexError):
+            self._malformed("cut inside its headers", 0, packet, out)
+            return None
+        if segment is not None:
+            account.segments += 1
+        return segment
+
+    def close(self, out: list[Event]) -> None:
+        """No more packets: what waits for fragments is given up."""
+        self._fragments.close(out)
+
+    def _malformed(self, reason: str, length: int, packet: Packet, out: list[Event]) -> None:
+        self._account.malformed += 1
+        out.append(
+            Anomaly("malformed", reason, packet.capture, packet.offset, packet.timestamp_ns, length)
+        )
+
+    def _other(self, what: str) -> None:
+        others = self._account.others
+        others[what] = others.get(what, 0) + 1
+
+    def _read(self, packet: Packet, out: list[Event]) -> Segment | None:
+        data = packet.data
+        found = locate(packet.link_type, data)
+        if found is None:
+            self._other(f"link type {packet.link_type}")
+            return None
+        kind, at = found
+        if kind == IPV4:
+            return self._read_ipv4(packet, data, at, out)
+        if kind == IPV6:
+            return self._read_ipv6(packet, data, at, out)
+        self._other(protocol_name(kind))
+        return None
+
+    def _read_ipv4(
+        self, packet: Packet, data: memoryview, at: int, out: list[Event]
+    ) -> Segment | None:
+        version, length, identification, fragment, protocol = _ipv4(data, at)
+        header = (version & 15) << 2
+        if version >> 4 != 4 or header < _IPV4_HEADER:
+            raise _Malformed(f"not an IPv4 header: begins with 0x{version:02x}")
+        if protocol != _TCP:
+            self._other(_PROTOCOLS.get(protocol, f"ip protocol {protocol}"))
+            return None
+        if length == 0:
+            length = packet.original_length - at
+        if length < header:
+            raise _Malformed(f"an IPv4 length of {length} with a header of {header}")
+        tcp = at + header
+        if fragment & _MORE_OR_OFFSET:
+            key = (bytes(data[at + 12 : at + 20]), identification)
+            start, more = (fragment & 0x1FFF) << 3, bool(fragment & 0x2000)
+            whole = self._add_fragment(key, start, more, data, tcp, at + length, packet, out)
+            if whole is None:
+                return None
+            return _segment(packet, whole, 0, len(whole), key[0])
+        return _segment(packet, data, tcp, at + length, bytes(data[at + 12 : at + 20]))
+
+    def _read_ipv6(
+        self, packet: Packet, data: memoryview, at: int, out: list[Event]
+    ) -> Segment | None:
+        version, length, protocol = _ipv6(data, at)
+        if version >> 4 != 6:
+            raise _Malformed(f"not an IPv6 header: begins with 0x{version:02x}")
+        end = at + _IPV6_HEADER + length if length else packet.original_length
+        addresses = bytes(data[at + 8 : at + 40])
+        protocol, at = _past_extensions(data, protocol, at + _IPV6_HEADER)
+        if protocol == _FRAGMENT:
+            protocol, fragment, identification = _fragment(data, at)
+            at += 8
+            if fragment & 0xFFF9:  # anything else is a whole datagram with the header all the same
+                if protocol != _TCP and protocol not in _EXTENSIONS:
+                    self._other(_PROTOCOLS.get(protocol, f"ip protocol {protocol}"))
+                    return None
+                start, more = fragment & 0xFFF8, bool(fragment & 1)
+                key = (addresses, identification)
+                whole = self._add_fragment(key, start, more, data, at, end, packet, out)
+                if whole is None:
+                    return None
+                data, end, at = whole, len(whole), 0
+            protocol, at = _past_extensions(data, protocol, at)
+        if protocol != _TCP:
+            self._other(_PROTOCOLS.get(protocol, f"ip protocol {protocol}"))
+            return None
+        return _segment(packet, data, at, end, addresses)
+
+    def _add_fragment(
+        self, key: tuple[bytes, int], start: int, more: bool, data: memoryview, at: int, end: int,
+        packet: Packet, out: list[Event],
+    ) -> memoryview | None:  # fmt: skip
+        if end > len(data):
+            length = max(0, len(data) - at)
+            raise _Malformed("a fragment that was not captured whole", length)
+        if end < at:
+            raise _Malformed("an IP length shorter than its headers")
+        whole = self._fragments.add(key, start, more, data[at:end], packet, out)
+        if whole is None:
+            self._account.fragments += 1
+            return None
+        return memoryview(whole)
+
+
+def _past_extensions(data: memoryview, protocol: int, at: int) -> tuple[int, int]:
+    """The protocol behind IPv6's extension headers, and where it begins."""
+    while True:
+        if protocol in _EXTENSIONS:
+            protocol, at = data[at], at + 8 + data[at + 1] * 8
+        elif protocol == _AUTHENTICATION:
+            protocol, at = data[at], at + 8 + data[at + 1] * 4
+        else:
+            return protocol, at
+
+
+def _segment(packet: Packet, data: memoryview, tcp: int, end: int, addresses: bytes) -> Segment:
+    """The segment whose header begins at ``tcp``; by its IP length it ends at ``end``."""
+    captured = max(0, min(end, len(data)) - tcp - _TCP_HEADER)
+    if tcp + _TCP_HEADER > end:
+        raise _Malformed(f"{end - tcp} bytes are no TCP header")
+    sequence, acknowledgement, words, flags, window = _tcp(data, tcp + 4)
+    header = words >> 4 << 2
+    payload = tcp + header
+    if header < _TCP_HEADER or payload > end:
+        raise _Malformed(f"a TCP header of {header} bytes in {end - tcp}", captured)
+    missing = end - max(payload, min(end, len(data)))
+    return Segment(
+        addresses + data[tcp : tcp + 4], sequence, acknowledgement, flags, window,
+        data[payload:end], missing, packet.timestamp_ns, packet.capture, packet.offset,
+    )  # fmt: skip

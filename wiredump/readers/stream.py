@@ -1,0 +1,313 @@
+"""One direction of a connection: segments in any order to bytes in order. No handshakes.
+
+Positions count from the direction's first byte and never wrap; a sequence number is understood as
+the nearest to the next one expected. Rules of the house:
+
+- the first copy of a byte wins, whichever packet repeats it, and differences are told of;
+- a hole is open until it is filled, or until it is certain that it will not be: the receiver
+  acknowledged it (and ``Limits.reorder_ns`` went by), it was open for ``Limits.hole_ns``, what
+  waits behind it is more than may wait, or the connection ended. Then it is a Gap;
+- where a packet was captured only in part, its other bytes are a hole that need not wait;
+- an acknowledgement of data that was never seen counts as a hole only once something behind it
+  shows that the sender went on, or at the end: one wrong number must not cost a whole stream.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Final
+
+from wiredump.readers.blocks import Block, Blocks, count_differing
+from wiredump.readers.ledger import OVERHEAD, Ledger, Piece
+from wiredump.readers.model import At, Data, GapReason, Segment
+
+__all__ = ["SEQUENCES", "WINDOW", "Stream", "distance"]
+
+SEQUENCES: Final = 1 << 32
+WINDOW: Final = 1 << 30
+"""The largest window TCP can announce: no sender is further ahead of its receiver."""
+
+_MASK: Final = SEQUENCES - 1
+_GAPS_KEPT: Final = 256
+"""Told of and remembered: what arrives for one is late, not a repetition."""
+
+
+def distance(sequence: int, expected: int) -> int:
+    """How far ``sequence`` is past ``expected``, the shorter way round."""
+    ahead = (sequence - expected) & _MASK
+    return ahead if ahead < SEQUENCES >> 1 else ahead - SEQUENCES
+
+
+class Stream:
+    """``begin`` tells its first sequence number, then ``place`` every segment's payload.
+
+    ``plain`` is the fast path's question: nothing waits and nothing has ended, so that a segment
+    with ``next_sequence`` is simply the next bytes.
+    """
+
+    __slots__ = (
+        "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_gaps", "_hole_at",
+        "_hole_since", "_ledger", "_stray_end", "closed", "connection", "direction", "end",
+        "first_sequence", "isn", "next", "next_sequence", "plain", "recent", "started", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, connection: int, direction: int, ledger: Ledger) -> None:
+        self.connection = connection
+        self.direction = direction
+        self.started = False
+        self.closed = False
+        self.plain = False
+        self.isn: int | None = None
+        self.first_sequence = 0
+        self.next = 0
+        self.next_sequence = -1  # equal to no segment's
+        self.end: int | None = None
+        self.waiting = False
+        """Something stands behind a hole."""
+        self.recent: list[Piece] = []
+        self._ledger = ledger
+        self._blocks = Blocks()
+        self._cut: list[tuple[int, int]] = []
+        self._cost = 0
+        self._gaps: list[tuple[int, int]] = []
+        self._hole_since = 0
+        self._hole_at = 0
+        self._acknowledged = 0
+        self._acknowledged_since = 0
+        self._stray_end = -1
+
+    @property
+    def finished(self) -> bool:
+        """Its FIN was reached."""
+        return self.end is not None and self.next >= self.end
+
+    def begin(self, first_sequence: int) -> None:
+        """The sequence number of the first byte."""
+        self.started = self.plain = True
+        self.first_sequence = self.next_sequence = first_sequence & _MASK
+
+    def advance(self, data: bytes, timestamp_ns: int, capture: int, offset: int) -> None:
+        """The next bytes: hand them out."""
+        ledger, start, size = self._ledger, self.next, len(data)
+        ledger.account.data += size
+        ledger.recent.add(self.recent, start, data)
+        ledger.events.append(
+            Data(self.connection, self.direction, start, data, timestamp_ns, capture, offset)
+        )
+        self.next = start + size
+        self.next_sequence = (self.next_sequence + size) & _MASK
+
+    def acknowledge(self, sequence: int, now: int) -> None:
+        """The receiver has everything before ``sequence``."""
+        ahead = (sequence - self.next_sequence) & _MASK
+        if not 0 < ahead < WINDOW:
+            return
+        if self._acknowledged <= self.next:
+            self._acknowledged_since = now
+        self._acknowledged = max(self._acknowledged, self.next + ahead)
+
+    # ---- segments ----------------------------------------------------------------------------
+
+    def place(self, segment: Segment, sequence: int, fin: bool) -> None:
+        """Put each byte of the payload, which begins at ``sequence``, where it belongs."""
+        payload = segment.payload
+        size = len(payload)
+        ahead = distance(sequence, self.next_sequence)
+        if abs(ahead) > WINDOW and not self._resynchronise(segment, sequence, ahead):
+            return
+        start = self.next + distance(sequence, self.next_sequence)
+        whole_end = start + size + segment.missing
+        old = min(size, max(0, self.next - start))
+        if old:
+            self.place_old(start, bytes(payload[:old]), segment)
+        limit = self.end if self.end is not None else whole_end
+        new_start, new_end = start + old, start + size
+        if new_end > max(limit, new_start):
+            past = new_end - max(limit, new_start)
+            self._ledger.anomaly(
+                "after-close", f"{past} bytes behind the FIN", past, self, new_end - past, segment
+            )
+            new_end -= past
+        if new_end > new_start:
+            self._place_new(new_start, bytes(payload[old : new_end - start]), segment)
+        if segment.missing and self.end is None and whole_end > self.next:
+            heappush(self._cut, (start + size, whole_end))
+            self._add_cost(OVERHEAD)
+        if fin and self.end is None:
+            self._place_fin(whole_end, segment)
+        if self._cut or self._blocks:
+            self._drain(segment)
+        self.settle(segment)
+
+    def _place_new(self, start: int, data: bytes, segment: Segment) -> None:
+        if start == self.next and not self._blocks:
+            self.advance(data, segment.timestamp_ns, segment.capture, segment.offset)
+            return
+        held, count = self._blocks.size, len(self._blocks)
+        block = Block(start, data, segment.timestamp_ns, segment.capture, segment.offset)
+        for again in self._blocks.insert(block):
+            self._ledger.repeated(self, again.start, again.length, again.differing, segment)
+        added = self._blocks.size - held
+        self._ledger.account.buffered += added
+        self._add_cost(added + OVERHEAD * (len(self._blocks) - count))
+
+    def place_old(self, start: int, data: bytes, segment: Segment) -> None:
+        """Before the next byte expected: repeated, late for its gap, or before the beginning."""
+        in_gap = bool(self._gaps) and self._gaps[-1][1] == self.next
+        if len(segment.payload) == 1 and start == self.next - 1 and not in_gap:
+            # A keep-alive may repeat the last byte with any value, also before there was one.
+            self._ledger.repeated(self, start, 1, None, segment)
+            return
+        end = start + len(data)
+        position = start
+        if position < 0:
+            length = min(end, 0) - position
+            reason = f"{length} bytes before the first one seen"
+            self._ledger.anomaly("before-start", reason, length, self, position, segment)
+            position += length
+        for gap_start, gap_end in self._gaps:
+            if gap_end <= position:
+                continue
+            if gap_start >= end:
+                break
+            if gap_start > position:
+                self._repeated(position, data[position - start : gap_start - start], segment)
+                position = gap_start
+            until = min(gap_end, end)
+            reason = f"{until - position} bytes of a gap that was told of"
+            self._ledger.anomaly("late", reason, until - position, self, position, segment)
+            position = until
+        if position < end:
+            self._repeated(position, data[position - start :], segment)
+
+    def _repeated(self, start: int, data: bytes, segment: Segment) -> None:
+        """Compare with what was handed out, as far as that is still held."""
+        end, compared, differing = start + len(data), 0, 0
+        for piece_start, piece in reversed(self.recent):
+            piece_end = piece_start + len(piece)
+            if piece_end <= start:
+                break
+            low, high = max(start, piece_start), min(end, piece_end)
+            if low < high:
+                compared += high - low
+                first = piece[low - piece_start : high - piece_start]
+                differing += count_differing(first, data[low - start : high - start])
+        known = differing if compared == len(data) or differing else None
+        self._ledger.repeated(self, start, len(data), known, segment)
+
+    def _place_fin(self, end: int, segment: Segment) -> None:
+        last = self._blocks.last
+        seen = max([self.next, last.end if last else 0, *(cut for _, cut in self._cut)])
+        if end < seen:
+            reason = f"a FIN at {end}, before bytes that were sent"
+            self._ledger.anomaly("out-of-window", reason, 0, self, end, segment)
+        else:
+            self.end = end
+
+    def _resynchronise(self, segment: Segment, sequence: int, ahead: int) -> bool:
+        """Too far off to be a segment of this stream: not believed until a second continues it."""
+        size = len(segment.payload)
+        believed = sequence == self._stray_end
+        self._stray_end = (sequence + size + segment.missing) & _MASK
+        if not size + segment.missing:
+            return False
+        if not believed or self.end is not None:
+            reason = f"{abs(ahead)} bytes {'ahead of' if ahead > 0 else 'behind'} what is expected"
+            self._ledger.anomaly("out-of-window", reason, size, self, None, segment)
+            return False
+        self.give_up(segment)
+        self._gap((sequence - self.next_sequence) & _MASK, "resync", segment)
+        self._gaps.clear()
+        self.recent.clear()
+        return True
+
+    # ---- holes -------------------------------------------------------------------------------
+
+    def _drain(self, at: At) -> None:
+        """Hand out what no hole stands before any more."""
+        while True:
+            block = self._blocks.first
+            if block is not None and block.start == self.next:
+                self._blocks.pop_first()
+                self._ledger.account.buffered -= len(block.data)
+                self._add_cost(-len(block.data) - OVERHEAD)
+                self.advance(block.data, block.timestamp_ns, block.capture, block.offset)
+                continue
+            while self._cut and self._cut[0][1] <= self.next:
+                heappop(self._cut)
+                self._add_cost(-OVERHEAD)
+            if not self._cut or self._cut[0][0] > self.next:
+                return
+            until = self._cut[0][1]
+            if block is not None:
+                until = min(until, block.start)
+            self._gap(until - self.next, "snaplen", at)
+
+    def _gap(self, length: int, reason: GapReason, at: At) -> None:
+        self._ledger.gap(self, length, reason, at)
+        start, self.next = self.next, self.next + length
+        self.next_sequence = (self.next_sequence + length) & _MASK
+        if self._gaps and self._gaps[-1][1] == start:
+            self._gaps[-1] = (self._gaps[-1][0], self.next)
+        else:
+            self._gaps.append((start, self.next))
+            del self._gaps[:-_GAPS_KEPT]
+
+    def _first_known(self) -> int | None:
+        """Where the hole at ``next`` ends."""
+        block = self._blocks.first
+        if not self._cut:
+            return block.start if block is not None else None
+        cut = self._cut[0][0]
+        return min(cut, block.start) if block is not None else cut
+
+    def settle(self, at: At) -> None:
+        """Declare the holes that will not be filled, and remember whether one is open."""
+        limits, now = self._ledger.limits, at.timestamp_ns
+        while (known := self._first_known()) is not None:
+            if not self.waiting:
+                self._ledger.waiting[self] = None
+            if not self.waiting or self._hole_at != self.next:
+                self.waiting = True
+                self._hole_since, self._hole_at = now, self.next
+            if now - self._hole_since >= limits.hole_ns or self._cost > limits.flow_bytes:
+                until = known
+            elif (
+                self._acknowledged > self.next
+                and now - self._acknowledged_since >= limits.reorder_ns
+            ):
+                until = min(known, self._acknowledged)
+            else:
+                break
+            self._gap(until - self.next, "lost", at)
+            self._drain(at)
+        self._note_state()
+
+    def give_up(self, at: At) -> None:
+        """No hole will be filled any more: hand out everything that waits."""
+        while (known := self._first_known()) is not None:
+            self._gap(known - self.next, "lost", at)
+            self._drain(at)
+        self._note_state()
+
+    def close(self, at: At) -> None:
+        """Its end: besides what waits, what was acknowledged, or stands before the FIN, is known
+        to have been sent. (An acknowledgement one past the last byte is of a FIN.)"""
+        if self.closed:
+            return
+        self.give_up(at)
+        sent = self.end if self.end is not None else self._acknowledged
+        if self.started and (sent > self.next + 1 or (self.end is not None and sent > self.next)):
+            self._gap(sent - self.next, "lost", at)
+        self.closed, self.plain = True, False
+
+    def _note_state(self) -> None:
+        """Nothing waits, or something does: for the fast path and the ledger."""
+        if self.waiting and self._first_known() is None:
+            self.waiting = False
+            del self._ledger.waiting[self]
+        self.plain = self.started and not (self.closed or self.waiting or self.end is not None)
+
+    def _add_cost(self, cost: int) -> None:
+        self._cost += cost
+        self._ledger.held += cost

@@ -1,0 +1,337 @@
+"""TCP segments to events: which connection a segment is of, and how that begins and ends.
+
+A connection is one incarnation of its two endpoints: a SYN with another initial sequence number on
+the same ports begins a new one. What is seen first of a connection may be anything; the file
+says what is concluded from it. One direction's bytes are ``stream``'s business.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final, Literal
+
+from wiredump.readers.account import Account
+from wiredump.readers.ledger import Ledger, Limits
+from wiredump.readers.model import (
+    FROM_CLIENT,
+    FROM_SERVER,
+    At,
+    Closed,
+    CloseReason,
+    Endpoint,
+    Event,
+    Opened,
+    Segment,
+)
+from wiredump.readers.stream import SEQUENCES, Stream, distance
+
+__all__ = ["Limits", "TcpReassembler"]
+
+FIN: Final = 0x01
+SYN: Final = 0x02
+RST: Final = 0x04
+ACK: Final = 0x10
+
+_CHANGES: Final = FIN | SYN | RST
+_IPV4_FLOW: Final = 12
+_HANDSHAKE: Final = 1 << 16
+"""How far a SYN-ACK may acknowledge past the SYN: data that came with it (TCP Fast Open)."""
+_RESET_WINDOW: Final = 1 << 24
+"""How far past the next byte expected a reset is believed."""
+_STALE_NS: Final = 60_000_000_000
+_STALE_DISTANCE: Final = 1 << 24
+"""What comes for a closed connection this late, or this far off, is of another one."""
+
+
+class _Connection:
+    """Its newest packet is kept as three numbers: a segment would keep its file's bytes alive."""
+
+    __slots__ = (
+        "capture", "closed", "closed_at", "flow", "number", "offset", "reversed_flow", "start",
+        "streams", "timestamp_ns",
+    )  # fmt: skip
+
+    def __init__(
+        self, number: int, flow: bytes, start: Literal["syn", "syn-ack", "middle"]
+    ) -> None:
+        self.number = number
+        self.flow = flow  # from the client
+        self.reversed_flow = _reverse(flow)
+        self.start = start
+        self.streams: tuple[Stream, Stream]
+        self.closed = False
+        self.closed_at = 0
+        self.timestamp_ns = self.capture = self.offset = 0
+
+    def saw(self, segment: Segment) -> None:
+        self.timestamp_ns = segment.timestamp_ns
+        self.capture = segment.capture
+        self.offset = segment.offset
+
+
+_Found = tuple[_Connection, Stream, Stream]
+
+
+class TcpReassembler:
+    """``feed`` segments in the order they were captured, then ``close``; both return events."""
+
+    def __init__(self, account: Account | None = None, limits: Limits | None = None) -> None:
+        self._account = account if account is not None else Account()
+        self._ledger = Ledger(self._account, limits if limits is not None else Limits())
+        # By flow, so by either direction: the connection, that direction, the other one.
+        self._flows: dict[bytes, _Found] = {}
+        self._connections: dict[int, _Connection] = {}
+        self._count = 0
+        self._looked_ns = 0
+        self._closed_bytes = 0
+
+    @property
+    def account(self) -> Account:
+        """The sums as of now."""
+        self._account.stream = self._closed_bytes + sum(
+            stream.next
+            for connection in self._connections.values()
+            if not connection.closed
+            for stream in connection.streams
+        )
+        return self._account
+
+    def feed(self, segment: Segment) -> list[Event]:
+        """What this segment brings about, perhaps for other connections too (memory is shared)."""
+        events: list[Event] = []
+        self._ledger.events = events
+        payload, flags = segment.payload, segment.flags
+        self._account.payload += len(payload)
+        if self._ledger.waiting:
+            self._look(segment)
+        found = self._flows.get(segment.flow)
+        if found is None or flags & _CHANGES or found[0].closed:
+            self._special(found, segment)
+            return events
+        connection, stream, other = found
+        connection.timestamp_ns = time = segment.timestamp_ns
+        connection.capture = capture = segment.capture
+        connection.offset = offset = segment.offset
+        if flags & ACK and segment.acknowledgement != other.next_sequence:
+            self._acknowledge(connection, stream, other, segment)
+        if segment.sequence == stream.next_sequence and stream.plain and not segment.missing:
+            if payload:
+                stream.advance(bytes(payload), time, capture, offset)
+        elif payload or segment.missing:
+            self._place(stream, segment)
+        if stream.waiting or other.waiting or stream.end is not None:
+            self._settle(connection, segment)
+        return events
+
+    def close(self) -> list[Event]:
+        """The captures ended: close what is open, in the order it was opened."""
+        events: list[Event] = []
+        self._ledger.events = events
+        for connection in self._connections.values():
+            self._close(connection, "end", connection)
+        self._connections.clear()
+        self._flows.clear()
+        return events
+
+    # ---- segments ----------------------------------------------------------------------------
+
+    def _acknowledge(
+        self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
+    ) -> None:
+        if other.started:
+            other.acknowledge(segment.acknowledgement, segment.timestamp_ns)
+        elif connection.start == "syn" and stream.direction == FROM_CLIENT:
+            # The SYN-ACK was not captured; what the client says first acknowledges it.
+            other.begin(segment.acknowledgement)
+
+    def _place(self, stream: Stream, segment: Segment) -> None:
+        """Payload, a FIN, or both. A direction begins with its first byte, not with a bare
+        acknowledgement, whose sequence number is one too low in a keep-alive."""
+        sequence = (segment.sequence + bool(segment.flags & SYN)) % SEQUENCES
+        if not stream.started:
+            stream.begin(sequence)
+        stream.place(segment, sequence, bool(segment.flags & FIN))
+        if self._ledger.held > self._ledger.limits.total_bytes:
+            self._relieve(segment)
+
+    def _settle(self, connection: _Connection, segment: Segment) -> None:
+        """What time, acknowledgements and FINs bring about."""
+        client, server = connection.streams
+        client.settle(segment)
+        server.settle(segment)
+        if client.finished and server.finished:
+            self._close(connection, "fin", segment)
+
+    def _look(self, segment: Segment) -> None:
+        """Now and then at every stream with a hole: its own connection may have gone silent."""
+        now = segment.timestamp_ns
+        if abs(now - self._looked_ns) < self._ledger.limits.reorder_ns:
+            return
+        self._looked_ns = now
+        for stream in list(self._ledger.waiting):
+            self._settle(self._connections[stream.connection], segment)
+
+    def _special(self, found: _Found | None, segment: Segment) -> None:
+        """The first segment, SYN, FIN, RST, and whatever follows the end."""
+        flags = segment.flags
+        if found is not None and self._begins_anew(*found, segment):
+            self._close(found[0], "reused", segment)
+            del self._connections[found[0].number]
+            found = None
+        connection, stream, other = found = found or self._open(segment)
+        connection.saw(segment)
+        if flags & SYN and not flags & RST:
+            stream.isn = segment.sequence
+            if not stream.started:
+                stream.begin(segment.sequence + 1)
+        if flags & ACK and not flags & RST and not connection.closed:
+            if flags & SYN and not other.started:
+                other.begin(segment.acknowledgement)
+            else:
+                self._acknowledge(connection, stream, other, segment)
+        if connection.closed:
+            self._place_after_close(stream, segment)
+        elif flags & RST:
+            self._reset(connection, stream, segment)
+        elif segment.payload or segment.missing or flags & FIN:
+            self._place(stream, segment)
+            self._settle(connection, segment)
+
+    def _reset(self, connection: _Connection, stream: Stream, segment: Segment) -> None:
+        size = len(segment.payload)
+        ahead = distance(segment.sequence, stream.next_sequence) if stream.started else 0
+        # One lower than expected: it answers a keep-alive, or the handshake's own number.
+        believed = -1 <= ahead <= _RESET_WINDOW or segment.sequence == stream.isn
+        if size or not believed:
+            reason = f"a reset {ahead} bytes off" if not believed else f"a reset with {size} bytes"
+            self._ledger.anomaly("reset", reason, size, stream, None, segment)
+        if believed:
+            self._close(connection, "reset", segment)
+
+    def _place_after_close(self, stream: Stream, segment: Segment) -> None:
+        """Repetitions of what was sent, and what no receiver took."""
+        size = len(segment.payload)
+        if not size:
+            return
+        sequence = segment.sequence + bool(segment.flags & SYN)
+        start, old = 0, 0
+        if stream.started:
+            start = stream.next + distance(sequence, stream.next_sequence)
+            old = min(size, max(0, stream.next - start))
+        if old:
+            stream.place_old(start, bytes(segment.payload[:old]), segment)
+        if size > old:
+            reason = f"{size - old} bytes after the connection was closed"
+            self._ledger.anomaly("after-close", reason, size - old, stream, start + old, segment)
+
+    # ---- connections -------------------------------------------------------------------------
+
+    def _begins_anew(
+        self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
+    ) -> bool:
+        """Whether a segment on known ports is of another connection than the known one."""
+        flags = segment.flags
+        if flags & RST:
+            return False
+        if not flags & SYN:
+            if not connection.closed or not segment.payload:
+                return False
+            off = abs(distance(segment.sequence, stream.next_sequence)) if stream.started else 0
+            late = segment.timestamp_ns - connection.closed_at
+            return off > _STALE_DISTANCE or late > _STALE_NS
+        if stream.isn is not None:
+            return stream.isn != segment.sequence
+        if stream.started:  # in the middle, or by an acknowledgement: the SYN may still come
+            return stream.first_sequence != (segment.sequence + 1) % SEQUENCES
+        if connection.closed:
+            return True
+        if flags & ACK and other.isn is not None:
+            return (segment.acknowledgement - other.isn - 1) % SEQUENCES > _HANDSHAKE
+        return False
+
+    def _open(self, segment: Segment) -> _Found:
+        flow = segment.flow
+        start: Literal["syn", "syn-ack", "middle"] = "middle"
+        from_client = _port(flow, 0) >= _port(flow, 1)
+        if segment.flags & SYN:
+            from_client = not segment.flags & ACK
+            start = "syn" if from_client else "syn-ack"
+        elif _port(flow, 0) == _port(flow, 1):
+            from_client = flow > _reverse(flow)
+        connection = _Connection(self._count, flow if from_client else _reverse(flow), start)
+        self._count += 1
+        client = Stream(connection.number, FROM_CLIENT, self._ledger)
+        server = Stream(connection.number, FROM_SERVER, self._ledger)
+        connection.streams = (client, server)
+        connection.saw(segment)
+        self._connections[connection.number] = connection
+        self._flows[connection.flow] = (connection, client, server)
+        self._flows[connection.reversed_flow] = (connection, server, client)
+        endpoints = _endpoints(connection.flow)
+        self._ledger.events.append(
+            Opened(
+                connection.number, *endpoints, start,
+                segment.timestamp_ns, segment.capture, segment.offset,
+            )
+        )  # fmt: skip
+        if len(self._connections) > self._ledger.limits.connections:
+            self._evict(connection)
+        return self._flows[flow]
+
+    def _close(self, connection: _Connection, reason: CloseReason, at: At) -> None:
+        if connection.closed:
+            return
+        connection.closed = True
+        connection.closed_at = at.timestamp_ns
+        client, server = connection.streams
+        client.close(at)
+        server.close(at)
+        self._closed_bytes += client.next + server.next
+        self._ledger.events.append(
+            Closed(
+                connection.number, reason, client.next, server.next,
+                at.timestamp_ns, at.capture, at.offset,
+            )
+        )  # fmt: skip
+
+    def _evict(self, newest: _Connection) -> None:
+        """Forget the eighth of all connections that was silent for longest, never the newest."""
+        known = self._connections
+        by_silence = sorted(
+            (connection for connection in known.values() if connection is not newest),
+            key=lambda connection: (connection.timestamp_ns, connection.number),
+        )
+        for connection in by_silence[: max(1, len(known) // 8)]:
+            self._close(connection, "evicted", connection)
+            del known[connection.number]
+            del self._flows[connection.flow]
+            self._flows.pop(connection.reversed_flow, None)  # the same, of one to itself
+
+    def _relieve(self, segment: Segment) -> None:
+        """Too much waits in all: the oldest holes are given up."""
+        ledger = self._ledger
+        while ledger.held > ledger.limits.total_bytes:
+            next(iter(ledger.waiting)).give_up(segment)
+
+
+def _reverse(flow: bytes) -> bytes:
+    """The flow of what is sent the other way."""
+    address = 4 if len(flow) == _IPV4_FLOW else 16
+    ports = 2 * address
+    return (
+        flow[address:ports] + flow[:address] + flow[ports + 2 : ports + 4] + flow[ports : ports + 2]
+    )
+
+
+def _port(flow: bytes, which: int) -> int:
+    """0: the source's; 1: the destination's."""
+    at = len(flow) - 4 + 2 * which
+    return int.from_bytes(flow[at : at + 2])
+
+
+def _endpoints(flow: bytes) -> tuple[Endpoint, Endpoint]:
+    if len(flow) == _IPV4_FLOW:
+        source, destination = str(IPv4Address(flow[:4])), str(IPv4Address(flow[4:8]))
+    else:
+        source, destination = str(IPv6Address(flow[:16])), str(IPv6Address(flow[16:32]))
+    return Endpoint(source, _port(flow, 0)), Endpoint(destination, _port(flow, 1))

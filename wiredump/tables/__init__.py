@@ -1,0 +1,1 @@
+"""Tables as Parquet files, written by one process. Needs the extra ``tables`` (pyarrow)."""
