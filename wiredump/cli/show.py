@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
 from kproto.cli.codec import named_dialect
 from kproto.dialects import DIALECTS, Dialect
-from wiredump.cli.opening import Source, open_items
+from wiredump.cli.opening import open_items
 from wiredump.cli.output import Output
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Exchange, Item
@@ -104,9 +104,9 @@ class Show:
             for line in annotated(told, unfold=self._unfold):
                 self._output.line(line)
 
-    def finish(self, source: Source) -> None:
-        """Print the summary."""
-        self.summary.account = source.account
+    def finish(self, account: Mapping[str, int]) -> None:
+        """Print the summary, with what the source says of its bytes."""
+        self.summary.account = account
         if self._as_json:
             self._output.plain(json_line(self.summary.record()))
             return
@@ -197,15 +197,18 @@ def show_command(
         bodies=bodies,
     )
     source = open_items(captures, codec=codec, ports=frozenset(ports), follow=follow)
-    interrupted = False
+    ended = interrupted = False
     try:
         for item in source:
             show.add(item)
             if limit is not None and show.shown >= limit:
                 break
+        else:
+            ended = True
     except KeyboardInterrupt:
         interrupted = True
     if summary:
-        show.finish(source)
+        # Half way through, the account of bytes does not add up yet.
+        show.finish(source.account if ended else {})
     # To follow ends no other way.
     return 130 if interrupted and not follow else 0

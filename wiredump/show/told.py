@@ -3,8 +3,9 @@ those are wanted. Knows no output."""
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
+
+import msgspec
 
 from kproto.dialects import Dialect
 from wiredump.bodies import Bodies, Side, codec_of, read
@@ -82,8 +83,8 @@ class Told:
 
 
 def json_text(value: object) -> str:
-    """As ``Message.to_json`` writes it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """On one line, without spaces."""
+    return msgspec.json.encode(value).decode()
 
 
 def seconds(duration_ns: int) -> str:
