@@ -12,7 +12,7 @@ from kproto.dialects import DIALECTS, Dialect
 from wiredump.cli.opening import open_items
 from wiredump.cli.output import Output
 from wiredump.conversation import DEFAULT_PORTS
-from wiredump.model import Exchange, Item
+from wiredump.model import Connection, Exchange, Item
 from wiredump.show.filters import Filters, Moment, api_keys, duration, moment
 from wiredump.show.hexes import annotated, field_rows
 from wiredump.show.lines import DEFAULT_WIDTH, LineWriter
@@ -68,11 +68,11 @@ class Show:
     def add(self, item: Item) -> None:
         if isinstance(item, Exchange):
             told = Told(item, self._codec, secrets=self._secrets)
-            self._start(told.timestamp_ns)
+            self._start(told.timestamp_ns, item.connection)
             if self._filters.passes(told, self._lines.start_ns):
                 self._exchange(told)
             return
-        self._start(item.timestamp_ns)
+        self._start(item.timestamp_ns, item.connection)
         if self._filters.passes_anomaly(item, self._lines.start_ns):
             self.shown += 1
             self.summary.anomaly(item)
@@ -81,10 +81,12 @@ class Show:
             else:
                 self._output.line(self._lines.anomaly(item))
 
-    def _start(self, timestamp_ns: int) -> None:
+    def _start(self, timestamp_ns: int, connection: Connection | None) -> None:
+        """Times count from the first item, or from the beginning of its connection."""
         if not self._started:
             self._started = True
-            self._lines.start_ns = timestamp_ns
+            opened_ns = connection.opened_ns if connection is not None else 0
+            self._lines.start_ns = opened_ns if 0 < opened_ns < timestamp_ns else timestamp_ns
 
     def _exchange(self, told: Told) -> None:
         self.shown += 1

@@ -130,18 +130,19 @@ class LineWriter:
             if error.where:
                 line.append(f" {printable(error.where)}")
             if error.message:
-                line.append(f": {self._cut(printable(error.message))}")
+                line.append(f": {self._cut(error.message)}")
         if len(errors) > MOST_ERRORS:
             line.append(f"; and {len(errors) - MOST_ERRORS} more errors", style="red")
 
     def _body(self, line: Text, text: str) -> None:
         if text:
-            line.append(f" {self._cut(printable(text))}")
+            line.append(f" {self._cut(text)}")
 
     def _cut(self, text: str) -> str:
+        """``text`` in printable characters, within the width but for escapes of those."""
         if self.width is None or len(text) <= self.width:
-            return text
-        return text[: max(0, self.width - 1)] + "…"
+            return printable(text)
+        return printable(text[: max(0, self.width - 1)]) + "…"
 
     def _problem(self, line: Text, frame: Frame, side: Side | None) -> None:
         if side is None or not (side.problem or frame.missing):
