@@ -91,7 +91,7 @@ class LineWriter:
             line.append(f" v{exchange.api_version} #{exchange.correlation_id}")
         if exchange.dialect != "kafka":
             line.append(f" [{printable(exchange.dialect)}]", style="magenta")
-        self._body(line, told.texts[0])
+        self._body(line, self._texts(told)[0])
         self._problem(line, exchange.request, bodies.request)
 
     def _response(self, line: Text, told: Told) -> None:
@@ -120,7 +120,7 @@ class LineWriter:
         if bodies.errors:
             self._errors(line, bodies.errors)
         else:
-            self._body(line, told.texts[1])
+            self._body(line, self._texts(told)[1])
         self._problem(line, exchange.response, bodies.response)
 
     def _errors(self, line: Text, errors: list[ErrorFound]) -> None:
@@ -137,6 +137,9 @@ class LineWriter:
     def _body(self, line: Text, text: str) -> None:
         if text:
             line.append(f" {self._cut(text)}")
+
+    def _texts(self, told: Told) -> tuple[str, str]:
+        return told.texts if self.width is None else told.short_texts
 
     def _cut(self, text: str) -> str:
         """``text`` in printable characters, within the width but for escapes of those."""
