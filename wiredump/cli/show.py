@@ -186,8 +186,9 @@ def show_command(
         until=until,
         grep=grep,
     )
+    output = Output(flush=follow)
     show = Show(
-        Output(flush=follow),
+        output,
         filters,
         codec=codec,
         width=width or None,
@@ -212,5 +213,6 @@ def show_command(
     if summary:
         # Half way through, the account of bytes does not add up yet.
         show.finish(source.account if ended else {})
+    output.end()
     # To follow ends no other way.
     return 130 if interrupted and not follow else 0
