@@ -33,6 +33,11 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
         # complains again when it flushes at exit.
         sys.stdout = None
         sys.exit(0)
+    except SystemExit as ended:
+        # Where the system says that the pipe is broken, click takes care, and calls it a failure.
+        if isinstance(ended.__context__, BrokenPipeError):
+            sys.exit(0)
+        raise
     except (KprotoError, OSError) as error:
         _fail(str(error), 1, name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -171,7 +172,7 @@ def test_a_reader_that_has_enough(
         encoding = "utf-8"
 
         def write(self, text: str) -> int:
-            raise BrokenPipeError
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
         def flush(self) -> None: ...
         def isatty(self) -> bool:
