@@ -5,15 +5,20 @@ BOOTSTRAP := python3 scripts/bootstrap.py
 PYTHON    := .venv/bin/python
 PYTEST    := $(PYTHON) -m pytest
 
+# What needs nothing but Python, and no more than seconds.
+QUICK := not slow and not oracle and not java and not node and not go
+# Its files are shared out to a process a core, four at most. PYTEST_ARGS=-n0 keeps to one.
+SHARED := -n auto --maxprocesses 4 --dist loadfile
+
 # Paths that hold hand-written or generated Python. Empty folders and ones to come are left out.
 SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks tests fuzz setup.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv engine demo test test-fast test-pure sanitize test-full requirements mutate lint \
-  format bench codegen codegen-check coverage clean
+.PHONY: help venv engine demo test test-fast test-pure test-pure-oracle test-without-compiler \
+  sanitize test-full requirements mutate lint format bench codegen codegen-check coverage clean
 
 help: ## list these targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 24
 
 venv: ## make .venv and install everything into it
 	@$(BOOTSTRAP)
@@ -34,12 +39,20 @@ test: ## every test CI runs (under 15 minutes on two cores)
 
 test-fast: ## the quick ones, under two minutes, no toolchain but Python
 	@$(BOOTSTRAP)
-	@KPROTO_HYPOTHESIS=fast $(PYTEST) -q -m "not slow and not oracle and not java and not node and not go" $(PYTEST_ARGS)
+	@KPROTO_HYPOTHESIS=fast $(PYTEST) -q $(SHARED) -m "$(QUICK)" $(PYTEST_ARGS)
 
-test-pure: ## the codecs' tests on the engine that `make test` does not run: generated Python
+test-pure: ## the quick ones on the engine that `make test` does not run: generated Python
 	@$(BOOTSTRAP)
-	@KPROTO_ENGINE=pure $(PYTEST) -q tests/codegen tests/reference tests/messages tests/dialects \
-	  tests/framing tests/connection tests/annotate tests/cli $(PYTEST_ARGS)
+	@KPROTO_ENGINE=pure $(PYTEST) -q $(SHARED) -m "$(QUICK)" $(PYTEST_ARGS)
+
+test-pure-oracle: ## a sample of the pure engine's bytes through Kafka's own Java classes
+	@$(BOOTSTRAP)
+	@KPROTO_ENGINE=pure KPROTO_ORACLE_VALUES=$${KPROTO_ORACLE_VALUES:-3} \
+	  $(PYTEST) -q tests/oracle $(PYTEST_ARGS)
+
+test-without-compiler: ## the quick ones of an sdist installed where no C compiler is
+	@$(BOOTSTRAP)
+	@KPROTO_HYPOTHESIS=fast $(PYTHON) -m scripts.without_compiler $(PYTEST_ARGS)
 
 sanitize: ## the C engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(BOOTSTRAP)
@@ -78,13 +91,13 @@ codegen-check: ## fail where a committed message class is stale
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m kproto codegen --check
 
-bench: ## measure beside kio, kafka-python and librdkafka's mock; writes docs/benchmarks.md
+bench: ## measure beside other codecs, Java's, Go's and Rust's too, and mocks: docs/benchmarks.md
 	@$(BOOTSTRAP) --with bench
 	@$(PYTHON) -m benchmarks
 
 coverage: ## the quick tests under coverage, and the lines they miss
 	@$(BOOTSTRAP)
-	@$(PYTHON) -m coverage run -m pytest -q -m "not slow and not oracle and not java and not node and not go" $(PYTEST_ARGS)
+	@$(PYTHON) -m coverage run -m pytest -q -m "$(QUICK)" $(PYTEST_ARGS)
 	@$(PYTHON) -m coverage report
 
 clean: ## remove what was built here, .venv included (the clients of the demo stay in KPROTO_CACHE)

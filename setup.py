@@ -3,6 +3,7 @@ the C engine is built where it can be. Without a compiler the install goes on wi
 runs then is the same, in Python; with KPROTO_ENGINE=native in the environment it fails instead."""
 
 import os
+import sys
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
@@ -16,10 +17,12 @@ schema_packages = [
 
 engine = Path("kproto", "native")
 flags = [] if os.name == "nt" else ["-O3", "-fvisibility=hidden", "-fno-strict-aliasing"]
+if sys.platform.startswith("linux"):
+    flags.append("-fno-plt")  # most calls go to the interpreter: straight there
 native = Extension(
     "kproto.native._engine",
     sources=sorted(str(path) for path in engine.glob("*.c")),
-    depends=[str(engine / "engine.h")],
+    depends=sorted(str(path) for path in engine.glob("*.h")),
     # KPROTO_CFLAGS comes last: sanitizers, warnings.
     extra_compile_args=[*flags, *os.environ.get("KPROTO_CFLAGS", "").split()],
     optional=os.environ.get("KPROTO_ENGINE") != "native",
@@ -32,6 +35,7 @@ setup(
         *schema_packages,
     ],
     package_dir={SCHEMAS: "schemas"},
+    include_package_data=False,  # what the sdist has beside them, C sources for one, is not listed
     package_data={
         **{package: ["*.json", "*.md"] for package in schema_packages},
         "kproto": ["py.typed"],

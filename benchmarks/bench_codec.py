@@ -1,199 +1,266 @@
-"""Decode and encode of the five workloads beside kio and kafka-python: one run, the same bytes.
+"""Decode and encode of the five workloads beside every other codec at hand: one run, same bytes.
 
 Reproduce and compare::
 
     make bench                                        # everything, and writes docs/benchmarks.md
-    .venv/bin/python -m benchmarks.bench_codec        # this part alone
-    .venv/bin/python -m benchmarks.bench_codec --rounds 5 --dry-run
+    .venv/bin/python -m benchmarks.bench_codec        # this part alone: some four minutes
+    .venv/bin/python -m benchmarks.bench_codec --rounds 5 --no-jmh --dry-run
+    .venv/bin/python -m benchmarks.bench_codec --no-outer --dry-run    # Python's codecs only
     KPROTO_ENGINE=pure .venv/bin/python -m benchmarks.bench_codec --dry-run
 
-Where the native engine is in use, generated Python ("pure") is one more codec in the run.
 Every case runs once a round, so that a slow spell of the machine hits all of them; the table shows
-the fastest round, the JSON the median too. The clock is processor time. Every peer must round-trip
-the bytes before it is timed. kio 0.6.2, the last release with LeaderAndIsr, runs in a process of
-its own and is asked for its slice within each round.
+the fastest round, the JSON the median too. The clock is processor time. Every codec must round-trip
+the bytes before it is timed.
+
+In this process: ours (where the native engine is in use, generated Python, "pure", is one more),
+kio, kafka-python, construct compiled, and the floor under decode (``floor/floor.c``). aiokafka has
+most of the messages at older versions only, and is compared with ours on those, apart.
+
+In processes of their own, asked for their slice within each round (``worker``): kio 0.6.2, the last
+with LeaderAndIsr, and the outer marks. Those are small programs in ``java/``, ``go/`` and ``rust/``
+beside this file, built into the cache on first use; where a toolchain is absent, the run goes on
+without. The Java classes run twice: interleaved with the rest once they are warm, which is what
+ratios are taken of, and under JMH, for the record.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import kproto
-from benchmarks import peers
-from benchmarks.report import Mark, Section, conclude, machine
-from benchmarks.timing import Timing, interleave
+from benchmarks import aiokafka_peer, construct_peer, outer, peers
+from benchmarks.codec_marks import (
+    CONSTRUCT,
+    FLOOR,
+    JAVA,
+    JMH,
+    KAFKA_PYTHON,
+    KIO,
+    OURS,
+    PURE,
+    Figures,
+    judge,
+)
+from benchmarks.codec_tables import AIOKAFKA, tables
+from benchmarks.floor import clone_of
+from benchmarks.report import Section, conclude, machine
+from benchmarks.timing import Case, Timing, interleave
+from benchmarks.worker import Worker
 from benchmarks.workloads import WORKLOADS, Workload
+from demo.install import AbsentError
+from kproto.codegen import codec
 
 __all__ = ["main", "measure"]
 
-OURS = "kproto"
-PURE = "pure"
-KIO = "kio"
-KAFKA_PYTHON = "kafka-python"
-Figures = dict[str, dict[str, Timing]]
-"""Workload key -> "codec operation" -> timing."""
+BARE_CALL = "bare call"
+"""A method in C that does next to nothing, called as every codec of this process is."""
 
 
-def measure_one(workload: Workload, rounds: int) -> dict[str, Timing]:
+@dataclass
+class Run:
+    """What was measured, with what, and what could not be."""
+
+    figures: Figures = field(default_factory=dict)
+    own: Figures = field(default_factory=dict)
+    """aiokafka and ours at the versions that aiokafka has."""
+    releases: dict[str, list[str]] = field(default_factory=dict)
+    """What each program of the outer marks said it is."""
+    absent: dict[str, str] = field(default_factory=dict)
+
+
+def measure(rounds: int, *, with_outer: bool = True, with_jmh: bool = True) -> Run:
+    """Everything on all workloads; ``rounds`` of each."""
+    run = Run()
+    with _bodies() as bodies:
+        programs = outer.programs() if with_outer else {}
+        for workload in WORKLOADS:
+            run.figures[workload.key] = _measure_one(workload, bodies, programs, rounds, run)
+            if workload.key in aiokafka_peer.VERSIONS:
+                run.own[workload.key] = _measure_aiokafka(workload, rounds)
+        java = programs.get(JAVA)
+        if with_jmh and isinstance(java, outer.Program):
+            _measure_jmh(java, bodies, run)
+    return run
+
+
+@contextlib.contextmanager
+def _bodies() -> Iterator[Path]:
+    """A folder with every workload's body, for the workers to read."""
+    with tempfile.TemporaryDirectory(prefix="kproto-bodies-") as folder:
+        for workload in WORKLOADS:
+            (Path(folder) / workload.key).write_bytes(workload.body())
+        yield Path(folder)
+
+
+def _worker_arguments(workload: Workload, bodies: Path) -> list[str]:
+    return [workload.title, str(workload.version), str(bodies / workload.key)]
+
+
+def _measure_one(
+    workload: Workload,
+    bodies: Path,
+    programs: dict[str, outer.Program | outer.Absent],
+    rounds: int,
+    run: Run,
+) -> dict[str, Timing]:
     """All codecs on one workload, interleaved."""
     body = workload.body()
-    cases: dict[str, peers.Case] = {}
+    cases: dict[str, Case] = {}
 
-    def add(codec: str, found: dict[str, peers.Case]) -> None:
-        cases.update({f"{codec} {operation}": case for operation, case in found.items()})
+    def add(name: str, found: dict[str, Case]) -> None:
+        cases.update({f"{name} {operation}": case for operation, case in found.items()})
 
     with contextlib.ExitStack() as stack:
+        for name, program in programs.items():
+            if isinstance(program, outer.Absent):
+                run.absent[name] = program.reason
+                continue
+            command = [*program.command, *_worker_arguments(workload, bodies)]
+            worker = stack.enter_context(
+                Worker(command, operations=program.operations, warm_up=program.warm_up)
+            )
+            run.releases.setdefault(name, [])
+            if worker.release not in run.releases[name]:
+                run.releases[name].append(worker.release)
+            add(name, worker.cases())
+        if workload.key == "d":
+            old = stack.enter_context(peers.old_kio(workload, bodies / workload.key))
+            add(KIO, old.cases())
+        else:
+            add(KIO, peers.local_cases(peers.kio(workload, body)))
+        add(KAFKA_PYTHON, peers.local_cases(peers.kafka_python(workload, body)))
+        plan = codec.plan_of(type(workload.message()), workload.version)
+        add(CONSTRUCT, peers.local_cases(construct_peer.operations(plan.root, body)))
         add(OURS, peers.local_cases(peers.ours(workload, body)))
         if kproto.engine == "native":
             add(PURE, peers.local_cases(peers.generated(workload, body)))
-        add(KAFKA_PYTHON, peers.local_cases(peers.kafka_python(workload, body)))
-        if workload.key == "d":
-            add(KIO, stack.enter_context(peers.KioWorker(workload, body)).cases())
-        else:
-            add(KIO, peers.local_cases(peers.kio(workload, body)))
+        nothing: dict[int, int] = {}
+        cases |= peers.local_cases({BARE_CALL: lambda: nothing.get(0)})
+        try:
+            add(FLOOR, peers.local_cases(_floor(workload, body)))
+        except AbsentError as absent:
+            run.absent[FLOOR] = str(absent)
         return interleave(cases, rounds)
 
 
-def measure(rounds: int) -> Figures:
-    return {workload.key: measure_one(workload, rounds) for workload in WORKLOADS}
+def _floor(workload: Workload, body: bytes) -> dict[str, Callable[[], object]]:
+    kind = type(workload.message())
+    decoded = kind.decode(body, workload.version)
+    clone = clone_of(kind, workload.version)
+    assert clone(decoded) == decoded
+    return {"clone": lambda: clone(decoded)}
 
 
-def ratio(
-    timings: dict[str, Timing],
-    codec: str,
-    operation: str,
-    ours: str = OURS,
-    our_operation: str = "",
-) -> float:
-    """How many times as long ``codec`` takes as ours does, by the fastest rounds."""
-    mine = timings[f"{ours} {our_operation or operation}"]
-    return timings[f"{codec} {operation}"].minimum / mine.minimum
+def _measure_aiokafka(workload: Workload, rounds: int) -> dict[str, Timing]:
+    """aiokafka and ours on the message at the newest version that aiokafka has of it."""
+    message, version = workload.message(), aiokafka_peer.VERSIONS[workload.key]
+    kind, body = type(message), message.encode(version)
+    calls = {
+        OURS: {
+            "decode": lambda: kind.decode(body, version),
+            "encode": lambda: message.encode(version),
+        },
+        AIOKAFKA: aiokafka_peer.operations(workload, body),
+    }
+    cases = {
+        f"{name} {operation}": case
+        for name, found in calls.items()
+        for operation, case in peers.local_cases(found).items()
+    }
+    return interleave(cases, rounds)
 
 
-EVERY = [workload.key for workload in WORKLOADS]
-LARGE = [workload.key for workload in WORKLOADS if workload.large]
-SMALL = [workload.key for workload in WORKLOADS if not workload.large]
+def _measure_jmh(java: outer.Program, bodies: Path, run: Run) -> None:
+    named = {workload.key: _worker_arguments(workload, bodies) for workload in WORKLOADS}
+    try:
+        averages = outer.jmh(java, named)
+    except AbsentError as absent:
+        run.absent[JMH] = str(absent)
+        return
+    for key, found in averages.items():
+        run.figures[key].update({f"{JMH} {name}": each for name, each in found.items()})
 
 
-class Judge:
-    """Marks, each with the worst workload for it; ``ours`` is the codec that is judged."""
-
-    def __init__(self, figures: Figures, ours: str) -> None:
-        self.figures = figures
-        self.ours = ours
-
-    def least(self, aim: str, keys: list[str], codec: str, operation: str, mark: float) -> Mark:
-        return self._worst(
-            f"{aim}: at least {mark:g}x",
-            {key: ratio(self.figures[key], codec, operation, self.ours) for key in keys},
-            mark,
-        )
-
-    def validate(self, mark: float) -> Mark:
-        ratios = {
-            key: ratio(self.figures[key], self.ours, "decode", self.ours, "validate")
-            for key in EVERY
-        }
-        return self._worst(f"validate against our decode, all: at least {mark:g}x", ratios, mark)
-
-    @staticmethod
-    def _worst(aim: str, ratios: dict[str, float], mark: float) -> Mark:
-        worst = min(ratios, key=lambda key: ratios[key])
-        return Mark(aim, f"{ratios[worst]:.2f}x (on {worst})", ratios[worst] >= mark)
-
-
-def judge(figures: Figures) -> list[Mark]:
-    """The marks the project set itself, for the engine in use and, beside it, for pure."""
-    if kproto.engine == "pure":
-        return judge_pure(Judge(figures, OURS))
-    native = Judge(figures, OURS)
-    return [
-        native.least("decode against kio's Rust, all", EVERY, KIO, "decode", 2),
-        native.least("encode against kio, large", LARGE, KIO, "encode", 90),
-        native.least("encode against kio, small", SMALL, KIO, "encode", 75),
-        native.least("encode against kafka-python, all", EVERY, KAFKA_PYTHON, "encode", 30),
-        native.validate(6),
-        *judge_pure(Judge(figures, PURE), "pure: "),
-    ]
-
-
-def judge_pure(pure: Judge, name: str = "") -> list[Mark]:
-    others, large = [key for key in EVERY if key != "d"], [key for key in LARGE if key != "d"]
-    return [
-        pure.least(f"{name}encode against kio, a b c e", others, KIO, "encode", 10),
-        pure.least(f"{name}encode against kio, d", ["d"], KIO, "encode", 8),
-        pure.least(f"{name}encode against kafka-python, all", EVERY, KAFKA_PYTHON, "encode", 4),
-        pure.least(f"{name}decode against kafka-python, all", EVERY, KAFKA_PYTHON, "decode", 2),
-        pure.least(f"{name}decode against kio's Rust, b c", large, KIO, "decode", 0.55),
-        pure.least(f"{name}decode against kio's Rust, d", ["d"], KIO, "decode", 0.5),
-    ]
-
-
-def _micro(timing: Timing) -> str:
-    value = timing.minimum / 1000
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
-
-
-def table(figures: Figures, operation: str) -> list[list[str]]:
-    """One row a workload: microseconds of each codec, and the ratios to ours."""
-    others = [KIO, KAFKA_PYTHON]
-    codecs = [OURS, *([PURE] if kproto.engine == "native" else []), *others]
-    rows = [[f"{operation}, µs", "bytes", *codecs, *(f"{codec} / {OURS}" for codec in others)]]
-    for workload in WORKLOADS:
-        timings = figures[workload.key]
-        rows.append(
-            [
-                f"{workload.key} {workload.title} v{workload.version}",
-                f"{workload.size:,}",
-                *(_micro(timings[f"{codec} {operation}"]) for codec in codecs),
-                *(f"{ratio(timings, codec, operation):.2f}x" for codec in others),
-            ]
-        )
-    return rows
-
-
-def validate_table(figures: Figures) -> list[list[str]]:
-    rows = [["validate, µs", "bytes", OURS, "decode / validate"]]
-    for workload in WORKLOADS:
-        timings = figures[workload.key]
-        rows.append(
-            [
-                f"{workload.key} {workload.title} v{workload.version}",
-                f"{workload.size:,}",
-                _micro(timings[f"{OURS} validate"]),
-                f"{ratio(timings, OURS, 'decode', OURS, 'validate'):.2f}x",
-            ]
-        )
-    return rows
-
-
-def section(figures: Figures, rounds: int) -> Section:
+def section(run: Run, rounds: int) -> Section:
     return Section(
         title="Codec",
         reproduce=".venv/bin/python -m benchmarks.bench_codec",
-        text=[
-            f"{machine(['msgspec', 'kio', 'kafka-python'])}; engine: {kproto.engine}. "
-            f"Fastest of {rounds} interleaved rounds, processor time. Ratios above 1: ours is "
-            "faster. kio decodes in Rust and encodes in Python; on d it is kio 0.6.2, in its own "
-            "process. kafka-python's d is compiled by its generator from our schema file."
-        ],
-        tables=[table(figures, "decode"), table(figures, "encode"), validate_table(figures)],
-        marks=judge(figures),
+        text=_text(run, rounds),
+        tables=tables(run.figures, run.own, aiokafka_peer.VERSIONS, kproto.engine),
+        marks=judge(run.figures, kproto.engine),
         figures={
-            key: {case: {"minimum_ns": t.minimum, "median_ns": t.median} for case, t in row.items()}
-            for key, row in figures.items()
+            **_plain(run.figures),
+            "at_versions_of_aiokafka": _plain(run.own),
+            "releases": run.releases,
+            "absent": run.absent,
         },
     )
+
+
+def _plain(figures: Figures) -> dict[str, dict[str, dict[str, float]]]:
+    return {
+        key: {case: {"minimum_ns": t.minimum, "median_ns": t.median} for case, t in row.items()}
+        for key, row in figures.items()
+    }
+
+
+def _text(run: Run, rounds: int) -> list[str]:
+    packages = ["msgspec", "kio", "kafka-python", "construct", "aiokafka"]
+    texts = [
+        f"{machine(packages)}; engine: {kproto.engine}. Fastest of {rounds} interleaved rounds, "
+        "processor time. Ratios above 1: ours is faster. kio decodes in Rust and encodes in "
+        "Python; on d it is kio 0.6.2, in its own process. kafka-python's d is compiled by its "
+        "generator from our schema file. construct is declared from our plan, of its own pieces, "
+        "and compiled; tagged fields it keeps as bytes."
+    ]
+    if run.releases:
+        programs = "; ".join(f"{name}: {', '.join(said)}" for name, said in run.releases.items())
+        texts.append(
+            f"The outer marks are programs of their own, asked for a slice in each round. "
+            f"{programs}. All encode into a new buffer each time, as ours does. Ours remembers how "
+            "large a message has been of late; Go and Rust are told the size beforehand, and are "
+            "shown with a buffer that has to grow, and with one that is kept, too; Java sizes the "
+            "message first, as Kafka does before a send. Rust's strings stay slices of the body. "
+            "Java's clock is that of its thread, warm, without its collector and compiler; Go's "
+            "and Rust's that of the process. Under JMH it is wall time, the fastest of three "
+            "averages of a second, for the record: no ratio is of it."
+        )
+    if FLOOR not in run.absent:
+        texts.append(
+            "The floor under decode is the time of cloning, in C, the structs and lists that it "
+            "makes: nothing is parsed, and strings and numbers are shared with the original."
+        )
+    bare = run.figures["e"].get(BARE_CALL)
+    if bare is not None:
+        texts.append(
+            f"Calling a method in C that does next to nothing (`dict.get`) takes "
+            f"{bare.minimum / 1000:.3f} µs in the same loop: on e, about that much of what a codec "
+            "in this process takes is the call."
+        )
+    texts.append(
+        "aiokafka is compared at the newest version that it has of a message, on bytes of that "
+        "version, which are a workload's for c alone; LeaderAndIsr it lacks."
+    )
+    texts += [f"Absent: {name}, because {reason}." for name, reason in run.absent.items()]
+    return texts
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Codecs side by side on the five workloads.")
     parser.add_argument("--rounds", type=int, default=41)
     parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
+    parser.add_argument("--no-outer", action="store_true", help="without Java, Go and Rust")
+    parser.add_argument("--no-jmh", action="store_true", help="without the minute that JMH takes")
     arguments = parser.parse_args()
-    found = section(measure(arguments.rounds), arguments.rounds)
-    conclude("codec", found, dry_run=arguments.dry_run)
+    run = measure(
+        arguments.rounds, with_outer=not arguments.no_outer, with_jmh=not arguments.no_jmh
+    )
+    conclude("codec", section(run, arguments.rounds), dry_run=arguments.dry_run)
 
 
 if __name__ == "__main__":

@@ -7,25 +7,45 @@ Reproduce and compare::
 
 A batch of magic 2 holds 1000 records of 100 bytes. To iterate is to check the checksum and to read
 offset, timestamp, key, value and headers of each record; to build is to make the bytes from the
-same values. All read the same bytes and must agree on every value before anything is timed, and
-uncompressed they must build the same bytes. Interleaved rounds, processor time, as ``bench_codec``.
+same values. Each is measured in two ways, because the libraries cut the work differently:
+
+- iterate: every value of every record is asked for; ``as they come``: the records are gone through
+  and nothing is asked of them. Ours are whole by then, aiokafka makes offsets and timestamps later.
+- build: from what each takes, records that exist already or calls of ``append``; ``append``: both
+  record by record, ours through ``RecordBatchBuilder``, which makes the records, too.
+
+- columns: ten such batches into lists, one a column: by way of records, and ``read_columns``, which
+  makes Arrow's buffers without them. aiokafka has nothing like it.
+
+All read the same bytes and must agree on every value before anything is timed, and uncompressed
+they must build the same bytes. Interleaved rounds, processor time, as ``bench_codec``.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.peers import local_cases
 from benchmarks.report import Mark, Section, conclude, machine
 from benchmarks.timing import Timing, interleave
-from kproto.records import Compression, Record, RecordBatches, build_batch
+from kproto import extension
+from kproto.records import Compression, Record, RecordBatchBuilder, RecordBatches, build_batch
+from kproto.records.columns import read_columns
+from kproto.records.native import record_codec
+from kproto.records.table import RecordColumns
 
 __all__ = ["main", "measure"]
 
-OURS, CYTHON, PURE = "kproto", "aiokafka", "aiokafka, pure"
+OURS, OURS_PURE = "kproto", "kproto, pure"
+CYTHON, PURE = "aiokafka", "aiokafka, pure"
+CODECS = (OURS, OURS_PURE, CYTHON, PURE)
+ITERATE, WALK, BUILD, APPEND = "iterate", "iterate, as they come", "build", "append and build"
+OPERATIONS = (ITERATE, WALK, BUILD, APPEND)
+LISTS, COLUMNS = "records to lists", "columns"
+INPUTS = 10
 AIM = 1.2
 """How many times aiokafka's speed the native engine is to have (issue of the native engine)."""
 
@@ -60,6 +80,11 @@ WORKLOADS = (
 )
 
 
+def _walk(found: Iterable[object]) -> None:
+    for _ in found:
+        pass
+
+
 def ours(workload: Workload, data: bytes) -> Calls:
     def iterate() -> list[Any]:
         return [
@@ -69,7 +94,41 @@ def ours(workload: Workload, data: bytes) -> Calls:
         ]
 
     codec, records = workload.compression, workload.records
-    return {"iterate": iterate, "build": lambda: build_batch(records, compression=codec)}
+    values = [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in records]
+
+    def append() -> bytes:
+        builder = RecordBatchBuilder(compression=codec)
+        append = builder.append
+        for offset, timestamp, key, value, headers in values:
+            append(value, key=key, timestamp=timestamp, headers=headers, offset=offset)
+        return builder.build()
+
+    def walk() -> None:
+        for batch in RecordBatches(data):
+            _walk(batch)
+
+    return {
+        ITERATE: iterate,
+        WALK: walk,
+        BUILD: lambda: build_batch(records, compression=codec),
+        APPEND: append,
+    }
+
+
+def in_python(calls: Calls) -> Calls:
+    """The same without the C extension."""
+
+    def without(call: Callable[[], object]) -> Callable[[], object]:
+        def run() -> object:
+            before = extension.use(None)
+            try:
+                return call()
+            finally:
+                extension.use(before)
+
+        return run
+
+    return {operation: without(call) for operation, call in calls.items()}
 
 
 def aiokafka(workload: Workload, data: bytes, flavour: str) -> Calls:
@@ -93,26 +152,52 @@ def aiokafka(workload: Workload, data: bytes, flavour: str) -> Calls:
             append(offset, timestamp, key, value, headers)
         return bytes(made.build())
 
-    return {"iterate": iterate, "build": build}
+    def walk() -> None:
+        batch = reader(data)
+        assert batch.validate_crc()
+        _walk(batch)
+
+    return {ITERATE: iterate, WALK: walk, BUILD: build, APPEND: build}
 
 
 def _agree(workload: Workload, calls: dict[str, Calls]) -> None:
     """Every codec reads the same values from the bytes; uncompressed bytes are the same, too."""
     expected = [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in workload.records]
     for name, found in calls.items():
-        read: Any = found["iterate"]()
+        read: Any = found[ITERATE]()
         assert [(*row[:4], tuple(row[4] or ())) for row in read] == expected, name
-        built: Any = found["build"]()
-        assert [r for batch in RecordBatches(built) for r in batch] == workload.records, name
-        if workload.compression is Compression.NONE:
-            # They differ in the leader's epoch, which is no producer's to say.
-            assert built[16:] == build_batch(workload.records)[16:], name
+        for operation in (BUILD, APPEND):
+            built: Any = found[operation]()
+            assert [r for batch in RecordBatches(built) for r in batch] == workload.records, name
+            if workload.compression is Compression.NONE:
+                # They differ in the leader's epoch, which is no producer's to say.
+                assert built[16:] == build_batch(workload.records)[16:], name
+
+
+def columns(data: bytes) -> Calls:
+    inputs = [data] * INPUTS
+
+    def lists() -> list[Any]:
+        rows = [
+            (index, number, r.offset, r.timestamp, r.key, r.value, len(r.headers))
+            for index, each in enumerate(inputs)
+            for number, batch in enumerate(RecordBatches(each))
+            for r in batch
+        ]
+        return [list(values) for values in zip(*rows, strict=True)]
+
+    def table() -> RecordColumns:
+        return read_columns(inputs)
+
+    assert list(table().to_pydict().values()) == lists()
+    return {LISTS: lists, COLUMNS: table}
 
 
 def measure_one(workload: Workload, rounds: int) -> dict[str, Timing]:
     data = build_batch(workload.records, compression=workload.compression)
     calls = {
         OURS: ours(workload, data),
+        OURS_PURE: in_python(ours(workload, data)),
         CYTHON: aiokafka(workload, data, "Cython"),
         PURE: aiokafka(workload, data, "Py"),
     }
@@ -122,6 +207,10 @@ def measure_one(workload: Workload, rounds: int) -> dict[str, Timing]:
         for name, found in calls.items()
         for operation, case in local_cases(found).items()
     }
+    by_column = columns(data)
+    for name, found in ((OURS, by_column), (OURS_PURE, in_python(by_column))):
+        for operation, case in local_cases(found).items():
+            cases[f"{name} {operation}"] = case
     return interleave(cases, rounds)
 
 
@@ -135,32 +224,46 @@ def ratio(timings: dict[str, Timing], codec: str, operation: str) -> float:
 
 
 def table(figures: dict[str, dict[str, Timing]], operation: str) -> list[list[str]]:
-    rows = [[f"{operation}, µs", OURS, CYTHON, PURE, f"{CYTHON} / {OURS}", f"{PURE} / {OURS}"]]
+    peers = CODECS[1:]
+    rows = [[f"{operation}, µs", *CODECS, *(f"{peer} / {OURS}" for peer in peers)]]
     for title, timings in figures.items():
-        micros = [timings[f"{codec} {operation}"].minimum / 1000 for codec in (OURS, CYTHON, PURE)]
-        ratios = [ratio(timings, codec, operation) for codec in (CYTHON, PURE)]
+        micros = [timings[f"{codec} {operation}"].minimum / 1000 for codec in CODECS]
+        ratios = [ratio(timings, peer, operation) for peer in peers]
         rows.append([title, *(f"{value:.0f}" for value in micros), *(f"{r:.2f}x" for r in ratios)])
+    return rows
+
+
+def columns_table(figures: dict[str, dict[str, Timing]]) -> list[list[str]]:
+    cases = [f"{OURS} {LISTS}", f"{OURS} {COLUMNS}", f"{OURS_PURE} {COLUMNS}"]
+    rows = [[f"{INPUTS} batches, µs", LISTS, COLUMNS, f"{COLUMNS}, pure", f"{LISTS} / {COLUMNS}"]]
+    for title, timings in figures.items():
+        lists, made, pure = (timings[case].minimum for case in cases)
+        micros = [f"{value / 1000:.0f}" for value in (lists, made, pure)]
+        rows.append([title, *micros, f"{lists / made:.2f}x"])
     return rows
 
 
 def section(figures: dict[str, dict[str, Timing]], rounds: int) -> Section:
     first = figures[WORKLOADS[0].title]
+    engine = "in pure Python" if record_codec() is None else "on the native engine"
     marks = []
-    for operation in ("iterate", "build"):
+    for operation in (ITERATE, BUILD):
         seen = ratio(first, CYTHON, operation)
         aim = f"{operation} 1000 x 100 B: at least {AIM:g}x aiokafka (with the native engine)"
-        marks.append(Mark(aim, f"{seen:.2f}x, in pure Python", seen >= AIM))
+        marks.append(Mark(aim, f"{seen:.2f}x, {engine}", seen >= AIM))
     return Section(
         title="Record batches",
         reproduce=".venv/bin/python -m benchmarks.bench_records",
         text=[
             f"{machine(['aiokafka', 'google-crc32c', 'lz4', 'cramjam'])}. Fastest of {rounds} "
-            "interleaved rounds, processor time. Ratios above 1: ours is faster. Ours is pure "
-            "Python and aiokafka is Cython, which wins except where its lz4 takes the time. Its "
-            "own pure Python is shown beside it. Ours reads a batch whole, into records that are "
-            "values; aiokafka makes some of theirs only when asked for: here all are."
+            "interleaved rounds, processor time. Ratios above 1: ours is faster. `kproto` is ours "
+            f"{engine}. Ours reads a batch whole, into records that are values; aiokafka makes "
+            "some of theirs only when asked for. `iterate` asks for all of them, `as they come` "
+            "for none. `build` takes records that exist already and aiokafka calls of `append`; "
+            "`append and build` is both record by record. The last table is of ours alone: records "
+            "into lists, one a column, and straight into Arrow's buffers."
         ],
-        tables=[table(figures, "iterate"), table(figures, "build")],
+        tables=[*(table(figures, each) for each in OPERATIONS), columns_table(figures)],
         marks=marks,
         figures={
             title: {case: {"minimum_ns": t.minimum, "median_ns": t.median} for case, t in r.items()}

@@ -1,25 +1,23 @@
 """Times kio in whatever environment runs this file, at its parent's pace.
 
-Standard library and kio only. Lines of JSON come in and go out: the first names the entity and
-carries the body; each later one asks for one slice, so that the parent interleaves this process's
-rounds with its own. ``bench_codec`` starts it for the kio release that still has LeaderAndIsr.
+Standard library and kio only. ``peers`` starts it for the kio release that still has LeaderAndIsr;
+the protocol is that of ``benchmarks/worker.py``::
 
-    {"module": "kio.schema.leader_and_isr.v3.request", "entity": "LeaderAndIsrRequest", "body": hex}
-    {"operation": "decode", "loops": 0}      0 calibrates; the answer gives the loops to ask for
+    python kio_worker.py kio.schema.leader_and_isr.v3.request LeaderAndIsrRequest FILE
 """
 
 from __future__ import annotations
 
 import importlib
 import io
-import json
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.timing import calibrate, run_slice
+from benchmarks.timing import run_slice
 
 __all__ = ["operations"]
 
@@ -46,13 +44,12 @@ def operations(module: str, entity: str, body: bytes) -> dict[str, Callable[[], 
 
 
 def main() -> None:
-    first = json.loads(sys.stdin.readline())
-    calls = operations(first["module"], first["entity"], bytes.fromhex(first["body"]))
+    module, entity, file = sys.argv[1:]
+    calls = operations(module, entity, Path(file).read_bytes())
+    print(f"kio {metadata.version('kio')}", flush=True)
     for line in sys.stdin:
-        asked = json.loads(line)
-        call, loops = calls[asked["operation"]], asked["loops"]
-        answer = {"nanoseconds": run_slice(call, loops)} if loops else {"loops": calibrate(call)}
-        print(json.dumps(answer), flush=True)
+        operation, loops = line.split()
+        print(run_slice(calls[operation], int(loops)), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,23 +15,20 @@ import sys
 import venv
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from benchmarks.kio_worker import operations as kio_operations
-from benchmarks.timing import calibrate, run_slice
+from benchmarks.timing import Case, calibrate, run_slice
+from benchmarks.worker import Worker
 from benchmarks.workloads import Workload
 from demo.install import cache
 from kproto.codegen import codec
 from kproto.schema.model import python_name
 
-__all__ = ["Case", "KioWorker", "generated", "kafka_python", "kio", "local_cases", "ours"]
+__all__ = ["generated", "kafka_python", "kio", "kio_place", "local_cases", "old_kio", "ours"]
 
 ROOT = Path(__file__).resolve().parent.parent
 OLD_KIO = "0.6.2"
-
-Case = Callable[[], float]
-"""Runs one slice; returns nanoseconds a call."""
 
 
 def local_cases(calls: dict[str, Callable[[], object]]) -> dict[str, Case]:
@@ -60,14 +57,14 @@ def generated(workload: Workload, body: bytes) -> dict[str, Callable[[], object]
     """Generated Python beside the native engine, entered as a message's methods enter it."""
     message = workload.message()
     kind, version = type(message), workload.version
-    decoders = {version: codec.generated_decoder(kind, version)}
+    readers = {version: codec.generated_decoder(kind, version)}
     encoders = {version: codec.generated_encoder(kind, version)}
 
     def decode(data: bytes, version: int, *, allow_trailing: bool = False) -> object:
         if type(data) is not bytes:
             data = memoryview(data).tobytes()
-        made, end = decoders[version](data, 0)
-        assert allow_trailing or end == len(data)
+        assert not allow_trailing
+        made: object = readers[version](data)
         return made
 
     assert decode(body, version) == message
@@ -77,7 +74,8 @@ def generated(workload: Workload, body: bytes) -> dict[str, Callable[[], object]
     }
 
 
-def _kio_place(workload: Workload) -> tuple[str, str]:
+def kio_place(workload: Workload) -> tuple[str, str]:
+    """Module and class of a workload's message in kio."""
     base, kind = re.fullmatch(r"(\w+)(Request|Response)", workload.title).groups()  # type: ignore[union-attr]
     module = f"kio.schema.{python_name(base)}.v{workload.version}.{kind.lower()}"
     return module, workload.title
@@ -85,55 +83,13 @@ def _kio_place(workload: Workload) -> tuple[str, str]:
 
 def kio(workload: Workload, body: bytes) -> dict[str, Callable[[], object]]:
     """kio's decode (Rust) and encode (Python), in this process."""
-    return kio_operations(*_kio_place(workload), body)
+    return kio_operations(*kio_place(workload), body)
 
 
-class KioWorker:
-    """kio of another release in a process of its own, timed slice by slice."""
-
-    def __init__(self, workload: Workload, body: bytes) -> None:
-        module, entity = _kio_place(workload)
-        self._process = subprocess.Popen(
-            [str(_old_kio_python()), str(ROOT / "benchmarks" / "kio_worker.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._send({"module": module, "entity": entity, "body": body.hex()})
-
-    def __enter__(self) -> KioWorker:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
-
-    def cases(self) -> dict[str, Case]:
-        return {operation: self._case(operation) for operation in ("decode", "encode")}
-
-    def _case(self, operation: str) -> Case:
-        loops = int(self._ask({"operation": operation, "loops": 0})["loops"])
-        return lambda: self._ask({"operation": operation, "loops": loops})["nanoseconds"]
-
-    def _send(self, message: dict[str, object]) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message) + "\n")
-        self._process.stdin.flush()
-
-    def _ask(self, message: dict[str, object]) -> dict[str, float]:
-        self._send(message)
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the kio {OLD_KIO} worker ended; its error is above")
-        answer: dict[str, float] = json.loads(line)
-        return answer
+def old_kio(workload: Workload, body: Path) -> Worker:
+    """kio of the other release in a process of its own; ``body`` is a file."""
+    script = str(ROOT / "benchmarks" / "kio_worker.py")
+    return Worker([str(_old_kio_python()), script, *kio_place(workload), str(body)])
 
 
 def _old_kio_python() -> Path:

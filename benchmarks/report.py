@@ -19,7 +19,9 @@ from typing import Any
 __all__ = ["Mark", "Section", "conclude", "machine"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-ORDER = ["codec", "records", "start", "broker"]
+ORDER = ["codec", "columns", "records", "start", "broker"]
+
+VERDICTS = {True: "met", False: "**short**", None: "not measured"}
 
 HEADER = """\
 # Benchmarks
@@ -31,11 +33,11 @@ those. Each section says how to measure it again, on the machine it was measured
 
 @dataclass(frozen=True)
 class Mark:
-    """What was aimed for, what was seen, and whether that is enough."""
+    """What was aimed for, what was seen, and whether that is enough; None: could not be seen."""
 
     aim: str
     seen: str
-    met: bool
+    met: bool | None
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,7 @@ def _markdown(section: dict[str, Any]) -> str:
         lines += [*_table(table), ""]
     if section["marks"]:
         rows = [["aim", "seen", ""]]
-        rows += [
-            [mark["aim"], mark["seen"], "met" if mark["met"] else "**short**"]
-            for mark in section["marks"]
-        ]
+        rows += [[mark["aim"], mark["seen"], VERDICTS[mark["met"]]] for mark in section["marks"]]
         lines += [*_table(rows), ""]
     return "\n".join(lines)
 

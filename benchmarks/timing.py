@@ -13,7 +13,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Timing", "calibrate", "interleave", "run_slice"]
+__all__ = ["Case", "Timing", "calibrate", "interleave", "loops_to_fill", "run_slice"]
+
+Case = Callable[[], float]
+"""Runs one slice; returns nanoseconds a call."""
 
 SLICE = 0.012
 """Seconds of work a case gets in one round."""
@@ -44,18 +47,29 @@ def run_slice(function: Callable[[], object], loops: int) -> float:
 
 def calibrate(function: Callable[[], object], seconds: float = SLICE) -> int:
     """How many calls fill ``seconds``. Also warms the function up."""
+    return loops_to_fill(lambda loops: run_slice(function, loops), seconds)
+
+
+def loops_to_fill(nanoseconds: Callable[[int], float], seconds: float = SLICE) -> int:
+    """How many calls fill ``seconds``, where ``nanoseconds`` tells what each of so many takes."""
     loops = 1
     while True:
-        taken = run_slice(function, loops) * loops
+        taken = nanoseconds(loops) * loops
         if taken >= seconds * 1e9 / 4:
             return max(1, int(loops * seconds * 1e9 / taken))
         loops *= 2
 
 
-def interleave(cases: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, Timing]:
+def interleave(cases: Mapping[str, Case], rounds: int) -> dict[str, Timing]:
     """Run every case once a round; a case returns its nanoseconds a call."""
     samples: dict[str, list[float]] = {name: [] for name in cases}
-    for _ in range(rounds):
-        for name, case in cases.items():
-            samples[name].append(case())
+    # Each slice begins with a collection; what is there by now need not be looked at every time.
+    gc.collect()
+    gc.freeze()
+    try:
+        for _ in range(rounds):
+            for name, case in cases.items():
+                samples[name].append(case())
+    finally:
+        gc.unfreeze()
     return {name: Timing.of(values) for name, values in samples.items()}

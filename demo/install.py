@@ -23,7 +23,7 @@ from pathlib import Path
 from demo.catalog import Client
 from scripts import toolchains
 
-__all__ = ["AbsentError", "Launch", "cache", "install"]
+__all__ = ["AbsentError", "Launch", "built", "cache", "install", "run"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = Path(__file__).resolve().parent / "clients"
@@ -68,7 +68,7 @@ def _python(client: Client) -> Launch:
 
         def build(folder: Path) -> None:
             command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder)]
-            _run([*command, requirement], cwd=ROOT)
+            run([*command, requirement], cwd=ROOT)
 
         path.insert(0, str(_built(client, [requirement, sys.version], build)))
     command = (sys.executable, "-W", "ignore", "-m", module)
@@ -93,7 +93,7 @@ def _node(client: Client) -> Launch:
             shutil.copy(file, folder)
         # `ci` installs what the lock file says or fails. The one engine warning it would print is
         # about a minor release of Node that the package does run on.
-        _run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder)
+        run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder)
 
     made_of = [file.read_text() for file in files]
     folder = _built(client, [*made_of, toolchains.find("node") or ""], build, name="node")
@@ -114,7 +114,7 @@ def _java(client: Client) -> Launch:
 
     def build(folder: Path) -> None:
         shutil.copy(pom, folder)
-        _run(
+        run(
             [
                 "mvn", "-B", "-q", "dependency:copy-dependencies", "-DincludeScope=runtime",
                 f"-Dkafka.version={client.release}", f"-DoutputDirectory={folder / 'lib'}",
@@ -122,7 +122,7 @@ def _java(client: Client) -> Launch:
             cwd=folder,
         )  # fmt: skip
         jars = str(folder / "lib" / "*")
-        _run(["javac", "-nowarn", "-cp", jars, "-d", str(folder), str(driver)], cwd=folder)
+        run(["javac", "-nowarn", "-cp", jars, "-d", str(folder), str(driver)], cwd=folder)
 
     made_of = [pom.read_text(), driver.read_text(), client.release, toolchains.find("java") or ""]
     folder = _built(client, made_of, build)
@@ -137,7 +137,7 @@ def _go(client: Client) -> Launch:
     files = sorted([*source.glob("go.*"), *source.glob("**/*.go")])
 
     def build(folder: Path) -> None:
-        _run(["go", "build", "-trimpath", "-o", str(folder) + os.sep, "./franz", "./sarama"],
+        run(["go", "build", "-trimpath", "-o", str(folder) + os.sep, "./franz", "./sarama"],
              cwd=source)  # fmt: skip
 
     made_of = [file.read_text() for file in files]
@@ -159,10 +159,17 @@ _INSTALLERS: dict[str, Callable[[Client], Launch]] = {
 def _built(
     client: Client, made_of: Iterable[str], build: Callable[[Path], None], name: str | None = None
 ) -> Path:
-    """The folder of this hash, built into a neighbour first: it is there whole or not at all."""
-    digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
     label = name or client.name.strip("@").replace("/", "-")
-    folder = cache() / "demo" / f"{label}-{digest}"
+    return built(f"demo/{label}", made_of, build)
+
+
+def built(label: str, made_of: Iterable[str], build: Callable[[Path], None]) -> Path:
+    """The folder of this label and hash in the cache, filled by ``build`` unless it is there.
+
+    It is built into a neighbour first: it is there whole or not at all.
+    """
+    digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
+    folder = cache() / f"{label}-{digest}"
     if folder.is_dir():
         return folder
     partial = folder.with_name(f"{folder.name}.{os.getpid()}")
@@ -184,7 +191,7 @@ def _built(
     return folder
 
 
-def _run(command: list[str], cwd: Path) -> None:
+def run(command: list[str], cwd: Path) -> None:
     """Run an installing command, again where it fails; AbsentError with its last words."""
     for attempt in range(1, ATTEMPTS + 1):
         try:

@@ -67,7 +67,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 engine, engine_note = kproto.native.choose(os.environ.get("KPROTO_ENGINE", ""))
-"""Which engine runs the codecs, "native" or "pure"; and, where it is pure, why."""
+"""Which engine runs the codecs, "native" or "pure"; and, where it is pure, why, or what the native
+one did to this interpreter. The second is empty where there is nothing to say."""
 
 
 def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:

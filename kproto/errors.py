@@ -5,29 +5,35 @@
     KprotoError
     ├── SchemaError                 a schema file is wrong: says file, line, field and remedy
     ├── DecodeError                 bytes are not what the schema says: ``offset`` and ``path``
-    │   └── JsonError               JSON is not what the schema says: ``path``
+    │   ├── JsonError               JSON is not what the schema says: ``path``
+    │   └── BodyError               one of many bodies: ``index``, and the place in it
     ├── EncodeError                 a value cannot be written: ``path``
     ├── UnsupportedFrameError       both a DecodeError and an UnsupportedVersionError
     ├── UnsupportedVersionError     a version, api key or field the codec or the peer lacks
     ├── ProtocolError
     │   ├── LocalProtocolError      we broke the rules of a connection
     │   └── RemoteProtocolError     the peer did (bad size, unknown correlation id, ...)
-    ├── UnknownNameError            no message, dialect or profile of that name
+    ├── UnknownNameError            no message, field, dialect or profile of that name
+    ├── SelectionError              chosen fields that no table of columns can hold
+    ├── LimitError                  columns larger than they may be: ``index`` of the body
     └── MissingExtraError           an optional library is not installed: names the extra
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "BodyError",
     "DecodeError",
     "EncodeError",
     "JsonError",
     "KprotoError",
+    "LimitError",
     "LocalProtocolError",
     "MissingExtraError",
     "ProtocolError",
     "RemoteProtocolError",
     "SchemaError",
+    "SelectionError",
     "UnknownNameError",
     "UnsupportedFrameError",
     "UnsupportedVersionError",
@@ -90,6 +96,16 @@ class JsonError(DecodeError):
         self.args = (f"{path}: {problem}" if path else problem,)
 
 
+class BodyError(DecodeError):
+    """One of many bodies does not follow the schema: what decoding it alone raises, with ``offset``
+    and ``path`` in it, and its ``index`` among them."""
+
+    def __init__(self, error: DecodeError, *, index: int) -> None:
+        super().__init__(error.problem, offset=error.offset, path=error.path)
+        self.index = index
+        self.args = (f"body {index}: {error}",)
+
+
 class EncodeError(KprotoError, ValueError):
     """A value that its schema cannot carry. ``path`` names the field as in ``DecodeError``."""
 
@@ -120,7 +136,19 @@ class RemoteProtocolError(ProtocolError):
 
 
 class UnknownNameError(KprotoError, LookupError):
-    """No message, struct, dialect or profile of that name; the text lists near matches."""
+    """No message, struct, field, dialect or profile of that name; the text lists near matches."""
+
+
+class SelectionError(KprotoError, ValueError):
+    """Fields that cannot be columns of one table: the text says which, and what can."""
+
+
+class LimitError(KprotoError, OverflowError):
+    """The rows of the body at ``index`` would make columns larger than they may be."""
+
+    def __init__(self, problem: str, *, index: int) -> None:
+        self.index = index
+        super().__init__(f"body {index}: {problem}")
 
 
 class MissingExtraError(KprotoError, ImportError):

@@ -283,8 +283,10 @@ def compile_sources() -> None:
 
 
 def report_engine() -> None:
-    """Say in one line where kproto runs without its C engine; nothing where it runs with it."""
-    code = "import kproto; print(kproto.engine_note)"
+    """Say in one line what there is to say of kproto's engine: most often that it is not in C."""
+    code = (
+        "from kproto import engine, engine_note as note\nprint(note and f'{engine} engine: {note}')"
+    )
     environment = {key: value for key, value in os.environ.items() if key != "KPROTO_ENGINE"}
     try:
         text = subprocess.check_output(
@@ -294,7 +296,7 @@ def report_engine() -> None:
         return  # a checkout that does not import, which whoever runs it next will see
     note = text.decode(errors="replace").strip()
     if note:
-        say("pure Python codecs: " + note)
+        say(note)
 
 
 def fail(text: str) -> NoReturn:

@@ -48,6 +48,12 @@ TOOLCHAINS: dict[str, Toolchain] = {
         # From 1.21 on, go fetches the newer toolchain that a go.mod asks for.
         "install Go, 1.21 or newer (Debian 13: golang-go; or go.dev/dl)",
     ),
+    "rust": Toolchain(
+        "cargo",
+        ["--version"],
+        "the crate kafka-protocol, in the benchmarks alone",
+        "install Rust with Cargo, 1.85 or newer (Debian 13: cargo)",
+    ),
 }
 
 

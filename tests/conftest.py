@@ -12,6 +12,7 @@ import random
 import pytest
 from hypothesis import HealthCheck, settings
 
+import kproto
 from tests.support import seeds
 
 pytest_plugins = ["tests.traceability"]
@@ -26,9 +27,14 @@ settings.register_profile("full", _COMMON, max_examples=1000)
 settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "default"))
 
 
+def pytest_configure() -> None:
+    """Workers of pytest-xdist are started later, with this environment: one seed for all."""
+    os.environ["KPROTO_SEED"] = str(seeds.seed())
+
+
 def pytest_report_header() -> list[str]:
     return [
-        f"kproto: KPROTO_SEED={seeds.seed()}, "
+        f"kproto: {kproto.engine} engine, KPROTO_SEED={seeds.seed()}, "
         f"KPROTO_HYPOTHESIS={os.environ.get('KPROTO_HYPOTHESIS', 'default')}, "
         f"KPROTO_REQUIRE={os.environ.get('KPROTO_REQUIRE', '')}"
     ]

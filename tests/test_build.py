@@ -1,4 +1,8 @@
-"""The C engine in a build: there where a compiler is, left out with a word where none is."""
+"""What is built of the repository: a source distribution that is all of it, and wheels of that.
+
+The C engine is in a wheel where a compiler is, and left out with a word where none is. That the
+tests pass without it is for ``scripts/without_compiler.py`` to show.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -25,24 +30,47 @@ ASK = (
 )
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    """What git tracks: a build leaves folders behind that the next one would pack."""
+@pytest.fixture(scope="module")
+def tracked() -> list[str]:
+    """What git tracks, or would: all that is the repository's."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip("not a git checkout: nothing says which files are the repository's")
-    place = tmp_path / "source"
-    for name in done.stdout.splitlines():
-        if name.startswith(("kproto/", "schemas/")) or "/" not in name:
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, place / name)
-    return place
+    return [name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
 
 
-def build(source: Path, out: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def archive(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution, of a copy: a build leaves folders that the next one would pack."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("sdist")
+    for name in tracked:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, source / name)
+    # What a checkout that is in use has besides.
+    for name in ("kproto/native/_engine.so", "tests/__pycache__/conftest.cpython-311.pyc"):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_bytes(b"")
+    command = [sys.executable, "-m", "build", "--sdist", "--outdir", str(out), str(source)]
+    subprocess.run(command, check=True, capture_output=True)
+    (built,) = out.glob("kproto-*.tar.gz")
+    return built
+
+
+def test_the_source_distribution_is_the_repository(archive: Path, tracked: list[str]) -> None:
+    with tarfile.open(archive) as opened:
+        packed = {
+            member.name.partition("/")[2] for member in opened.getmembers() if member.isfile()
+        }
+    assert set(tracked) - packed == set()
+    more = {name for name in packed - set(tracked) if not name.startswith("kproto.egg-info/")}
+    assert more == {"PKG-INFO", "setup.cfg"}
+
+
+def build(archive: Path, out: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A wheel of the source distribution."""
     environment = {key: value for key, value in os.environ.items() if key != "KPROTO_ENGINE"}
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", str(out), str(source)]
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", str(out), str(archive)]
     return subprocess.run(
         command, capture_output=True, text=True, env={**environment, **settings}, check=False
     )
@@ -61,18 +89,20 @@ def ask(place: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_with_a_compiler(source: Path, tmp_path: Path) -> None:
+def test_with_a_compiler(archive: Path, tmp_path: Path) -> None:
     engines.require_native()
-    done = build(source, tmp_path / "out", KPROTO_ENGINE="native")
+    done = build(archive, tmp_path / "out", KPROTO_ENGINE="native")
     assert done.returncode == 0, done.stderr
     place = unpacked(tmp_path / "out")
     assert [path.parent.name for path in place.rglob("_engine*.so")] == ["native"]
+    assert (place / "kproto" / "native" / "_engine.pyi").is_file()
+    assert not list(place.rglob("*.[ch]"))
     assert ask(place, KPROTO_ENGINE="native").stdout == "native|\n"
 
 
-def test_without_a_compiler(source: Path, tmp_path: Path) -> None:
+def test_without_a_compiler(archive: Path, tmp_path: Path) -> None:
     """The install goes on, and everything works; the reason is said in one line when asked."""
-    done = build(source, tmp_path / "out", **NO_COMPILER)
+    done = build(archive, tmp_path / "out", **NO_COMPILER)
     assert done.returncode == 0, done.stderr
     place = unpacked(tmp_path / "out")
     assert not list(place.rglob("_engine*.so"))
@@ -85,7 +115,7 @@ def test_without_a_compiler(source: Path, tmp_path: Path) -> None:
     )
 
 
-def test_insisting_without_a_compiler(source: Path, tmp_path: Path) -> None:
-    done = build(source, tmp_path / "out", KPROTO_ENGINE="native", **NO_COMPILER)
+def test_insisting_without_a_compiler(archive: Path, tmp_path: Path) -> None:
+    done = build(archive, tmp_path / "out", KPROTO_ENGINE="native", **NO_COMPILER)
     assert done.returncode != 0
     assert "no-such-compiler" in done.stderr + done.stdout

@@ -37,7 +37,7 @@ EDGES = (
     "mockbroker/server",
     "mockbroker/control",
     "mockbroker/pytest_plugin.py",
-    "wiredump/readers",
+    "wiredump/readers/capture.py",
     "wiredump/tables",
     "wiredump/spark/",
     "kspec/runner",
@@ -46,6 +46,7 @@ EDGES = (
 
 KNOWN_HOSTS = {
     "127.0.0.1",
+    "arrow.apache.org",
     "cwiki.apache.org",
     "github.com",
     "issues.apache.org",

@@ -111,6 +111,14 @@ def test_a_part_of_the_tests_is_not_judged(suite, options):
     assert "X-02" not in run.stdout.str().partition("= requirements =")[2]
 
 
+def test_a_run_shared_out_to_processes_is_not_judged(suite):
+    """They read the facts of this repository, so no test here is marked."""
+    run = suite("--requirements=write", "-n1", source="def test_it(): pass")
+    run.stdout.fnmatch_lines(["Requirements are neither checked nor written: *processes."])
+    assert run.ret == 0
+    assert not (traceability.DOCS / "requirements.md").exists()
+
+
 @pytest.mark.parametrize(
     ("mark", "line"),
     [('"X-99"', "*test_both*: no requirement X-99;*"), ("", "*requirement() takes ids, as texts")],

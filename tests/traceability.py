@@ -2,10 +2,10 @@
 
 ``@pytest.mark.requirement("K455-35")`` names what a test shows; several ids may stand in one mark,
 and an unknown one fails the collection. ``--requirements=check`` fails a run that leaves an id
-without a passing test, or the document stale; of a part of the tests it says that it is one, and
-judges nothing. ``--requirements=write`` writes ``docs/requirements.md``; where ``-m`` or ``-k``
-left tests out, it says "not run" of them. What is judged, and how the document looks, is
-``support.requirements``'s.
+without a passing test, or the document stale; of a part of the tests, or of a run shared out to
+processes (``-n``), it says that it is one, and judges nothing. ``--requirements=write`` writes
+``docs/requirements.md``; where ``-m`` or ``-k`` left tests out, it says "not run" of them. What is
+judged, and how the document looks, is ``support.requirements``'s.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Traceability:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._mode: str | None = config.getoption("requirements")
+        if hasattr(config, "workerinput"):  # the process that started this one speaks
+            self._mode = None
         self._known: Requirements = requirements.load(DOCS / "requirements.json")
         self._ids: dict[str, list[str]] = {}
         self._outcomes: dict[str, str] = {}
@@ -95,6 +97,8 @@ class Traceability:
     def _why_not_all_was_seen(self, session: pytest.Session) -> str:
         if self._config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
             return "only some paths were run"
+        if self._config.pluginmanager.hasplugin("dsession"):
+            return "the tests were shared out to processes"
         if self._config.option.collectonly:
             return "nothing was run"
         if session.shouldstop or session.shouldfail or session.exitstatus not in (0, 1):

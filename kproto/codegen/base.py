@@ -116,12 +116,14 @@ class Message(MessageStruct, kw_only=True, gc=False):
     _SCHEMA: ClassVar[MessageSchema | None] = None
     _ENCODERS: ClassVar[dict[int, Callable[[Any], bytes]]]
     _DECODERS: ClassVar[dict[int, Callable[[Any, int], tuple[Any, int]]]]
+    _READERS: ClassVar[dict[int, Callable[[Any], Any]]]
     _VALIDATORS: ClassVar[dict[int, Callable[[Any, int], int]]]
 
     def __init_subclass__(cls, **config: Any) -> None:
         super().__init_subclass__(**config)
         type.__setattr__(cls, "_ENCODERS", {})
         type.__setattr__(cls, "_DECODERS", {})
+        type.__setattr__(cls, "_READERS", {})
         type.__setattr__(cls, "_VALIDATORS", {})
 
     def encode(self, version: int) -> bytes:
@@ -144,14 +146,13 @@ class Message(MessageStruct, kw_only=True, gc=False):
         """
         if type(data) is not bytes:
             data = memoryview(data).tobytes()
+        if allow_trailing:
+            return cls.decode_from(data, version)[0]
         try:
-            decoder = cls._DECODERS[version]
+            reader = cls._READERS[version]
         except KeyError:
-            decoder = _codec().decoder(cls, version)
-        message, end = decoder(data, 0)
-        if end != len(data) and not allow_trailing:
-            raise _codec().trailing_bytes(data, end)
-        return message  # type: ignore[no-any-return]  # made by generated code
+            reader = _codec().reader(cls, version)
+        return reader(data)  # type: ignore[no-any-return]  # made by generated code
 
     @classmethod
     def decode_from(cls: type[M], data: Buffer, version: int, offset: int = 0) -> tuple[M, int]:

@@ -14,7 +14,7 @@ import struct
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 from kproto.codegen import interpret, runtime
 from kproto.codegen.base import Message, MessageStruct
@@ -22,13 +22,15 @@ from kproto.codegen.emit_decode import decoder_text
 from kproto.codegen.emit_encode import encoder_text
 from kproto.codegen.names import class_name
 from kproto.codegen.plan import MessagePlan, build_plan
-from kproto.codegen.shapes import PackTable, RunReader
+from kproto.codegen.shapes import BodyTable, PackTable, RunReader
 from kproto.errors import DecodeError
 from kproto.schema.load import load_message, schemas_directory
 from kproto.schema.model import MessageSchema
 
 __all__ = [
     "CompiledPlan",
+    "CompiledSelection",
+    "GeneratedDecoder",
     "Native",
     "compiled_plan",
     "decoder",
@@ -36,6 +38,7 @@ __all__ = [
     "generated_decoder",
     "generated_encoder",
     "plan_of",
+    "reader",
     "schema_of",
     "source_of",
     "structs_of",
@@ -46,7 +49,27 @@ __all__ = [
 
 Encoder = Callable[[Any], bytes]
 Decoder = Callable[[bytes, int], tuple[Any, int]]
+Reader = Callable[[bytes], Any]
 Validator = Callable[[bytes, int], int]
+
+
+class GeneratedDecoder(Protocol):
+    """A decoder in Python: a ``Decoder``, and without the offset a ``Reader``."""
+
+    @overload
+    def __call__(self, data: bytes, /) -> Any: ...
+    @overload
+    def __call__(self, data: bytes, offset: int, /) -> tuple[Any, int]: ...
+
+
+class CompiledSelection(Protocol):
+    """Fields of a message at one version that become columns (``kproto.columns``). ``export`` makes
+    the capsules of Arrow's PyCapsule interface, and is None where that takes pyarrow."""
+
+    @property
+    def export(self) -> Callable[[tuple[Any, ...]], tuple[object, object]] | None: ...
+
+    def read(self, bodies: tuple[Any, ...], limit: int, collect: bool, /) -> Any: ...
 
 
 class CompiledPlan(Protocol):
@@ -55,6 +78,7 @@ class CompiledPlan(Protocol):
     def decode(self, data: Any, offset: int = 0, /) -> tuple[Any, int]: ...
     def encode(self, message: Any, /) -> bytes: ...
     def validate(self, data: Any, offset: int = 0, /) -> int: ...
+    def select(self, levels: tuple[Any, ...], count: int, /) -> CompiledSelection: ...
 
 
 class Native(NamedTuple):
@@ -73,11 +97,17 @@ _plans: dict[tuple[type[Message], int], MessagePlan] = {}
 _native: Native | None = None
 _compiled: dict[tuple[type[Message], int], CompiledPlan | None] = {}
 
+
+def trailing_bytes(data: bytes, end: int) -> DecodeError:
+    return DecodeError(f"bytes left over after the message: {len(data) - end}", offset=end)
+
+
 _GLOBALS: dict[str, Any] = {
     **{name: getattr(runtime, name) for name in runtime.__all__},
     "Struct": struct.Struct,
     "UUID": uuid.UUID,
     "pack": struct.pack,
+    "trailing_bytes": trailing_bytes,
 }
 
 
@@ -138,6 +168,27 @@ def decoder(cls: type[Message], version: int) -> Decoder:
         return made
 
 
+def reader(cls: type[Message], version: int) -> Reader:
+    """The function ``data -> message`` that reads a body of ``cls`` which fills ``data``."""
+    with _lock:
+        made = cls._READERS.get(version)
+        if made is None:
+            decode: Any = decoder(cls, version)
+            made = _fills(decode) if compiled_plan(cls, version) else decode
+            cls._READERS[version] = made
+        return made
+
+
+def _fills(decode: Decoder) -> Reader:
+    def read(data: bytes) -> Any:
+        message, end = decode(data, 0)
+        if end != len(data):
+            raise trailing_bytes(data, end)
+        return message
+
+    return read
+
+
 def validator(cls: type[Message], version: int) -> Validator:
     """The function ``(data, offset) -> end`` that only looks whether a body is valid."""
     with _lock:
@@ -159,14 +210,15 @@ def generated_encoder(cls: type[Message], version: int) -> Encoder:
     return made
 
 
-def generated_decoder(cls: type[Message], version: int) -> Decoder:
+def generated_decoder(cls: type[Message], version: int) -> GeneratedDecoder:
     """A new decoder in Python, whichever engine is in use."""
     plan, structs = plan_of(cls, version), structs_of(cls)
     text = decoder_text(plan)
     namespace = _namespace(plan, structs, _explain_decode(plan, structs))
     namespace["runs"] = {name: RunReader(shape, namespace) for name, shape in text.shapes.items()}
+    namespace["bodies"] = BodyTable(plan.root)
     name = f"decode {plan.message} v{plan.version}"
-    made: Decoder = _compile(name, text.source, text.constants, namespace)
+    made: GeneratedDecoder = _compile(name, text.source, text.constants, namespace)
     return made
 
 
@@ -195,10 +247,6 @@ def source_of(cls: type[Message], version: int) -> str:
     return head + "\n".join([*lines, "", decode.source, "", encode.source, ""])
 
 
-def trailing_bytes(data: bytes, end: int) -> DecodeError:
-    return DecodeError(f"bytes left over after the message: {len(data) - end}", offset=end)
-
-
 def _explain_encode(plan: MessagePlan, structs: Mapping[str, type[MessageStruct]]) -> Encoder:
     def explain(value: MessageStruct) -> bytes:
         return interpret.encode(plan.root, structs, value)
@@ -206,9 +254,14 @@ def _explain_encode(plan: MessagePlan, structs: Mapping[str, type[MessageStruct]
     return explain
 
 
-def _explain_decode(plan: MessagePlan, structs: Mapping[str, type[MessageStruct]]) -> Decoder:
-    def explain(data: bytes, offset: int) -> tuple[MessageStruct, int]:
+def _explain_decode(plan: MessagePlan, structs: Mapping[str, type[MessageStruct]]) -> Any:
+    def decode(data: bytes, offset: int) -> tuple[Any, int]:
         return interpret.decode(plan.root, structs, data, offset)
+
+    whole = _fills(decode)
+
+    def explain(data: bytes, offset: int | None = None) -> Any:
+        return whole(data) if offset is None else decode(data, offset)
 
     return explain
 

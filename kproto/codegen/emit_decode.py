@@ -2,7 +2,8 @@
 
 The shape of the code follows what CPython runs fast: one function a message with its nested
 structs inlined, runs of fixed-width fields read by one ``Struct`` together with the length byte
-that follows, arrays of numbers through a table of unpackers, arrays of all-fixed structs through
+that follows, a string of up to 127 bytes together with the numbers after it (``runtime.strings``),
+arrays of numbers through a table of unpackers, arrays of all-fixed structs through
 ``iter_unpack``. Bounds are checked late: slices past the end come out short, reads past the end
 raise, and one last ``p > end`` catches the rest; counts are checked before any loop. Whatever goes
 wrong, the bytes are handed to ``interpret``, which finds the exact error.
@@ -11,10 +12,12 @@ wrong, the bytes are handed to ``interpret``, which finds the exact error.
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
+from kproto.codegen.emit_body import constructor_call, learn_body, read_known_body
 from kproto.codegen.names import class_name
 from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan, repeated_structs
-from kproto.codegen.shapes import Shape, shape_of
+from kproto.codegen.shapes import MIN_ROWS, Shape, has_body_shape, shape_of
 from kproto.codegen.text import CodecText, Text
 from kproto.schema.model import NewStruct
 
@@ -30,6 +33,14 @@ def decoder_text(plan: MessagePlan) -> CodecText:
     return CodecText("\n\n".join([*emitter.functions, body]), emitter.constants, emitter.shapes)
 
 
+class _String(NamedTuple):
+    """A string to be read; its local holds the length as it is on the wire."""
+
+    target: str
+    compact: bool
+    nullable: bool
+
+
 class _Emitter:
     def __init__(self, repeated: frozenset[StructPlan]) -> None:
         self.repeated = repeated
@@ -39,29 +50,44 @@ class _Emitter:
         self.split: dict[int, str] = {}
         self.text = Text(self.constants)
         self.pending: list[tuple[str, str]] = []
+        # A string whose length was read and whose bytes come before what is pending.
+        self.string: _String | None = None
 
     # -- functions ---------------------------------------------------------------------------
 
     def function(self, name: str, plan: StructPlan, *, whole: bool) -> str:
-        """One function ``name(buf, p)`` -> (object, p); ``whole`` adds the guard of the root."""
-        outer = self.text, self.pending
-        self.text, self.pending = Text(self.constants), []
+        """One function ``name(buf, p)`` -> (object, p).
+
+        The root's (``whole``) takes an offset in place of ``p``, and where there is none reads a
+        body that fills the buffer and returns the object alone; it has the guard of all.
+        """
+        outer = self.text, self.pending, self.string
+        self.text, self.pending, self.string = Text(self.constants), [], None
         text = self.text
-        with text.block(f"def {name}(buf, p):"):
-            text.line("end = len(buf)")
-            if whole:
-                text.line("start = p")
+        if whole:
+            with text.block(f"def {name}(buf, offset=None):"):
+                text.line("end = len(buf)")
+                shaped = has_body_shape(plan)
                 with text.block("try:"):
+                    if shaped:
+                        read_known_body(text, plan)
+                    text.line("p = offset or 0")
                     target = self.struct(plan)
                 text.line("except Exception:")
-                text.line("    return explain(buf, start)")
-                text.line("if p > end:")
-                text.line("    return explain(buf, start)")
-            else:
-                target = self.struct_fields(plan)
-            text.line(f"return {target}, p")
+                text.line("    return explain(buf, offset)")
+                with text.block("if offset is None:"):
+                    if shaped:
+                        learn_body(text, target)
+                    text.line(f"if p == end: return {target}")
+                    text.line("if p < end: raise trailing_bytes(buf, p)")
+                text.line(f"elif p <= end: return {target}, p")
+                text.line("return explain(buf, offset)")
+        else:
+            with text.block(f"def {name}(buf, p):"):
+                text.line("end = len(buf)")
+                text.line(f"return {self.struct_fields(plan)}, p")
         source = "\n".join(text.lines)
-        self.text, self.pending = outer
+        self.text, self.pending, self.string = outer
         return source
 
     def split_function(self, plan: StructPlan) -> str:
@@ -79,18 +105,56 @@ class _Emitter:
         self.pending.append((letter, target))
 
     def flush(self) -> None:
-        if not self.pending:
-            return
+        string, self.string = self.string, None
         letters = "".join(letter for letter, _ in self.pending)
         targets = [target for _, target in self.pending]
         self.pending = []
+        if string is not None:
+            self.string_and(string, letters, targets)
+        elif letters:
+            self.text.line(self.unpack(letters, targets))
+
+    def unpack(self, letters: str, targets: list[str]) -> str:
+        """The statements that read ``letters`` at ``p``."""
         if letters == "B":
-            self.text.line(f"{targets[0]} = buf[p]; p += 1")
-            return
+            return f"{targets[0]} = buf[p]; p += 1"
         name = self.text.constant(f"U_{letters}", f"Struct('>{letters}').unpack_from")
         comma = "," if len(targets) == 1 else ""
         size = struct.calcsize(f">{letters}")
-        self.text.line(f"{', '.join(targets)}{comma} = {name}(buf, p); p += {size}")
+        return f"{', '.join(targets)}{comma} = {name}(buf, p); p += {size}"
+
+    def string_and(self, string: _String, letters: str, targets: list[str]) -> None:
+        """Read the bytes of a string and the numbers that follow it.
+
+        A length of one byte is an index into a table of unpackers that read both at once; 0 in it
+        raises for a null.
+        """
+        text, (target, compact, nullable) = self.text, string
+        size = struct.calcsize(f">{letters}") - compact
+        plus = f" + {size}" if size > 0 else " - 1" if size < 0 else ""
+        then = f"; {self.unpack(letters, targets)}" if letters else ""
+        if letters:
+            first = "S" if compact else "H"
+            table = text.constant(f"{first}_{letters}", f"strings({letters!r}, {int(compact)})")
+            read = f"{', '.join([target, *targets])} = {table}[{target}](buf, p)"
+        else:
+            read = f"{target} = buf[p:q]"
+        null = f"not {target}" if compact else f"{target} == -1"
+        lowest = "" if compact and letters and not nullable else "0 < " if compact else "0 <= "
+        decode = f"{target} = {target}.decode()"
+        text.line(
+            f"if {lowest}{target} < 128: q = p + {target}{plus}; {read}; p = q"
+            + (f"; {decode}" if nullable else "")
+        )
+        if nullable:
+            text.line(f"elif {null}: {target} = None{then}")
+        long = "long_string" if compact else "int16_string"
+        text.line(
+            f"else: {target}, p = {long}(buf, p, {target}){then}"
+            + (f"; {decode}" if nullable else "")
+        )
+        if not nullable:
+            text.line(decode)
 
     # -- structs -----------------------------------------------------------------------------
 
@@ -116,51 +180,53 @@ class _Emitter:
             unknown = text.name("tags")
             self.read("B", unknown)
             self.flush()
-            if plan.tagged or plan.foreign_names:
-                self.tagged_section(plan, unknown, arguments)
         else:
             self.flush()
-        # What the version lacks is left out of the call: the class has the defaults.
-        keywords = ", ".join(f"{name}={local}" for name, local in arguments.items())
-        call = f"{class_name(plan)}({keywords})"
-        text.line(f"{target} = {call}")
+        # What the version lacks, and what no tag brings, is left out of the call: the class has
+        # the defaults.
+        make = f"{target} = {constructor_call(plan, arguments)}"
         if unknown is not None and (plan.tagged or plan.foreign_names):
-            text.line(f"if {unknown}: {target}._unknown_tags = {unknown}")
-        elif unknown is not None:
+            with text.block(f"if {unknown}:"):
+                self.tagged_section(plan, unknown, arguments)
+                text.line(f"{target} = {constructor_call(plan, arguments)}")
+                text.line(f"if {unknown}: {target}._unknown_tags = {unknown}")
+            text.line(f"else: {make}")
+            return target
+        text.line(make)
+        if unknown is not None:
             text.line(f"if {unknown}: {target}._unknown_tags, p = unknown_tags(buf, p, {unknown})")
         return target
 
     def tagged_section(self, plan: StructPlan, count: str, arguments: dict[str, str]) -> None:
-        """Read known tagged fields; leaves ``count`` holding the dict of unknown tags, or falsy."""
+        """Read known tagged fields; leaves ``count`` holding the dict of unknown tags."""
         text = self.text
         for item in plan.tagged:
             local = arguments[item.name] = text.name(item.name)
             text.line(f"{local} = {self.default(item)}")
         unknown, last = text.name("unknown"), text.name("last")
         tag, stop = text.name("tag"), text.name("stop")
-        with text.block(f"if {count}:"):
-            text.line(f"if {count} > 127: {count}, p = varint(buf, p, {count})")
-            text.line(f"{unknown} = {{}}; {last} = -1")
-            with text.block(f"for _ in range({count}):"):
-                text.line(f"{tag} = buf[p]; p += 1")
-                text.line(f"if {tag} > 127: {tag}, p = varint(buf, p, {tag})")
-                text.line(f"if {tag} <= {last}: raise Slow")
-                text.line(f"{last} = {tag}")
-                text.line(f"{stop} = buf[p]; p += 1")
-                text.line(f"if {stop} > 127: {stop}, p = varint(buf, p, {stop})")
-                text.line(f"{stop} += p")
-                text.line(f"if {stop} > end: raise Slow")
-                for index, item in enumerate(plan.tagged):
-                    with text.block(f"{'elif' if index else 'if'} {tag} == {item.tag}:"):
-                        self.field(item, arguments[item.name])
-                        self.flush()
-                if plan.foreign_names:
-                    branch = "elif" if plan.tagged else "if"
-                    text.line(f"{branch} {tag} in {set(plan.foreign_tags)}: raise Slow")
-                unknown_tag = f"{unknown}[{tag}] = buf[p:{stop}]; p = {stop}"
-                text.line(f"else: {unknown_tag}")
-                text.line(f"if p != {stop}: raise Slow")
-            text.line(f"{count} = {unknown}")
+        text.line(f"if {count} > 127: {count}, p = varint(buf, p, {count})")
+        text.line(f"{unknown} = {{}}; {last} = -1")
+        with text.block(f"for _ in range({count}):"):
+            text.line(f"{tag} = buf[p]; p += 1")
+            text.line(f"if {tag} > 127: {tag}, p = varint(buf, p, {tag})")
+            text.line(f"if {tag} <= {last}: raise Slow")
+            text.line(f"{last} = {tag}")
+            text.line(f"{stop} = buf[p]; p += 1")
+            text.line(f"if {stop} > 127: {stop}, p = varint(buf, p, {stop})")
+            text.line(f"{stop} += p")
+            text.line(f"if {stop} > end: raise Slow")
+            for index, item in enumerate(plan.tagged):
+                with text.block(f"{'elif' if index else 'if'} {tag} == {item.tag}:"):
+                    self.field(item, arguments[item.name])
+                    self.flush()
+            if plan.foreign_names:
+                branch = "elif" if plan.tagged else "if"
+                text.line(f"{branch} {tag} in {set(plan.foreign_tags)}: raise Slow")
+            unknown_tag = f"{unknown}[{tag}] = buf[p:{stop}]; p = {stop}"
+            text.line(f"else: {unknown_tag}")
+            text.line(f"if p != {stop}: raise Slow")
+        text.line(f"{count} = {unknown}")
 
     def default(self, item: FieldPlan) -> str:
         if isinstance(item.default, NewStruct):
@@ -193,18 +259,21 @@ class _Emitter:
             self.flush()
             text.line(f"{target} = make_uuid(buf[p:p+16]); p += 16")
             return
-        convert = ".decode()" if kind == "string" else ""
+        if kind == "string":
+            self.read("B" if item.compact else "h", target)
+            self.flush()
+            self.string = _String(target, item.compact, nullable)
+            return
         if item.compact:
             self.read("B", target)
             self.flush()
-            varint = "string_varint" if kind == "string" else "varint"
-            text.line(f"if {target} > 127: {target}, p = {varint}(buf, p, {target})")
-            text.line(f"if {target}: q = p + {target} - 1; {target} = buf[p:q]{convert}; p = q")
+            text.line(f"if {target} > 127: {target}, p = varint(buf, p, {target})")
+            text.line(f"if {target}: q = p + {target} - 1; {target} = buf[p:q]; p = q")
             text.line(f"else: {target} = None" if nullable else "else: raise Slow")
             return
-        self.read("h" if kind == "string" else "i", target)
+        self.read("i", target)
         self.flush()
-        text.line(f"if {target} >= 0: q = p + {target}; {target} = buf[p:q]{convert}; p = q")
+        text.line(f"if {target} >= 0: q = p + {target}; {target} = buf[p:q]; p = q")
         if nullable:
             text.line(f"elif {target} == -1: {target} = None")
         text.line("else: raise Slow")
@@ -290,6 +359,7 @@ class _Emitter:
             with text.block(f"for _ in range({count}):"):
                 assert item.element_kind is not None
                 self.scalar(item.element_kind, item, False, element)
+                self.flush()
                 text.line(f"{values}.append({element})")
         text.line(f"{target} = {values}")
 
@@ -301,22 +371,19 @@ class _Emitter:
             with text.block(f"for _ in range({count}):"):
                 text.line(f"{values}.append({self.struct(plan)})")
             return
-        # A run is first read as the shape met last. Where that fails, its first element tells the
-        # shape of the rest; where that fails too, they are read one by one.
+        # Runs are first read as the shape met last. The element where that stops may tell another
+        # shape for those after it; where that fails too, the rest is read one by one.
         guess = text.constant(f"G_{plan.name}", f"runs[{plan.name!r}].guess")
         learn = text.constant(f"L_{plan.name}", f"runs[{plan.name!r}].learn")
         self.shapes[plan.name] = shape
-        left, limit, stop = text.name("left"), text.name("limit"), text.name("stop")
-        text.line(f"{left} = {count}")
-        text.line(f"{stop} = {guess}(buf, p, {left}, {values}, end) if {left} > 1 else 0")
-        text.line(f"if {stop}: p = {stop}; {left} = 0")
-        text.line(f"{limit} = {shape.min_run}")
+        left, runs, stop = text.name("left"), text.name("runs"), text.name("stop")
+        text.line(f"{left} = {count}; {runs} = {left} >= {MIN_ROWS}")
+        text.line(f"if {runs}: p = {guess}(buf, p, {left}, {values}); {left} -= len({values})")
         with text.block(f"while {left}:"):
             text.line(f"{values}.append({self.struct(plan)}); {left} -= 1")
-            with text.block(f"if {left} > {limit}:"):
-                text.line(f"{stop} = {learn}(buf, p, {left}, {values}, end)")
-                text.line(f"if {stop}: p = {stop}; break")
-                text.line(f"{limit} = {left}")
+            with text.block(f"if {runs} and {left} >= {MIN_ROWS}:"):
+                text.line(f"{stop} = {learn}(buf, p, {left}, {values}); {runs} = {stop} != p")
+                text.line(f"p = {stop}; {left} = {count} - len({values})")
 
     def fixed_structs(self, plan: StructPlan, values: str, count: str) -> None:
         """Elements of one width; a flexible one is followed by its tag count, almost always 0."""
@@ -324,22 +391,34 @@ class _Emitter:
         letters = plan.fixed_format
         assert letters is not None
         width = struct.calcsize(f">{letters}") + plan.flexible
-        pad = "x" if plan.flexible else ""
-        unpack = text.constant(f"I_{letters}{pad}", f"Struct('>{letters}{pad}').iter_unpack")
         stop = text.name("stop")
         text.line(f"{stop} = p + {width} * {count}")
-        names = [text.name(item.name) for item in plan.inline]
-        pairs = zip(plan.inline, names, strict=True)
-        call = f"{class_name(plan)}({', '.join(f'{item.name}={name}' for item, name in pairs)})"
-        batch = (
-            f"{values} = [{call} for {', '.join(names)}{',' if len(names) == 1 else ''} in "
-            f"{unpack}(buf[p:{stop}])]; p = {stop}"
-        )
         if not plan.flexible:
-            text.line(batch)
+            self.rows(plan, letters, values, count, stop)
             return
-        with text.block(f"if any(buf[p+{width - 1}:{stop}:{width}]):"):
+        with text.block(f"if buf[p+{width - 1}:{stop}:{width}].count(0) != {count}:"):
             text.line(f"{values} = []")
             with text.block(f"for _ in range({count}):"):
                 text.line(f"{values}.append({self.struct(plan)})")
-        text.line(f"else: {batch}")
+        with text.block("else:"):
+            self.rows(plan, f"{letters}x", values, count, stop)
+
+    def rows(self, plan: StructPlan, letters: str, values: str, count: str, stop: str) -> None:
+        """Elements that are nothing but numbers. From some count on, one ``unpack`` of all and a
+        ``zip`` that deals them out are faster than a tuple for each."""
+        text = self.text
+        each = text.constant(f"I_{letters}", f"Struct('>{letters}').iter_unpack")
+        table = text.constant(f"R_{letters}", f"repeated({letters!r})")
+        rows, numbers = text.name("rows"), text.name("numbers")
+        names = [text.name(item.name) for item in plan.inline]
+        dealt = ", ".join([numbers] * len(names))
+        text.line(
+            f"if 16 < {count} < 128: {numbers} = iter({table}[{count}](buf, p)); "
+            f"{rows} = zip({dealt})"
+        )
+        text.line(f"else: {rows} = {each}(buf[p:{stop}])")
+        call = constructor_call(
+            plan, dict(zip([item.name for item in plan.inline], names, strict=True))
+        )
+        targets = ", ".join(names) + ("," if len(names) == 1 else "")
+        text.line(f"{values} = [{call} for {targets} in {rows}]; p = {stop}")

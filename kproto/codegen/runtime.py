@@ -16,11 +16,14 @@ __all__ = [
     "SHORT_LENGTH",
     "Slow",
     "compact",
+    "int16_string",
     "long_array",
+    "long_string",
     "make_uuid",
     "packers",
+    "repeated",
     "string_length",
-    "string_varint",
+    "strings",
     "tagged_section",
     "unknown_tags",
     "unpackers",
@@ -55,12 +58,20 @@ def varint(data: bytes, at: int, first: int) -> tuple[int, int]:
     return value | byte << 28, at + 1
 
 
-def string_varint(data: bytes, at: int, first: int) -> tuple[int, int]:
-    """As ``varint``, for the length + 1 of a string, which an int16 bounds."""
-    value, at = varint(data, at, first)
-    if value > 0x8000:
+def long_string(data: bytes, at: int, first: int) -> tuple[bytes, int]:
+    """A string's bytes and end, from the first byte of its varint. An int16 bounds its length."""
+    size, at = varint(data, at, first) if first > 127 else (first, at)
+    if not 0 < size <= 0x8000:
         raise Slow
-    return value, at
+    stop = at + size - 1
+    return data[at:stop], stop
+
+
+def int16_string(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    """A string's bytes and end, from its int16 length."""
+    if size < 0:
+        raise Slow
+    return data[at : at + size], at + size
 
 
 def unknown_tags(data: bytes, at: int, count: int) -> tuple[dict[int, bytes], int]:
@@ -99,21 +110,42 @@ def _refuse_null(*_args: object) -> Any:
     raise Slow
 
 
-@cache
-def unpackers(letter: str) -> list[Callable[..., tuple[Any, ...]]]:
-    """Unpackers of arrays of ``letter`` by count + 1, as compact lengths write it; 0, null,
-    raises. Each is made on its first use."""
-    table: list[Callable[..., tuple[Any, ...]]] = [_refuse_null]
+Unpackers = list[Callable[..., tuple[Any, ...]]]
+
+
+def _unpackers(format_of: Callable[[int], str], refused: int = 0) -> Unpackers:
+    """``unpack_from`` of formats that a small number picks, each made on its first use; numbers
+    below ``refused`` raise."""
 
     def first_use(index: int) -> Callable[..., tuple[Any, ...]]:
         def unpack(data: bytes, at: int) -> tuple[Any, ...]:
-            table[index] = struct.Struct(f">{index - 1}{letter}").unpack_from
+            table[index] = struct.Struct(">" + format_of(index)).unpack_from
             return table[index](data, at)
 
         return unpack
 
-    table += [first_use(index) for index in range(1, TABLE_SIZE)]
+    table: Unpackers = [_refuse_null] * refused
+    table += [first_use(index) for index in range(refused, TABLE_SIZE)]
     return table
+
+
+@cache
+def unpackers(letter: str) -> Unpackers:
+    """Of arrays of ``letter`` by count + 1, as compact lengths write it; 0, null, raises."""
+    return _unpackers(lambda index: f"{index - 1}{letter}", refused=1)
+
+
+@cache
+def strings(letters: str, more: int) -> Unpackers:
+    """Of a string's bytes and then ``letters``, by its length as it is written: ``more`` than it
+    is. Where that is 1, 0 is null and raises."""
+    return _unpackers(lambda index: f"{index - more}s{letters}", refused=more)
+
+
+@cache
+def repeated(letters: str) -> Unpackers:
+    """Of ``letters`` so many times over."""
+    return _unpackers(lambda count: letters * count)
 
 
 @cache

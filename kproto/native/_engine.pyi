@@ -31,6 +31,15 @@ def methods_of(
 ) -> dict[str, Any]: ...
 
 @final
+class Selection:
+    """What goes in and comes out: ``kproto.columns.pure``."""
+
+    def read(
+        self, bodies: tuple[Any, ...], limit: int, collect: bool, /
+    ) -> tuple[int, bytes, tuple[Any, ...], list[tuple[int, bytes]], int]: ...
+    def export(self, column: tuple[Any, ...], /) -> tuple[object, object]: ...
+
+@final
 class Plan:
     def __new__(
         cls,
@@ -43,3 +52,52 @@ class Plan:
     def encode(self, message: Any, /) -> bytes: ...
     def validate(self, data: Any, offset: int = 0, /) -> int: ...
     def takes(self, data: Any, offset: int = 0, /) -> tuple[bool, bool]: ...
+    def select(self, levels: tuple[Any, ...], count: int, /) -> Selection: ...
+
+@final
+class RecordCodec:
+    def __new__(cls, record_type: type, /) -> RecordCodec: ...
+    def read(
+        self,
+        data: bytes,
+        at: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        appended: int | None,
+        /,
+    ) -> list[Any] | None: ...
+    def read_messages(
+        self,
+        data: bytes,
+        at: int,
+        end: int,
+        magic: int,
+        last_offset: int,
+        crc32: Callable[[bytes], int] | None,
+        appended: int | None,
+        /,
+    ) -> list[Any] | None: ...
+    def write(
+        self, records: Any, base_offset: int, base_timestamp: int, /
+    ) -> tuple[bytes, int, int] | None: ...
+    def sink(self, wanted: int, limit: int, /) -> RecordSink: ...
+
+@final
+class RecordSink:
+    def add(
+        self,
+        data: bytes,
+        at: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        appended: int | None,
+        /,
+    ) -> bool: ...
+    def put(self, records: list[Any], /) -> bool: ...
+    def mark(self) -> None: ...
+    def take_back(self) -> None: ...
+    def finish(self) -> tuple[Any, ...]: ...

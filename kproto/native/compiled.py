@@ -2,8 +2,9 @@
 
 Importing this raises ImportError where the extension is not built. ``compile_plan`` makes a
 ``Plan`` of a (message, version); its ``decode``, ``encode`` and ``validate`` take what the
-generated Python takes and give what it gives. Whatever the engine cannot read or write it hands to
-``kproto.codegen.interpret``, so values, errors, offsets and paths are the same by construction.
+generated Python takes and give what it gives; ``select`` is for ``kproto.columns``. Whatever
+the engine cannot read or write it hands to ``kproto.codegen.interpret``, so values, errors, offsets
+and paths are the same by construction.
 
 How objects are made, and what the collector sees of them: ``decode.c``. What runs no Python code,
 and why that matters: ``encode.c``. A free-threaded CPython turns its GIL on when this is imported.

@@ -1,6 +1,9 @@
 /* Bytes -> message objects.
 
-   A function that returns NULL has freed what it made, and leaves it to module.c to find out why.
+   A reader is handed on by value, as in validate.c. What was read is put into `*made`, and the
+   place after it comes back; NULL where it is not valid: what was made is freed by then, `*made`
+   says nothing, and finding out why is left to module.c.
+
    Objects are made by their type's allocator and their slots filled as the bytes come; nobody else
    can see them before they are whole: lists and structs are taken from the garbage collector's view
    while they are filled, and structs of messages never are in it. For the same reason its state
@@ -18,104 +21,120 @@
    millions, level below level, reserve nothing. */
 enum { TRUSTED_COUNT = 1 << 14 };
 
-static PyObject *new_list(Py_ssize_t count) {
-    PyObject *list = PyList_New(count);
-    if (LIKELY(list != NULL)) PyObject_GC_UnTrack(list);
+/* A list that has room for `count` and holds none yet: its size is set as it is filled. */
+static PyListObject *new_list(Py_ssize_t count) {
+#if PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
+    /* PyList_New puts it into the collector's view, to be taken out at once. */
+    PyObject **items = NULL;
+    if (count && !(items = PyMem_New(PyObject *, count))) return NULL;
+    PyListObject *list = PyObject_GC_New(PyListObject, &PyList_Type);
+    if (UNLIKELY(list == NULL)) {
+        PyMem_Free(items);
+        return NULL;
+    }
+    list->ob_item = items;
+    list->allocated = count;
+#else
+    PyListObject *list = (PyListObject *)PyList_New(count);
+    if (UNLIKELY(list == NULL)) return NULL;
+    PyObject_GC_UnTrack(list);
+#endif
+    Py_SET_SIZE(list, 0);
     return list;
 }
 
 static PyObject *new_default(const field_plan *field) {
     switch (field->default_mode) {
-    case DEFAULT_LIST: return new_list(0);
+    case DEFAULT_LIST: return (PyObject *)new_list(0);
     case DEFAULT_STRUCT: return PyObject_CallNoArgs((PyObject *)field->inner->type);
     default: Py_INCREF(field->default_value); return field->default_value;
     }
 }
 
+static inline const uint8_t *read_null(reader in, int nullable, PyObject **made) {
+    if (!nullable) return NULL;
+    Py_INCREF(Py_None);
+    *made = Py_None;
+    return in.at;
+}
+
 /* A string, bytes or records. */
-static PyObject *decode_blob(reader *in, const field_plan *field, int is_string, int nullable) {
+static inline const uint8_t *read_blob(reader in, const field_plan *field, int is_string,
+                                       int nullable, PyObject **made) {
     int64_t size;
-    if (UNLIKELY(get_length(in, field, is_string, &size))) return NULL;
-    if (size < 0) {
-        if (!nullable) return NULL;
-        Py_RETURN_NONE;
-    }
-    if (UNLIKELY(size > left_of(in) || (is_string && size > MOST_STRING))) return NULL;
-    const uint8_t *p = in->at;
-    in->at += size;
-    return is_string ? new_string(p, (Py_ssize_t)size)
-                     : PyBytes_FromStringAndSize((const char *)p, (Py_ssize_t)size);
+    if (UNLIKELY(get_length(&in, field, is_string, &size))) return NULL;
+    if (size < 0) return read_null(in, nullable, made);
+    if (UNLIKELY(size > left_of(&in) || (is_string && size > MOST_STRING))) return NULL;
+    *made = is_string ? new_string(in.at, (Py_ssize_t)size)
+                      : PyBytes_FromStringAndSize((const char *)in.at, (Py_ssize_t)size);
+    return LIKELY(*made != NULL) ? in.at + size : NULL;
 }
 
-/* Fill `items` with `count` elements; -1 where one of them is not valid. */
-static int decode_elements(reader *in, const field_plan *field, PyObject **items, Py_ssize_t count) {
-    Py_ssize_t width = width_of[field->element];
-    if (field->element == KIND_STRUCT) {
-        for (Py_ssize_t i = 0; i < count; i++)
-            if (UNLIKELY(!(items[i] = decode_struct(in, field->inner)))) return -1;
-        return 0;
-    }
-    if (field->element == KIND_INT32) {
-        const uint8_t *p = in->at;
-        for (Py_ssize_t i = 0; i < count; i++, p += 4)
-            if (UNLIKELY(!(items[i] = new_int32((int32_t)get32(p))))) return -1;
-        in->at = p;
-        return 0;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (width) {
-            items[i] = new_number(field->element, in->at);
-            in->at += width;
-        } else {
-            items[i] = decode_blob(in, field, field->element == KIND_STRING, 0);
-        }
-        if (UNLIKELY(!items[i])) return -1;
-    }
-    return 0;
+static inline PyObject *read_number(int kind, const uint8_t *p) {
+    return LIKELY(kind == KIND_INT32) ? new_int32((int32_t)get32(p)) : new_number(kind, p);
 }
 
-static PyObject *decode_array(reader *in, const field_plan *field) {
+static const uint8_t *read_struct(reader in, const struct_plan *plan, PyObject **made);
+
+/* `count` elements into `list`, whose size says how many there are if one of them is not valid. */
+static inline const uint8_t *read_elements(reader in, const field_plan *field, PyListObject *list,
+                                           Py_ssize_t count) {
+    PyObject **items = list->ob_item;
+    Py_ssize_t i = 0, width = width_of[field->element];
+    if (width) {
+        for (; i < count; i++, in.at += width)
+            if (UNLIKELY(!(items[i] = read_number(field->element, in.at)))) break;
+    } else if (field->element == KIND_STRUCT) {
+        for (; i < count; i++)
+            if (UNLIKELY(!(in.at = read_struct(in, field->inner, &items[i])))) break;
+    } else {
+        int is_string = field->element == KIND_STRING;
+        for (; i < count; i++)
+            if (UNLIKELY(!(in.at = read_blob(in, field, is_string, 0, &items[i])))) break;
+    }
+    Py_SET_SIZE(list, i);
+    return LIKELY(i == count) ? in.at : NULL;
+}
+
+static inline const uint8_t *read_array(reader in, const field_plan *field, PyObject **made) {
     int64_t count;
-    if (UNLIKELY(get_length(in, field, 0, &count))) return NULL;
-    if (count < 0) {
-        if (!(field->flags & FIELD_NULLABLE)) return NULL;
-        Py_RETURN_NONE;
-    }
+    if (UNLIKELY(get_length(&in, field, 0, &count))) return NULL;
+    if (UNLIKELY(count < 0)) return read_null(in, field->flags & FIELD_NULLABLE, made);
     /* Also what keeps the reads of fixed-width elements within the buffer. */
-    if (UNLIKELY(count > left_of(in) / field->element_min)) return NULL;
+    if (UNLIKELY(!may_hold(&in, field, count))) return NULL;
     if (UNLIKELY(count > TRUSTED_COUNT)) {
-        reader ahead = *in;
+        reader ahead = in;
         if (validate_elements(&ahead, field, count)) return NULL;
     }
-    PyObject *list = new_list((Py_ssize_t)count);
+    PyListObject *list = new_list((Py_ssize_t)count);
     if (UNLIKELY(list == NULL)) return NULL;
-    if (UNLIKELY(decode_elements(in, field, ((PyListObject *)list)->ob_item, (Py_ssize_t)count))) {
+    in.at = read_elements(in, field, list, (Py_ssize_t)count);
+    if (UNLIKELY(in.at == NULL)) {
         Py_DECREF(list);
         return NULL;
     }
-    if (field->inner && field->inner->collected) PyObject_GC_Track(list);
-    return list;
+    if (UNLIKELY(field->inner && field->inner->collected)) PyObject_GC_Track(list);
+    *made = (PyObject *)list;
+    return in.at;
 }
 
-static PyObject *decode_field(reader *in, const field_plan *field) {
+static inline const uint8_t *read_field(reader in, const field_plan *field, PyObject **made) {
     int nullable = field->flags & FIELD_NULLABLE;
     switch (field->kind) {
-    case KIND_STRING: return decode_blob(in, field, 1, nullable);
-    case KIND_BYTES: return decode_blob(in, field, 0, nullable);
-    case KIND_ARRAY: return decode_array(in, field);
+    case KIND_STRING: return read_blob(in, field, 1, nullable, made);
+    case KIND_BYTES: return read_blob(in, field, 0, nullable, made);
+    case KIND_ARRAY: return read_array(in, field, made);
     case KIND_STRUCT:
         if (nullable) {
-            int present = get_presence(in, field);
+            int present = get_presence(&in, field);
             if (present < 0) return NULL;
-            if (!present) Py_RETURN_NONE;
+            if (!present) return read_null(in, 1, made);
         }
-        return decode_struct(in, field->inner);
+        return read_struct(in, field->inner, made);
     default: {
         Py_ssize_t width = width_of[field->kind];
-        if (left_of(in) < width) return NULL;
-        const uint8_t *p = in->at;
-        in->at += width;
-        return new_number(field->kind, p);
+        if (left_of(&in) < width || !(*made = new_number(field->kind, in.at))) return NULL;
+        return in.at + width;
     }
     }
 }
@@ -131,64 +150,38 @@ static int keep_unknown(PyObject **tags, uint32_t tag, const uint8_t *p, uint32_
 }
 
 /* The tagged section after its count. Known fields go to their slots, the rest into `*unknown`. */
-static int decode_tags(reader *in, const struct_plan *plan, PyObject *object, uint32_t count,
-                       PyObject **unknown) {
-    if ((Py_ssize_t)count > left_of(in) / 2) return -1;
+static const uint8_t *read_tags(reader in, const struct_plan *plan, PyObject *object,
+                                uint32_t count, PyObject **unknown) {
+    if ((Py_ssize_t)count > left_of(&in) / 2) return NULL;
     int64_t last = -1;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t size;
-        if (get_tag(in, plan, &last, &size)) return -1;
-        const uint8_t *end = in->at + size;
+        if (get_tag(&in, plan, &last, &size)) return NULL;
+        const uint8_t *end = in.at + size;
         const field_plan *field = field_of_tag(plan, (uint32_t)last);
         if (field == NULL) {
-            if (keep_unknown(unknown, (uint32_t)last, in->at, size)) return -1;
-            in->at = end;
-            continue;
+            if (keep_unknown(unknown, (uint32_t)last, in.at, size)) return NULL;
+        } else {
+            PyObject *value;
+            const uint8_t *after = read_field(in, field, &value);
+            if (after == NULL) return NULL;
+            SLOT(object, field->slot) = value; /* tags ascend: it was empty */
+            if (after != end) return NULL;
         }
-        PyObject *value = decode_field(in, field);
-        if (value == NULL) return -1;
-        SLOT(object, field->slot) = value; /* tags ascend: it was empty */
-        if (in->at != end) return -1;
+        in.at = end;
     }
-    return 0;
-}
-
-static int decode_inline(reader *in, const struct_plan *plan, PyObject *object) {
-    const field_plan *end = TAGGED(plan);
-    for (const field_plan *field = INLINE(plan); field < end; field++) {
-        PyObject *value;
-        const uint8_t *p = in->at;
-        if (UNLIKELY(field->run > left_of(in))) return -1;
-        switch (field->kind) {
-        case KIND_INT32:
-            value = new_int32((int32_t)get32(p));
-            in->at = p + 4;
-            break;
-        case KIND_STRING:
-            value = decode_blob(in, field, 1, field->flags & FIELD_NULLABLE);
-            break;
-        case KIND_ARRAY: value = decode_array(in, field); break;
-        case KIND_BYTES:
-        case KIND_STRUCT: value = decode_field(in, field); break;
-        default:
-            value = new_number(field->kind, p);
-            in->at = p + width_of[field->kind];
-        }
-        if (UNLIKELY(value == NULL)) return -1;
-        SLOT(object, field->slot) = value;
-    }
-    return 0;
+    return in.at;
 }
 
 /* Everything after the fields inline: tags, and the defaults of what the bytes do not hold. */
-static int decode_rest(reader *in, const struct_plan *plan, PyObject *object) {
+static inline const uint8_t *read_rest(reader in, const struct_plan *plan, PyObject *object) {
     PyObject *unknown = NULL;
     if (plan->flexible) {
         uint32_t count;
-        if (UNLIKELY(get_varint(in, &count))) return -1;
-        if (UNLIKELY(count) && decode_tags(in, plan, object, count, &unknown)) {
+        if (UNLIKELY(get_varint(&in, &count))) return NULL;
+        if (UNLIKELY(count) && !(in.at = read_tags(in, plan, object, count, &unknown))) {
             Py_XDECREF(unknown);
-            return -1;
+            return NULL;
         }
     }
     if (LIKELY(unknown == NULL)) {
@@ -199,20 +192,61 @@ static int decode_rest(reader *in, const struct_plan *plan, PyObject *object) {
     for (const field_plan *field = TAGGED(plan); field < FIELDS_END(plan); field++) {
         if (SLOT(object, field->slot) != NULL) continue;
         PyObject *value = new_default(field);
-        if (UNLIKELY(value == NULL)) return -1;
+        if (UNLIKELY(value == NULL)) return NULL;
         SLOT(object, field->slot) = value;
     }
-    return 0;
+    return in.at;
+}
+
+/* An instance whose slots are empty, but for those of the fields inline. */
+static PyObject *new_struct(const struct_plan *plan) {
+    if (UNLIKELY(!plan->bare)) {
+        PyObject *object = plan->type->tp_alloc(plan->type, 0);
+        if (object != NULL && plan->collected) PyObject_GC_UnTrack(object);
+        return object;
+    }
+    PyObject *object = PyObject_New(PyObject, plan->type);
+    if (UNLIKELY(object == NULL)) return NULL;
+    SLOT(object, plan->tags_slot) = NULL;
+    for (const field_plan *field = TAGGED(plan); field < FIELDS_END(plan); field++)
+        SLOT(object, field->slot) = NULL;
+    return object;
+}
+
+static const uint8_t *read_struct(reader in, const struct_plan *plan, PyObject **made) {
+    const field_plan *field = INLINE(plan), *end = TAGGED(plan);
+    PyObject *object = new_struct(plan);
+    if (UNLIKELY(object == NULL)) return NULL;
+    while (field < end) {
+        if (!field->run) {
+            in.at = read_field(in, field, &SLOT(object, field->slot));
+            if (UNLIKELY(in.at == NULL)) goto failed;
+            field++;
+            continue;
+        }
+        if (UNLIKELY(field->run > left_of(&in))) goto failed;
+        for (const field_plan *stop = field + field->run_fields; field < stop; field++) {
+            PyObject *value = read_number(field->kind, in.at);
+            if (UNLIKELY(value == NULL)) goto failed;
+            SLOT(object, field->slot) = value;
+            in.at += width_of[field->kind];
+        }
+    }
+    in.at = read_rest(in, plan, object);
+    if (UNLIKELY(in.at == NULL)) goto failed;
+    if (UNLIKELY(plan->collected)) PyObject_GC_Track(object);
+    *made = object;
+    return in.at;
+failed:
+    for (; field < end; field++) SLOT(object, field->slot) = NULL;
+    Py_DECREF(object);
+    return NULL;
 }
 
 PyObject *decode_struct(reader *in, const struct_plan *plan) {
-    PyObject *object = plan->type->tp_alloc(plan->type, 0); /* its slots are empty */
-    if (UNLIKELY(object == NULL)) return NULL;
-    if (UNLIKELY(plan->collected)) PyObject_GC_UnTrack(object);
-    if (UNLIKELY(decode_inline(in, plan, object) || decode_rest(in, plan, object))) {
-        Py_DECREF(object);
-        return NULL;
-    }
-    if (UNLIKELY(plan->collected)) PyObject_GC_Track(object);
-    return object;
+    PyObject *made;
+    const uint8_t *at = read_struct(*in, plan, &made);
+    if (UNLIKELY(at == NULL)) return NULL;
+    in->at = at;
+    return made;
 }

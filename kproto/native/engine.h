@@ -19,9 +19,11 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define SELDOM __attribute__((cold, noinline))
 #else
 #define LIKELY(x) (x)
 #define UNLIKELY(x) (x)
+#define SELDOM
 #endif
 
 /* ---- the compiled plan (plan.c makes it; nothing changes it afterwards) ---------------------- */
@@ -62,7 +64,7 @@ typedef struct {
     uint8_t kind, element, flags, default_mode;
     uint32_t tag;
     Py_ssize_t slot;        /* where in the object the member is */
-    Py_ssize_t run;         /* bytes the run of fixed-width fields that begins here takes, or 0 */
+    int32_t run, run_fields; /* bytes and fields of the run of fixed width that begins here, or 0 */
     Py_ssize_t element_min; /* least bytes of one element of an array, at least 1 */
     const struct_plan *inner;
     PyObject *default_value; /* of DEFAULT_VALUE */
@@ -71,18 +73,21 @@ typedef struct {
 struct struct_plan {
     PyTypeObject *type;
     Py_ssize_t tags_slot;
-    int flexible, depth, collected; /* collected: its instances take part in garbage collection */
+    int flexible, depth;
+    int collected; /* its instances take part in garbage collection */
+    int bare;      /* its instances are an object's head and these fields, and nothing else */
     Py_ssize_t inline_count, tagged_count, absent_count, foreign_count;
     field_plan *fields; /* those in the struct's own bytes, then tagged, then absent */
+    field_plan *tagged, *absent, *fields_end; /* where in it each begins, for speed */
     uint32_t *foreign;  /* tags the schema uses at other versions only */
 };
 
 #define INLINE(plan) ((plan)->fields)
-#define TAGGED(plan) ((plan)->fields + (plan)->inline_count)
-#define ABSENT(plan) (TAGGED(plan) + (plan)->tagged_count)
-#define FIELDS_END(plan) (ABSENT(plan) + (plan)->absent_count)
+#define TAGGED(plan) ((plan)->tagged)
+#define ABSENT(plan) ((plan)->absent)
+#define FIELDS_END(plan) ((plan)->fields_end)
 
-enum { MOST_TAGGED = 64, MOST_DEPTH = 64, MOST_STRING = 0x7FFF };
+enum { MOST_TAGGED = 64, MOST_DEPTH = 64, MOST_STRING = 0x7FFF, MOST_RUN = 1 << 20 };
 
 typedef struct {
     PyObject_HEAD
@@ -171,6 +176,11 @@ static inline int get_length(reader *in, const field_plan *field, int is_string,
     return *out < -1 || *out > INT32_MAX ? -1 : 0;
 }
 
+/* Whether the bytes left may hold `count` elements. Both factors are below 2^31. */
+static inline int may_hold(const reader *in, const field_plan *field, int64_t count) {
+    return count * (int64_t)field->element_min <= left_of(in);
+}
+
 /* Whether a struct that may be null is there: 1, 0, or -1 for a marker that says neither. */
 static inline int get_presence(reader *in, const field_plan *field) {
     if (field->flags & FIELD_TAGGED) {
@@ -212,14 +222,41 @@ static inline PyObject *new_int32(int32_t value) {
 
 /* Whether all bytes are below 0x80. */
 static inline int is_ascii(const uint8_t *p, Py_ssize_t size) {
-    const uint8_t *end = p + size;
     uint64_t seen = 0, word;
-    for (; end - p >= 8; p += 8) {
-        memcpy(&word, p, 8);
+    if (LIKELY(size >= 8)) { /* the last bytes are looked at twice rather than one by one */
+        const uint8_t *last = p + size - 8;
+        for (; p < last; p += 8) {
+            memcpy(&word, p, 8);
+            seen |= word;
+        }
+        memcpy(&word, last, 8);
         seen |= word;
+    } else {
+        while (size--) seen |= *p++;
     }
-    while (p < end) seen |= *p++;
     return !(seen & UINT64_C(0x8080808080808080));
+}
+
+/* memcpy for what is most often short: a call of it takes longer than copying a name. */
+static inline void copy_bytes(void *to, const void *from, Py_ssize_t size) {
+    char *t = to;
+    const char *f = from;
+    /* The last bytes are copied twice rather than one by one. */
+    if (LIKELY(size >= 16 && size <= 64)) {
+        memcpy(t, f, 16);
+        if (size > 32) {
+            memcpy(t + 16, f + 16, 16);
+            memcpy(t + size - 32, f + size - 32, 16);
+        }
+        memcpy(t + size - 16, f + size - 16, 16);
+    } else if (size > 64) {
+        memcpy(t, f, (size_t)size);
+    } else if (size >= 8) {
+        memcpy(t, f, 8);
+        memcpy(t + size - 8, f + size - 8, 8);
+    } else {
+        while (size--) *t++ = *f++;
+    }
 }
 
 /* ---- the engine's doors ------------------------------------------------------------------ */
@@ -227,9 +264,11 @@ static inline int is_ascii(const uint8_t *p, Py_ssize_t size) {
 PyObject *decode_struct(reader *in, const struct_plan *plan);        /* decode.c; new reference */
 int validate_struct(reader *in, const struct_plan *plan);            /* validate.c */
 int validate_elements(reader *in, const field_plan *field, int64_t count);
+int validate_field(reader *in, const field_plan *field);
 PyObject *encode_message(plan_object *self, PyObject *message);      /* encode.c; new reference */
 
 PyObject *methods_of(PyObject *module, PyObject *args); /* entry.c: the methods of Message */
+int add_record_types(PyObject *module);                 /* records_read.c */
 
 /* Forget what went wrong in C, so that Python can find out; -1 where that is not for it to explain
    (KeyboardInterrupt and the like). */

@@ -4,21 +4,9 @@
    They know one path: the usual arguments, a version the class has met before, a codec that is a
    plan's, and success. Everything else goes to the Python methods that they stand in for, which
    start over; so there is one place where arguments are read, codecs made and errors raised. */
-#include "engine.h"
+#include "classes.h"
 
 static PyObject *python_decode, *python_encode, *python_validate; /* functions, self or cls first */
-static PyObject *decoders, *encoders, *validators;                /* names of the classes' dicts */
-
-/* The plan behind what `type` keeps under `name` for `version`, if it is one. Borrowed. */
-static plan_object *plan_of(PyTypeObject *type, PyObject *name, PyObject *version) {
-    PyObject *by_version = _PyType_Lookup(type, name);
-    if (UNLIKELY(by_version == NULL || !PyDict_CheckExact(by_version))) return NULL;
-    if (UNLIKELY(!PyLong_CheckExact(version))) return NULL; /* its hash calls nobody */
-    PyObject *codec = PyDict_GetItemWithError(by_version, version);
-    if (UNLIKELY(codec == NULL || !PyCFunction_CheckExact(codec))) return NULL;
-    PyObject *self = PyCFunction_GET_SELF(codec);
-    return LIKELY(self != NULL && Py_TYPE(self) == &plan_type) ? (plan_object *)self : NULL;
-}
 
 /* Call the Python method with all that was given. */
 static PyObject *in_python(PyObject *function, PyObject *self, PyObject *const *args,
@@ -54,7 +42,7 @@ static inline int is_usual(PyObject *const *args, Py_ssize_t count, PyObject *na
 static PyObject *decode(PyObject *cls, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     PyObject *message = NULL;
     if (LIKELY(is_usual(args, count, names))) {
-        plan_object *plan = plan_of((PyTypeObject *)cls, decoders, args[1]);
+        plan_object *plan = plan_of((PyTypeObject *)cls, DECODERS, args[1]);
         if (LIKELY(plan != NULL && reads_all(plan, args[0], &message))) return message;
         if (forget_error()) return NULL;
     }
@@ -64,7 +52,7 @@ static PyObject *decode(PyObject *cls, PyObject *const *args, Py_ssize_t count, 
 static PyObject *validate(PyObject *cls, PyObject *const *args, Py_ssize_t count,
                           PyObject *names) {
     if (LIKELY(is_usual(args, count, names))) {
-        plan_object *plan = plan_of((PyTypeObject *)cls, validators, args[1]);
+        plan_object *plan = plan_of((PyTypeObject *)cls, VALIDATORS, args[1]);
         if (LIKELY(plan != NULL && reads_all(plan, args[0], NULL))) Py_RETURN_NONE;
         if (forget_error()) return NULL;
     }
@@ -74,12 +62,27 @@ static PyObject *validate(PyObject *cls, PyObject *const *args, Py_ssize_t count
 static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t count,
                         PyObject *names) {
     if (LIKELY(count == 1 && names == NULL)) {
-        plan_object *plan = plan_of(Py_TYPE(self), encoders, args[0]);
+        plan_object *plan = plan_of(Py_TYPE(self), ENCODERS, args[0]);
         PyObject *body = LIKELY(plan != NULL) ? encode_message(plan, self) : NULL;
         if (LIKELY(body != NULL)) return body;
         if (forget_error()) return NULL;
     }
     return in_python(python_encode, self, args, count, names);
+}
+
+/* The same, for `message.encode(version)`, where no bound method is made: method_descriptor's own
+   way to `encode` takes longer than finding the plan. What is unusual goes that way. */
+static vectorcallfunc call_descriptor;
+
+static PyObject *call_encode(PyObject *descriptor, PyObject *const *args, size_t count,
+                             PyObject *names) {
+    if (LIKELY(PyVectorcall_NARGS(count) == 2 && names == NULL)) {
+        plan_object *plan = plan_of(Py_TYPE(args[0]), ENCODERS, args[1]);
+        PyObject *body = LIKELY(plan != NULL) ? encode_message(plan, args[0]) : NULL;
+        if (LIKELY(body != NULL)) return body;
+        if (forget_error()) return NULL;
+    }
+    return call_descriptor(descriptor, args, count, names);
 }
 
 #define FLAGS (METH_FASTCALL | METH_KEYWORDS)
@@ -97,6 +100,14 @@ static PyMethodDef encode_method = {
     "The body's bytes at ``version``: no size, no header. Raises UnsupportedVersionError and "
     "EncodeError."};
 
+static PyObject *new_encode(PyTypeObject *type) {
+    PyObject *made = PyDescr_NewMethod(type, &encode_method);
+    if (made == NULL) return NULL;
+    call_descriptor = ((PyMethodDescrObject *)made)->vectorcall;
+    ((PyMethodDescrObject *)made)->vectorcall = call_encode;
+    return made;
+}
+
 /* methods_of(Message, decode, encode, validate) -> the C methods, by name, for that class. */
 PyObject *methods_of(PyObject *module, PyObject *args) {
     PyObject *cls, *functions[3];
@@ -108,13 +119,8 @@ PyObject *methods_of(PyObject *module, PyObject *args) {
     type = (PyTypeObject *)cls;
     PyObject **places[3] = {&python_decode, &python_encode, &python_validate};
     for (int i = 0; i < 3; i++) keep(places[i], functions[i]);
-    if (decoders == NULL) {
-        decoders = PyUnicode_InternFromString("_DECODERS");
-        encoders = PyUnicode_InternFromString("_ENCODERS");
-        validators = PyUnicode_InternFromString("_VALIDATORS");
-        if (!decoders || !encoders || !validators) return NULL;
-    }
-    return Py_BuildValue("{sNsNsN}", "decode", PyDescr_NewClassMethod(type, &decode_method),
-                         "encode", PyDescr_NewMethod(type, &encode_method), "validate",
-                         PyDescr_NewClassMethod(type, &validate_method));
+    if (set_up_classes(&decode_method, &validate_method)) return NULL;
+    return Py_BuildValue("{sNsNsN}", "decode", new_class_method(type, BOUND_DECODE), "encode",
+                         new_encode(type), "validate",
+                         new_class_method(type, BOUND_VALIDATE));
 }

@@ -1,5 +1,6 @@
 /* The module kproto.native._engine: plans as Python sees them, and the way back to Python where the
    engine gives up. */
+#include "columns.h"
 #include "engine.h"
 
 engine_state engine;
@@ -122,6 +123,8 @@ PyMethodDef plan_methods[] = {
      "validate(data, offset=0) -> end"},
     {"takes", (PyCFunction)(void (*)(void))plan_takes, METH_FASTCALL,
      "takes(data, offset=0) -> (decoder took it, validator took it), without asking Python"},
+    {"select", plan_select, METH_VARARGS,
+     "select(levels, count of columns) -> Selection; see kproto.columns"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -172,7 +175,7 @@ static struct PyModuleDef definition = {
 
 /* One phase: the state is the process's. A free-threaded interpreter turns its GIL on for it. */
 PyMODINIT_FUNC PyInit__engine(void) {
-    if (PyType_Ready(&plan_type) < 0) return NULL;
+    if (PyType_Ready(&plan_type) < 0 || PyType_Ready(&selection_type) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
 #define CONSTANT(name, value) \
@@ -190,7 +193,8 @@ PyMODINIT_FUNC PyInit__engine(void) {
                                     "struct", "array");
     if (kinds == NULL) goto failed;
     int failed = PyModule_AddObjectRef(module, "KINDS", kinds) ||
-                 PyModule_AddObjectRef(module, "Plan", (PyObject *)&plan_type);
+                 PyModule_AddObjectRef(module, "Plan", (PyObject *)&plan_type) ||
+                 add_record_types(module);
     Py_DECREF(kinds);
     if (!failed) return module;
 failed:

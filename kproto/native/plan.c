@@ -5,6 +5,7 @@
    checked against an object that the class itself made, so a class whose members are anything but
    plain object slots never gets this far. */
 #include "engine.h"
+#include "records.h"
 
 #include <structmember.h>
 
@@ -36,7 +37,7 @@ Py_ssize_t slot_of(PyTypeObject *type, PyObject *name) {
     return offset;
 }
 
-static int check_type(PyObject *cls) {
+int check_type(PyObject *cls) {
     if (!PyType_Check(cls)) return refuse("it is not a class", NULL);
     PyTypeObject *type = (PyTypeObject *)cls;
     if (Py_TYPE(cls) != engine.struct_meta) return refuse("it is not a msgspec.Struct", type);
@@ -46,6 +47,18 @@ static int check_type(PyObject *cls) {
     if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) return refuse("it has a __dict__", type);
 #endif
     return 0;
+}
+
+/* What PyObject_New makes whole, once every field is filled. */
+static int is_bare(const struct_plan *plan) {
+    Py_ssize_t slots = FIELDS_END(plan) - plan->fields + 1;
+    unsigned long more = 0; /* kept before the head */
+#ifdef Py_TPFLAGS_MANAGED_WEAKREF
+    more |= Py_TPFLAGS_MANAGED_WEAKREF;
+#endif
+    return !plan->collected && !(plan->type->tp_flags & more) &&
+           plan->type->tp_basicsize ==
+               (Py_ssize_t)(sizeof(PyObject) + (size_t)slots * sizeof(PyObject *));
 }
 
 /* Let the class make an object of values that are known by identity, and look where they went. */
@@ -100,7 +113,7 @@ static int compile_field(const plan_object *self, const struct_plan *plan, field
     int is_array = kind == KIND_ARRAY;
     int holds_struct = kind == KIND_STRUCT || (is_array && element == KIND_STRUCT);
     if (kind < 0 || kind >= KINDS || element < 0 || element >= KIND_ARRAY || flags & ~15 ||
-        element_min < 1 || tag < 0 || tag > INT32_MAX)
+        element_min < 1 || element_min > INT32_MAX || tag < 0 || tag > INT32_MAX)
         return refuse("a field of an unknown kind", plan->type);
     if (is_array && element_min < width_of[element])
         return refuse("an array of elements smaller than they are", plan->type);
@@ -127,13 +140,16 @@ static int compile_field(const plan_object *self, const struct_plan *plan, field
 
 /* One check of the bytes left serves all fixed-width fields that follow each other. */
 static void mark_runs(struct_plan *plan) {
-    for (Py_ssize_t first = 0, next; first < plan->inline_count; first = next) {
-        Py_ssize_t bytes = 0;
-        next = first;
-        while (next < plan->inline_count && width_of[plan->fields[next].kind])
-            bytes += width_of[plan->fields[next++].kind];
-        if (next == first) next++;
-        plan->fields[first].run = bytes;
+    field_plan *first = NULL;
+    for (field_plan *field = INLINE(plan); field < TAGGED(plan); field++) {
+        int32_t width = width_of[field->kind];
+        if (!width) {
+            first = NULL;
+            continue;
+        }
+        if (first == NULL || first->run > MOST_RUN) first = field;
+        first->run += width;
+        first->run_fields++;
     }
 }
 
@@ -179,6 +195,9 @@ static int compile_struct(plan_object *self, struct_plan *plan, PyObject *given)
     plan->inline_count = PyTuple_GET_SIZE(groups[0]);
     plan->tagged_count = PyTuple_GET_SIZE(groups[1]);
     plan->absent_count = PyTuple_GET_SIZE(groups[2]);
+    plan->tagged = plan->fields + plan->inline_count;
+    plan->absent = plan->tagged + plan->tagged_count;
+    plan->fields_end = plan->absent + plan->absent_count;
     if (plan->tagged_count > MOST_TAGGED) {
         refuse("more tagged fields than it has room for", plan->type);
         goto done;
@@ -208,6 +227,7 @@ static int compile_struct(plan_object *self, struct_plan *plan, PyObject *given)
     }
     plan->tags_slot = slot_of(plan->type, tags_slot);
     if (plan->tags_slot < 0) goto done;
+    plan->bare = is_bare(plan);
     mark_runs(plan);
     if (compile_foreign(plan, foreign) || check_slots(plan, names, tags_field)) goto done;
     result = 0;

@@ -8,7 +8,7 @@ PyObject *new_string(const uint8_t *p, Py_ssize_t size) {
     /* Strings of one character are shared by CPython; its decoder knows how. */
     if (LIKELY(size > 1 && is_ascii(p, size))) {
         PyObject *text = PyUnicode_New(size, 127);
-        if (LIKELY(text != NULL)) memcpy(PyUnicode_1BYTE_DATA(text), p, (size_t)size);
+        if (LIKELY(text != NULL)) copy_bytes((PyASCIIObject *)text + 1, p, size);
         return text;
     }
     return PyUnicode_DecodeUTF8((const char *)p, size, "strict");

@@ -10,8 +10,9 @@
             print(record.offset, record.value)
 
 ``RecordBatches`` reads a field of type ``records``, ``build_batch`` and ``RecordBatchBuilder``
-write one, and ``control`` has the markers of control batches. No I/O; ``docs/records.md`` has the
-rules. Snappy, lz4 and zstd need the extra ``records``.
+write one, ``control`` has the markers of control batches, and ``kproto.records.columns`` makes
+columns of many. No I/O; ``docs/records.md`` has the rules. Snappy, lz4 and zstd need the extra
+``records``.
 """
 
 from kproto.records.batch import Batch

@@ -14,6 +14,7 @@ from kproto.records.checks import explain
 from kproto.records.compression import compress
 from kproto.records.crc import crc32c
 from kproto.records.model import Compression, Header, Record, TimestampType
+from kproto.records.native import record_codec
 from kproto.records.record_batch import HEADER, HEADER_SIZE
 from kproto.records.settings import BatchSettings
 from kproto.records.varints import SMALL, wrapped, write
@@ -36,7 +37,13 @@ def encode_batch(records: Sequence[Record], settings: BatchSettings) -> bytes:
             base_offset = max(records[0].offset, 0)
         if base_timestamp is None:
             base_timestamp = records[0].timestamp
-        body, last_offset, max_timestamp = _encode(records, base_offset, base_timestamp)
+        written = None
+        codec = record_codec()
+        if codec is not None:
+            written = codec.write(records, base_offset, base_timestamp)
+        if written is None:
+            written = _encode(records, base_offset, base_timestamp)
+        body, last_offset, max_timestamp = written
         if settings.timestamp_type is TimestampType.LOG_APPEND_TIME:
             max_timestamp = settings.log_append_time
         if settings.compression is not Compression.NONE:

@@ -33,6 +33,7 @@ from kproto.records.model import (
     Record,
     TimestampType,
 )
+from kproto.records.native import record_codec
 from kproto.records.place import Window, unpacked
 
 __all__ = ["ENTRY_HEADER", "LEAST_MESSAGE", "MessageBatch"]
@@ -156,6 +157,24 @@ class MessageBatch(Batch):
         if value is None or not self.compression:
             return [self._message.record()]
         inner = unpacked(value, self.compression, self.magic, self._limit, "records")
+        return self._in_c(inner) or self._in_python(inner)
+
+    def _in_c(self, inner: Window) -> list[Record] | None:
+        """None where the C extension is not in use, or something may be wrong."""
+        if (codec := record_codec()) is None:
+            return None
+        appended = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        return codec.read_messages(
+            inner.data,
+            inner.at,
+            inner.end,
+            self.magic,
+            self.last_offset,
+            crc32 if self._check_crc else None,
+            self.max_timestamp if appended else None,
+        )
+
+    def _in_python(self, inner: Window) -> list[Record]:
         messages = self._inner(inner)
         if not messages:
             raise inner.error("a wrapper without messages", inner.at, "records")

@@ -37,7 +37,7 @@ from kproto.records.model import (
     TimestampType,
 )
 from kproto.records.place import Window, unpacked
-from kproto.records.record import LEAST_RECORD, read_records
+from kproto.records.record import LEAST_RECORD, Section, read_records
 
 __all__ = ["HEADER", "HEADER_SIZE", "RecordBatch"]
 
@@ -119,6 +119,13 @@ class RecordBatch(Batch):
         return max(self.record_count, 0)
 
     def records(self) -> list[Record]:
+        return read_records(*self.section())
+
+    def section(self) -> Section:
+        """Where its records are, decompressed, and what the header says about all of them.
+
+        Raises what ``records`` raises for what is wrong before the first of them.
+        """
         window = self._window._replace(at=self.offset + HEADER_SIZE)
         codec = self.compression
         if codec is not Compression.NONE and self.record_count:
@@ -127,9 +134,7 @@ class RecordBatch(Batch):
         appended = None
         if self.attributes & LOG_APPEND_TIME_BIT:
             appended = self.max_timestamp
-        return read_records(
-            window, self.record_count, self.base_offset, self.base_timestamp, appended
-        )
+        return Section(window, self.record_count, self.base_offset, self.base_timestamp, appended)
 
     def _check_count(self, records: Window) -> None:
         """A count that the bytes cannot hold is refused before anything is made for it."""

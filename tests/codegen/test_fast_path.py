@@ -46,6 +46,6 @@ def test_source_is_shown_by_tracebacks_and_is_deterministic() -> None:
     with engines.running("pure"):  # the native engine has no source to show
         cls.decode(cls().encode(9), 9)
     lines = linecache.getlines("<kproto decode MetadataResponse v9>")
-    assert lines[0].startswith("def decode(buf, p):")
+    assert lines[0].startswith("def decode(buf, offset=None):")
     assert codec.source_of(cls, 9) == codec.source_of(cls, 9)
     assert "".join(lines).strip() in codec.source_of(cls, 9)

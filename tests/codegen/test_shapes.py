@@ -52,6 +52,27 @@ def test_runs_with_int32_counts(rows: list[tuple[list[int], list[int]]]) -> None
     assert LeaderAndIsrRequest.decode(message.encode(3), 3) == message
 
 
+@pytest.mark.parametrize("count", [2, 3, 7, 50, 300])
+@given(st.data())
+def test_a_few_of_another_shape_among_many(count: int, data: st.DataObject) -> None:
+    """As in a cluster with some partitions under-replicated: the runs between are read at once,
+    long ones in pieces, and no element is lost, repeated or moved."""
+    odd = data.draw(st.sets(st.integers(0, count - 1), max_size=6))
+    states = [
+        LeaderAndIsrPartitionState(
+            partition_index=index, isr=[1, 2] if index in odd else [1, 2, 3], replicas=[1, 2, 3]
+        )
+        for index in range(count)
+    ]
+    topics = [LeaderAndIsrTopicState(topic_name="t", partition_states=states)] * 2
+    message = LeaderAndIsrRequest(topic_states=topics)
+    body = message.encode(3)
+    assert LeaderAndIsrRequest.decode(body, 3) == message
+    for cut in data.draw(st.lists(st.integers(0, len(body) - 1), max_size=3)):
+        with pytest.raises(DecodeError):
+            LeaderAndIsrRequest.decode(body[:cut], 3)
+
+
 def test_shapes_from_outside_are_bounded() -> None:
     """However many shapes bytes bring, only so many are compiled; the rest is read all the same."""
     rows = [

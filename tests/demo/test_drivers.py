@@ -93,7 +93,7 @@ def test_a_command_is_tried_again_and_its_last_words_are_told(tmp_path, monkeypa
     count = tmp_path / "count"
     script = f"open({str(count)!r}, 'a').write('x'); raise SystemExit('the registry said no')"
     with pytest.raises(AbsentError, match="failed 3 times: the registry said no"):
-        install._run([sys.executable, "-c", script], cwd=tmp_path)
+        install.run([sys.executable, "-c", script], cwd=tmp_path)
     assert count.read_text() == "xxx"
 
 

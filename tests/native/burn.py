@@ -11,7 +11,10 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from typing import Any
 
+from kproto.columns import MOST_BYTES, select
+from tests.columns.exploded import some_of
 from tests.native.test_differential import RELEASED, Codecs, same_decoding, same_encoding
 from tests.support import engines
 from tests.support.instances import to_instance
@@ -36,6 +39,19 @@ def damage(data: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
+def same_columns(
+    cls: Any, version: int, paths: list[str], bodies: list[bytes], rng: random.Random
+) -> None:
+    if not paths:
+        return
+    selection = select(cls, version, paths)
+    for limit in (MOST_BYTES, rng.choice((4, 20, 100, 1000))):
+        arguments = tuple(bodies), limit, True
+        assert selection._compiled.read(*arguments) == selection._pure.read(*arguments), (
+            f"{cls.__name__} v{version}: {paths}"
+        )
+
+
 def burn(seconds: float, seed: int) -> int:
     """Returns how many inputs were tried."""
     tried, end = 0, time.monotonic() + seconds
@@ -50,10 +66,12 @@ def burn(seconds: float, seed: int) -> int:
             data = codecs.native.encode(message)
             same_encoding(codecs, message)
             same_decoding(codecs, data)
-            for _ in range(10):
-                same_decoding(codecs, damage(data, rng))
+            damaged = [damage(data, rng) for _ in range(10)]
+            for each in damaged:
+                same_decoding(codecs, each)
                 same_encoding(codecs, shake(message, rng, rng.choice((1, 3))))
-            tried += 22
+            same_columns(codecs.cls, version, some_of(schema, rng), [data, *damaged, data], rng)
+            tried += 23
     return tried
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from kproto.native import GIL_IS_OFF, GIL_IS_ON
 from tests.support import engines
 
 ABSENT = "import sys; sys.modules['kproto.native._engine'] = None\n"
@@ -19,6 +20,11 @@ ROUND = (
     "H.validate(H().encode(0), 0)\n"
 )
 VERSION = "from kproto.__main__ import cli; cli(['--version'])"
+FREE_THREADED = """
+import sys
+sys.version = "3.14.0 free-threading build (main, Oct  7 2025) [GCC 13.3.0]"
+sys._is_gil_enabled = lambda: {gil}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +69,27 @@ def test_without_it(start: str, why: str) -> None:
     assert refused.returncode == 1
     last = refused.stderr.splitlines()[-1]
     assert last.startswith(f"ImportError: KPROTO_ENGINE=native, but {why}")
+
+
+@pytest.mark.parametrize("wanted", [None, "native"])
+def test_a_free_threaded_interpreter_with_its_gil_on(wanted: str | None) -> None:
+    """What loading the extension does to it, unless it was told to keep the GIL off."""
+    engines.require_native()
+    start = FREE_THREADED.format(gil=True)
+    assert run(start + ROUND + WHICH, wanted).stdout == f"native|{GIL_IS_ON}\n"
+    assert run(start + VERSION, wanted).stdout.endswith(f" (native engine): {GIL_IS_ON}\n")
+
+
+def test_a_free_threaded_interpreter_with_its_gil_off() -> None:
+    engines.require_native()
+    start = FREE_THREADED.format(gil=False)
+    assert run(start + ROUND + WHICH, None).stdout == f"pure|{GIL_IS_OFF}\n"
+    assert run(start + VERSION, None).stdout.endswith(f" (pure engine): {GIL_IS_OFF}\n")
+    refused = run(start + WHICH, "native")
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == (
+        f"ImportError: KPROTO_ENGINE=native, but {GIL_IS_OFF}"
+    )
 
 
 def test_an_engine_that_is_none() -> None:

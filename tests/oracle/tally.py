@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import kproto
 from tests.support.seeds import seed
 from tests.support.values import FieldCoverage
 
@@ -33,7 +34,7 @@ class Tally:
         releases = ", ".join(f"{count} with {name}" for name, count in self.release_pairs.items())
         rewrites = ", ".join(f"{count} {name}" for name, count in self.rewrites.items())
         return [
-            f"seed {seed()} (KPROTO_SEED)",
+            f"{kproto.engine} engine, seed {seed()} (KPROTO_SEED)",
             f"{len(self.messages)} messages, {len(self.pairs)} (message, version): {releases}",
             f"{self.values} values; answers compared: {directions}",
             f"{self.by_reference} of the values also through kproto.reference",

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 import kproto
+from kproto import extension
 from kproto.codegen import codec
 from kproto.codegen.base import Message
 from tests.support import toolchain
@@ -40,25 +42,29 @@ def _forget() -> None:
     while classes:
         cls = classes.pop()
         classes += cls.__subclasses__()
-        for made in (getattr(cls, name, {}) for name in ("_ENCODERS", "_DECODERS", "_VALIDATORS")):
-            made.clear()
+        for name in ("_ENCODERS", "_DECODERS", "_READERS", "_VALIDATORS"):
+            getattr(cls, name, {}).clear()
 
 
 @contextmanager
 def running(engine: str) -> Iterator[None]:
     """Codecs are made by ``engine``, and anew, until the block ends."""
     native = None
+    module: ModuleType | None = None
     if engine == "native":
+        from kproto.native import _engine
         from kproto.native.compiled import Refused, compile_plan, enter_in_c
 
         enter_in_c()  # for good: with another engine's codecs these methods are Python's
-        native = codec.Native(compile_plan, Refused)
+        native, module = codec.Native(compile_plan, Refused), _engine
     before = codec.use_native(native)
+    module_before = extension.use(module)
     name, kproto.engine = kproto.engine, engine
     _forget()
     try:
         yield
     finally:
         codec.use_native(before)
+        extension.use(module_before)
         kproto.engine = name
         _forget()

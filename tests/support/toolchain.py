@@ -34,7 +34,8 @@ def absent(name: str, remedy: str) -> None:
 def require(*names: str) -> None:
     """Skip, or fail where required, unless every toolchain of ``names`` runs here.
 
-    The names are those of ``scripts.toolchains.TOOLCHAINS``: java, maven, node, npm, go.
+    The names are those of ``scripts.toolchains.TOOLCHAINS``: java, maven, node, npm, go,
+    rust.
     """
     for name in names:
         if toolchains.find(name) is None:

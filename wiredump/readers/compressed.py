@@ -19,8 +19,9 @@ __all__ = ["PIECE", "CannotInflate", "Inflater", "inflater_for"]
 
 PIECE: Final = 1 << 20
 _SLICE: Final = 32 << 10
-"""What is left behind the end of a member or frame is copied: many small ones in one long input
-would cost the square of their number."""
+"""Input is taken in slices: what is left behind the end of a member or frame is copied, and many
+small ones in one long input would cost the square of their number."""
+_ZSTD_SLICE: Final = 4 << 10
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
@@ -51,6 +52,7 @@ class Inflater:
     """
 
     name = ""
+    slice = _SLICE
 
     def __init__(self) -> None:
         self._part: Any = None
@@ -62,8 +64,8 @@ class Inflater:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """What has become readable. Raises CannotInflate where the format is broken."""
-        for start in range(0, len(data), _SLICE):
-            yield from self._feed(data[start : start + _SLICE])
+        for start in range(0, len(data), self.slice):
+            yield from self._feed(data[start : start + self.slice])
 
     def _feed(self, data: bytes) -> Iterator[bytes]:
         data = self._left + data if self._left else data
@@ -121,12 +123,28 @@ class _Gzip(Inflater):
         return zlib.decompressobj(_GZIP_WBITS)
 
     def _inflate(self, data: bytes) -> bytes:
+        if self._error:
+            raise CannotInflate(self._error)
+        before = self._part.copy()
         try:
             piece: bytes = self._part.decompress(data, PIECE)
         except zlib.error as error:
-            raise CannotInflate(f"gzip: {error}") from None
-        self._full = len(piece) == PIECE
+            # What stood before the damage in this slice went down with it: once more, carefully.
+            self._error = f"gzip: {error}"
+            self._part = before
+            piece = self._inflate_bytewise(data)
+        self._full = len(piece) == PIECE or bool(self._error)
         return piece
+
+    def _inflate_bytewise(self, data: bytes) -> bytes:
+        """Everything up to the first byte that cannot be."""
+        pieces = []
+        try:
+            for at in range(len(data)):
+                pieces.append(self._part.decompress(data[at : at + 1]))
+        except zlib.error:
+            pass
+        return b"".join(pieces)
 
     def _unread(self) -> bytes:
         tail: bytes = self._part.unconsumed_tail
@@ -137,10 +155,15 @@ class _Gzip(Inflater):
         return not self._full
 
     _full = False
+    _error = ""
 
 
 class _Zstd(Inflater):
+    """Of a damaged frame, the block that the damaged slice completes may be lost as well: its
+    library keeps what it made before an error to itself."""
+
     name = "zstd"
+    slice = _ZSTD_SLICE
 
     def _magics(self) -> tuple[bytes, ...]:
         # Skippable frames, whose lowest four bits are free, may come between the others.

@@ -26,6 +26,7 @@ _MOST_HELD: Final = 4 << 20
 _OVERHEAD: Final = 256
 """What keeping a fragment costs beside its bytes, about."""
 _TCP_HEADER: Final = 20
+_LONGEST_HEADER: Final = 60
 
 
 class _Datagram:
@@ -144,8 +145,10 @@ class Fragments:
 
 def _header_in(blocks: Blocks) -> int:
     """How many of the bytes are the TCP header, where its beginning is among them."""
-    if blocks.first is None or blocks.first.start != 0:
-        return 0
-    data = blocks.first.data
-    stated = (data[12] >> 4) * 4 if len(data) > 12 else _TCP_HEADER
-    return min(len(data), max(stated, _TCP_HEADER))
+    beginning = b""
+    for block in blocks:
+        if block.start != len(beginning) or block.start >= _LONGEST_HEADER:
+            break
+        beginning += block.data
+    stated = (beginning[12] >> 4) * 4 if len(beginning) > 12 else _TCP_HEADER
+    return min(len(beginning), max(stated, _TCP_HEADER))

@@ -49,7 +49,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     flow_bytes: int = 16 << 20
     """Waiting behind the holes of one direction."""
     total_bytes: int = 256 << 20
-    """Waiting in all; the direction whose hole is oldest gives way."""
+    """Waiting in all; the direction that was looked at longest ago gives way."""
     reorder_ns: int = 200_000_000
     """How long after the receiver acknowledged it missing data may still turn up (a capture may
     show an acknowledgement before what it acknowledges)."""
@@ -97,8 +97,8 @@ class Ledger:
         self.recent = Recent(limits.recent_bytes)
         self.held = 0
         """What all that waits costs."""
-        self.waiting: dict[Stream, None] = {}
-        """The streams with a hole, by its age."""
+        self.waiting: dict[Stream, int] = {}
+        """Those with a hole, and when each was last looked at; the longest ago comes first."""
 
     def gap(self, stream: Stream, length: int, reason: GapReason, at: At) -> None:
         """The stream's next ``length`` bytes are not there."""

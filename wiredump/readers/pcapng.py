@@ -204,8 +204,6 @@ class PcapngReader:
         body, room = position + 8, end - position - _SHORTEST_BLOCK
         if block == _SECTION_HEADER:
             self._section_header(chunk, position, room, found)
-        elif self._section < 0:
-            self._stop("a block before any section header", position, found)
         elif block == _INTERFACE:
             self._interface(chunk, position, end - 4, found)
         elif block == _SIMPLE_PACKET:

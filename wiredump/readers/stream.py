@@ -266,7 +266,7 @@ class Stream:
         limits, now = self._ledger.limits, at.timestamp_ns
         while (known := self._first_known()) is not None:
             if not self.waiting:
-                self._ledger.waiting[self] = None
+                self._ledger.waiting[self] = now
             if not self.waiting or self._hole_at != self.next:
                 self.waiting = True
                 self._hole_since, self._hole_at = now, self.next

@@ -82,7 +82,6 @@ class TcpReassembler:
         self._flows: dict[bytes, _Found] = {}
         self._connections: dict[int, _Connection] = {}
         self._count = 0
-        self._looked_ns = 0
         self._closed_bytes = 0
 
     @property
@@ -163,12 +162,13 @@ class TcpReassembler:
             self._close(connection, "fin", segment)
 
     def _look(self, segment: Segment) -> None:
-        """Now and then at every stream with a hole: its own connection may have gone silent."""
-        now = segment.timestamp_ns
-        if abs(now - self._looked_ns) < self._ledger.limits.reorder_ns:
-            return
-        self._looked_ns = now
-        for stream in list(self._ledger.waiting):
+        """Take one stream with a hole, of those looked at longest ago: its own connection may have
+        gone silent. One a packet, so that many holes do not make every packet dear."""
+        waiting, now = self._ledger.waiting, segment.timestamp_ns
+        stream, looked_ns = next(iter(waiting.items()))
+        if abs(now - looked_ns) >= self._ledger.limits.reorder_ns:
+            del waiting[stream]
+            waiting[stream] = now
             self._settle(self._connections[stream.connection], segment)
 
     def _special(self, found: _Found | None, segment: Segment) -> None:
@@ -308,7 +308,7 @@ class TcpReassembler:
             self._flows.pop(connection.reversed_flow, None)  # the same, of one to itself
 
     def _relieve(self, segment: Segment) -> None:
-        """Too much waits in all: the oldest holes are given up."""
+        """Too much waits in all: holes are given up until it does not."""
         ledger = self._ledger
         while ledger.held > ledger.limits.total_bytes:
             next(iter(ledger.waiting)).give_up(segment)

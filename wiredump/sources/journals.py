@@ -11,7 +11,7 @@ from wiredump.pairing import Pairing
 
 __all__ = ["JournalItems"]
 
-_QUIET = frozenset({"connected", "disconnected", "sasl-token"})
+_QUIET = frozenset({"connected", "disconnected", "sasl-token", "authenticated"})
 """Events that are as they should be, and seen in a connection's own times and frames."""
 
 
@@ -40,7 +40,7 @@ class JournalItems:
             self._talks[key] = talk
         place = Place(self._capture, entry.sequence)
         items: list[Item] = []
-        if entry.direction != "event" or (entry.raw and entry.event == "sasl-token"):
+        if entry.raw and (entry.direction != "event" or entry.event == "sasl-token"):
             items += talk.frame(entry, place)
         if entry.event and entry.event not in _QUIET:
             items.append(talk.anomaly(entry, place))

@@ -162,8 +162,8 @@ def test_any_packets(made):
 
 
 def test_small_pieces_cost_what_they_cost():
-    """A byte at every second position, then all in between, again and again: what waits is counted
-    with what keeping it costs, and nothing takes the square of it."""
+    """A byte at every second position: what waits is counted with what keeping it costs, and gives
+    way where that is too much."""
     limit = 1 << 20
     streams, flow = Streams(Limits(flow_bytes=limit)), Connection()
     start = [Sent(0, 0, flags=2), Sent(1, 0, flags=0x12)]

@@ -307,3 +307,11 @@ def test_another_connections_packet_is_a_clock_too():
     events = run(*hole, Connection(port=50_001), 1_000, Sent(0, 0, flags=SYN), 2_000)
     assert brief(events)[:2] == [("lost", 0, 3), ("data", 3, b"def")]
     assert isinstance(events[-3], Opened)
+
+
+def test_what_comes_late_and_what_comes_again_are_told_apart():
+    events = run(
+        *handshake(), Sent(0, 0, b"abc"), Sent(0, 6, b"ghi"), Sent(1, 0, acked=9),
+        300, Sent(1, 0, acked=9), Sent(0, 1, b"bcdefgX"),
+    )  # fmt: skip
+    assert brief(events)[-4:-1] == [("again", 1, 2, 0), ("late", 3, 3), ("again", 6, 2, 1)]

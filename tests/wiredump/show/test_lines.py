@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from tests.wiredump.show import examples
-from tests.wiredump.talk import Piece
+from tests.wiredump.talk import KAFKA, Piece
 from wiredump.model import Exchange
 from wiredump.show.lines import LineWriter
 from wiredump.show.told import Told
@@ -95,6 +97,19 @@ def test_answers_out_of_order_and_unasked() -> None:
     assert told[2] == (
         f"0.004000 c0 kafka-python 3.0.12 {ENDS} !! no request was seen #77 -> 16 bytes"
     )
+
+
+def test_long_bytes_are_counted() -> None:
+    """Unless whole bodies are asked for."""
+    topic = KAFKA.message("ProduceRequest.TopicProduceData")
+    partition = KAFKA.message("ProduceRequest.PartitionProduceData")
+    for size, text in ((30, "A" * 40), (31, "(31 bytes)"), (32, "(32 bytes)"), (33, "(33 bytes)")):
+        data = [topic(name="t", partition_data=[partition(records=bytes(size))])]
+        body = examples.ProduceRequest(acks=0, timeout_ms=1, topic_data=data)
+        (line,) = lines([examples.asked(body, 7, 1)])
+        assert f'{{"index":0,"records":"{text}"}}' in line
+        (whole,) = lines([examples.asked(body, 7, 1)], width=None)
+        assert base64.b64encode(bytes(size)).decode() in whole
 
 
 def test_dates() -> None:

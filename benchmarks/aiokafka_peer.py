@@ -1,0 +1,33 @@
+"""aiokafka's message structs, written by hand and walked in Python, at the versions that it has.
+
+Only one of the workloads is at such a version. The others are compared on bytes of their own, made
+from the same message at the newest version aiokafka knows of it; LeaderAndIsr it does not know.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from benchmarks.workloads import Workload
+
+__all__ = ["VERSIONS", "operations"]
+
+CLASSES = {
+    "a": ("admin", "ApiVersionResponse"),
+    "b": ("metadata", "MetadataResponse"),
+    "c": ("admin", "AlterPartitionReassignmentsRequest"),
+    "e": ("group", "HeartbeatRequest"),
+}
+VERSIONS = {"a": 2, "b": 5, "c": 0, "e": 1}
+"""Workload key -> the version compared."""
+
+
+def operations(workload: Workload, body: bytes) -> dict[str, Callable[[], object]]:
+    """aiokafka's decode and encode; AssertionError where ``body`` does not round-trip."""
+    place, name = CLASSES[workload.key]
+    module = importlib.import_module(f"aiokafka.protocol.{place}")
+    kind = getattr(module, f"{name}_v{VERSIONS[workload.key]}")
+    message = kind.decode(body)
+    assert message.encode() == body, f"aiokafka does not round-trip {workload.title}"
+    return {"decode": lambda: kind.decode(body), "encode": message.encode}

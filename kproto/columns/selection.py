@@ -1,0 +1,164 @@
+"""``select`` and what it gives: the door to columns, the same for both engines.
+
+Which engine reads, and whose errors come out, is decided here. An engine only says which bodies it
+did not take; each is then decoded alone, and raises what decoding it has always raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from kproto.codegen import codec
+from kproto.codegen.base import Buffer, Message
+from kproto.columns.layout import ARROW_FORMATS, Field, lay_out
+from kproto.columns.pure import PureSelection
+from kproto.columns.table import Column, Columns
+from kproto.errors import BodyError, DecodeError, LimitError, SelectionError
+
+__all__ = ["MOST_BYTES", "Selection", "select"]
+
+MOST_BYTES: Final = 2**31 - 1
+"""What int32 offsets reach: no buffer of a column is larger."""
+
+
+def select(
+    message: type[Message], version: int, columns: Sequence[str] | Mapping[str, str]
+) -> Selection:
+    """Choose fields of ``message`` at ``version`` that become columns.
+
+    ``columns`` are paths in Python or JSON names, such as ``topics.partitions.replica_nodes``,
+    which is also the column's name; or a mapping of the columns' names to paths. A field that the
+    version lacks is at its default, as in a decoded message. A struct that is null makes what was
+    chosen of it null; an array that is null has no rows, as an empty one has none.
+
+    Raises UnsupportedVersionError for a version the message lacks, UnknownNameError for a field it
+    lacks, SelectionError where the fields cannot be columns of one table: a struct or an array of
+    structs itself, or fields of two arrays neither of which is within the other.
+    """
+    if isinstance(columns, str):
+        raise TypeError(f"columns are a list of paths, not one: [{columns!r}]")
+    if not isinstance(columns, Mapping):
+        twice = [path for path in columns if columns.count(path) > 1]
+        if twice:
+            raise SelectionError(f"{twice[0]} was chosen twice")
+        columns = {path: path for path in columns}
+    if "frame" in columns:
+        raise SelectionError("a column named frame is always there: give the field another name")
+    return Selection(message, version, columns)
+
+
+class Selection:
+    """Chosen fields of one (message, version), compiled. Made by ``select``; may be kept and used
+    by several threads.
+
+    ``fields`` describe the columns; ``row`` is the path of the array whose elements are the rows,
+    "" where a row is a body.
+    """
+
+    __slots__ = ("_compiled", "_decode", "_pure", "fields", "message", "row", "version")
+
+    def __init__(self, message: type[Message], version: int, columns: Mapping[str, str]) -> None:
+        layout = lay_out(codec.plan_of(message, version), columns)
+        self.message = message
+        self.version = version
+        self.fields: tuple[Field, ...] = layout.fields
+        self.row = layout.row
+        self._decode = codec.decoder(message, version)
+        self._pure = PureSelection(layout, self._decode)
+        plan = codec.compiled_plan(message, version)
+        self._compiled: codec.CompiledSelection = self._pure
+        if plan is not None:
+            described = tuple(level.described() for level in layout.levels)
+            self._compiled = plan.select(described, len(layout.fields))
+
+    def __repr__(self) -> str:
+        names = ", ".join(field.name for field in self.fields)
+        return f"<columns of {self.message.__name__} v{self.version}: {names}>"
+
+    def read(
+        self,
+        bodies: Iterable[Buffer],
+        *,
+        errors: Literal["raise", "collect"] = "raise",
+        limit: int = MOST_BYTES,
+    ) -> Columns:
+        """The rows of all ``bodies``, in order. Each has to fill its bytes, as with ``decode``.
+
+        A bad body raises BodyError: the DecodeError of ``decode``, with ``index``. With
+        ``errors="collect"`` it leaves no row and goes to ``.errors`` instead.
+        ``limit`` is the most bytes (and values) that one buffer may hold. A value repeats on each
+        row below it, so bodies from a peer that is not trusted can ask for far more than their own
+        size, up to it. LimitError names the body that would pass it: read fewer at a time.
+        """
+        if errors not in ("raise", "collect"):
+            raise ValueError(f"errors={errors!r}: it may be 'raise' or 'collect'")
+        if not 4 <= limit <= MOST_BYTES:
+            raise ValueError(f"limit={limit}: it may be from 4 to {MOST_BYTES}")
+        held = tuple(bodies)
+        collect = errors == "collect"
+        made = self._compiled.read(held, limit, collect)
+        found = self._explain(made[3])
+        if found is None:  # an engine was stricter than decode: the other one is decode itself
+            made = self._pure.read(held, limit, collect)
+            found = self._explain(made[3])
+            assert found is not None
+        if found and not collect:
+            error = found.pop()
+            try:
+                raise error
+            finally:
+                del error  # no cycle through the traceback: the buffers go with the error
+        rows, frame, columns, _, full_at = made
+        if full_at >= 0:
+            raise LimitError(f"its rows would take a column past {limit} bytes", index=full_at)
+        return Columns(
+            rows=rows,
+            frame=Column(name="frame", format="i", nullable=False, length=rows, data=frame),
+            columns=tuple(
+                _column(field, rows, each) for field, each in zip(self.fields, columns, strict=True)
+            ),
+            errors=tuple(found),
+            export=self._compiled.export,
+        )
+
+    def _explain(self, failed: list[tuple[int, bytes]]) -> list[BodyError] | None:
+        """The error of each bad body; None where one of them is not bad."""
+        found = []
+        for index, data in failed:
+            try:
+                _, end = self._decode(data, 0)
+            except DecodeError as error:
+                found.append(BodyError(error, index=index))
+                continue
+            if end == len(data):
+                return None
+            found.append(BodyError(codec.trailing_bytes(data, end), index=index))
+        return found
+
+
+def _column(field: Field, rows: int, made: tuple[Any, ...]) -> Column:
+    nulls, validity, offsets, data, elements = made
+    child = None
+    if elements is not None:
+        assert field.element is not None
+        count, item_offsets, items = elements
+        child = Column(
+            name="item",
+            format=ARROW_FORMATS[field.element],
+            nullable=False,
+            length=count,
+            offsets=item_offsets,
+            data=items,
+        )
+    return Column(
+        name=field.name,
+        format=field.format,
+        nullable=field.nullable,
+        length=rows,
+        null_count=nulls,
+        validity=validity,
+        offsets=offsets,
+        data=data,
+        child=child,
+    )

@@ -1,0 +1,344 @@
+/* The records of many batches -> columns in Arrow's columnar format, without an object for a record.
+   kproto/records/sink.py is the same in Python, to the byte; kproto/records/columns.py cuts batches,
+   and says what is wrong with one that is given up here. A batch is taken whole or not at all. No
+   Python code runs here. */
+#include "records.h"
+
+enum { OFFSET = 1, TIMESTAMP = 2, KEYS = 4, VALUES = 8, HEADER_COUNT = 16, HEADERS = 32, ALL = 63 };
+enum { KEY, VALUE, HEADER_KEY, HEADER_VALUE, BLOBS };
+enum { FIRST_ROOM = 256, FULL = -2 };
+
+/* Bytes that may be null. All are objects of bytes, as long as there is room. */
+typedef struct {
+    PyObject *offsets;  /* int32, one more than there are values */
+    PyObject *validity; /* a bit a value, the lowest of a byte first; 0: null */
+    PyObject *data;
+} blobs;
+
+/* How much of the buffers is in use. */
+typedef struct {
+    Py_ssize_t rows;
+    struct {
+        Py_ssize_t count, nulls, size;
+    } of[BLOBS];
+} extent;
+
+typedef struct {
+    PyObject_HEAD
+    record_codec *codec;
+    Py_ssize_t limit; /* of the bytes in one buffer, at most INT32_MAX */
+    int wanted;
+    PyObject *offset, *timestamp, *header_count, *header_offsets;
+    blobs blobs[BLOBS];
+    extent now, marked;
+} record_sink;
+
+#define AT(type, bytes, index) ((type *)PyBytes_AS_STRING(bytes) + (index))
+
+/* Room for `more` bytes after the first `used`. */
+static inline int reserve(PyObject **bytes, Py_ssize_t used, Py_ssize_t more) {
+    if (LIKELY(*bytes != NULL && PyBytes_GET_SIZE(*bytes) - used >= more)) return 0;
+    Py_ssize_t room = used + more;
+    if (*bytes == NULL) {
+        *bytes = PyBytes_FromStringAndSize(NULL, room < FIRST_ROOM ? FIRST_ROOM : room);
+        return *bytes ? 0 : -1;
+    }
+    return _PyBytes_Resize(bytes, room < used + used / 2 ? used + used / 2 : room);
+}
+
+static inline void put_int32(PyObject *bytes, Py_ssize_t index, Py_ssize_t value) {
+    int32_t word = (int32_t)value;
+    memcpy(AT(char, bytes, index * 4), &word, 4);
+}
+
+static inline void put_int64(PyObject *bytes, Py_ssize_t index, int64_t value) {
+    memcpy(AT(char, bytes, index * 8), &value, 8);
+}
+
+/* Room for `more` values, but for their bytes. */
+static int reserve_values(record_sink *self, int which, Py_ssize_t more) {
+    blobs *to = &self->blobs[which];
+    Py_ssize_t count = self->now.of[which].count;
+    if (UNLIKELY(more >= self->limit / 4 - count)) return FULL;
+    int is_first = to->offsets == NULL;
+    if (reserve(&to->offsets, (count + 1) * 4, more * 4)) return -1;
+    if (is_first) put_int32(to->offsets, 0, 0);
+    return reserve(&to->validity, (count + 7) / 8, more / 8 + 1);
+}
+
+static inline int put_blob(record_sink *self, int which, const span *given) {
+    blobs *to = &self->blobs[which];
+    Py_ssize_t at = self->now.of[which].count++, end = self->now.of[which].size;
+    uint8_t *byte = AT(uint8_t, to->validity, at / 8), mask = (uint8_t)(1 << at % 8);
+    if (given->size < 0) {
+        *byte &= (uint8_t)~mask;
+        self->now.of[which].nulls++;
+    } else {
+        *byte |= mask;
+        if (UNLIKELY(given->size > self->limit - end)) return FULL;
+        if (UNLIKELY(reserve(&to->data, end, given->size))) return -1;
+        memcpy(AT(char, to->data, end), given->at, (size_t)given->size);
+        self->now.of[which].size = end += given->size;
+    }
+    put_int32(to->offsets, at + 1, end);
+    return 0;
+}
+
+/* Room for `more` rows, but for their bytes and headers. */
+static int reserve_rows(record_sink *self, Py_ssize_t more) {
+    Py_ssize_t rows = self->now.rows;
+    int failed = 0;
+    if (UNLIKELY(more > self->limit / 8 - rows)) return FULL;
+    if (self->wanted & OFFSET) failed = reserve(&self->offset, rows * 8, more * 8);
+    if (!failed && self->wanted & TIMESTAMP)
+        failed = reserve(&self->timestamp, rows * 8, more * 8);
+    if (!failed && self->wanted & HEADER_COUNT)
+        failed = reserve(&self->header_count, rows * 4, more * 4);
+    if (!failed && self->wanted & KEYS) failed = reserve_values(self, KEY, more);
+    if (!failed && self->wanted & VALUES) failed = reserve_values(self, VALUE, more);
+    if (!failed && self->wanted & HEADERS) {
+        int is_first = self->header_offsets == NULL;
+        failed = reserve(&self->header_offsets, (rows + 1) * 4, more * 4);
+        if (!failed && is_first) put_int32(self->header_offsets, 0, 0);
+    }
+    return failed;
+}
+
+static int reserve_headers(record_sink *self, Py_ssize_t more) {
+    if (!more || !(self->wanted & HEADERS)) return 0;
+    int failed = reserve_values(self, HEADER_KEY, more);
+    return failed ? failed : reserve_values(self, HEADER_VALUE, more);
+}
+
+static inline int put_header(record_sink *self, const span *key, const span *value) {
+    if (!(self->wanted & HEADERS)) return 0;
+    int failed = put_blob(self, HEADER_KEY, key);
+    return failed ? failed : put_blob(self, HEADER_VALUE, value);
+}
+
+/* A row, whose headers were put. */
+static inline int put_row(record_sink *self, const record_view *record) {
+    Py_ssize_t row = self->now.rows++;
+    int failed = 0;
+    if (self->wanted & OFFSET) put_int64(self->offset, row, record->offset);
+    if (self->wanted & TIMESTAMP) put_int64(self->timestamp, row, record->timestamp);
+    if (self->wanted & HEADER_COUNT) put_int32(self->header_count, row, record->header_count);
+    if (self->wanted & HEADERS)
+        put_int32(self->header_offsets, row + 1, self->now.of[HEADER_KEY].count);
+    if (self->wanted & KEYS) failed = put_blob(self, KEY, &record->key);
+    if (!failed && self->wanted & VALUES) failed = put_blob(self, VALUE, &record->value);
+    return failed;
+}
+
+/* ---- where rows come from: each 0, -1 where given up (perhaps with an exception), or FULL ------- */
+
+static int add_headers(record_sink *self, record_view *record) {
+    int failed = reserve_headers(self, record->header_count);
+    for (Py_ssize_t i = 0; i < record->header_count && !failed; i++) {
+        span key, value;
+        if (get_header(&record->headers, &key, &value) || !is_utf8(key.at, key.size)) return -1;
+        failed = put_header(self, &key, &value);
+    }
+    return failed ? failed : record->headers.at == record->headers.end ? 0 : -1;
+}
+
+static int add_section(record_sink *self, reader *in, const batch_facts *batch) {
+    /* Many are looked at before anything is reserved for them. */
+    if (batch->count > TRUSTED_COUNT && !are_records(*in, batch)) return -1;
+    int failed = reserve_rows(self, batch->count);
+    for (Py_ssize_t i = 0; i < batch->count && !failed; i++) {
+        record_view record;
+        if (UNLIKELY(get_record(in, batch, &record))) return -1;
+        if (UNLIKELY(record.header_count)) failed = add_headers(self, &record);
+        if (LIKELY(!failed)) failed = put_row(self, &record);
+    }
+    return failed ? failed : in->at == in->end ? 0 : -1;
+}
+
+static int add_object(record_sink *self, PyObject *object) {
+    const record_codec *codec = self->codec;
+    record_view record = {0};
+    if (Py_TYPE(object) != codec->type) return -1;
+    PyObject *offset = SLOT(object, codec->offset), *timestamp = SLOT(object, codec->timestamp);
+    if (!offset || !timestamp || int64_of(offset, &record.offset) ||
+        int64_of(timestamp, &record.timestamp) || span_of(SLOT(object, codec->key), &record.key) ||
+        span_of(SLOT(object, codec->value), &record.value))
+        return -1;
+    PyObject **headers = items_of(SLOT(object, codec->headers), &record.header_count);
+    if (headers == NULL || record.header_count > INT32_MAX) return -1;
+    int failed = reserve_headers(self, record.header_count);
+    for (Py_ssize_t i = 0; i < record.header_count && !failed; i++) {
+        span key, value;
+        if (header_of(headers[i], &key, &value)) return -1;
+        failed = put_header(self, &key, &value);
+    }
+    return failed ? failed : put_row(self, &record);
+}
+
+static void sink_clear(record_sink *self) {
+    Py_CLEAR(self->offset);
+    Py_CLEAR(self->timestamp);
+    Py_CLEAR(self->header_count);
+    Py_CLEAR(self->header_offsets);
+    for (int i = 0; i < BLOBS; i++) {
+        Py_CLEAR(self->blobs[i].offsets);
+        Py_CLEAR(self->blobs[i].validity);
+        Py_CLEAR(self->blobs[i].data);
+    }
+    memset(&self->now, 0, sizeof self->now);
+    memset(&self->marked, 0, sizeof self->marked);
+}
+
+/* What the sink was before, if this failed; and what its caller is told. Without memory, buffers are
+   lost: it begins again. */
+static PyObject *told(record_sink *self, const extent *before, int failed) {
+    if (LIKELY(!failed)) Py_RETURN_TRUE;
+    self->now = *before;
+    if (failed == FULL) {
+        PyErr_Format(PyExc_OverflowError, "a column would take more than %zd bytes", self->limit);
+        return NULL;
+    }
+    if (!PyErr_Occurred()) Py_RETURN_FALSE;
+    sink_clear(self);
+    return NULL;
+}
+
+static PyObject *sink_add(record_sink *self, PyObject *const *args, Py_ssize_t count) {
+    reader in;
+    batch_facts batch;
+    extent before = self->now;
+    if (count != 7) {
+        PyErr_SetString(PyExc_TypeError, "add takes 7 arguments");
+        return NULL;
+    }
+    if (!get_batch(args, &in, &batch)) Py_RETURN_FALSE;
+    const reader section = in;
+    int failed = add_section(self, &in, &batch);
+    if (failed == FULL && !are_records(section, &batch)) failed = -1; /* that comes first */
+    return told(self, &before, failed);
+}
+
+static PyObject *sink_put(record_sink *self, PyObject *records) {
+    extent before = self->now;
+    Py_ssize_t count;
+    PyObject **items = items_of(records, &count);
+    if (items == NULL) Py_RETURN_FALSE;
+    int failed = reserve_rows(self, count);
+    for (Py_ssize_t i = 0; i < count && !failed; i++) failed = add_object(self, items[i]);
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeError)) PyErr_Clear();
+    return told(self, &before, failed);
+}
+
+static PyObject *sink_mark(record_sink *self, PyObject *nothing) {
+    (void)nothing;
+    self->marked = self->now;
+    Py_RETURN_NONE;
+}
+
+static PyObject *sink_take_back(record_sink *self, PyObject *nothing) {
+    (void)nothing;
+    if (self->marked.rows <= self->now.rows) self->now = self->marked;
+    Py_RETURN_NONE;
+}
+
+/* ---- what came of it ----------------------------------------------------------------------------- */
+
+/* The object itself, of just the size that is in use; None for what was not wanted. */
+static PyObject *finish(PyObject **bytes, Py_ssize_t used) {
+    PyObject *made = *bytes;
+    *bytes = NULL;
+    if (made == NULL) return PyBytes_FromStringAndSize(NULL, 0);
+    _PyBytes_Resize(&made, used); /* NULL where it fails */
+    return made;
+}
+
+static PyObject *finish_validity(record_sink *self, int which) {
+    PyObject **bits = &self->blobs[which].validity;
+    Py_ssize_t count = self->now.of[which].count;
+    if (self->now.of[which].nulls == 0) {
+        Py_CLEAR(*bits);
+        Py_RETURN_NONE;
+    }
+    if (count % 8) *AT(uint8_t, *bits, count / 8) &= (uint8_t)((1 << count % 8) - 1);
+    return finish(bits, (count + 7) / 8);
+}
+
+/* (count, nulls, validity, offsets, data) */
+static PyObject *finish_blobs(record_sink *self, int which) {
+    blobs *each = &self->blobs[which];
+    Py_ssize_t count = self->now.of[which].count;
+    if (each->offsets == NULL && reserve_values(self, which, 0)) return NULL;
+    return Py_BuildValue("(nnNNN)", count, self->now.of[which].nulls,
+                         finish_validity(self, which), finish(&each->offsets, (count + 1) * 4),
+                         finish(&each->data, self->now.of[which].size));
+}
+
+static PyObject *none(void) { Py_RETURN_NONE; }
+
+static PyObject *sink_finish(record_sink *self, PyObject *nothing) {
+    (void)nothing;
+    int wanted = self->wanted;
+    Py_ssize_t rows = self->now.rows;
+    if (reserve_rows(self, 0) == -1) { /* where offsets begin, if nothing else */
+        sink_clear(self);
+        return NULL;
+    }
+    PyObject *headers = none();
+    if (wanted & HEADERS)
+        headers = Py_BuildValue("(NNN)", finish(&self->header_offsets, (rows + 1) * 4),
+                                finish_blobs(self, HEADER_KEY), finish_blobs(self, HEADER_VALUE));
+    PyObject *made = Py_BuildValue(
+        "(nNNNNNN)", rows, wanted & OFFSET ? finish(&self->offset, rows * 8) : none(),
+        wanted & TIMESTAMP ? finish(&self->timestamp, rows * 8) : none(),
+        wanted & KEYS ? finish_blobs(self, KEY) : none(),
+        wanted & VALUES ? finish_blobs(self, VALUE) : none(),
+        wanted & HEADER_COUNT ? finish(&self->header_count, rows * 4) : none(), headers);
+    sink_clear(self);
+    return made;
+}
+
+static void sink_free(record_sink *self) {
+    sink_clear(self);
+    Py_XDECREF(self->codec);
+    Py_TYPE(self)->tp_free(self);
+}
+
+PyObject *new_sink(record_codec *codec, PyObject *args) {
+    int wanted;
+    Py_ssize_t limit;
+    if (!PyArg_ParseTuple(args, "in:sink", &wanted, &limit)) return NULL;
+    if (wanted & ~ALL || limit < 8 || limit > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "no such columns, or no such limit");
+        return NULL;
+    }
+    record_sink *self = PyObject_New(record_sink, &record_sink_type);
+    if (self == NULL) return NULL;
+    memset((char *)self + sizeof(PyObject), 0, sizeof *self - sizeof(PyObject));
+    Py_INCREF(codec);
+    self->codec = codec;
+    self->wanted = wanted;
+    self->limit = limit;
+    return (PyObject *)self;
+}
+
+static PyMethodDef sink_methods[] = {
+    {"add", (PyCFunction)(void (*)(void))sink_add, METH_FASTCALL,
+     "add(data, at, end, count, base_offset, base_timestamp, appended) -> whether data[at:end] is "
+     "exactly that many records, which are rows then"},
+    {"put", (PyCFunction)sink_put, METH_O,
+     "put(records) -> whether these objects are as they usually are; they are rows then"},
+    {"mark", (PyCFunction)sink_mark, METH_NOARGS, "mark(): where take_back goes back to"},
+    {"take_back", (PyCFunction)sink_take_back, METH_NOARGS, "take_back(): no row since the mark"},
+    {"finish", (PyCFunction)sink_finish, METH_NOARGS,
+     "finish() -> (rows, offset, timestamp, key, value, header_count, headers), and begin again"},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject record_sink_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "kproto.native._engine.RecordSink",
+    .tp_doc = "Columns that records are put into; RecordCodec.sink makes one.",
+    .tp_basicsize = sizeof(record_sink),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_dealloc = (destructor)sink_free,
+    .tp_methods = sink_methods,
+};

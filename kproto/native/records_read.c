@@ -1,0 +1,281 @@
+/* The records of a batch -> Record objects, all at once, and the type that does it.
+
+   Objects are made as in decode.c: by the type's allocator, their slots filled at once, and nobody
+   can see them before they are whole. A Record takes no part in garbage collection; the list does
+   once it is full. Tuples of headers hold text and bytes only, so no cycle can go through one: they
+   leave the collector's view for good, as it would find out itself.
+
+   Python code may run where a tuple is made (a collection, on CPython 3.11). It cannot reach what
+   is being made here, and the caller holds the bytes and the codec. */
+#include "records.h"
+
+enum { KEYS = 4 };
+
+/* What neighbours often have in common is made once: it cannot be changed. */
+typedef struct {
+    int64_t timestamp;
+    PyObject *timestamp_made;
+    span key[KEYS]; /* of the headers in that place of the record before */
+    PyObject *key_made[KEYS];
+} memory;
+
+static void forget(memory *last) {
+    Py_XDECREF(last->timestamp_made);
+    for (int i = 0; i < KEYS; i++) Py_XDECREF(last->key_made[i]);
+}
+
+static PyObject *new_timestamp(int64_t value, memory *last) {
+    if (last->timestamp_made == NULL || last->timestamp != value) {
+        PyObject *made = PyLong_FromLongLong(value);
+        if (UNLIKELY(made == NULL)) return NULL;
+        Py_XDECREF(last->timestamp_made);
+        last->timestamp_made = made;
+        last->timestamp = value;
+    }
+    Py_INCREF(last->timestamp_made);
+    return last->timestamp_made;
+}
+
+static PyObject *new_key(const span *key, Py_ssize_t place, memory *last) {
+    if (place >= KEYS) return new_string(key->at, key->size);
+    span *before = &last->key[place];
+    PyObject **made = &last->key_made[place];
+    if (*made == NULL || before->size != key->size ||
+        memcmp(before->at, key->at, (size_t)key->size)) {
+        PyObject *text = new_string(key->at, key->size);
+        if (UNLIKELY(text == NULL)) return NULL;
+        Py_XDECREF(*made);
+        *made = text;
+        *before = *key;
+    }
+    Py_INCREF(*made);
+    return *made;
+}
+
+static inline PyObject *new_bytes(const span *given) {
+    if (given->size < 0) Py_RETURN_NONE;
+    return PyBytes_FromStringAndSize((const char *)given->at, given->size);
+}
+
+static PyObject *new_tuple(Py_ssize_t size) {
+    PyObject *made = PyTuple_New(size);
+    if (LIKELY(made != NULL && size)) PyObject_GC_UnTrack(made);
+    return made;
+}
+
+static PyObject *new_header(reader *in, Py_ssize_t place, memory *last) {
+    span key, value;
+    if (UNLIKELY(get_header(in, &key, &value))) return NULL;
+    PyObject *text = new_key(&key, place, last);
+    PyObject *raw = text ? new_bytes(&value) : NULL;
+    PyObject *pair = raw ? new_tuple(2) : NULL;
+    if (UNLIKELY(pair == NULL)) {
+        Py_XDECREF(text);
+        Py_XDECREF(raw);
+        return NULL;
+    }
+    PyTuple_SET_ITEM(pair, 0, text);
+    PyTuple_SET_ITEM(pair, 1, raw);
+    return pair;
+}
+
+static PyObject *new_headers(record_view *record, memory *last) {
+    PyObject *headers = new_tuple(record->header_count);
+    if (UNLIKELY(headers == NULL)) return NULL;
+    for (Py_ssize_t i = 0; i < record->header_count; i++) {
+        PyObject *pair = new_header(&record->headers, i, last);
+        if (UNLIKELY(pair == NULL)) {
+            Py_DECREF(headers);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(headers, i, pair);
+    }
+    if (LIKELY(record->headers.at == record->headers.end)) return headers;
+    Py_DECREF(headers);
+    return NULL;
+}
+
+static PyObject *new_record(const record_codec *self, record_view *record, memory *last) {
+    PyObject *object = self->type->tp_alloc(self->type, 0); /* its slots are empty */
+    if (UNLIKELY(object == NULL)) return NULL;
+    if (LIKELY((SLOT(object, self->offset) = PyLong_FromLongLong(record->offset)) &&
+               (SLOT(object, self->timestamp) = new_timestamp(record->timestamp, last)) &&
+               (SLOT(object, self->key) = new_bytes(&record->key)) &&
+               (SLOT(object, self->value) = new_bytes(&record->value)) &&
+               (SLOT(object, self->headers) = new_headers(record, last))))
+        return object;
+    Py_DECREF(object);
+    return NULL;
+}
+
+PyObject *new_plain_record(const record_codec *self, record_view *record) {
+    memory last = {0};
+    PyObject *made = new_record(self, record, &last);
+    forget(&last);
+    return made;
+}
+
+static int fill(const record_codec *self, reader *in, const batch_facts *batch, PyObject **items) {
+    memory last = {0};
+    int result = 0;
+    for (Py_ssize_t i = 0; i < batch->count && !result; i++) {
+        record_view record;
+        result = get_record(in, batch, &record) ||
+                 (items[i] = new_record(self, &record, &last)) == NULL;
+    }
+    forget(&last);
+    return result || in->at != in->end ? -1 : 0;
+}
+
+int are_records(reader in, const batch_facts *batch) {
+    record_view record;
+    for (Py_ssize_t i = 0; i < batch->count; i++) {
+        if (get_record(&in, batch, &record)) return 0;
+        for (Py_ssize_t j = 0; j < record.header_count; j++) {
+            span key, value;
+            if (get_header(&record.headers, &key, &value) || !is_utf8(key.at, key.size)) return 0;
+        }
+        if (record.headers.at != record.headers.end) return 0;
+    }
+    return in.at == in.end;
+}
+
+int get_batch(PyObject *const *args, reader *in, batch_facts *batch) {
+    int64_t at, end, count;
+    if (!PyBytes_CheckExact(args[0]) || int64_of(args[1], &at) || int64_of(args[2], &end) ||
+        int64_of(args[3], &count) || int64_of(args[4], &batch->base_offset) ||
+        int64_of(args[5], &batch->base_timestamp))
+        return 0;
+    batch->is_appended = args[6] != Py_None;
+    if (batch->is_appended && int64_of(args[6], &batch->appended)) return 0;
+    if (at < 0 || end < at || end > PyBytes_GET_SIZE(args[0]) || count < 0) return 0;
+    if (count > (end - at) / LEAST_RECORD) return 0;
+    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(args[0]);
+    *in = (reader){start + at, start + end};
+    batch->count = (Py_ssize_t)count;
+    return 1;
+}
+
+PyObject *read_records(record_codec *self, PyObject *const *args, Py_ssize_t count) {
+    reader in;
+    batch_facts batch;
+    if (count != 7) {
+        PyErr_SetString(PyExc_TypeError, "read takes 7 arguments");
+        return NULL;
+    }
+    if (!get_batch(args, &in, &batch)) Py_RETURN_NONE;
+    if (UNLIKELY(batch.count > TRUSTED_COUNT) && !are_records(in, &batch)) Py_RETURN_NONE;
+    PyObject *list = PyList_New(batch.count);
+    if (UNLIKELY(list == NULL)) return NULL;
+    PyObject_GC_UnTrack(list);
+    if (LIKELY(!fill(self, &in, &batch, ((PyListObject *)list)->ob_item))) {
+        PyObject_GC_Track(list);
+        return list;
+    }
+    Py_DECREF(list);
+    if (forget_error()) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- the type ---------------------------------------------------------------------------------- */
+
+static void codec_free(record_codec *self) {
+    PyObject_GC_UnTrack(self);
+    Py_XDECREF(self->type);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static int codec_traverse(record_codec *self, visitproc visit, void *arg) {
+    Py_VISIT(self->type);
+    return 0;
+}
+
+/* Let the class make a record of values that are known by identity, and look where they went. */
+static int find_members(record_codec *self) {
+    static const char *const names[] = {"offset", "timestamp", "key", "value", "headers"};
+    Py_ssize_t *const slots[] = {&self->offset, &self->timestamp, &self->key, &self->value,
+                                 &self->headers};
+    PyObject *marks = PyTuple_New(5), *made = NULL;
+    int result = -1;
+    if (marks == NULL) return -1;
+    for (int i = 0; i < 5; i++) {
+        PyObject *mark = PyList_New(0); /* no two are the same object */
+        if (mark == NULL) goto done;
+        PyTuple_SET_ITEM(marks, i, mark);
+    }
+    made = PyObject_Call((PyObject *)self->type, marks, NULL);
+    if (made == NULL) goto done;
+    for (int i = 0; i < 5; i++) {
+        PyObject *name = PyUnicode_FromString(names[i]);
+        *slots[i] = name ? slot_of(self->type, name) : -1;
+        Py_XDECREF(name);
+        if (*slots[i] < 0) goto done;
+        if (Py_TYPE(made) != self->type || SLOT(made, *slots[i]) != PyTuple_GET_ITEM(marks, i)) {
+            PyErr_Format(PyExc_ValueError, "%s.%s is not where its descriptor says",
+                         self->type->tp_name, names[i]);
+            goto done;
+        }
+    }
+    result = 0;
+done:
+    Py_XDECREF(made);
+    Py_DECREF(marks);
+    return result;
+}
+
+static PyObject *codec_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    PyObject *cls;
+    if (kwargs && PyDict_GET_SIZE(kwargs)) {
+        PyErr_SetString(PyExc_TypeError, "RecordCodec takes no keyword arguments");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "O:RecordCodec", &cls)) return NULL;
+    if (engine.struct_meta == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "set_up was not called");
+        return NULL;
+    }
+    if (check_type(cls)) return NULL;
+    if (PyType_IS_GC((PyTypeObject *)cls)) {
+        PyErr_SetString(PyExc_ValueError, "the class of records is made with gc=False");
+        return NULL;
+    }
+    record_codec *self = (record_codec *)type->tp_alloc(type, 0);
+    if (self == NULL) return NULL;
+    Py_INCREF(cls);
+    self->type = (PyTypeObject *)cls;
+    if (!find_members(self)) return (PyObject *)self;
+    Py_DECREF(self);
+    return NULL;
+}
+
+static PyMethodDef codec_methods[] = {
+    {"read", (PyCFunction)(void (*)(void))read_records, METH_FASTCALL,
+     "read(data, at, end, count, base_offset, base_timestamp, appended) -> list of records, or "
+     "None where data[at:end] is not exactly that many"},
+    {"read_messages", (PyCFunction)(void (*)(void))read_messages, METH_FASTCALL,
+     "read_messages(data, at, end, magic, last_offset, crc32, appended) -> list of records, or None "
+     "where data[at:end] is not messages of a wrapper of that magic and offset"},
+    {"write", (PyCFunction)(void (*)(void))write_records, METH_FASTCALL,
+     "write(records, base_offset, base_timestamp) -> (bytes, last offset, largest timestamp), or "
+     "None where a record is not as it usually is"},
+    {"sink", (PyCFunction)new_sink, METH_VARARGS,
+     "sink(columns, limit) -> RecordSink: columns is a sum of 1 for offset, 2 timestamp, 4 key, "
+     "8 value, 16 header_count, 32 headers; limit is of the bytes in one buffer"},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject record_codec_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "kproto.native._engine.RecordCodec",
+    .tp_doc = "RecordCodec(Record): reads and writes the records of batches of magic 2.",
+    .tp_basicsize = sizeof(record_codec),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = codec_new,
+    .tp_dealloc = (destructor)codec_free,
+    .tp_traverse = (traverseproc)codec_traverse,
+    .tp_methods = codec_methods,
+};
+
+int add_record_types(PyObject *module) {
+    if (PyType_Ready(&record_codec_type) < 0 || PyType_Ready(&record_sink_type) < 0) return -1;
+    return PyModule_AddObjectRef(module, "RecordCodec", (PyObject *)&record_codec_type);
+}

@@ -1,0 +1,97 @@
+/* The buffer that a message is written into, and numbers, lengths and bytes put there.
+
+   `at`, the place to write to next, is handed on from function to function rather than kept in the
+   writer: so it stays in a register, which a store of bytes could not be shown to leave alone in
+   memory. A function that returns NULL has given up. */
+#ifndef KPROTO_WRITER_H
+#define KPROTO_WRITER_H
+
+#include "engine.h"
+
+typedef struct {
+    uint8_t *base, *end;
+    PyObject *bytes; /* NULL while `base` is the caller's array on the stack */
+} writer;
+
+uint8_t *grow(writer *out, uint8_t *at, Py_ssize_t need); /* encode.c */
+
+static inline uint8_t *ensure(writer *out, uint8_t *at, Py_ssize_t need) {
+    return LIKELY(out->end - at >= need) ? at : grow(out, at, need);
+}
+
+/* ---- the caller of these has ensured the room -------------------------------------------------- */
+
+static inline uint8_t *put8(uint8_t *at, uint8_t value) {
+    *at = value;
+    return at + 1;
+}
+
+static inline uint8_t *put16(uint8_t *at, uint16_t value) {
+    at[0] = (uint8_t)(value >> 8);
+    at[1] = (uint8_t)value;
+    return at + 2;
+}
+
+static inline uint8_t *put32(uint8_t *at, uint32_t value) {
+    at[0] = (uint8_t)(value >> 24);
+    at[1] = (uint8_t)(value >> 16);
+    at[2] = (uint8_t)(value >> 8);
+    at[3] = (uint8_t)value;
+    return at + 4;
+}
+
+static inline uint8_t *put64(uint8_t *at, uint64_t value) {
+    return put32(put32(at, (uint32_t)(value >> 32)), (uint32_t)value);
+}
+
+static inline uint8_t *put_varint(uint8_t *at, uint32_t value) { /* up to 5 bytes */
+    for (; UNLIKELY(value > 0x7F); value >>= 7) *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+static inline uint8_t *put_length(uint8_t *at, const field_plan *field, int is_string,
+                                  Py_ssize_t size) {
+    if (field->flags & FIELD_COMPACT) return put_varint(at, (uint32_t)size + 1);
+    return is_string ? put16(at, (uint16_t)size) : put32(at, (uint32_t)size);
+}
+
+static inline uint8_t *put_bytes(uint8_t *at, const char *raw, Py_ssize_t size) {
+    copy_bytes(at, raw, size);
+    return at + size;
+}
+
+/* ---- numbers of Python ------------------------------------------------------------------------- */
+
+static inline int number_of(PyObject *value, int64_t *out) {
+    if (UNLIKELY(!PyLong_CheckExact(value))) return -1;
+#if PY_VERSION_HEX >= 0x030C0000
+    if (LIKELY(PyUnstable_Long_IsCompact((PyLongObject *)value))) {
+        *out = PyUnstable_Long_CompactValue((PyLongObject *)value);
+        return 0;
+    }
+#else
+    Py_ssize_t digits = Py_SIZE(value);
+    if (LIKELY(digits >= -1 && digits <= 1)) {
+        *out = digits ? (int64_t)digits * ((PyLongObject *)value)->ob_digit[0] : 0;
+        return 0;
+    }
+#endif
+    int overflow;
+    *out = PyLong_AsLongLongAndOverflow(value, &overflow);
+    return overflow ? -1 : 0;
+}
+
+static inline uint8_t *put_int32(uint8_t *at, PyObject *value) {
+    int64_t number;
+    if (UNLIKELY(number_of(value, &number) || number != (int32_t)number)) return NULL;
+    return put32(at, (uint32_t)number);
+}
+
+/* ---- between encode.c and encode_tags.c -------------------------------------------------------- */
+
+uint8_t *encode_field(writer *out, uint8_t *at, const field_plan *field, PyObject *value);
+uint8_t *encode_tags(writer *out, uint8_t *at, const struct_plan *plan, PyObject *object,
+                     PyObject *tags);
+
+#endif

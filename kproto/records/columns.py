@@ -1,0 +1,241 @@
+"""Many fields of type ``records`` straight into columns: a row a record, no object for one.
+
+::
+
+    table = read_columns(inputs, ["offset", "timestamp", "value", "producer_id"])
+    table.to_arrow()        # a pyarrow.RecordBatch over the same buffers
+    table.to_pydict()       # lists, without pyarrow
+
+Batches are cut, checked and decompressed as ``RecordBatches`` does it, of every magic and codec,
+and what is wrong raises what it raises. Where the native engine runs, the records of magic 2 never
+become objects (``kproto/native/records_columns.c``); those of magic 0 and 1 do, a batch at a time.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from kproto.errors import BodyError, DecodeError, LimitError, SelectionError, UnknownNameError
+from kproto.records.batch import Batch
+from kproto.records.batches import RecordBatches
+from kproto.records.model import MAX_DECOMPRESSED
+from kproto.records.native import RecordSink
+from kproto.records.record import read_in_python
+from kproto.records.record_batch import RecordBatch
+from kproto.records.sink import Blobs, Made, Wanted, bits, make_sink
+from kproto.records.table import Column, RecordColumns
+
+__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "MOST_BYTES", "read_columns"]
+
+MOST_BYTES: Final = 2**31 - 1
+"""What int32 offsets reach: no buffer of a column is larger."""
+LEAST_LIMIT: Final = 8
+
+
+class _OfBatch(NamedTuple):
+    """A column whose value every record of a batch has."""
+
+    format: str
+    """Of Arrow's C data interface; "b" is a bool."""
+    value: Callable[[Batch], int]
+
+
+_CODES: Final = {"b": "b", "c": "b", "s": "h", "i": "i", "l": "q"}
+"""Arrow's formats in the words of ``struct``; a bool is a byte until the end."""
+
+_OF_BATCH: Final = {
+    "magic": _OfBatch("c", lambda batch: batch.magic),
+    "compression": _OfBatch("c", lambda batch: batch.compression),
+    "timestamp_type": _OfBatch("c", lambda batch: batch.timestamp_type),
+    "partition_leader_epoch": _OfBatch("i", lambda batch: batch.partition_leader_epoch),
+    "producer_id": _OfBatch("l", lambda batch: batch.producer_id),
+    "producer_epoch": _OfBatch("s", lambda batch: batch.producer_epoch),
+    "base_sequence": _OfBatch("i", lambda batch: batch.base_sequence),
+    "is_transactional": _OfBatch("b", lambda batch: batch.is_transactional),
+    "is_control": _OfBatch("b", lambda batch: batch.is_control),
+}
+_OF_RECORD: Final = {flag.name.lower(): flag for flag in Wanted if flag.name}
+
+COLUMNS: Final = ("batch", *_OF_RECORD, *_OF_BATCH)
+"""Every column there is, besides ``input``."""
+DEFAULT_COLUMNS: Final = ("batch", "offset", "timestamp", "key", "value", "header_count")
+
+
+def read_columns(
+    inputs: Iterable[bytes | bytearray | memoryview | None],
+    columns: Sequence[str] = DEFAULT_COLUMNS,
+    *,
+    errors: Literal["raise", "collect"] = "raise",
+    check_crc: bool = True,
+    allow_partial: bool = False,
+    max_decompressed: int = MAX_DECOMPRESSED,
+    limit: int = MOST_BYTES,
+) -> RecordColumns:
+    """The records of all ``inputs``, in their order: each is what ``RecordBatches`` takes.
+
+    ``columns`` are of ``COLUMNS``. Of each record: ``offset``, ``timestamp``, ``key``, ``value``,
+    ``header_count``, and ``headers``, a list of keys and values. Of the batch it is in: ``batch``,
+    which counts from 0 in each input, and what ``Batch`` calls by that name; ``compression`` and
+    ``timestamp_type`` are numbers. ``input`` is always there.
+
+    A bad input raises BodyError: the DecodeError of ``RecordBatches``, with ``index``. With
+    ``errors="collect"`` it leaves no row, not of its good batches either, and goes to ``.errors``
+    instead. ``limit`` is the most bytes that one buffer may take; LimitError names the input that
+    would pass it: read fewer at a time. ``check_crc``, ``allow_partial`` and ``max_decompressed``
+    are those of ``RecordBatches``. Raises MissingExtraError for a codec that is not installed,
+    UnknownNameError and SelectionError for columns there are not or that are chosen twice.
+    """
+    if errors not in ("raise", "collect"):
+        raise ValueError(f"errors={errors!r}: it may be 'raise' or 'collect'")
+    if not LEAST_LIMIT <= limit <= MOST_BYTES:
+        raise ValueError(f"limit={limit}: it may be from {LEAST_LIMIT} to {MOST_BYTES}")
+    _check(columns)
+    wanted = Wanted(0)
+    for name in columns:
+        wanted |= _OF_RECORD.get(name, 0)
+    gathered = _Gathered(columns, make_sink(wanted, limit))
+    bad = []
+    for index, data in enumerate(inputs):
+        mark = gathered.mark()
+        batches = RecordBatches(
+            data,
+            check_crc=check_crc,
+            allow_partial=allow_partial,
+            max_decompressed=max_decompressed,
+        )
+        try:
+            for number, batch in enumerate(batches):
+                gathered.add(index, number, batch)
+        except DecodeError as error:
+            found = BodyError(error, index=index)
+            if errors == "raise":
+                raise found from None
+            bad.append(found)
+            gathered.take_back(mark)
+        except OverflowError as error:
+            raise LimitError(str(error), index=index) from None
+    return gathered.finish(tuple(bad))
+
+
+def _check(columns: Sequence[str]) -> None:
+    if isinstance(columns, str):
+        raise TypeError(f"columns are a list of names, not one: [{columns!r}]")
+    for name in columns:
+        if name == "input":
+            raise SelectionError("a column named input is always there")
+        if name not in COLUMNS:
+            raise UnknownNameError(f"no column {name!r}; there are {', '.join(COLUMNS)}")
+        if columns.count(name) > 1:
+            raise SelectionError(f"{name} was chosen twice")
+
+
+class _Run(NamedTuple):
+    """Records of one batch, one below the other."""
+
+    rows: int
+    input: int
+    batch: int
+    values: tuple[int, ...]
+    """Of the columns that are a batch's, in their order."""
+
+
+class _Gathered:
+    """What was read so far: the values of records in a sink, those of batches as runs."""
+
+    def __init__(self, columns: Sequence[str], sink: RecordSink) -> None:
+        self._columns = columns
+        self._sink = sink
+        self._of_batch = {name: _OF_BATCH[name] for name in columns if name in _OF_BATCH}
+        self._runs: list[_Run] = []
+
+    def mark(self) -> int:
+        self._sink.mark()
+        return len(self._runs)
+
+    def take_back(self, mark: int) -> None:
+        self._sink.take_back()
+        del self._runs[mark:]
+
+    def add(self, index: int, number: int, batch: Batch) -> None:
+        values = tuple(column.value(batch) for column in self._of_batch.values())
+        rows = self._put(batch)
+        if rows:
+            self._runs.append(_Run(rows, index, number, values))
+
+    def _put(self, batch: Batch) -> int:
+        """Returns how many rows. Raises DecodeError; OverflowError at the limit."""
+        if isinstance(batch, RecordBatch):
+            section = batch.section()
+            (data, at, end, _, _), number, offset, timestamp, appended = section
+            if self._sink.add(data, at, end, number, offset, timestamp, appended):
+                return number
+            records = read_in_python(*section)  # raises, unless there is nothing but Python
+        else:
+            records = batch.records()
+        if not self._sink.put(records):
+            raise AssertionError("records as readers make them are not taken")
+        return len(records)
+
+    def finish(self, errors: tuple[BodyError, ...]) -> RecordColumns:
+        made = Made(*self._sink.finish())
+        order = list(self._of_batch)
+        columns = []
+        for name in self._columns:
+            if name in _OF_RECORD:
+                columns.append(_of_record(name, made))
+            elif name == "batch":
+                columns.append(self._repeated(name, "i", [run.batch for run in self._runs]))
+            else:
+                place = order.index(name)
+                values = [run.values[place] for run in self._runs]
+                columns.append(self._repeated(name, _OF_BATCH[name].format, values))
+        return RecordColumns(
+            rows=made.rows,
+            input=self._repeated("input", "i", [run.input for run in self._runs]),
+            columns=tuple(columns),
+            errors=errors,
+        )
+
+    def _repeated(self, name: str, format: str, values: list[int]) -> Column:
+        """Each value on every row of its run."""
+        pack = struct.Struct(f"={_CODES[format]}").pack
+        runs = zip(values, self._runs, strict=True)
+        data = b"".join(pack(value) * run.rows for value, run in runs)
+        length = sum(run.rows for run in self._runs)
+        return Column(
+            name=name, format=format, length=length, data=bits(data) if format == "b" else data
+        )
+
+
+def _of_record(name: str, made: Made) -> Column:
+    found: Any = getattr(made, name)
+    if name in ("key", "value"):
+        return _blobs(name, "z", Blobs(*found), nullable=True)
+    if name != "headers":
+        return Column(
+            name=name, format="i" if name == "header_count" else "l", length=made.rows, data=found
+        )
+    offsets, *blobs = found
+    keys, values = (Blobs(*each) for each in blobs)
+    item = Column(
+        name="item",
+        format="+s",
+        length=keys.number,
+        fields=(_blobs("key", "u", keys), _blobs("value", "z", values, nullable=True)),
+    )
+    return Column(name=name, format="+l", length=made.rows, offsets=offsets, child=item)
+
+
+def _blobs(name: str, format: str, found: Blobs, nullable: bool = False) -> Column:
+    return Column(
+        name=name,
+        format=format,
+        nullable=nullable,
+        length=found.number,
+        null_count=found.nulls,
+        validity=found.validity,
+        offsets=found.offsets,
+        data=found.data,
+    )

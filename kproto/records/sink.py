@@ -1,0 +1,179 @@
+"""Records of many batches -> the buffers of columns, in Arrow's layout: from objects, in Python.
+
+The same as ``kproto/native/records_columns.c``, to the byte, for where that does not run: no faster
+than a loop of one's own. What a batch is, and what is wrong with one, is not decided here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from enum import IntFlag
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from kproto.records.model import Record
+from kproto.records.native import RecordSink, record_codec
+
+__all__ = ["Blobs", "Made", "PureSink", "Wanted", "bits", "make_sink", "numbers"]
+
+
+class Wanted(IntFlag):
+    """The columns of records; their numbers are known to C, too."""
+
+    OFFSET = 1
+    TIMESTAMP = 2
+    KEY = 4
+    VALUE = 8
+    HEADER_COUNT = 16
+    HEADERS = 32
+
+
+class Blobs(NamedTuple):
+    """The buffers of so many values, bytes or text; ``validity`` is None without nulls."""
+
+    number: int
+    nulls: int
+    validity: bytes | None
+    offsets: bytes
+    data: bytes
+
+
+class Made(NamedTuple):
+    """The buffers of all columns; None for those that were not wanted. ``headers`` are the offsets
+    of the lists, and their keys and values."""
+
+    rows: int
+    offset: bytes | None
+    timestamp: bytes | None
+    key: Blobs | None
+    value: Blobs | None
+    header_count: bytes | None
+    headers: tuple[bytes, Blobs, Blobs] | None
+
+
+def make_sink(wanted: Wanted, limit: int) -> RecordSink:
+    """``limit`` is the most bytes that one buffer may take."""
+    codec = record_codec()
+    return PureSink(wanted, limit) if codec is None else codec.sink(wanted, limit)
+
+
+def bits(flags: bytes) -> bytes:
+    """Bytes of 0 or 1 as the bits of a bitmap, the lowest of a byte first."""
+    digits = flags[::-1].translate(_DIGITS)
+    return int(digits or b"0", 2).to_bytes((len(flags) + 7) // 8, "little")
+
+
+_DIGITS: Final = bytes.maketrans(b"\x00\x01", b"01")
+WIDEST: Final = 8
+"""Bytes of the widest number in a row."""
+
+
+class PureSink:
+    """Keeps the records, and makes buffers of them at the end."""
+
+    def __init__(self, wanted: Wanted, limit: int) -> None:
+        self._wanted = wanted
+        self._limit = limit
+        self._records: list[Record] = []
+        self._sizes = _NO_SIZES
+        self._marked = 0, _NO_SIZES
+
+    def add(
+        self,
+        data: bytes,
+        at: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        appended: int | None,
+        /,
+    ) -> bool:
+        """Never: the reader that says what is wrong reads what is right, too."""
+        return False
+
+    def put(self, records: list[Record], /) -> bool:
+        sizes = _Sizes(*map(sum, zip(self._sizes, self._sizes_of(records), strict=True)))
+        too_many = sizes.rows > self._limit // WIDEST or sizes.headers >= self._limit // 4
+        if too_many or max(sizes[2:]) > self._limit:
+            raise OverflowError(f"a column would take more than {self._limit} bytes")
+        self._records += records
+        self._sizes = sizes
+        return True
+
+    def _sizes_of(self, records: list[Record]) -> _Sizes:
+        wanted = self._wanted
+        found = _NO_SIZES._replace(rows=len(records))
+        if wanted & Wanted.KEY:
+            found = found._replace(keys=sum(len(r.key or b"") for r in records))
+        if wanted & Wanted.VALUE:
+            found = found._replace(values=sum(len(r.value or b"") for r in records))
+        if wanted & Wanted.HEADERS:
+            headers = [header for record in records for header in record.headers]
+            found = found._replace(
+                headers=len(headers),
+                header_keys=sum(len(key.encode()) for key, _ in headers),
+                header_values=sum(len(value or b"") for _, value in headers),
+            )
+        return found
+
+    def mark(self) -> None:
+        self._marked = len(self._records), self._sizes
+
+    def take_back(self) -> None:
+        count, self._sizes = self._marked
+        del self._records[count:]
+
+    def finish(self) -> Made:
+        records, wanted = self._records, self._wanted
+        self._records, self._sizes, self._marked = [], _NO_SIZES, (0, _NO_SIZES)
+        offset = timestamp = key = value = header_count = headers = None
+        if wanted & Wanted.OFFSET:
+            offset = numbers("q", [r.offset for r in records])
+        if wanted & Wanted.TIMESTAMP:
+            timestamp = numbers("q", [r.timestamp for r in records])
+        if wanted & Wanted.KEY:
+            key = _blobs([r.key for r in records])
+        if wanted & Wanted.VALUE:
+            value = _blobs([r.value for r in records])
+        if wanted & Wanted.HEADER_COUNT:
+            header_count = numbers("i", [len(r.headers) for r in records])
+        if wanted & Wanted.HEADERS:
+            pairs = [header for record in records for header in record.headers]
+            headers = (
+                _offsets([len(r.headers) for r in records]),
+                _blobs([name.encode() for name, _ in pairs]),
+                _blobs([given for _, given in pairs]),
+            )
+        return Made(len(records), offset, timestamp, key, value, header_count, headers)
+
+
+class _Sizes(NamedTuple):
+    """Rows and headers there are, and bytes of each column."""
+
+    rows: int
+    headers: int
+    keys: int
+    values: int
+    header_keys: int
+    header_values: int
+
+
+_NO_SIZES: Final = _Sizes(0, 0, 0, 0, 0, 0)
+
+
+def numbers(code: str, values: Sequence[int]) -> bytes:
+    """In this machine's byte order; ``code`` is that of ``struct``."""
+    return struct.pack(f"={len(values)}{code}", *values)
+
+
+def _offsets(sizes: Iterable[int]) -> bytes:
+    return numbers("i", list(accumulate(sizes, initial=0)))
+
+
+def _blobs(values: Sequence[bytes | None]) -> Blobs:
+    nulls = values.count(None)
+    validity = bits(bytes(value is not None for value in values)) if nulls else None
+    held = [value or b"" for value in values]
+    return Blobs(len(values), nulls, validity, _offsets(map(len, held)), b"".join(held))

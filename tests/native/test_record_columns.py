@@ -1,0 +1,152 @@
+"""The sink in C: what it refuses, what it leaves in memory. What it makes: tests/records."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from kproto.records import Record, build_batch
+from kproto.records.columns import COLUMNS, read_columns
+from kproto.records.sink import Made, PureSink, Wanted
+from tests.native.records_both import codec, damage, random_records, section, shake_records
+from tests.native.test_memory import LOOPS, least_growth
+from tests.records.mutations import PLAIN, record_of
+from tests.support import seeds
+
+ALL = Wanted(63)
+MOST = 2**31 - 1
+EMPTY = (0, 0, None, bytes(4), b"")
+
+
+def test_a_sink_begins_empty_and_again() -> None:
+    nothing = Made(0, b"", b"", EMPTY, EMPTY, b"", (bytes(4), EMPTY, EMPTY))  # type: ignore[arg-type]  # plain tuples
+    data = section([Record(0, 0, b"k", None, (("h", b"x"),))])
+    sink, pure = codec().sink(ALL, MOST), PureSink(ALL, MOST)
+    for _ in range(3):
+        assert sink.finish() == pure.finish() == nothing
+        sink.take_back()
+        assert sink.add(data, 0, len(data), 1, 0, 0, None)
+        sink.mark()
+        assert sink.put([Record(5, 5)])
+        sink.take_back()
+        assert pure.put([Record(0, 0, b"k", None, (("h", b"x"),))])
+        assert sink.finish() == pure.finish()
+    assert codec().sink(0, MOST).finish() == (0, *[None] * 6)
+
+
+def test_what_it_does_not_take_leaves_no_row() -> None:
+    """Row for row as the reader and the writer in C: the same bytes, the same objects."""
+    rng = seeds.generator("records:sink")
+    sink, pure = codec().sink(ALL, MOST), PureSink(ALL, MOST)
+    taken = refused = 0
+    for _ in range(300):
+        records = random_records(rng, most=4)
+        data, count = damage(section(records), rng), len(records)
+        read = codec().read(data, 0, len(data), count, 5, 7, None)
+        assert sink.add(data, 0, len(data), count, 5, 7, None) is (read is not None)
+        pure.put(read or [])
+        taken, refused = taken + (read is not None), refused + (read is None)
+        assert sink.put(records)
+        pure.put(records)
+        with contextlib.suppress(OverflowError):
+            if sink.put(shaken := shake_records(records, rng)):
+                pure.put(
+                    [Record(*map(r.__getattribute__, Record.__struct_fields__)) for r in shaken]
+                )
+    assert sink.finish() == pure.finish()
+    assert taken > 20
+    assert refused > 20
+
+
+@pytest.mark.parametrize("wrong", [-1, 1 << 40, 1 << 70, None, True, 1.5, "2"])
+def test_arguments_it_does_not_know(wrong: Any) -> None:
+    sink = codec().sink(ALL, MOST)
+    usual = [record_of(PLAIN), 0, len(record_of(PLAIN)), 1, 0, 0, None]
+    for place in range(4):
+        assert sink.add(*usual[:place], wrong, *usual[place + 1 :]) is False
+    assert sink.put(wrong) is False
+    assert sink.put([wrong]) is False
+    with pytest.raises(TypeError):
+        sink.add(*usual[:-1])
+    for arguments in ((64, MOST), (-1, MOST), (1, 7), (1, 1 << 31), (wrong, wrong)):
+        with pytest.raises((TypeError, ValueError, OverflowError)):
+            codec().sink(*arguments)
+    with pytest.raises(TypeError):
+        type(sink)()  # only a codec makes one
+    assert sink.finish()[0] == 0
+
+
+def test_a_bad_batch_comes_before_a_full_column() -> None:
+    data = section([Record(n, n, bytes(50)) for n in range(3)])
+    sink = codec().sink(ALL, 100)
+    for _ in range(2):
+        with pytest.raises(OverflowError, match="more than 100 bytes"):
+            sink.add(data, 0, len(data), 3, 0, 0, None)
+        assert sink.add(data, 0, len(data) - 1, 3, 0, 0, None) is False
+        with pytest.raises(OverflowError):
+            sink.put([Record(key=bytes(50))] * 3)
+        assert sink.put([Record(key=bytes(50))] * 2)
+        assert sink.finish()[0] == 2
+
+
+@pytest.mark.counts_memory
+def test_no_block_is_left() -> None:
+    rng = seeds.generator("records:sink:memory")
+    good = [random_records(rng, most=5) for _ in range(6)]
+    sections = [(section(records), len(records)) for records in good]
+    sections += [(damage(data, rng), count) for data, count in sections for _ in range(30)]
+    shaken = [shake_records(records, rng) for records in good for _ in range(30)]
+
+    def once() -> None:
+        for limit in (200, 5000, MOST):
+            sink = codec().sink(ALL, limit)
+            for at, (data, count) in enumerate(sections):
+                if at % 50 == 0:
+                    sink.mark()
+                with contextlib.suppress(OverflowError):
+                    sink.add(data, 0, len(data), count, 5, 7, None)
+                if at % 50 == 49:
+                    sink.take_back()
+            for records in (*good, *shaken):
+                with contextlib.suppress(OverflowError):
+                    sink.put(records)
+            if limit > 200:
+                sink.finish()
+
+    assert least_growth(once, 5) < LOOPS
+
+
+@pytest.mark.counts_memory
+def test_large_buffers_are_freed_and_no_larger_than_they_need_be() -> None:
+    data = build_batch([Record(n, n, b"k" * 600, bytes(3000), (("h", b"x"),)) for n in range(300)])
+    table = read_columns([data] * 4, COLUMNS)
+    held = sum(sys.getsizeof(raw) for column in table for raw in column.buffers if raw is not None)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        table = read_columns([data] * 4, COLUMNS)
+        kept = tracemalloc.get_traced_memory()[0] - before
+        del table
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert held < kept < held + 100_000
+    assert grown < 20_000
+
+
+@pytest.mark.counts_memory
+def test_a_count_reserves_nothing() -> None:
+    size = 7 << 20
+    data = record_of(PLAIN) * 1000 + bytes(size)
+    sink = codec().sink(ALL, MOST)
+    tracemalloc.start()
+    try:
+        assert sink.add(data, 0, len(data), 1 << 20, 0, 0, None) is False
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 1024

@@ -1,0 +1,16 @@
+"""Every test of records runs on each engine there is, those beside Kafka's own classes too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support import engines
+
+
+@pytest.fixture(params=engines.BUILT, autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    name: str = request.param
+    with engines.running(name):
+        yield name
