@@ -1,20 +1,41 @@
-"""Which bytes of a frame are which field: the reference codec's spans, laid over a whole frame.
+"""Which bytes of a frame are which field: the reference codec's spans, laid over a frame.
 
 Slow on purpose (it is the reference that reads), so for eyes: ``kproto decode --bytes``, the demo,
-hex views. Judges nothing; a frame that does not decode raises DecodeError as decoding would.
+hex views. Judges nothing; a frame that does not decode raises DecodeError as decoding would, or, by
+``request_fields_partly`` and ``response_fields_partly``, is told as far as it goes.
 """
 
 from __future__ import annotations
 
+import base64
+import math
+import uuid
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from kproto import reference
-from kproto.codegen.base import Buffer, Message
+from kproto.codegen.base import Buffer
 from kproto.codegen.codec import schema_of
 from kproto.dialects import Dialect
+from kproto.errors import DecodeError, KprotoError
+from kproto.partial import (
+    FrameLayout,
+    end_of,
+    request_layout,
+    response_layout,
+    size_error,
+    whole_size,
+)
 
-__all__ = ["FrameField", "request_fields", "response_fields"]
+__all__ = [
+    "FrameField",
+    "PartialFields",
+    "plain_value",
+    "request_fields",
+    "request_fields_partly",
+    "response_fields",
+    "response_fields_partly",
+]
 
 SIZE_LENGTH: Final = 4
 
@@ -35,13 +56,19 @@ class FrameField(NamedTuple):
     leaf: bool
 
 
+class PartialFields(NamedTuple):
+    """The rows of what could be read. Bytes from ``end`` on are in no row because of ``error``."""
+
+    rows: list[FrameField]
+    end: int
+    error: KprotoError | None
+
+
 def request_fields(dialect: Dialect, frame: Buffer) -> list[FrameField]:
     """Every field of a whole request frame, size, header and body."""
     data = bytes(frame)
-    header, body = dialect.decode_request(data)
-    version = header.request_api_version
-    header_version = dialect.api(header.request_api_key, version).request_header_version(version)
-    return _frame_fields(data, header, header_version, body, version)
+    dialect.decode_request(data)
+    return _frame_fields(data, request_layout(dialect, data)).rows
 
 
 def response_fields(
@@ -49,26 +76,84 @@ def response_fields(
 ) -> list[FrameField]:
     """Every field of a whole response frame, size, header and body."""
     data = bytes(frame)
-    header, body = dialect.decode_response(data, api_key=api_key, api_version=api_version)
-    header_version = dialect.api(api_key, api_version).response_header_version(api_version)
-    return _frame_fields(data, header, header_version, body, api_version)
+    dialect.decode_response(data, api_key=api_key, api_version=api_version)
+    layout = response_layout(dialect, api_key=api_key, api_version=api_version)
+    return _frame_fields(data, layout).rows
 
 
-def _frame_fields(
-    data: bytes, header: Message, header_version: int, body: Message, version: int
-) -> list[FrameField]:
-    _, body_at = type(header).decode_from(data, header_version, SIZE_LENGTH)
-    size = FrameField(0, SIZE_LENGTH, "size", "int32", len(data) - SIZE_LENGTH, True)
-    return [
-        size,
-        *_message_fields("header", header, header_version, data[:body_at], SIZE_LENGTH),
-        *_message_fields("body", body, version, data, body_at),
-    ]
+def request_fields_partly(dialect: Dialect, frame: Buffer) -> PartialFields:
+    """The fields of a request frame up to where it ends or goes wrong. Raises nothing."""
+    data = bytes(frame)
+    try:
+        return _frame_fields(data, request_layout(dialect, data))
+    except KprotoError as error:
+        return _only_size(data, error)
 
 
-def _message_fields(
-    name: str, message: Message, version: int, data: bytes, start: int
-) -> Iterator[FrameField]:
-    for span in reference.fields(schema_of(type(message)), version, data[start:]):
+def response_fields_partly(
+    dialect: Dialect, frame: Buffer, *, api_key: int, api_version: int
+) -> PartialFields:
+    """The fields of a response frame up to where it ends or goes wrong. Raises nothing."""
+    data = bytes(frame)
+    try:
+        layout = response_layout(dialect, api_key=api_key, api_version=api_version)
+        return _frame_fields(data, layout)
+    except KprotoError as error:
+        return _only_size(data, error)
+
+
+def _only_size(data: bytes, error: KprotoError | None) -> PartialFields:
+    if len(data) < SIZE_LENGTH:
+        return PartialFields([], 0, size_error(data))
+    size = int.from_bytes(data[:SIZE_LENGTH], "big", signed=True)
+    row = FrameField(0, SIZE_LENGTH, "size", "int32", size, True)
+    return PartialFields([row], SIZE_LENGTH, error)
+
+
+def _frame_fields(data: bytes, layout: FrameLayout) -> PartialFields:
+    rows, at, _ = _only_size(data, None)
+    if not rows:
+        return PartialFields(rows, at, size_error(data))
+    inside, size = data[: end_of(data)], whole_size(data)
+    try:
+        _, at = layout.header.decode_from(inside, layout.header_version, SIZE_LENGTH)
+        header, error = inside[:at], None
+    except DecodeError as found:
+        header, error = inside, found
+    spans, _ = reference.fields_partly(
+        schema_of(layout.header), layout.header_version, header[SIZE_LENGTH:]
+    )
+    rows += _rows("header", spans, SIZE_LENGTH)
+    if error is not None:
+        return PartialFields(rows, error.offset, error)
+    spans, short = reference.fields_partly(
+        schema_of(layout.body), layout.version, inside[at:], size=size - at
+    )
+    rows += _rows("body", spans, at)
+    if short is not None:
+        error = DecodeError(short.problem, offset=at + short.offset, path=short.path)
+        return PartialFields(rows, error.offset, error)
+    return PartialFields(rows, len(inside), size_error(data))
+
+
+def _rows(name: str, spans: list[reference.FieldSpan], start: int) -> Iterator[FrameField]:
+    for span in spans:
         path = f"{span.path or name} ({span.type})" if span.type in PARTS else span.path
         yield FrameField(start + span.offset, span.length, path, span.type, span.value, span.leaf)
+
+
+def plain_value(value: Any) -> Any:
+    """A value as JSON has it: uuid and bytes as the body's JSON writes them."""
+    if isinstance(value, uuid.UUID):
+        return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(bytes(value)).decode()
+    if isinstance(value, dict):
+        return None  # a struct: its fields have rows of their own
+    if isinstance(value, list | tuple):
+        return (
+            None if value and isinstance(value[0], dict) else [plain_value(item) for item in value]
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value

@@ -176,21 +176,27 @@ class Dialect:
     def decode_request(self, frame: Buffer) -> tuple[RequestHeader, Message]:
         """The header and body of one whole request frame."""
         data = _whole(frame)
-        if len(data) < 8:
-            raise DecodeError("ends before api key and version", offset=4, path="request_api_key")
-        api_key = int.from_bytes(data[4:6], "big", signed=True)
-        version = int.from_bytes(data[6:8], "big", signed=True)
-        try:
-            api = self.api(api_key, version)
-        except UnsupportedVersionError as error:
-            known = api_key in self.apis
-            path = "request_api_version" if known else "request_api_key"
-            raise UnsupportedFrameError(str(error), offset=6 if known else 4, path=path) from None
+        api, version = self.api_of_request(data)
         header, at = RequestHeader.decode_from(data, api.request_header_version(version), 4)
         body, end = api.request.decode_from(data, version, at)
         if end != len(data):
             raise trailing_bytes(data, end)
         return header, body
+
+    def api_of_request(self, frame: Buffer) -> tuple[Api, int]:
+        """Whose request a frame is by its first eight bytes, and at which version. Raises
+        DecodeError where it has less, UnsupportedFrameError for what the dialect lacks."""
+        data = bytes(frame[:8])
+        if len(data) < 8:
+            raise DecodeError("ends before api key and version", offset=4, path="request_api_key")
+        api_key = int.from_bytes(data[4:6], "big", signed=True)
+        version = int.from_bytes(data[6:8], "big", signed=True)
+        try:
+            return self.api(api_key, version), version
+        except UnsupportedVersionError as error:
+            known = api_key in self.apis
+            path = "request_api_version" if known else "request_api_key"
+            raise UnsupportedFrameError(str(error), offset=6 if known else 4, path=path) from None
 
     def decode_response(
         self, frame: Buffer, *, api_key: int, api_version: int

@@ -29,8 +29,10 @@ __all__ = [
     "Journal",
     "JournalWriter",
     "describe",
+    "printable",
     "read_journal",
     "select",
+    "squash",
 ]
 
 Direction: TypeAlias = Literal["request", "response", "event"]
@@ -227,13 +229,13 @@ def select(
     ``AlterPartitionReassignments``); ``client_software`` the name alone (``kafka-python``) or with
     its version; ``after`` leaves out sequences up to and including it.
     """
-    wanted = _squash(api) if isinstance(api, str) else None
+    wanted = squash(api) if isinstance(api, str) else None
     for entry in entries:
         if (
             entry.sequence > after
             and (broker_id is None or entry.broker_id == broker_id)
             and (connection_id is None or entry.connection_id == connection_id)
-            and (wanted is None or _squash(_api_name(entry)) == wanted)
+            and (wanted is None or squash(_api_name(entry)) == wanted)
             and (api is None or wanted is not None or entry.api_key == api)
             and (client_software is None or _is_software(entry, client_software))
             and (client_id is None or entry.client_id == client_id)
@@ -248,7 +250,7 @@ def _is_software(entry: Entry, wanted: str) -> bool:
     return software is not None and wanted in (software.name, str(software))
 
 
-def _squash(name: str) -> str:
+def squash(name: str) -> str:
     """One form for ALTER_CONFIGS, AlterConfigs and AlterConfigsRequest."""
     return name.replace("_", "").lower().removesuffix("request").removesuffix("response")
 
@@ -336,7 +338,7 @@ def describe(
     body = _describe_body(entry, using)
     if body:
         parts.append(body if width is None or len(body) <= width else body[: width - 1] + "…")
-    return _printable(" ".join(parts))
+    return printable(" ".join(parts))
 
 
 def _describe_body(entry: Entry, using: Dialect | None) -> str:
@@ -351,7 +353,7 @@ def _describe_body(entry: Entry, using: Dialect | None) -> str:
         return f"!! {error}"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Client ids are any text: no line ends or terminal escapes may reach the reader's screen."""
     if text.isprintable():
         return text

@@ -1,1 +1,1 @@
-"""Captures and journals to messages to tables. So far: ``readers``, captures to TCP streams."""
+"""Captures and journals of the wire to messages, for eyes and for tables."""

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import math
 import string
 import sys
-import uuid
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
-from kproto.annotate import FrameField, request_fields, response_fields
+from kproto.annotate import (
+    FrameField,
+    PartialFields,
+    plain_value,
+    request_fields_partly,
+    response_fields_partly,
+)
 from kproto.codegen.base import Message
 from kproto.dialects import DIALECTS, AutoDialect, Dialect, dialect, load_dialect
 from kproto.errors import KprotoError, UnknownNameError
+from kproto.hexview import hex_lines
 from kproto.messages.request_header import RequestHeader
 from kproto.messages.response_header import ResponseHeader
+from kproto.partial import PartialFrame, request_partly, response_partly
 
 __all__ = ["decode_command", "dialect_option", "encode_command", "named_dialect"]
 
@@ -50,12 +56,18 @@ def named_dialect(name: str) -> Dialect:
 )
 @dialect_option
 @click.option("--bytes", "with_bytes", is_flag=True, help="Say where in the frame each field is.")
+@click.option("--hex", "as_hex", is_flag=True, help="Show the bytes, a line a field, for eyes.")
+@click.option("--all", "unfold", is_flag=True, help="With --hex: every element, every byte.")
+@click.option("--partial", is_flag=True, help="Of a frame that is cut or bad, what can be read.")
 @click.argument("frame", metavar="HEX|-|FILE")
 def decode_command(
     is_request: bool,
     response: tuple[int, int] | None,
     dialect_name: str,
     with_bytes: bool,
+    as_hex: bool,
+    unfold: bool,
+    partial: bool,
     frame: str,
 ) -> None:
     """Decode a whole frame, its size included, to JSON.
@@ -63,39 +75,79 @@ def decode_command(
     FRAME is hexadecimal digits, - for hexadecimal or raw bytes on standard input, or a file of
     either. The JSON has the dialect, the header and the body; with --bytes also a list of every
     field with its offset from the first byte of the size, its length, path, type and value.
+
+    With --partial, and always with --hex, a frame that does not decode is told as far as it goes;
+    the error comes after it.
     """
     if is_request == (response is not None):
         raise click.UsageError("Say one of --request and --response KEY VERSION.")
+    if as_hex and with_bytes:
+        raise click.UsageError("Say one of --bytes and --hex.")
     data = _frame(frame)
     chosen = named_dialect(dialect_name)
+    try:
+        chosen, found = _whole(chosen, data, response)
+    except KprotoError as error:
+        if not (partial or as_hex):
+            raise
+        if isinstance(chosen, AutoDialect):
+            chosen = dialect("kip-240" if _is_drafts(data, response) else "kafka")
+        found = _partly(chosen, data, response)
+        if found.error is None:
+            found = found._replace(error=error)
+    fields = _fields(chosen, data, response) if as_hex or with_bytes else None
+    if as_hex and fields is not None:
+        console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+        for line in hex_lines(data, fields._replace(error=None), unfold=unfold):
+            console.print(line)
+    else:
+        out: dict[str, Any] = {"dialect": chosen.name, "header": found.header, "body": found.body}
+        if fields is not None:
+            out["fields"] = [_row(field) for field in fields.rows]
+        click.echo(json.dumps(out, indent=2, ensure_ascii=False))
+    if found.error is not None:
+        raise found.error
+
+
+def _whole(
+    using: Dialect, data: bytes, response: tuple[int, int] | None
+) -> tuple[Dialect, PartialFrame]:
     header: RequestHeader | ResponseHeader
     if response is None:
-        if isinstance(chosen, AutoDialect):
-            chosen, header, body = chosen.identify_request(data)
+        if isinstance(using, AutoDialect):
+            using, header, body = using.identify_request(data)
         else:
-            header, body = chosen.decode_request(data)
+            header, body = using.decode_request(data)
         version = header.request_api_version
-        header_version = chosen.api(header.request_api_key).request_header_version(version)
+        header_version = using.api(header.request_api_key).request_header_version(version)
     else:
         key, version = response
-        if isinstance(chosen, AutoDialect):
-            chosen, header, body = chosen.identify_response(data, api_key=key, api_version=version)
+        if isinstance(using, AutoDialect):
+            using, header, body = using.identify_response(data, api_key=key, api_version=version)
         else:
-            header, body = chosen.decode_response(data, api_key=key, api_version=version)
-        header_version = chosen.api(key).response_header_version(version)
-    out: dict[str, Any] = {
-        "dialect": chosen.name,
-        "header": header.to_json_value(header_version),
-        "body": body.to_json_value(version),
-    }
-    if with_bytes:
-        fields = (
-            request_fields(chosen, data)
-            if response is None
-            else response_fields(chosen, data, api_key=response[0], api_version=version)
-        )
-        out["fields"] = [_row(field) for field in fields]
-    click.echo(json.dumps(out, indent=2, ensure_ascii=False))
+            header, body = using.decode_response(data, api_key=key, api_version=version)
+        header_version = using.api(key).response_header_version(version)
+    return using, PartialFrame(
+        header.to_json_value(header_version), body.to_json_value(version), None
+    )
+
+
+def _partly(using: Dialect, data: bytes, response: tuple[int, int] | None) -> PartialFrame:
+    if response is None:
+        return request_partly(using, data)
+    return response_partly(using, data, api_key=response[0], api_version=response[1])
+
+
+def _fields(using: Dialect, data: bytes, response: tuple[int, int] | None) -> PartialFields:
+    if response is None:
+        return request_fields_partly(using, data)
+    return response_fields_partly(using, data, api_key=response[0], api_version=response[1])
+
+
+def _is_drafts(data: bytes, response: tuple[int, int] | None) -> bool:
+    key = int.from_bytes(data[4:6], "big", signed=True) if response is None else response[0]
+    # Of a frame that nobody can read whole, the released protocol tells most, where it has the key.
+    return key not in dialect("kafka").apis and key in dialect("kip-240").apis
 
 
 def _frame(argument: str) -> bytes:
@@ -135,23 +187,8 @@ def _row(field: FrameField) -> dict[str, Any]:
         "length": field.length,
         "path": field.path,
         "type": field.type,
-        "value": _plain(field.value),
+        "value": plain_value(field.value),
     }
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: uuid and bytes as the body's JSON writes them."""
-    if isinstance(value, uuid.UUID):
-        return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
-    if isinstance(value, bytes | bytearray | memoryview):
-        return base64.b64encode(bytes(value)).decode()
-    if isinstance(value, dict):
-        return None  # a struct: its fields have rows of their own
-    if isinstance(value, list | tuple):
-        return None if value and isinstance(value[0], dict) else [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 @click.command("encode")

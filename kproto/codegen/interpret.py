@@ -18,7 +18,7 @@ from kproto.codegen.runtime import unsigned_varint
 from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
 from kproto.schema.model import FIXED_SIZES, NewStruct
 
-__all__ = ["decode", "encode", "fresh_default", "is_default"]
+__all__ = ["Classes", "Reader", "decode", "encode", "fresh_default", "is_default"]
 
 Classes = Mapping[str, type[MessageStruct]]
 MAX_STRING = 0x7FFF
@@ -45,7 +45,7 @@ def decode(
     plan: StructPlan, classes: Classes, data: bytes, offset: int = 0
 ) -> tuple[MessageStruct, int]:
     """Read one struct at ``offset``; return it and the offset after it. Raises DecodeError."""
-    reader = _Reader(data, classes)
+    reader = Reader(data, classes)
     return reader.struct(plan, offset, "")
 
 
@@ -58,12 +58,16 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-class _Reader:
-    __slots__ = ("classes", "data")
+class Reader:
+    """One walk over ``data``. ``partial`` looks on, to know how far it got; there the message may
+    be known to be of ``size`` bytes, of which ``data`` is the beginning."""
 
-    def __init__(self, data: bytes, classes: Classes) -> None:
+    __slots__ = ("classes", "data", "size")
+
+    def __init__(self, data: bytes, classes: Classes, size: int | None = None) -> None:
         self.data = data
         self.classes = classes
+        self.size = len(data) if size is None else size
 
     def struct(self, plan: StructPlan, at: int, path: str) -> tuple[MessageStruct, int]:
         values: dict[str, Any] = {}
@@ -79,9 +83,9 @@ class _Reader:
     def tagged_section(self, plan: StructPlan, at: int, path: str, values: dict[str, Any]) -> int:
         start = at
         count, at = self.varint(at, start, path)
-        if count * 2 > len(self.data) - at:
+        if count * 2 > self.size - at:
             problem = f"Tried to read {count} tagged fields, but there are only "
-            problem += f"{len(self.data) - at} bytes remaining."
+            problem += f"{self.size - at} bytes remaining."
             raise DecodeError(problem, offset=start, path=path)
         known = {item.tag: item for item in plan.tagged}
         unknown: dict[int, bytes] = {}
@@ -194,9 +198,9 @@ class _Reader:
         if count is None:
             self.null(item.json_name, item.nullable, start, path)
             return None, at
-        if count * item.element_min_size > len(self.data) - at:
+        if count * item.element_min_size > self.size - at:
             problem = f"Tried to allocate a collection of size {count}, but there are only "
-            problem += f"{len(self.data) - at} bytes remaining."
+            problem += f"{self.size - at} bytes remaining."
             raise DecodeError(problem, offset=start, path=path)
         assert item.element_kind is not None
         values = []

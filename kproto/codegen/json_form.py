@@ -24,7 +24,7 @@ from kproto.codegen.interpret import fresh_default, is_default
 from kproto.codegen.plan import FORMATS, FieldPlan, StructPlan
 from kproto.errors import EncodeError, JsonError, UnsupportedVersionError
 
-__all__ = ["dumps", "from_value", "to_value"]
+__all__ = ["StructWriter", "dumps", "from_value", "to_value"]
 
 Classes = Mapping[str, type[MessageStruct]]
 
@@ -36,7 +36,7 @@ def dumps(message: Message, version: int) -> str:
 def to_value(message: Message, version: int) -> dict[str, Any]:
     """Raises EncodeError or UnsupportedVersionError as ``encode`` would."""
     cls = type(message)
-    return _Writer(structs_of(cls)).struct(plan_of(cls, version).root, message, "")
+    return StructWriter(structs_of(cls)).struct(plan_of(cls, version).root, message, "")
 
 
 def from_value(cls: type[Message], data: str | bytes | Mapping[str, Any], version: int) -> Message:
@@ -64,7 +64,9 @@ def _unsupported(item: FieldPlan, version: int) -> UnsupportedVersionError:
     )
 
 
-class _Writer:
+class StructWriter:
+    """Structs and fields that were decoded, or are fit to be encoded, to JSON values."""
+
     def __init__(self, classes: Classes) -> None:
         self.classes = classes
 
@@ -78,9 +80,13 @@ class _Writer:
             if item in plan.absent:
                 if not item.ignorable and not is_default(item, current, self.classes):
                     raise _unsupported(item, plan.version)
-            elif item.tag is None or not is_default(item, current, self.classes):
+            elif self.is_written(item, current):
                 out[item.json_name] = self.field(item, current, _join(path, item.name))
         return out
+
+    def is_written(self, item: FieldPlan, value: Any) -> bool:
+        """Whether a field of the version is in the JSON: a tagged one at its default is not."""
+        return item.tag is None or not is_default(item, value, self.classes)
 
     def field(self, item: FieldPlan, value: Any, path: str) -> Any:
         if value is None:

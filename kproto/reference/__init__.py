@@ -108,7 +108,15 @@ from kproto.reference.trees import complete, default_tree, default_value
 from kproto.reference.walk import FieldSpan, Walk
 from kproto.schema.model import MessageSchema
 
-__all__ = ["FieldSpan", "decode", "default_tree", "default_value", "encode", "fields"]
+__all__ = [
+    "FieldSpan",
+    "decode",
+    "default_tree",
+    "default_value",
+    "encode",
+    "fields",
+    "fields_partly",
+]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -134,6 +142,23 @@ def fields(
     walk = Walk(memoryview(data).nbytes, keep_spans=True)
     _parse(schema, version, data, walk, allow_trailing)
     return walk.spans
+
+
+def fields_partly(
+    schema: MessageSchema, version: int, data: Buffer, *, size: int | None = None
+) -> tuple[list[FieldSpan], DecodeError | None]:
+    """As ``fields``, as far as the data goes: every span that ends before the error that ``decode``
+    raises, and that error. The bytes from its offset on are in no leaf.
+
+    Where the data is known to be the beginning of ``size`` bytes, an array that does not fit into
+    it is read as far as its elements are there.
+    """
+    walk = Walk(memoryview(data).nbytes, keep_spans=True, size=size)
+    try:
+        _parse(schema, version, data, walk, allow_trailing=False)
+    except DecodeError as error:
+        return [span for span in walk.spans if span.offset + span.length <= error.offset], error
+    return walk.spans, None
 
 
 def encode(schema: MessageSchema, version: int, tree: dict[str, Any]) -> bytes:

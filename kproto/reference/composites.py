@@ -70,7 +70,7 @@ class Counted(construct.Construct):  # type: ignore[misc]
         walk.note(start, stream.tell(), "count", count)
         if count is None:
             return None
-        left = walk.left(stream)
+        left = walk.room(stream)
         if count * self.least > left:
             walk.fail(
                 f"Tried to allocate a collection of size {count}, "
@@ -142,7 +142,7 @@ class TaggedSection(construct.Construct):  # type: ignore[misc]
         with walk.inside(start=start):
             place = walk.reserve()
             count = _VARINT._parse(stream, context, path)
-            left = walk.left(stream)
+            left = walk.room(stream)
             if count * _LEAST_TAG_SIZE > left:
                 walk.fail(
                     f"Tried to read {count} tagged fields, "

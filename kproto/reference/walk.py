@@ -13,6 +13,11 @@ from kproto.errors import DecodeError, EncodeError
 __all__ = ["FieldSpan", "Walk"]
 
 
+_MOST_SPANS = 32
+"""To a byte: far more than structs nest. Elements of no bytes at all could go on without end where
+data is known to be a beginning only."""
+
+
 @dataclass(frozen=True, slots=True)
 class FieldSpan:
     """A run of bytes and what it means.
@@ -34,10 +39,12 @@ class FieldSpan:
 
 
 class Walk:
-    """The state of one parse (``end`` is the length of the data) or one build."""
+    """The state of one parse (``end`` is the length of the data, which may be known to be the
+    beginning of ``size`` bytes) or one build."""
 
-    def __init__(self, end: int = 0, *, keep_spans: bool = False) -> None:
+    def __init__(self, end: int = 0, *, keep_spans: bool = False, size: int | None = None) -> None:
         self.end = end
+        self.size = end if size is None else size
         self._spans: list[FieldSpan | None] | None = [] if keep_spans else None
         self._segments: list[str] = []
         self._starts: list[int] = [0]
@@ -71,6 +78,8 @@ class Walk:
         """Keep the place of a container's span, which comes before the spans inside it."""
         if self._spans is None:
             return -1
+        if len(self._spans) > _MOST_SPANS * (self.end + 1):
+            self.fail("more fields than its bytes can hold")
         self._spans.append(None)
         return len(self._spans) - 1
 
@@ -90,6 +99,10 @@ class Walk:
 
     def left(self, stream: BinaryIO) -> int:
         return self.end - stream.tell()
+
+    def room(self, stream: BinaryIO) -> int:
+        """The most bytes that may follow, were the data whole."""
+        return self.size - stream.tell()
 
     def need(self, stream: BinaryIO, size: int) -> None:
         if size > self.left(stream):

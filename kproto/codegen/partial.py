@@ -1,0 +1,128 @@
+"""Decoding as far as the bytes go: what there is of a message that is cut or goes wrong, as JSON.
+
+The plan is walked by ``interpret``, which alone knows the rules and the errors; this file looks on
+and keeps what was complete when the walk ended. Nothing is made up: a field that was not read to
+its end is left out, and so is a struct or an array of which nothing was read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kproto.codegen.base import Buffer, Message, MessageStruct
+from kproto.codegen.codec import plan_of, structs_of, trailing_bytes
+from kproto.codegen.interpret import Classes, Reader
+from kproto.codegen.json_form import StructWriter
+from kproto.codegen.plan import FieldPlan, StructPlan
+from kproto.errors import DecodeError
+
+__all__ = ["Partial", "decode_partly"]
+
+
+class Partial(NamedTuple):
+    """``value`` is shaped as by ``to_json_value``; ``error`` is the decoder's, None where the
+    message is whole."""
+
+    value: dict[str, Any]
+    error: DecodeError | None
+
+
+def decode_partly(
+    cls: type[Message], data: Buffer, version: int, offset: int = 0, *, size: int | None = None
+) -> Partial:
+    """Read the body at ``offset`` that should fill the rest of ``data``, as far as it goes.
+
+    Where ``data`` is known to be the beginning of ``size`` bytes, an array that does not fit into
+    it is read as far as its elements are there, and the error is what its last one ran into; else
+    the error is exactly the decoder's. Raises UnsupportedVersionError for a version the message
+    does not have, and nothing else.
+    """
+    raw = bytes(data)
+    plan, classes = plan_of(cls, version).root, structs_of(cls)
+    reader = _Onlooker(raw, classes, size)
+    try:
+        message, end = reader.struct(plan, offset, "")
+    except DecodeError as error:
+        return Partial(reader.so_far(error), error)
+    value = StructWriter(classes).struct(plan, message, "")
+    return Partial(value, trailing_bytes(raw, end) if end != len(raw) else None)
+
+
+class _Open:
+    """A struct that is being read: the fields that are complete, the one in hand, and of that one
+    the complete elements where it is an array."""
+
+    __slots__ = ("current", "elements", "last_path", "plan", "values")
+
+    def __init__(self, plan: StructPlan) -> None:
+        self.plan = plan
+        self.values: dict[str, Any] = {}
+        self.current: FieldPlan | None = None
+        self.elements: list[Any] = []
+        self.last_path = ""
+
+
+class _Onlooker(Reader):
+    __slots__ = ("opened",)
+
+    def __init__(self, data: bytes, classes: Classes, size: int | None) -> None:
+        super().__init__(data, classes, size)
+        self.opened: list[_Open] = []
+
+    def struct(self, plan: StructPlan, at: int, path: str) -> tuple[MessageStruct, int]:
+        self.opened.append(_Open(plan))
+        done = super().struct(plan, at, path)
+        self.opened.pop()
+        return done
+
+    def field(self, item: FieldPlan, at: int, path: str) -> tuple[Any, int]:
+        inside = self.opened[-1]
+        inside.current, inside.elements = item, []
+        value, at = super().field(item, at, path)
+        inside.values[item.name] = value
+        inside.current, inside.last_path = None, path
+        return value, at
+
+    def value(
+        self, kind: str, item: FieldPlan, nullable: bool, at: int, path: str
+    ) -> tuple[Any, int]:
+        value, end = super().value(kind, item, nullable, at, path)
+        if item.kind == "array":
+            elements = self.opened[-1].elements
+            if len(elements) >= len(self.data):  # of no bytes at all, and more than could be there
+                self.need(len(self.data), 1, at, path)
+            elements.append(value)
+        return value, end
+
+    def so_far(self, error: DecodeError) -> dict[str, Any]:
+        """What was complete when ``error`` ended the walk."""
+        innermost = self.opened[-1]
+        if innermost.current is None and error.path and error.path == innermost.last_path:
+            # A tagged field that was read, but whose size says otherwise.
+            innermost.values.popitem()
+        value: dict[str, Any] = {}
+        for each in reversed(self.opened):
+            value = self._json(each, value)
+        return value
+
+    def _json(self, opened: _Open, inner: dict[str, Any]) -> dict[str, Any]:
+        """``inner`` is what there is of a struct in hand, perhaps an element of an array."""
+        writer = StructWriter(self.classes)
+        out: dict[str, Any] = {}
+        for item in opened.plan.order:
+            if item is opened.current:
+                part = _array(writer, item, opened.elements, inner)
+                if part:
+                    out[item.json_name] = part
+            elif item.name in opened.values and writer.is_written(item, opened.values[item.name]):
+                out[item.json_name] = writer.field(item, opened.values[item.name], "")
+        return out
+
+
+def _array(
+    writer: StructWriter, item: FieldPlan, elements: list[Any], inner: dict[str, Any]
+) -> Any:
+    if item.kind != "array":
+        return inner
+    whole: list[Any] = writer.field(item, elements, "")
+    return [*whole, inner] if inner else whole

@@ -1,0 +1,130 @@
+"""Frames decoded as far as their bytes go: for captures that cut them, and peers that damage them.
+
+Never raises for what the bytes are. What is said of a frame is what ``Dialect.decode_request`` and
+``decode_response`` would say of its fields, and, where all of those can be read, of its size.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kproto.codegen.base import Buffer, Message
+from kproto.codegen.partial import Partial, decode_partly
+from kproto.dialects import Dialect
+from kproto.errors import DecodeError, KprotoError
+from kproto.framing import SIZE_LENGTH
+from kproto.messages.request_header import RequestHeader
+from kproto.messages.response_header import ResponseHeader
+
+__all__ = [
+    "FrameLayout",
+    "Partial",
+    "PartialFrame",
+    "decode_partly",
+    "end_of",
+    "request_layout",
+    "request_partly",
+    "response_layout",
+    "response_partly",
+    "size_error",
+    "whole_size",
+]
+
+
+class PartialFrame(NamedTuple):
+    """``header`` and ``body`` as JSON values, None where nothing is known of them: the header ends
+    too soon, or the dialect lacks the api key or version. ``error`` is None for a whole frame;
+    a DecodeError's offset counts from the first byte of the frame's size."""
+
+    header: dict[str, Any] | None
+    body: dict[str, Any] | None
+    error: KprotoError | None
+
+
+class FrameLayout(NamedTuple):
+    """What a frame's header and body are, and their versions."""
+
+    header: type[Message]
+    header_version: int
+    body: type[Message]
+    version: int
+
+
+def request_layout(dialect: Dialect, frame: Buffer) -> FrameLayout:
+    """By the api key and version in the frame. Raises DecodeError where it ends before them, and
+    UnsupportedFrameError where the dialect does not have them."""
+    api, version = dialect.api_of_request(frame)
+    return FrameLayout(RequestHeader, api.request_header_version(version), api.request, version)
+
+
+def response_layout(dialect: Dialect, *, api_key: int, api_version: int) -> FrameLayout:
+    """Raises UnsupportedVersionError where the dialect lacks the api key or version."""
+    api = dialect.api(api_key, api_version)
+    header_version = api.response_header_version(api_version)
+    return FrameLayout(ResponseHeader, header_version, api.response, api_version)
+
+
+def request_partly(dialect: Dialect, frame: Buffer) -> PartialFrame:
+    """One request frame, or what there is of it."""
+    data = bytes(frame)
+    if len(data) < SIZE_LENGTH:
+        return PartialFrame(None, None, size_error(data))
+    try:
+        return _partly(data, request_layout(dialect, data))
+    except KprotoError as error:
+        return PartialFrame(None, None, error)
+
+
+def response_partly(
+    dialect: Dialect, frame: Buffer, *, api_key: int, api_version: int
+) -> PartialFrame:
+    """One response frame, or what there is of it, read as the version given."""
+    data = bytes(frame)
+    if len(data) < SIZE_LENGTH:
+        return PartialFrame(None, None, size_error(data))
+    try:
+        layout = response_layout(dialect, api_key=api_key, api_version=api_version)
+        return _partly(data, layout)
+    except KprotoError as error:
+        return PartialFrame(None, None, error)
+
+
+def end_of(data: bytes) -> int:
+    """Where the frame at the start of ``data`` ends by its size, or the data does."""
+    return min(len(data), whole_size(data))
+
+
+def whole_size(data: bytes) -> int:
+    """How long the frame at the start of ``data`` is, or would be if all of it were there."""
+    size = int.from_bytes(data[:SIZE_LENGTH], "big", signed=True)
+    return SIZE_LENGTH + size if size >= 0 else len(data)
+
+
+def size_error(data: bytes) -> DecodeError | None:
+    """What is wrong with a frame's size, as the decoder says it."""
+    if len(data) < SIZE_LENGTH:
+        return DecodeError("ends before the size", offset=0, path="size")
+    size = int.from_bytes(data[:SIZE_LENGTH], "big", signed=True)
+    there = len(data) - SIZE_LENGTH
+    if size == there:
+        return None
+    return DecodeError(f"size says {size} bytes, {there} follow", offset=0, path="size")
+
+
+def _partly(data: bytes, layout: FrameLayout) -> PartialFrame:
+    wrong_size, size = size_error(data), whole_size(data)
+    data = data[: end_of(data)]
+    try:
+        header, at = layout.header.decode_from(data, layout.header_version, SIZE_LENGTH)
+    except DecodeError as error:
+        part = decode_partly(layout.header, data, layout.header_version, SIZE_LENGTH)
+        return PartialFrame(part.value, None, error)
+    known = header.to_json_value(layout.header_version)
+    try:
+        body, end = layout.body.decode_from(data, layout.version, at)
+    except DecodeError:
+        end = -1
+    if end != len(data):
+        part = decode_partly(layout.body, data, layout.version, at, size=size)
+        return PartialFrame(known, part.value, part.error)
+    return PartialFrame(known, body.to_json_value(layout.version), wrong_size)

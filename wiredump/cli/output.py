@@ -1,0 +1,50 @@
+"""Lines to standard output: coloured on a terminal, plain elsewhere, flushed where somebody waits
+for each."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+__all__ = ["Output"]
+
+_WIDE = 160
+"""Columns of a table where there is no terminal to measure."""
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would exit with 1 here; ``kproto.cli.run`` knows better."""
+        raise BrokenPipeError
+
+
+class Output:
+    def __init__(self, *, flush: bool = False) -> None:
+        width = None if sys.stdout.isatty() else _WIDE
+        self._console = _Console(highlight=False, markup=False, emoji=False, width=width)
+        self._coloured = self._console.color_system is not None
+        self._flush = flush
+
+    def line(self, text: Text) -> None:
+        """One line, however long: neither wrapped nor cut."""
+        if self._coloured:
+            self._console.print(text, soft_wrap=True)
+        else:
+            self.plain(text.plain)
+
+    def plain(self, text: str) -> None:
+        if self._flush:
+            click.echo(text)
+        else:
+            sys.stdout.write(f"{text}\n")
+
+    def end(self) -> None:
+        """What is still held goes out here, where a reader that has gone is no accident."""
+        sys.stdout.flush()
+
+    def render(self, what: RenderableType) -> None:
+        """A table, or a text that may be wrapped."""
+        self._console.print(what)

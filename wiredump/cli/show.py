@@ -1,0 +1,218 @@
+"""``wiredump show``: exchanges of captures and journals, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from kproto.cli.codec import named_dialect
+from kproto.dialects import DIALECTS, Dialect
+from wiredump.cli.opening import open_items
+from wiredump.cli.output import Output
+from wiredump.conversation import DEFAULT_PORTS
+from wiredump.model import Connection, Exchange, Item
+from wiredump.show.filters import Filters, Moment, api_keys, duration, moment
+from wiredump.show.hexes import annotated, field_rows
+from wiredump.show.lines import DEFAULT_WIDTH, LineWriter
+from wiredump.show.records import anomaly_record, exchange_record, json_line
+from wiredump.show.summary import Summary
+from wiredump.show.told import Told
+
+__all__ = ["Show", "show_command"]
+
+
+def _read(read: Callable[[str], Any]) -> Callable[..., Any]:
+    """An option's text through ``read``, which raises ValueError."""
+
+    def callback(context: click.Context, option: click.Parameter, value: str | None) -> Any:
+        try:
+            return None if value is None else read(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error), ctx=context, param=option) from None
+
+    return callback
+
+
+class Show:
+    """Shows items as they come: ``add`` each, then ``finish``."""
+
+    def __init__(
+        self,
+        output: Output,
+        filters: Filters,
+        *,
+        codec: Dialect | None = None,
+        width: int | None = DEFAULT_WIDTH,
+        dates: bool = False,
+        secrets: bool = False,
+        as_json: bool = False,
+        as_hex: bool = False,
+        unfold: bool = False,
+        bodies: bool = False,
+    ) -> None:
+        self.summary = Summary()
+        self.shown = 0
+        self._output = output
+        self._filters = filters
+        self._codec = codec
+        self._lines = LineWriter(width=width, dates=dates)
+        self._secrets = secrets
+        self._as_json = as_json
+        self._as_hex = as_hex
+        self._unfold = unfold
+        self._bodies = bodies
+        self._started = False
+
+    def add(self, item: Item) -> None:
+        if isinstance(item, Exchange):
+            told = Told(item, self._codec, secrets=self._secrets)
+            self._start(told.timestamp_ns, item.connection)
+            if self._filters.passes(told, self._lines.start_ns):
+                self._exchange(told)
+            return
+        self._start(item.timestamp_ns, item.connection)
+        if self._filters.passes_anomaly(item, self._lines.start_ns):
+            self.shown += 1
+            self.summary.anomaly(item)
+            if self._as_json:
+                self._output.plain(json_line(anomaly_record(item)))
+            else:
+                self._output.line(self._lines.anomaly(item))
+
+    def _start(self, timestamp_ns: int, connection: Connection | None) -> None:
+        """Times count from the first item, or from the beginning of its connection."""
+        if not self._started:
+            self._started = True
+            opened_ns = connection.opened_ns if connection is not None else 0
+            self._lines.start_ns = opened_ns if 0 < opened_ns < timestamp_ns else timestamp_ns
+
+    def _exchange(self, told: Told) -> None:
+        self.shown += 1
+        self.summary.exchange(told)
+        if self._as_json:
+            record = exchange_record(told)
+            if self._as_hex:
+                for direction, rows in field_rows(told).items():
+                    record[direction]["fields"] = rows
+            self._output.plain(json_line(record))
+            return
+        self._output.line(self._lines.exchange(told))
+        if self._bodies:
+            for line in self._lines.bodies(told):
+                self._output.line(line)
+        if self._as_hex:
+            for line in annotated(told, unfold=self._unfold):
+                self._output.line(line)
+
+    def finish(self, account: Mapping[str, int]) -> None:
+        """Print the summary, with what the source says of its bytes."""
+        self.summary.account = account
+        if self._as_json:
+            self._output.plain(json_line(self.summary.record()))
+            return
+        for each in self.summary.render():
+            self._output.render(each)
+
+
+@click.command("show")
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.option("--api", "apis", multiple=True, metavar="NAME|KEY", help="Only this api. Repeatable.")
+@click.option("--errors", is_flag=True, help="Only what failed: errors, no answer, anomalies.")
+@click.option("--client-id", help="Only requests with this client id.")
+@click.option("--software", help="Only clients that said they are this: a name, or with version.")
+@click.option("--connection", "connections", type=click.IntRange(0), multiple=True,
+              help="Only this connection, by its number. Repeatable.")  # fmt: skip
+@click.option("--min-latency", callback=_read(duration), metavar="DURATION",
+              help="Only what took this long: 100ms, 1.5s.")  # fmt: skip
+@click.option("--from", "since", callback=_read(moment), metavar="TIME",
+              help="Only from here on: seconds as shown, or a date and time.")  # fmt: skip
+@click.option("--to", "until", callback=_read(moment), metavar="TIME", help="Only up to here.")
+@click.option("--grep", default="", metavar="TEXT", help="Only where the JSON has this text.")
+@click.option("--limit", type=click.IntRange(1), help="End after so many.")
+@click.option("--width", type=click.IntRange(0), default=DEFAULT_WIDTH, show_default=True,
+              help="Characters of each body in a line; 0 for all.")  # fmt: skip
+@click.option("--bodies", is_flag=True, help="Whole bodies, indented, below each line.")
+@click.option("--hex", "as_hex", is_flag=True, help="The frames' bytes, a line a field.")
+@click.option("--all", "unfold", is_flag=True, help="With --hex: every element, every byte.")
+@click.option("--dates", is_flag=True, help="Times of day (UTC), not seconds from the first.")
+@click.option("--secrets", is_flag=True, help="Show passwords, tokens and keys.")
+@click.option("--follow", is_flag=True, help="Go on as the captures grow, until interrupted.")
+@click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
+              help=f"One of {', '.join(DIALECTS)}, or a folder of schemas.")  # fmt: skip
+@click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
+              default=sorted(DEFAULT_PORTS), show_default=True,
+              help="A hint at which end is the broker. Repeatable.")  # fmt: skip
+@click.option("--summary/--no-summary", default=True, help="What it all came to, at the end.")
+@click.option("--json", "as_json", is_flag=True, help="JSON objects, one a line.")
+def show_command(
+    captures: tuple[str, ...],
+    apis: tuple[str, ...],
+    errors: bool,
+    client_id: str | None,
+    software: str | None,
+    connections: tuple[int, ...],
+    min_latency: int | None,
+    since: Moment | None,
+    until: Moment | None,
+    grep: str,
+    limit: int | None,
+    width: int,
+    bodies: bool,
+    as_hex: bool,
+    unfold: bool,
+    dates: bool,
+    secrets: bool,
+    follow: bool,
+    dialect_name: str,
+    ports: tuple[int, ...],
+    summary: bool,
+    as_json: bool,
+) -> int:
+    """Show requests with their responses, one line each, as CAPTUREs have them.
+
+    A CAPTURE is a pcap or pcapng file, perhaps compressed, a journal, or - for standard input.
+    """
+    codec = named_dialect(dialect_name)
+    filters = Filters(
+        api_keys=frozenset().union(*(api_keys(api, codec) for api in apis)),
+        errors=errors,
+        client_id=client_id,
+        software=software,
+        connections=frozenset(connections),
+        min_latency_ns=min_latency or 0,
+        since=since,
+        until=until,
+        grep=grep,
+    )
+    output = Output(flush=follow)
+    show = Show(
+        output,
+        filters,
+        codec=codec,
+        width=width or None,
+        dates=dates,
+        secrets=secrets,
+        as_json=as_json,
+        as_hex=as_hex,
+        unfold=unfold,
+        bodies=bodies,
+    )
+    source = open_items(captures, codec=codec, ports=frozenset(ports), follow=follow)
+    ended = interrupted = False
+    try:
+        for item in source:
+            show.add(item)
+            if limit is not None and show.shown >= limit:
+                break
+        else:
+            ended = True
+    except KeyboardInterrupt:
+        interrupted = True
+    if summary:
+        # Half way through, the account of bytes does not add up yet.
+        show.finish(source.account if ended else {})
+    output.end()
+    # To follow ends no other way.
+    return 130 if interrupted and not follow else 0

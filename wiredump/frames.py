@@ -1,0 +1,310 @@
+"""Cut one direction of a connection into frames, across whatever the capture lacks.
+
+It takes bytes and gaps in the order of the stream and accounts for each byte: it is part of a frame
+or was passed over, with a reason. While it knows where frames begin, a size says where the next
+one does, even behind a gap. When it no longer knows, ``find`` (``boundaries``) looks for the next
+beginning. Which frames answer which is not known here.
+
+Nothing is allocated from a size, and what is held is at most one frame of ``max_size``, or what
+``find`` asks to wait for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
+
+from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
+from wiredump.boundaries import Found, Search
+from wiredump.model import Direction, Frame, Place
+
+__all__ = ["FrameCutter", "Passed", "Piece"]
+
+Finder: TypeAlias = Callable[[Search], Found]
+
+_int32: Final = Struct(">i").unpack_from
+
+
+class Passed(NamedTuple):
+    """``size`` bytes from ``offset`` on that are in no frame."""
+
+    offset: int
+    size: int
+    reason: str
+    timestamp_ns: int
+    place: Place
+
+
+Piece: TypeAlias = Frame | Passed
+
+
+class _Mark(NamedTuple):
+    """Bytes before ``end`` (and behind the mark before) came in this packet."""
+
+    end: int
+    timestamp_ns: int
+    place: Place
+
+
+class FrameCutter:
+    """Feed it the stream; each call returns the pieces that it completed, in order.
+
+    ``in_step`` says whether the first byte fed begins a frame. ``framed`` and ``passed`` count the
+    bytes returned so far in frames and outside; with ``held`` they are all that was fed.
+    """
+
+    def __init__(
+        self,
+        direction: Direction,
+        find: Finder,
+        *,
+        in_step: bool,
+        max_size: int = DEFAULT_MAX_SIZE,
+    ) -> None:
+        self.direction = direction
+        self.max_size = max_size
+        self.framed = 0
+        self.passed = 0
+        self._find = find
+        self._in_step = in_step
+        self._why = "" if in_step else "before the first frame that can be told"
+        self._held = bytearray()
+        self._base = 0
+        """The stream's offset of the first byte held."""
+        self._marks: deque[_Mark] = deque()
+        self._fresh = 0
+        """The stream's offset at which bytes were last fed behind a gap."""
+        # Of a frame that a gap has cut: its beginning and size, what there was before the gap, how
+        # many bytes are missing so far. Bytes behind the gap are counted, not kept.
+        self._cut: _CutFrame | None = None
+        # Passed over and not returned yet, so that what is returned does not depend on chunking.
+        self._passing: Passed | None = None
+
+    @property
+    def held(self) -> int:
+        return len(self._held) + (self._cut.bytes_seen if self._cut else 0)
+
+    @property
+    def offset(self) -> int:
+        """The stream's offset of the next byte to come."""
+        if self._cut is not None:
+            return self._cut.at
+        return self._base + len(self._held)
+
+    @property
+    def in_step(self) -> bool:
+        """Whether it is known where the next frame begins."""
+        return self._in_step
+
+    def data(self, raw: bytes | memoryview, timestamp_ns: int, place: Place) -> list[Piece]:
+        """The stream's next bytes, and the packet they came in."""
+        pieces: list[Piece] = []
+        at = 0
+        if self._cut is not None:
+            at = self._continue_cut(raw, timestamp_ns, pieces)
+        if at < len(raw):
+            self._held += raw[at:] if at else raw
+            self._marks.append(_Mark(self._base + len(self._held), timestamp_ns, place))
+            self._advance(pieces)
+        return pieces
+
+    def gap(self, size: int, timestamp_ns: int, place: Place, reason: str) -> list[Piece]:
+        """``size`` bytes that the capture does not have."""
+        pieces: list[Piece] = []
+        if size <= 0:
+            return pieces
+        self._conclude(pieces)
+        if self._cut is not None:
+            size = self._skip_cut(size, timestamp_ns, pieces)
+            if not size:
+                return pieces
+        self._let_go(f"next to a gap ({reason})", pieces)
+        if self._in_step or not self._why:
+            self._why = f"behind a gap ({reason})"
+        self._in_step = False
+        self._base += size
+        self._fresh = self._base
+        return pieces
+
+    def lose_step(self, why: str) -> list[Piece]:
+        """Forget where frames begin, and look for the next one that can be told."""
+        pieces: list[Piece] = []
+        self._in_step = False
+        self._why = why
+        self._advance(pieces)
+        return pieces
+
+    def end(self) -> list[Piece]:
+        """The stream's end: a frame that is not whole is returned as far as it goes."""
+        pieces: list[Piece] = []
+        self._conclude(pieces)
+        if self._cut is not None:
+            rest = self._cut.end - self._cut.at
+            self._cut.missing += rest
+            self._finish_cut(pieces)
+        self._let_go(self._why or "the connection's end cuts a size", pieces)
+        return pieces
+
+    def _conclude(self, pieces: list[Piece]) -> None:
+        """Nothing follows what is held: a frame that is not whole is a cut one."""
+        if self._cut is None:
+            self._advance(pieces, final=True)
+            if self._in_step and len(self._held) >= SIZE_LENGTH:
+                self._begin_cut()
+
+    # -- whole frames ------------------------------------------------------------------------
+
+    def _advance(self, pieces: list[Piece], *, final: bool = False) -> None:
+        """Every frame that is complete, then as much as can be said of the rest."""
+        used = 0
+        held = self._held
+        while True:
+            if not self._in_step:
+                found = self._find(Search(held, used, final, self._is_start))
+                keep = found.keep if found.at is None else found.at
+                if keep > used:
+                    self._pass(used, keep, self._why)
+                    used = keep
+                if found.at is None:
+                    break
+                self._in_step, self._why = True, ""
+                self._flush(pieces)
+            if len(held) - used < SIZE_LENGTH:
+                break
+            (size,) = _int32(held, used)
+            if not 0 <= size <= self.max_size:
+                self._in_step = False
+                self._why = f"behind a frame size of {size}"
+                continue
+            end = used + SIZE_LENGTH + size
+            if end > len(held):
+                break
+            pieces.append(self._frame(used, end))
+            used = end
+        if used:
+            del held[:used]
+            self._base += used
+
+    def _is_start(self, at: int) -> bool:
+        offset = self._base + at
+        return offset == self._fresh or any(mark.end == offset for mark in self._marks)
+
+    def _frame(self, start: int, end: int) -> Frame:
+        first = self._mark(self._base + start)
+        last = self._mark(self._base + end - 1)
+        self.framed += end - start
+        return Frame(
+            self.direction, self._base + start, end - start, bytes(self._held[start:end]), 0,
+            first.timestamp_ns, last.timestamp_ns, first.place,
+        )  # fmt: skip
+
+    def _mark(self, offset: int) -> _Mark:
+        """The packet that brought the byte at ``offset``. Offsets asked for never go back."""
+        marks = self._marks
+        while marks[0].end <= offset:
+            marks.popleft()
+        return marks[0]
+
+    def _pass(self, start: int, end: int, reason: str) -> None:
+        self.passed += end - start
+        before = self._passing
+        if before is not None and before.reason == reason:
+            self._passing = before._replace(size=before.size + end - start)
+            return
+        mark = self._mark(self._base + start)
+        self._passing = Passed(
+            self._base + start, end - start, reason, mark.timestamp_ns, mark.place
+        )
+
+    def _flush(self, pieces: list[Piece]) -> None:
+        if self._passing is not None:
+            pieces.append(self._passing)
+            self._passing = None
+
+    def _let_go(self, reason: str, pieces: list[Piece]) -> None:
+        """Pass over all that is held."""
+        if self._held:
+            self._pass(0, len(self._held), self._why or reason)
+            self._base += len(self._held)
+            self._held.clear()
+        self._flush(pieces)
+
+    # -- frames with bytes missing -----------------------------------------------------------
+
+    def _begin_cut(self) -> None:
+        """What is held begins a frame that will not be whole."""
+        (size,) = _int32(self._held)
+        end = self._base + len(self._held)
+        first, last = self._mark(self._base), self._marks[-1]
+        self._cut = _CutFrame(
+            self._base, SIZE_LENGTH + size, bytes(self._held), end, first, last.timestamp_ns
+        )
+        self._held.clear()
+        self._base = end
+
+    def _continue_cut(self, raw: bytes | memoryview, timestamp_ns: int, pieces: list[Piece]) -> int:
+        """Count bytes behind a gap into their frame; returns how many were taken."""
+        cut = self._cut
+        assert cut is not None
+        taken = min(len(raw), cut.end - cut.at)
+        cut.at += taken
+        cut.last_ns = timestamp_ns
+        if cut.at == cut.end:
+            self._finish_cut(pieces)
+        return taken
+
+    def _skip_cut(self, size: int, timestamp_ns: int, pieces: list[Piece]) -> int:
+        """Count a gap into the frame it cuts; returns how much of it goes beyond."""
+        cut = self._cut
+        assert cut is not None
+        inside = min(size, cut.end - cut.at)
+        cut.at += inside
+        cut.missing += inside
+        if cut.at == cut.end:
+            self._finish_cut(pieces)
+        return size - inside
+
+    def _finish_cut(self, pieces: list[Piece]) -> None:
+        cut = self._cut
+        assert cut is not None
+        self._cut = None
+        self._base = cut.at
+        self.framed += cut.size - cut.missing
+        pieces.append(cut.frame(self.direction))
+
+
+class _CutFrame:
+    """A frame that a gap has cut, while its end is still to come."""
+
+    def __init__(
+        self, offset: int, size: int, raw: bytes, at: int, first: _Mark, last_ns: int
+    ) -> None:
+        self.offset = offset
+        self.size = size
+        self.raw = raw
+        self.at = at
+        self.first = first
+        self.last_ns = last_ns
+        self.missing = 0
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+    @property
+    def bytes_seen(self) -> int:
+        return self.at - self.offset - self.missing
+
+    def frame(self, direction: Direction) -> Frame:
+        return Frame(
+            direction,
+            self.offset,
+            self.size,
+            self.raw,
+            self.missing,
+            self.first.timestamp_ns,
+            self.last_ns,
+            self.first.place,
+        )

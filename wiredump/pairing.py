@@ -1,0 +1,285 @@
+"""Which response answers which request of a connection, and at what version it is written.
+
+By correlation id, the oldest request first where a client uses one twice. Knows the requests that
+have no answer (Produce with acks=0), the answer that falls back (ApiVersions to version 0, KIP-511)
+and SASL tokens that travel bare after SaslHandshake v0 (KIP-43). The broker answers a connection's
+requests in order; where it did not, that is marked. Bytes are read here no further than that takes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from struct import Struct
+from typing import Final
+
+from kproto.dialects import AutoDialect, Dialect, dialect
+from kproto.errors import KprotoError
+from kproto.framing import SIZE_LENGTH
+from kproto.journal import ClientSoftware
+from wiredump.boundaries import REQUEST_PREFIX, every_request
+from wiredump.headers import produce_acks, request_client_id
+from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
+
+__all__ = ["MOST_OPEN", "MOST_OPEN_BYTES", "Pairing"]
+
+MOST_OPEN: Final = 10_000
+MOST_OPEN_BYTES: Final = 256 * 1024 * 1024
+"""Requests, and bytes of them, that wait for an answer on one connection; beyond that the oldest
+is given out as it is. Only where one direction was captured do so many gather."""
+
+MOST_EARLY: Final = 256
+"""Responses kept for a request that the capture brings later (its packet was sent again)."""
+
+_PRODUCE, _SASL_HANDSHAKE, _API_VERSIONS, _SASL_AUTHENTICATE = 0, 17, 18, 36
+_UNSUPPORTED_VERSION: Final = b"\0\x23"
+
+_prefix: Final = Struct(">ihhi").unpack_from
+_correlation_id: Final = Struct(">i").unpack_from
+
+
+class Pairing:
+    """Give it a connection's frames as they become whole; it gives exchanges as they do.
+
+    ``codec`` reads the few bodies that have to be read; of ``auto`` only the api keys that a draft
+    shares with the released protocol are looked into.
+    """
+
+    def __init__(self, connection: Connection, codec: Dialect | None = None) -> None:
+        self.connection = connection
+        self._codec = codec if codec is not None else dialect("auto")
+        self._kafka = self._codec if not isinstance(self._codec, AutoDialect) else dialect("kafka")
+        self._shared = _shared_keys(self._codec)
+        self._open: OrderedDict[int, Exchange] = OrderedDict()
+        self._by_id: dict[int, deque[int]] = {}
+        self._number = 0
+        self._open_bytes = 0
+        self._early: OrderedDict[int, Frame] = OrderedDict()
+        self._tokens: deque[Exchange] = deque()
+        self._bare = False
+        """Whether SASL tokens may be travelling without a header."""
+
+    @property
+    def open_ids(self) -> list[int]:
+        """Correlation ids of the requests that wait for an answer."""
+        return list(self._by_id)
+
+    def is_request(self, raw: bytes) -> bool:
+        """Whether a whole frame decodes as a request."""
+        try:
+            self._codec.decode_request(raw)
+        except KprotoError:
+            return False
+        return True
+
+    def is_response(self, raw: bytes) -> bool:
+        """Whether a whole frame decodes as the answer of the oldest request with its id."""
+        waiting = self._by_id.get(_correlation_id(raw, SIZE_LENGTH)[0])
+        if not waiting:
+            return False
+        asked = self._open[waiting[0]]
+        try:
+            is_auto = isinstance(self._codec, AutoDialect)
+            codec = dialect(asked.dialect) if is_auto else self._codec
+            version = _response_version(asked, raw)
+            codec.decode_response(raw, api_key=asked.api_key, api_version=version)
+        except KprotoError:
+            return False
+        return True
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def request(self, frame: Frame) -> list[Item]:
+        """One more frame from the client."""
+        if self._bare and frame.whole and not self._is_request(frame):
+            return self._token(frame)
+        if len(frame.raw) < REQUEST_PREFIX:
+            return [
+                Exchange(self.connection, request=frame, expected=False),
+                self._anomaly("cut", "the request is cut within its header", frame),
+            ]
+        self._bare = False
+        asked = self._exchange(frame)
+        if not asked.expected:
+            return [asked]
+        return self._wait(asked)
+
+    def _is_request(self, frame: Frame) -> bool:
+        return every_request().fits(frame.raw, 0, len(frame.raw)) is True
+
+    def _exchange(self, frame: Frame) -> Exchange:
+        _, key, version, correlation_id = _prefix(frame.raw)
+        client_id = request_client_id(frame.raw)
+        connection = self.connection
+        connection.protocol = "kafka"
+        if client_id is not None:
+            connection.client_id = client_id
+        if key == _API_VERSIONS and version >= 3 and frame.whole:
+            self._learn_software(frame)
+        return Exchange(
+            connection,
+            request=frame,
+            api_key=key,
+            api_version=version,
+            correlation_id=correlation_id,
+            client_id=client_id,
+            software=connection.software,
+            dialect=self._dialect_of(frame, key),
+            expected=key != _PRODUCE or produce_acks(frame.raw, version) != 0,
+        )
+
+    def _dialect_of(self, frame: Frame, key: int) -> str:
+        if not isinstance(self._codec, AutoDialect):
+            return self._codec.name
+        if key in self._shared and frame.whole:
+            try:
+                return self._codec.identify_request(frame.raw)[0].name
+            except KprotoError:
+                pass
+        return "kafka"
+
+    def _learn_software(self, frame: Frame) -> None:
+        try:
+            _, body = self._kafka.decode_request(frame.raw)
+        except KprotoError:
+            return
+        name = getattr(body, "client_software_name", "")
+        if name:
+            version = getattr(body, "client_software_version", "")
+            self.connection.software = ClientSoftware(name, version)
+
+    def _wait(self, asked: Exchange) -> list[Item]:
+        """Keep a request until its answer comes, or give both out if that came before."""
+        assert asked.request is not None
+        early = self._early.pop(asked.correlation_id, None)
+        if early is not None:
+            return self._answer(asked, early)
+        self._number += 1
+        self._open[self._number] = asked
+        self._by_id.setdefault(asked.correlation_id, deque()).append(self._number)
+        self._open_bytes += len(asked.request.raw)
+        given_up: list[Item] = []
+        while len(self._open) > MOST_OPEN or (
+            self._open_bytes > MOST_OPEN_BYTES and len(self._open) > 1
+        ):
+            given_up += self._give_up(next(iter(self._open)), "too many requests wait before it")
+        return given_up
+
+    def _take(self, number: int) -> Exchange:
+        asked = self._open.pop(number)
+        assert asked.request is not None
+        waiting = self._by_id[asked.correlation_id]
+        waiting.remove(number)
+        if not waiting:
+            del self._by_id[asked.correlation_id]
+        self._open_bytes -= len(asked.request.raw)
+        return asked
+
+    def _give_up(self, number: int, why: str) -> list[Item]:
+        asked = self._take(number)
+        assert asked.request is not None
+        return [asked, self._anomaly("unanswered", why, asked.request)]
+
+    # -- responses ---------------------------------------------------------------------------
+
+    def response(self, frame: Frame) -> list[Item]:
+        """One more frame from the broker."""
+        if self._tokens:
+            answered = self._tokens.popleft()
+            answered.response = _as_token(frame)
+            return [answered]
+        if len(frame.raw) < 2 * SIZE_LENGTH:
+            return [
+                Exchange(self.connection, response=frame),
+                self._anomaly("cut", "the response is cut within its header", frame),
+            ]
+        (correlation_id,) = _correlation_id(frame.raw, SIZE_LENGTH)
+        waiting = self._by_id.get(correlation_id)
+        if not waiting:
+            return self._keep_early(correlation_id, frame)
+        number = waiting[0]
+        in_order = number == next(iter(self._open))
+        asked = self._take(number)
+        asked.in_order = in_order
+        return self._answer(asked, frame)
+
+    def _answer(self, asked: Exchange, frame: Frame) -> list[Item]:
+        asked.response = frame
+        asked.response_version = _response_version(asked, frame.raw)
+        if asked.api_key == _SASL_HANDSHAKE and asked.api_version == 0:
+            self._bare = frame.raw[8:10] == b"\0\0"
+        return [asked]
+
+    def _keep_early(self, correlation_id: int, frame: Frame) -> list[Item]:
+        before = self._early.pop(correlation_id, None)
+        self._early[correlation_id] = frame
+        if before is None and len(self._early) > MOST_EARLY:
+            _, before = self._early.popitem(last=False)
+        return self._unasked(before) if before is not None else []
+
+    def _unasked(self, frame: Frame) -> list[Item]:
+        (correlation_id,) = _correlation_id(frame.raw, SIZE_LENGTH)
+        return [
+            Exchange(self.connection, response=frame, correlation_id=correlation_id),
+            self._anomaly("unmatched", "no request with its correlation id was seen", frame),
+        ]
+
+    # -- SASL, and the end -------------------------------------------------------------------
+
+    def _token(self, frame: Frame) -> list[Item]:
+        token = Exchange(
+            self.connection,
+            request=_as_token(frame),
+            api_key=_SASL_AUTHENTICATE,
+            client_id=self.connection.client_id,
+            software=self.connection.software,
+        )
+        self._tokens.append(token)
+        return []
+
+    def end(self, why: str) -> list[Item]:
+        """All that still waits, oldest first. ``why`` says what ended the wait."""
+        items: list[Item] = []
+        for number in list(self._open):
+            items += self._give_up(number, why)
+        while self._tokens:
+            items.append(self._tokens.popleft())
+        while self._early:
+            items += self._unasked(self._early.popitem(last=False)[1])
+        return items
+
+    def _anomaly(self, kind: str, reason: str, frame: Frame) -> Anomaly:
+        return Anomaly(
+            kind,
+            reason,
+            frame.place,
+            frame.first_ns,
+            self.connection,
+            frame.direction,
+            frame.offset,
+        )
+
+
+def _response_version(asked: Exchange, raw: bytes) -> int:
+    """ApiVersions with error 35 comes at version 0, whatever was asked."""
+    refused = asked.api_key == _API_VERSIONS and raw[8:10] == _UNSUPPORTED_VERSION
+    return 0 if refused else asked.api_version
+
+
+def _as_token(frame: Frame) -> Frame:
+    return Frame(
+        frame.direction, frame.offset, frame.size, frame.raw, frame.missing, frame.first_ns,
+        frame.last_ns, frame.place, sasl=True,
+    )  # fmt: skip
+
+
+def _shared_keys(codec: Dialect) -> frozenset[int]:
+    """Api keys whose frames ``auto`` has to look into to tell whose they are."""
+    if not isinstance(codec, AutoDialect):
+        return frozenset()
+    return frozenset(
+        key
+        for name in ("kip-455-new", "kip-240")
+        for key, api in dialect(name).apis.items()
+        if api.request is not dialect("kafka").apis.get(key, api).request
+        or key not in dialect("kafka").apis
+    )

@@ -1,0 +1,102 @@
+"""What must not be shown unless asked for: passwords, tokens and keys that messages carry.
+
+By the released protocol's messages: SASL tokens, delegation tokens, salted passwords, the values of
+configs whose names say that they are secret, and what an Envelope forwards, in which any of those
+may be. In JSON a secret becomes the text ``[redacted]``; null and empty stay, for they tell that
+there is none. A message that cannot be read to its end may hold a secret in the rest.
+
+Not hidden: records. What users put into them is theirs to judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kproto.annotate import FrameField
+from kproto.schema.model import python_name
+
+__all__ = ["REDACTED", "hidden_paths", "holds_secrets", "is_secret_config", "redacted"]
+
+REDACTED: Final = "[redacted]"
+
+_FIELDS: Final[dict[str, frozenset[str]]] = {
+    "SaslAuthenticateRequest": frozenset({"authBytes"}),
+    "SaslAuthenticateResponse": frozenset({"authBytes"}),
+    "AlterUserScramCredentialsRequest": frozenset({"salt", "saltedPassword"}),
+    "CreateDelegationTokenResponse": frozenset({"hmac"}),
+    "RenewDelegationTokenRequest": frozenset({"hmac"}),
+    "ExpireDelegationTokenRequest": frozenset({"hmac"}),
+    "DescribeDelegationTokenResponse": frozenset({"hmac"}),
+    "EnvelopeRequest": frozenset({"requestData"}),
+    "EnvelopeResponse": frozenset({"responseData"}),
+}
+"""Message -> its fields that are secret, at any depth."""
+
+_CONFIGS: Final = frozenset(
+    {
+        "AlterConfigsRequest",
+        "IncrementalAlterConfigsRequest",
+        "DescribeConfigsResponse",
+        "CreateTopicsRequest",
+        "CreateTopicsResponse",
+    }
+)
+"""Messages with structs of a config's ``name`` and ``value``."""
+
+_SECRET_CONFIG: Final = re.compile(
+    r"password|passwd|secret|credential|jaas\.config|private|ssl\.key|(^|\.)token$|master\.key",
+    re.IGNORECASE,
+)
+
+
+def is_secret_config(name: str | None) -> bool:
+    """By its name, as Kafka's own and those of its plugins go: ``ssl.keystore.password``,
+    ``listener.name.x.plain.sasl.jaas.config``, ``delegation.token.secret.key``."""
+    return name is not None and _SECRET_CONFIG.search(name) is not None
+
+
+def holds_secrets(message: str) -> bool:
+    """Whether the message of that name may hold any."""
+    return message in _FIELDS or message in _CONFIGS
+
+
+def redacted(message: str, body: Any) -> Any:
+    """The JSON value without its secrets; the same object where it can have none."""
+    if not holds_secrets(message):
+        return body
+    return _redacted(body, _FIELDS.get(message, frozenset()), message in _CONFIGS)
+
+
+def _redacted(value: Any, fields: frozenset[str], configs: bool) -> Any:
+    if isinstance(value, list):
+        return [_redacted(item, fields, configs) for item in value]
+    if not isinstance(value, dict):
+        return value
+    secret = fields
+    if configs and (is_secret_config(value.get("name")) or value.get("isSensitive") is True):
+        secret = fields | {"value"}  # in its synonyms, too
+    return {
+        name: REDACTED if name in secret and item else _redacted(item, secret, configs)
+        for name, item in value.items()
+    }
+
+
+def hidden_paths(message: str, rows: Iterable[FrameField]) -> frozenset[str]:
+    """The paths of those fields of a frame whose bytes must not be shown."""
+    leaves = {row.path: row for row in rows if row.leaf}
+    secret = {python_name(name) for name in _FIELDS.get(message, ())}
+    hidden = {path for path in leaves if path.rpartition(".")[2] in secret}
+    if message in _CONFIGS:
+        for path, row in leaves.items():
+            inside, _, name = path.rpartition(".")
+            if (name == "name" and is_secret_config(row.value)) or (
+                name == "is_sensitive" and row.value
+            ):
+                hidden |= {
+                    each
+                    for each in leaves
+                    if each.startswith(f"{inside}.") and each.endswith(".value")
+                }
+    return frozenset(path for path in hidden if leaves[path].value)

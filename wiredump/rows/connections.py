@@ -1,0 +1,68 @@
+"""What is only known at the end: the rows of connections, and where the tables come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import kproto
+from wiredump.model import Connection, Exchange, Item
+from wiredump.rows.exchanges import Row
+from wiredump.rows.schema import SCHEMA_VERSION
+
+__all__ = ["ConnectionCounts", "account_rows", "lineage_rows"]
+
+
+class ConnectionCounts:
+    """Counts what each connection has as it passes: exchanges, and rows of anomalies."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, list[int]] = {}
+
+    def add(self, item: Item) -> None:
+        """Take in one item."""
+        if isinstance(item, Exchange):
+            _count(item, self._of(item.connection.number))
+
+    def add_anomaly(self, connection: int | None) -> None:
+        """Take in a row of ``anomalies``."""
+        if connection is not None:
+            self._of(connection)[3] += 1
+
+    def _of(self, connection: int) -> list[int]:
+        return self._counts.setdefault(connection, [0, 0, 0, 0])
+
+    def rows(self, connections: Mapping[int, Connection]) -> Iterator[Row]:
+        """A row for every connection, one without items too."""
+        for number, each in sorted(connections.items()):
+            software = each.software
+            yield (
+                "connections",
+                (
+                    number, each.client, each.broker, each.opened_ns, each.closed_ns,
+                    each.from_start, each.protocol, each.client_id,
+                    software.name if software else None,
+                    software.version if software else None,
+                    *self._counts.get(number, [0, 0, 0, 0]),
+                ),
+            )  # fmt: skip
+
+
+def _count(item: Exchange, counts: list[int]) -> None:
+    if item.request is not None:
+        counts[0] += not item.request.sasl
+        counts[1] += item.request.size - item.request.missing
+    if item.response is not None:
+        counts[2] += item.response.size - item.response.missing
+
+
+def lineage_rows(sources: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
+    """``sources``: number, name, kind, bytes, first and last time of each."""
+    for source in sources:
+        yield "lineage", (*source, SCHEMA_VERSION, f"kproto {kproto.__version__}")
+
+
+def account_rows(account: Mapping[str, int]) -> Iterator[Row]:
+    """``account``: bytes by where they went."""
+    for what, count in account.items():
+        yield "account", (what, count)

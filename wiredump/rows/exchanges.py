@@ -1,0 +1,170 @@
+"""One exchange, or anomaly, to its rows: frames, requests, bodies, negotiations, anomalies.
+
+Each is a function of the item alone, so the rows do not depend on who asks, nor in which order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kproto.dialects import Dialect
+from wiredump.bodies import Bodies, Side, read
+from wiredump.model import Anomaly, Exchange, Frame, Item
+from wiredump.redact import redacted
+
+__all__ = ["Row", "anomaly_row", "rows_of"]
+
+Row = tuple[str, tuple[Any, ...]]
+"""A table's name and the values of its columns, in their order."""
+
+_API_VERSIONS: Final = 18
+_UNSUPPORTED_VERSION: Final = 35
+
+
+def rows_of(
+    item: Item,
+    codec: Dialect | None = None,
+    *,
+    bodies: bool = True,
+    secrets: bool = False,
+    said: Bodies | None = None,
+) -> Iterator[Row]:
+    """The rows of an item that take nothing but the item. Without ``bodies`` the frames are not
+    decoded, and the rows that take that are left out: ``bodies``, ``negotiations``, and in
+    ``requests`` the errors. ``said`` is what it says, where that was decoded already."""
+    if isinstance(item, Anomaly):
+        yield anomaly_row(item)
+        return
+    for frame in (item.request, item.response):
+        if frame is not None:
+            yield "frames", _frame(item, frame)
+    read_bodies = (said or read(item, codec)) if bodies else None
+    yield "requests", _request(item, read_bodies)
+    if read_bodies is not None:
+        yield from (("bodies", row) for row in _bodies(item, read_bodies, secrets))
+        yield from (("negotiations", row) for row in _negotiations(item, read_bodies))
+
+
+def anomaly_row(item: Anomaly) -> Row:
+    """Its row."""
+    number = item.connection.number if item.connection is not None else None
+    return "anomalies", (
+        number, item.direction, item.offset, item.kind, item.reason, item.timestamp_ns,
+        item.place.capture, item.place.offset, item.size, item.missing,
+    )  # fmt: skip
+
+
+def _known(value: int) -> int | None:
+    return None if value < 0 else value
+
+
+def _version(item: Exchange, frame: Frame) -> int | None:
+    if frame.direction == "response":
+        return item.response_version
+    return _known(item.api_version)
+
+
+def _correlation_id(item: Exchange, frame: Frame) -> int | None:
+    """Negative ids are odd and legal; only a frame without one has none."""
+    return None if frame.sasl or len(frame.raw) < 8 else item.correlation_id
+
+
+def _frame(item: Exchange, frame: Frame) -> tuple[Any, ...]:
+    return (
+        item.connection.number, frame.direction, frame.offset, frame.size, frame.missing,
+        frame.first_ns, frame.last_ns, frame.place.capture, frame.place.offset,
+        _known(item.api_key), _version(item, frame), _correlation_id(item, frame), frame.sasl,
+    )  # fmt: skip
+
+
+def _request(item: Exchange, bodies: Bodies | None) -> tuple[Any, ...]:
+    asked, answered, connection = item.request, item.response, item.connection
+    frame = asked or answered
+    assert frame is not None
+    software = item.software
+    return (
+        connection.number,
+        asked.offset if asked else None,
+        answered.offset if answered else None,
+        asked.first_ns if asked else None,
+        answered.last_ns if answered else None,
+        item.latency_ns,
+        _known(item.api_key),
+        bodies.api if bodies else None,
+        _known(item.api_version),
+        item.response_version,
+        item.dialect,
+        _correlation_id(item, frame),
+        item.client_id,
+        software.name if software else None,
+        software.version if software else None,
+        connection.client,
+        connection.broker,
+        asked.size if asked else None,
+        answered.size if answered else None,
+        item.expected,
+        item.in_order,
+        sorted({error.name for error in bodies.errors}) if bodies else [],
+        _problem(bodies),
+    )
+
+
+def _problem(bodies: Bodies | None) -> str | None:
+    if bodies is None:
+        return None
+    sides = [("request", bodies.request), ("response", bodies.response)]
+    told = [f"{name}: {side.problem}" for name, side in sides if side and side.problem]
+    return "; ".join(told) or None
+
+
+def _bodies(item: Exchange, bodies: Bodies, secrets: bool) -> Iterator[tuple[Any, ...]]:
+    pairs = [(item.request, bodies.request), (item.response, bodies.response)]
+    for frame, side in pairs:
+        if frame is not None and side is not None:
+            yield (
+                item.connection.number, frame.direction, frame.offset, _known(item.api_key),
+                side.message or None, _known(side.version), _correlation_id(item, frame),
+                _json(side.header), _json(_shown(side, secrets)), side.problem or None,
+            )  # fmt: skip
+
+
+def _shown(side: Side, secrets: bool) -> Any:
+    return side.body if secrets else redacted(side.message, side.body)
+
+
+def _json(value: Any) -> str | None:
+    if value is None:
+        return None
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _negotiations(item: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:
+    if item.request is None or item.response is None:
+        return
+    software = item.software
+    who = (
+        item.connection.number,
+        item.request.offset,
+        item.request.first_ns,
+        item.connection.client,
+        item.connection.broker,
+        item.client_id,
+        software.name if software else None,
+        software.version if software else None,
+    )
+    body = bodies.response.body if bodies.response and bodies.response.body else {}
+    if item.api_key == _API_VERSIONS:
+        refused = body.get("errorCode") == _UNSUPPORTED_VERSION
+        event = "fell back" if refused else "offered"
+        told = False
+        for range_ in body.get("apiKeys", ()):
+            key = range_["apiKey"]
+            told = told or key == _API_VERSIONS
+            asked = item.api_version if key == _API_VERSIONS else None
+            yield (*who, event, key, asked, range_["minVersion"], range_["maxVersion"])
+        if refused and not told:  # older brokers do not say what they would take
+            yield (*who, "refused", _API_VERSIONS, item.api_version, None, None)
+    elif any(error.code == _UNSUPPORTED_VERSION for error in bodies.errors):
+        yield (*who, "unsupported", item.api_key, item.api_version, None, None)

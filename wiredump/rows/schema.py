@@ -1,0 +1,49 @@
+"""The tables: their columns, what each holds, and what names a row.
+
+One description for every writer: Parquet files of one process, Spark, the documentation. A change
+that readers of the tables would notice changes ``SCHEMA_VERSION``.
+
+Times, which end in ``_ns``, are int64: nanoseconds since the Unix epoch, which neither Spark's
+timestamps nor Python's hold. ``connection`` is the number that ``connections`` has.
+``capture`` and ``packet`` name a packet: the source's number in ``lineage`` and the byte at which
+its record begins (of a journal: the entry's sequence).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wiredump.rows.columns import Column, Table, TypeName
+from wiredump.rows.schema_topics import (
+    BATCHES,
+    ELECTIONS,
+    FETCHES,
+    REASSIGNMENTS,
+    RECORDS,
+    TOPICS,
+)
+from wiredump.rows.schema_traffic import (
+    ACCOUNT,
+    ANOMALIES,
+    BODIES,
+    CONNECTIONS,
+    FRAMES,
+    LINEAGE,
+    NEGOTIATIONS,
+    REQUESTS,
+)
+
+__all__ = ["SCHEMA_VERSION", "TABLES", "UNDECODED", "Column", "Table", "TypeName"]
+
+SCHEMA_VERSION: Final = 1
+
+TABLES: Final = {
+    table.name: table
+    for table in (
+        LINEAGE, ACCOUNT, CONNECTIONS, FRAMES, REQUESTS, BODIES, NEGOTIATIONS, ANOMALIES,
+        TOPICS, BATCHES, RECORDS, FETCHES, REASSIGNMENTS, ELECTIONS,
+    )
+}  # fmt: skip
+
+UNDECODED: Final = ("lineage", "account", "connections", "frames", "requests", "anomalies")
+"""Tables that have rows where no body was decoded, too."""

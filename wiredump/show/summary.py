@@ -1,0 +1,163 @@
+"""What all that was shown came to: requests by api and version, latencies, errors, anomalies, and
+where the captures' bytes went. Bounded, however much passes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from kproto.journal import printable
+from wiredump.model import Anomaly
+from wiredump.show.told import Told, seconds
+
+__all__ = ["Latencies", "Summary"]
+
+_STEPS: Final = 16
+"""Buckets of a histogram to a power of two: percentiles are right within 4.5%."""
+
+MOST_NAMES: Final = 10_000
+"""Different apis, versions or errors that are counted apart."""
+
+
+class Latencies:
+    """A histogram of durations."""
+
+    def __init__(self) -> None:
+        self._buckets: Counter[int] = Counter()
+        self.highest_ns = 0
+
+    def add(self, duration_ns: int) -> None:
+        self._buckets[int(math.log2(duration_ns) * _STEPS) if duration_ns > 0 else -1] += 1
+        self.highest_ns = max(self.highest_ns, duration_ns)
+
+    def percentile(self, share: float) -> int | None:
+        """The duration that ``share`` of all do not exceed, to a bucket; None of none."""
+        wanted = math.ceil(share * self._buckets.total())
+        seen = 0
+        for bucket in sorted(self._buckets):
+            seen += self._buckets[bucket]
+            if seen >= wanted:
+                return min(self.highest_ns, round(2 ** ((bucket + 1) / _STEPS)))
+        return None
+
+
+class _Api:
+    """What was seen of an api at a version."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.unanswered = 0
+        self.errors: Counter[str] = Counter()
+        self.latencies = Latencies()
+
+
+class Summary:
+    """Give it what is shown; ``account`` is what the source says of its bytes, if it does."""
+
+    def __init__(self) -> None:
+        self.apis: dict[tuple[str, int], _Api] = {}
+        self.anomalies: Counter[str] = Counter()
+        self.undecoded = 0
+        self.connections: set[int] = set()
+        self.account: Mapping[str, int] = {}
+
+    def exchange(self, told: Told) -> None:
+        exchange = told.exchange
+        self._connection(exchange.connection.number)
+        sides = (told.bodies.request, told.bodies.response)
+        self.undecoded += any(side is not None and side.problem for side in sides)
+        if exchange.request is None:
+            return  # its anomaly is counted
+        key = (told.api or "unknown", exchange.api_version)
+        if key not in self.apis and len(self.apis) >= MOST_NAMES:
+            key = ("others", -1)
+        api = self.apis.setdefault(key, _Api())
+        api.requests += 1
+        api.unanswered += told.unanswered
+        if exchange.latency_ns is not None:
+            api.latencies.add(exchange.latency_ns)
+        for name in dict.fromkeys(error.name for error in told.bodies.errors):
+            api.errors[name] += 1
+
+    def anomaly(self, anomaly: Anomaly) -> None:
+        if anomaly.connection is not None:
+            self._connection(anomaly.connection.number)
+        self.anomalies[anomaly.kind] += 1
+
+    def _connection(self, number: int) -> None:
+        if len(self.connections) < MOST_NAMES:
+            self.connections.add(number)
+
+    # -- how it looks ------------------------------------------------------------------------
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {
+            "type": "summary",
+            "connections": len(self.connections),
+            "apis": [
+                {
+                    "api": name,
+                    "api_version": version if version >= 0 else None,
+                    "requests": api.requests,
+                    "unanswered": api.unanswered,
+                    "latency_median_ns": api.latencies.percentile(0.5),
+                    "latency_p99_ns": api.latencies.percentile(0.99),
+                    "latency_highest_ns": api.latencies.highest_ns,
+                    "errors": dict(sorted(api.errors.items())),
+                }
+                for (name, version), api in sorted(self.apis.items())
+            ],
+            "undecoded": self.undecoded,
+            "anomalies": dict(sorted(self.anomalies.items())),
+            "account": dict(self.account),
+        }
+
+    def render(self) -> Iterator[RenderableType]:
+        """For people: a table, and a line each for what there is of the rest."""
+        yield Text()
+        if self.apis:
+            yield self._table()
+        requests = sum(api.requests for api in self.apis.values())
+        yield Text(f"{_many(requests, 'request')} on {_many(len(self.connections), 'connection')}")
+        if self.undecoded:
+            yield Text(f"{_many(self.undecoded, 'exchange')} not decoded to the end", style="red")
+        if self.anomalies:
+            yield Text(f"anomalies: {_counts(self.anomalies)}", style="yellow")
+        if self.account:
+            named = (f"{name} {size}" for name, size in self.account.items())
+            yield Text(f"bytes: {', '.join(named)}")
+
+    def _table(self) -> Table:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("api", no_wrap=True)
+        for title in ("version", "requests", "unanswered", "median", "p99", "highest"):
+            table.add_column(title, no_wrap=True, justify="right")
+        table.add_column("errors")
+        for (name, version), api in sorted(self.apis.items()):
+            latencies = api.latencies
+            times = [latencies.percentile(0.5), latencies.percentile(0.99)]
+            highest = latencies.highest_ns if times[0] is not None else None
+            table.add_row(
+                Text(printable(name), style="bold"),
+                str(version) if version >= 0 else "",
+                str(api.requests),
+                Text(str(api.unanswered or ""), style="red"),
+                *("" if time is None else seconds(time) for time in (*times, highest)),
+                Text(_counts(api.errors), style="red"),
+            )
+        return table
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counter.most_common())
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"

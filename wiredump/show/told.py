@@ -1,0 +1,143 @@
+"""An exchange with what it says: decoded when it is first asked for, without its secrets unless
+those are wanted. Knows no output."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from kproto.dialects import Dialect
+from wiredump.bodies import Bodies, Side, codec_of, read
+from wiredump.field_trees import FieldTree, bytes_fields
+from wiredump.model import Exchange
+from wiredump.redact import redacted
+
+__all__ = ["Told", "json_text", "seconds"]
+
+LONGEST_BYTES: Final = 40
+"""Characters of base64 that a line shows."""
+
+
+class Told:
+    """``codec`` is a dialect that was loaded, for exchanges that name it."""
+
+    def __init__(
+        self, exchange: Exchange, codec: Dialect | None = None, *, secrets: bool = False
+    ) -> None:
+        self.exchange = exchange
+        self.secrets = secrets
+        self._codec = codec
+
+    @cached_property
+    def codec(self) -> Dialect:
+        return codec_of(self.exchange, self._codec)
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        bodies = read(self.exchange, self._codec)
+        if self.secrets:
+            return bodies
+        return bodies._replace(
+            request=_without_secrets(bodies.request), response=_without_secrets(bodies.response)
+        )
+
+    @property
+    def api(self) -> str:
+        return self.bodies.api
+
+    @property
+    def timestamp_ns(self) -> int:
+        """When the request began, or, where none was seen, the response."""
+        exchange = self.exchange
+        frame = exchange.request if exchange.request is not None else exchange.response
+        return frame.first_ns if frame is not None else exchange.connection.opened_ns
+
+    @property
+    def unanswered(self) -> bool:
+        """A response was due, and none was seen."""
+        exchange = self.exchange
+        return exchange.request is not None and exchange.expected and exchange.response is None
+
+    @property
+    def fell_back(self) -> bool:
+        """ApiVersions: the response is in an older version than was asked for (KIP-511)."""
+        version = self.exchange.response_version
+        return version is not None and version != self.exchange.api_version
+
+    @property
+    def failed(self) -> bool:
+        """Something is not as it should be: an error code, no answer, what cannot be decoded."""
+        sides = (self.bodies.request, self.bodies.response)
+        return (
+            bool(self.bodies.errors)
+            or self.unanswered
+            or any(side is not None and side.problem for side in sides)
+        )
+
+    @property
+    def short_texts(self) -> tuple[str, str]:
+        """As ``texts``, long bytes by their number alone."""
+        return self._short(self.bodies.request), self._short(self.bodies.response)
+
+    def _short(self, side: Side | None) -> str:
+        if side is None or side.body is None:
+            return ""
+        if not side.message:  # a token, of whatever
+            return json_text(side.body)
+        tree = bytes_fields(self.codec.message(side.message), side.version)
+        return json_text(_shortened(side.body, tree) if tree else side.body)
+
+    @cached_property
+    def texts(self) -> tuple[str, str]:
+        """The JSON of both bodies, empty where there is none."""
+        sides = (self.bodies.request, self.bodies.response)
+        request, response = (
+            json_text(side.body) if side is not None and side.body is not None else ""
+            for side in sides
+        )
+        return request, response
+
+
+def json_text(value: object) -> str:
+    """On one line, without spaces."""
+    return msgspec.json.encode(value).decode()
+
+
+def seconds(duration_ns: int) -> str:
+    """A duration for people: ``0.12 ms``, ``4.1 ms``, ``1.25 s``."""
+    milliseconds = duration_ns / 1e6
+    if milliseconds < 1:
+        return f"{milliseconds:.2f} ms"
+    return f"{milliseconds:.1f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.2f} s"
+
+
+def _shortened(value: dict[str, Any], tree: FieldTree) -> dict[str, Any]:
+    out = dict(value)
+    for name in tree.own:
+        held = out.get(name)
+        if isinstance(held, list):
+            out[name] = [_bytes(item) for item in held]
+        elif held is not None:
+            out[name] = _bytes(held)
+    for name, is_array, inner in tree.inner:
+        held = out.get(name)
+        if held and is_array:
+            out[name] = [_shortened(item, inner) for item in held]
+        elif held:
+            out[name] = _shortened(held, inner)
+    return out
+
+
+def _bytes(text: str) -> str:
+    """Of base64 that is too long to be looked at, how many bytes it stands for."""
+    if len(text) <= LONGEST_BYTES:
+        return text
+    return f"({len(text) * 3 // 4 - text[-2:].count('=')} bytes)"
+
+
+def _without_secrets(side: Side | None) -> Side | None:
+    if side is None or side.body is None:
+        return side
+    return side._replace(body=redacted(side.message, side.body))

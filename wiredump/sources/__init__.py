@@ -1,0 +1,10 @@
+"""Sources of traffic to the items of ``wiredump.model``: captures, the mock's journals, brokers'
+request logs, frames in hexadecimal.
+
+``open_sources`` opens files of any kind. The other modules are pure: they take events, entries or
+lines that somebody else reads.
+"""
+
+from wiredump.sources.opening import Read, Sources, open_sources
+
+__all__ = ["Read", "Sources", "open_sources"]

@@ -1,0 +1,169 @@
+"""TCP streams to items: which events are one connection's, and the account of every byte.
+
+Knows no files: events come from ``wiredump.readers``, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from kproto.dialects import Dialect
+from kproto.errors import KprotoError
+from wiredump import readers
+from wiredump.conversation import DEFAULT_PORTS, Conversation
+from wiredump.model import Anomaly, Connection, Direction, Exchange, Frame, Item, Place
+from wiredump.readers import FROM_CLIENT
+
+__all__ = ["ByteAccount", "CaptureItems", "UnaccountedError"]
+
+
+class UnaccountedError(KprotoError):
+    """Bytes that are in none of frame, retransmission, gap, anomaly: a mistake of ours."""
+
+
+class ByteAccount(msgspec.Struct):
+    """Where every captured byte of TCP payload went. ``missing`` counts those not captured."""
+
+    payload: int = 0
+    frames: int = 0
+    retransmitted: int = 0
+    anomalies: int = 0
+    missing: int = 0
+
+    def check(self) -> None:
+        """Raise UnaccountedError unless the sums agree."""
+        placed = self.frames + self.retransmitted + self.anomalies
+        if placed != self.payload:
+            raise UnaccountedError(f"{self.payload} bytes of payload, {placed} accounted for")
+
+    def count(self, item: Item) -> None:
+        """Take in one item of a connection."""
+        if isinstance(item, Exchange):
+            for frame in (item.request, item.response):
+                if frame is not None:
+                    self.frames += _present(frame)
+        else:
+            self.anomalies += item.size
+            self.missing += item.missing
+
+
+def _present(frame: Frame) -> int:
+    return frame.size - frame.missing
+
+
+_CLOSINGS = {
+    "fin": "the connection was closed",
+    "reset": "the connection was reset",
+    "reused": "another connection began on its ports",
+    "evicted": "too many connections at a time",
+    "end": "the capture ends",
+}
+
+
+class CaptureItems:
+    """Feed it events, take items. ``connections`` has every connection by its number;
+    ``account.check`` holds after the last event, ``Closed`` of each connection among them."""
+
+    def __init__(
+        self, codec: Dialect | None = None, *, ports: frozenset[int] = DEFAULT_PORTS
+    ) -> None:
+        self.connections: dict[int, Connection] = {}
+        self.account = ByteAccount()
+        self._codec = codec
+        self._ports = ports
+        self._open: dict[int, Conversation] = {}
+
+    def read(self, events: Iterable[readers.Event]) -> Iterator[Item]:
+        """The items of all events."""
+        for event in events:
+            yield from self.feed(event)
+
+    def feed(self, event: readers.Event) -> list[Item]:
+        """The items that this event completes."""
+        items = self._items(event)
+        for item in items:
+            self.account.count(item)
+        return items
+
+    def _items(self, event: readers.Event) -> list[Item]:
+        match event:
+            case readers.Data():
+                self.account.payload += len(event.data)
+                return self._open[event.connection].data(
+                    event.direction == FROM_CLIENT, event.data, event.timestamp_ns, _place(event)
+                )
+            case readers.Gap():
+                return self._open[event.connection].gap(
+                    event.direction == FROM_CLIENT,
+                    event.length,
+                    event.reason,
+                    event.timestamp_ns,
+                    _place(event),
+                )
+            case readers.Retransmission():
+                self.account.payload += event.length
+                self.account.retransmitted += event.length
+                return self._differing(event)
+            case readers.Anomaly():
+                self.account.payload += event.length
+                return [self._anomaly(event)]
+            case readers.Opened():
+                self._begin(event)
+                return []
+            case readers.Closed():
+                self.connections[event.connection].closed_ns = event.timestamp_ns
+                return self._open.pop(event.connection).end(_CLOSINGS[event.reason])
+
+    def _begin(self, event: readers.Opened) -> None:
+        connection = Connection(
+            event.connection,
+            str(event.client),
+            str(event.server),
+            event.timestamp_ns,
+            from_start=event.start != "middle",
+        )
+        self.connections[event.connection] = connection
+        self._open[event.connection] = Conversation(connection, self._codec, ports=self._ports)
+
+    def _differing(self, event: readers.Retransmission) -> list[Item]:
+        """A repetition is as it should be; one that says something else is not."""
+        if not event.differing:
+            return []
+        reason = f"{event.differing} of {event.length} bytes sent again are not what came first"
+        return [
+            Anomaly(
+                "differing",
+                reason,
+                _place(event),
+                event.timestamp_ns,
+                self.connections.get(event.connection),
+                self._direction(event.connection, event.direction),
+                event.stream_offset,
+            )
+        ]
+
+    def _anomaly(self, event: readers.Anomaly) -> Anomaly:
+        return Anomaly(
+            event.kind,
+            event.reason,
+            _place(event),
+            event.timestamp_ns,
+            None if event.connection is None else self.connections.get(event.connection),
+            self._direction(event.connection, event.direction),
+            event.stream_offset,
+            event.length,
+        )
+
+    def _direction(self, connection: int | None, direction: int | None) -> Direction | None:
+        """Which way that is, as far as it is known which end is the broker."""
+        if connection is None or direction is None:
+            return None
+        talk = self._open.get(connection)
+        flipped = talk is not None and talk.flipped
+        return "request" if (direction == FROM_CLIENT) != flipped else "response"
+
+
+def _place(event: readers.Data | readers.Gap | readers.Retransmission | readers.Anomaly) -> Place:
+    return Place(event.capture, event.offset)

@@ -1,0 +1,100 @@
+"""The mock's journals to items: frames with their times and connections, and what happened beside
+them. Entries know their dialect and who the client is; pairing is as for captures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kproto.journal import Entry
+from wiredump.model import Anomaly, Connection, Direction, Exchange, Frame, Item, Place
+from wiredump.pairing import Pairing
+
+__all__ = ["JournalItems"]
+
+_QUIET = frozenset({"connected", "disconnected", "sasl-token", "authenticated"})
+"""Events that are as they should be, and seen in a connection's own times and frames."""
+
+
+class JournalItems:
+    """Feed it entries in the order of the journal, take items. ``capture`` is the journal's number
+    among the sources, ``first`` the number that its first connection gets."""
+
+    def __init__(self, *, capture: int = 0, first: int = 0) -> None:
+        self.connections: dict[int, Connection] = {}
+        self._capture = capture
+        self._first = first
+        self._talks: dict[tuple[int, int], _Talk] = {}
+
+    def read(self, entries: Iterable[Entry]) -> Iterator[Item]:
+        """The items of a whole journal."""
+        for entry in entries:
+            yield from self.feed(entry)
+        yield from self.end()
+
+    def feed(self, entry: Entry) -> list[Item]:
+        """The items that this entry completes."""
+        key = (entry.broker_id, entry.connection_id)
+        talk = self._talks.get(key)
+        if talk is None:
+            talk = self._begin(entry)
+            self._talks[key] = talk
+        place = Place(self._capture, entry.sequence)
+        items: list[Item] = []
+        if entry.raw and (entry.direction != "event" or entry.event == "sasl-token"):
+            items += talk.frame(entry, place)
+        if entry.event and entry.event not in _QUIET:
+            items.append(talk.anomaly(entry, place))
+        if entry.event == "disconnected":
+            talk.connection.closed_ns = entry.timestamp_ns
+            items += talk.pairing.end("the connection was closed")
+            del self._talks[key]
+        return items
+
+    def end(self) -> list[Item]:
+        """What still waits when the journal ends."""
+        items: list[Item] = []
+        for talk in self._talks.values():
+            items += talk.pairing.end("the journal ends")
+        self._talks.clear()
+        return items
+
+    def _begin(self, entry: Entry) -> _Talk:
+        number = self._first + len(self.connections)
+        connection = Connection(
+            number,
+            entry.peer or f"connection {entry.connection_id}",
+            f"broker {entry.broker_id}",
+            entry.timestamp_ns,
+            from_start=True,
+            protocol="kafka",
+        )
+        self.connections[number] = connection
+        return _Talk(connection)
+
+
+class _Talk:
+    """One connection of a journal."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.pairing = Pairing(connection)
+        self._offsets: dict[Direction, int] = {"request": 0, "response": 0}
+
+    def frame(self, entry: Entry, place: Place) -> list[Item]:
+        direction: Direction = "response" if entry.direction == "response" else "request"
+        if entry.client_software is not None:
+            self.connection.software = entry.client_software
+        offset = self._offsets[direction]
+        self._offsets[direction] += len(entry.raw)
+        now = entry.timestamp_ns
+        frame = Frame(direction, offset, len(entry.raw), entry.raw, 0, now, now, place)
+        pair = self.pairing.request if direction == "request" else self.pairing.response
+        items = pair(frame)
+        for item in items:
+            if isinstance(item, Exchange) and item.api_key == entry.api_key:
+                item.dialect = entry.dialect
+        return items
+
+    def anomaly(self, entry: Entry, place: Place) -> Anomaly:
+        reason = entry.note or entry.event
+        return Anomaly(entry.event, reason, place, entry.timestamp_ns, self.connection)

@@ -1,0 +1,253 @@
+"""Files of any kind, and standard input, to items: what a file is, its own bytes say.
+
+Captures (pcap, pcapng) are one incident and are merged by time; journals and request logs follow,
+one after the other. Any of them may be compressed by gzip or zstd. This is the only file of the
+sources that opens anything.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
+
+from kproto.dialects import Dialect
+from kproto.errors import KprotoError
+from kproto.journal import read_journal
+from wiredump.conversation import DEFAULT_PORTS
+from wiredump.model import Anomaly, Connection, Item
+from wiredump.readers import Capture, Streams
+from wiredump.readers.compressed import inflater_for
+from wiredump.sources.captures import CaptureItems
+from wiredump.sources.hexadecimal import HexItems, is_hexadecimal
+from wiredump.sources.journals import JournalItems
+from wiredump.sources.request_logs import MARK, RequestLogItems
+
+__all__ = ["Kind", "Read", "Sources", "open_sources"]
+
+Kind: TypeAlias = Literal["capture", "journal", "request log", "hexadecimal"]
+
+_HEAD: Final = 64 * 1024
+_PAUSE: Final = 0.1
+"""Seconds between two looks at a file that may grow."""
+
+_MAGICS: Final = {
+    bytes.fromhex(magic) for magic in ("d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d", "0a0d0d0a")
+}
+
+
+class _File(NamedTuple):
+    name: str
+    file: BinaryIO
+    kind: Kind
+    number: int
+
+
+class Read(NamedTuple):
+    """What has been read of a source so far. Times are None before the first packet or entry."""
+
+    number: int
+    name: str
+    kind: str
+    bytes: int
+    first_ns: int | None
+    last_ns: int | None
+
+
+class Sources:
+    """Iterate over the items, once; ``connections``, ``account`` and ``read`` grow meanwhile.
+
+    ``follow``: at the end of the file wait for more, until closed by whoever iterates. ``progress``
+    is called with the bytes read of all files as they are.
+    """
+
+    def __init__(
+        self,
+        files: list[_File],
+        *,
+        codec: Dialect | None,
+        ports: frozenset[int],
+        follow: bool,
+        progress: Callable[[int], object] | None,
+    ) -> None:
+        self.connections: dict[int, Connection] = {}
+        self._files = files
+        self._codec = codec
+        self._ports = ports
+        self._follow = follow
+        self._progress = progress or (lambda count: None)
+        self._captures: CaptureItems | None = None
+        self._streams: Streams | None = None
+        self._bytes = dict.fromkeys(range(len(files)), 0)
+        self._times: dict[int, tuple[int, int]] = {}
+
+    def __iter__(self) -> Iterator[Item]:
+        captures = [file for file in self._files if file.kind == "capture"]
+        if captures:
+            yield from self._note(self._read_captures(captures))
+        for file in self._files:
+            if file.kind != "capture":
+                yield from self._note(self._read_text(file))
+
+    @property
+    def account(self) -> Mapping[str, int]:
+        """Where the bytes of captures went, by name; empty without captures. Raises where the sums
+        do not agree, once the items have ended."""
+        if self._captures is None or self._streams is None:
+            return {}
+        self._streams.account.check()
+        self._captures.account.check()
+        counts = self._captures.account
+        return {name: getattr(counts, name) for name in counts.__struct_fields__}
+
+    @property
+    def read(self) -> list[Read]:
+        """The sources, and how far they were read."""
+
+        def read(file: _File) -> Read:
+            times = self._times.get(file.number, (None, None))
+            return Read(file.number, file.name, file.kind, self._bytes[file.number], *times)
+
+        return [read(file) for file in self._files]
+
+    def _note(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, their times noted."""
+        for item in items:
+            capture, first, last = _span(item)
+            if first:
+                before = self._times.get(capture, (first, last))
+                self._times[capture] = min(before[0], first), max(before[1], last)
+            yield item
+
+    # -- captures ----------------------------------------------------------------------------
+
+    def _read_captures(self, files: list[_File]) -> Iterator[Item]:
+        self._streams = streams = Streams()
+        self._captures = items = CaptureItems(self._codec, ports=self._ports)
+        self.connections = items.connections
+        captures = [Capture(file.file, number=file.number) for file in files]
+        follow = self._follow
+        events = self._followed(streams, captures[0]) if follow else streams.read(*captures)
+        for event in events:
+            yield from items.feed(event)
+            for capture in captures:
+                self._count(capture.number, capture.bytes_read)
+
+    def _followed(self, streams: Streams, capture: Capture) -> Iterator[Any]:
+        while not capture.stopped:
+            for packet in capture.poll():
+                yield from streams.feed(packet)
+            time.sleep(_PAUSE)
+        yield from streams.close()
+
+    def _count(self, number: int, count: int) -> None:
+        if count != self._bytes[number]:
+            self._bytes[number] = count
+            self._progress(sum(self._bytes.values()))
+
+    # -- text --------------------------------------------------------------------------------
+
+    def _read_text(self, file: _File) -> Iterator[Item]:
+        first = max(self.connections, default=-1) + 1
+        lines = self._lines(file)
+        reader: JournalItems | RequestLogItems | HexItems
+        if file.kind == "journal":
+            reader = JournalItems(capture=file.number, first=first)
+            items = reader.read(read_journal(lines))
+        elif file.kind == "request log":
+            reader = RequestLogItems(capture=file.number, first=first)
+            items = reader.read(lines)
+        else:
+            reader = HexItems(self._codec, capture=file.number, number=first)
+            items = reader.read(lines)
+        for item in items:
+            self.connections.update(reader.connections)
+            yield item
+        self.connections.update(reader.connections)
+
+    def _lines(self, file: _File) -> Iterator[str]:
+        """Lines with their ends; the last one may have none."""
+        rest = b""
+        inflater = None
+        while True:
+            data = cast(Any, file.file).read1(_HEAD)
+            if not data:
+                if not self._follow:
+                    break
+                time.sleep(_PAUSE)
+                continue
+            if self._bytes[file.number] == 0:
+                inflater = inflater_for(data[:4])
+            self._count(file.number, self._bytes[file.number] + len(data))
+            for piece in inflater.feed(data) if inflater is not None else (data,):
+                whole, end, rest_of = (rest + piece).rpartition(b"\n")
+                rest = rest_of
+                for line in (whole + end).splitlines(keepends=True):
+                    yield line.decode(errors="surrogateescape")
+        if rest:
+            yield rest.decode(errors="surrogateescape")
+
+
+def _span(item: Item) -> tuple[int, int, int]:
+    """The source an item is of, and its first and last time."""
+    if isinstance(item, Anomaly):
+        return item.place.capture, item.timestamp_ns, item.timestamp_ns
+    frames = [frame for frame in (item.request, item.response) if frame is not None]
+    return (
+        frames[0].place.capture,
+        min(frame.first_ns for frame in frames),
+        max(frame.last_ns for frame in frames),
+    )
+
+
+def open_sources(
+    paths: Sequence[str],
+    *,
+    codec: Dialect | None = None,
+    ports: frozenset[int] = DEFAULT_PORTS,
+    follow: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> Sources:
+    """Open files by their paths, ``-`` being standard input. They are closed with the process.
+
+    Raises OSError for what cannot be opened, KprotoError for more than one file to follow.
+    """
+    if follow and len(paths) != 1:
+        raise KprotoError("only one file can be followed")
+    files = []
+    with ExitStack() as stack:
+        for number, path in enumerate(paths):
+            file = _open(path)
+            stack.callback(file.close)
+            files.append(_File(path, cast(BinaryIO, file), _kind(file, follow), number))
+        stack.pop_all()
+    return Sources(files, codec=codec, ports=ports, follow=follow, progress=progress)
+
+
+def _open(path: str) -> io.BufferedReader:
+    if path == "-":
+        return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False), _HEAD)
+    return io.BufferedReader(io.FileIO(path), _HEAD)
+
+
+def _kind(file: io.BufferedReader, follow: bool) -> Kind:
+    """By the first bytes. What is none of the others is taken for a capture, whose reader says what
+    is wrong with it."""
+    head = file.peek(_HEAD)
+    while follow and len(head) < 4:
+        time.sleep(_PAUSE)
+        head = file.peek(_HEAD)
+    inflater = inflater_for(head[:4])
+    if inflater is not None:
+        head = next(iter(inflater.feed(head)), b"")
+    if head[:4] in _MAGICS:
+        return "capture"
+    text = head.decode("ascii", errors="replace")
+    if text.lstrip().startswith("{") and '"sequence"' in text:
+        return "journal"
+    if MARK in text:
+        return "request log"
+    return "hexadecimal" if is_hexadecimal(text) else "capture"

@@ -1,0 +1,126 @@
+"""A broker's own request log to items: what ``kafka.request.logger`` writes at DEBUG, one JSON
+object a line behind ``Completed request:`` (Kafka 2.8 and newer).
+
+It works where the wire is TLS, and says who asked. It has bodies as JSON and no bytes: records are
+left out by the broker, sizes are unknown, and what was asked at the same moment has no order but
+the log's. Times are the log line's own, in the time zone the caller names, less what the request
+took.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime, tzinfo
+from typing import Any, Final
+
+import msgspec
+
+from kproto.journal import ClientSoftware
+from wiredump.model import Anomaly, Connection, Direction, Exchange, Frame, Item, Place
+
+__all__ = ["MARK", "RequestLogItems"]
+
+MARK: Final = "Completed request:"
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})")
+_ENDS: Final = re.compile(r"(?P<broker>.+:\d+)-(?P<client>.+:\d+)-(?P<rest>[\d-]+)")
+
+
+class RequestLogItems:
+    """Feed it lines in order. ``zone``: of the times in the log; the machine's own where None.
+
+    Lines that are not completed requests are passed over; one that is and cannot be read is an
+    anomaly.
+    """
+
+    def __init__(self, *, capture: int = 0, first: int = 0, zone: tzinfo | None = None) -> None:
+        self.connections: dict[int, Connection] = {}
+        self._capture = capture
+        self._first = first
+        self._zone = zone
+        self._by_name: dict[str, Connection] = {}
+        self._counts: dict[int, int] = {}
+        self._offset = 0
+        self._decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+    def read(self, lines: Iterable[str]) -> Iterator[Item]:
+        """The items of a whole log."""
+        for line in lines:
+            yield from self.feed(line)
+
+    def feed(self, line: str) -> list[Item]:
+        """The item of one line, if it has one."""
+        place = Place(self._capture, self._offset)
+        self._offset += len(line.encode(errors="surrogateescape"))
+        before, mark, rest = line.partition(MARK)
+        if not mark:
+            return []
+        now = self._time(before)
+        try:
+            start = rest.index("{")
+            logged = self._decode(rest[start : rest.rindex("}") + 1])
+            return [self._exchange(logged, now, place)]
+        except (ValueError, KeyError, TypeError, AttributeError, msgspec.DecodeError) as error:
+            return [Anomaly("damaged", f"not a request as the broker logs it: {error}", place, now)]
+
+    def _time(self, text: str) -> int:
+        """Nanoseconds; 0 where the line has no time that can be told."""
+        found = _TIME.search(text)
+        if found is None:
+            return 0
+        day, clock, milliseconds = found.groups()
+        try:
+            moment = datetime.fromisoformat(f"{day}T{clock}")
+        except ValueError:
+            return 0
+        if self._zone is not None:
+            moment = moment.replace(tzinfo=self._zone)
+        return int(moment.timestamp()) * 10**9 + int(milliseconds) * 10**6
+
+    def _exchange(self, logged: dict[str, Any], now: int, place: Place) -> Exchange:
+        header = logged["requestHeader"]
+        key, version = int(header["requestApiKey"]), int(header["requestApiVersion"])
+        connection = self._connection(logged, now)
+        if header.get("clientId") is not None:
+            connection.client_id = header["clientId"]
+        began = now - int(float(logged.get("totalTimeMs", 0)) * 1e6)
+        number = self._counts[connection.number] = self._counts.get(connection.number, -1) + 1
+        answer = logged.get("response")
+        response = self._frame("response", number, answer, now, place) if answer else None
+        return Exchange(
+            connection,
+            request=self._frame("request", number, logged.get("request"), began, place),
+            response=response,
+            api_key=key,
+            api_version=version,
+            correlation_id=int(header["correlationId"]),
+            client_id=header.get("clientId"),
+            software=connection.software,
+            response_version=version if response is not None else None,
+            expected=answer is not None,
+        )
+
+    def _frame(self, direction: Direction, number: int, body: Any, now: int, place: Place) -> Frame:
+        """``offset`` is the exchange's number on its connection: there are no bytes to count."""
+        return Frame(direction, number, 0, b"", 0, now, now, place, json=body)
+
+    def _connection(self, logged: dict[str, Any], now: int) -> Connection:
+        name = str(logged["connection"])
+        connection = self._by_name.get(name)
+        if connection is None:
+            ends = _ENDS.fullmatch(name)
+            connection = Connection(
+                self._first + len(self._by_name),
+                ends["client"] if ends else name,
+                ends["broker"] if ends else str(logged.get("listener", "")),
+                now,
+                protocol="kafka",
+            )
+            self._by_name[name] = self.connections[connection.number] = connection
+        information = logged.get("clientInformation") or {}
+        software = information.get("softwareName") or ""
+        if software not in ("", "unknown"):
+            version = str(information.get("softwareVersion") or "")
+            connection.software = ClientSoftware(software, version)
+        connection.principal = str(logged.get("principal") or "")
+        return connection

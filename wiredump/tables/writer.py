@@ -1,0 +1,102 @@
+"""Rows to Parquet files, a folder a table, as they come: memory holds one row group a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+
+from kproto.errors import KprotoError
+from wiredump.rows.exchanges import Row
+from wiredump.rows.schema import TABLES
+from wiredump.tables.arrow import arrow_schema, to_table
+
+__all__ = ["ROW_GROUP", "OutputError", "TableWriter"]
+
+ROW_GROUP: Final = 65_536
+"""Rows of a table that are held, sorted and written at a time."""
+
+ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
+"""Or so many bytes of text and binary among them, if that comes first."""
+
+
+class OutputError(KprotoError):
+    """The folder to write to cannot be used: says why, and what to do."""
+
+
+def _sized(table: str) -> list[int]:
+    """The places of its columns of text and binary."""
+    columns = TABLES[table].columns
+    return [place for place, each in enumerate(columns) if each.type in ("string", "binary")]
+
+
+class TableWriter:
+    """Writes ``folder/TABLE/part-0.parquet``. As a context manager it closes every file; left by
+    an exception it leaves what was written until then, which readers can tell by its missing
+    footer.
+
+    Raises OutputError where ``folder`` holds something already.
+    """
+
+    def __init__(self, folder: Path, tables: Iterable[str] = TABLES) -> None:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise OutputError(f"{folder} is not an empty folder: name another, or empty it")
+        self.rows: dict[str, int] = dict.fromkeys(tables, 0)
+        self._files: dict[str, pq.ParquetWriter] = {}
+        self._held: dict[str, list[tuple[Any, ...]]] = {}
+        self._bytes: dict[str, int] = {}
+        self._sized = {name: _sized(name) for name in self.rows}
+        for name in self.rows:
+            place = folder / name
+            place.mkdir(parents=True)
+            self._files[name] = pq.ParquetWriter(
+                place / "part-0.parquet", arrow_schema(name), compression="zstd"
+            )
+            self._held[name] = []
+            self._bytes[name] = 0
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Take in rows; those of tables that are not written are passed over."""
+        for name, row in rows:
+            held = self._held.get(name)
+            if held is None:
+                continue
+            held.append(row)
+            size = self._bytes[name]
+            for place in self._sized[name]:
+                value = row[place]
+                if value is not None:
+                    size += len(value)
+            self._bytes[name] = size
+            if len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
+                self._flush(name)
+
+    def close(self) -> None:
+        """Write what is held, and end every file."""
+        for name in self._held:
+            self._flush(name)
+        for file in self._files.values():
+            file.close()
+
+    def _flush(self, name: str) -> None:
+        held = self._held[name]
+        if held:
+            self._files[name].write_table(to_table(name, held))
+            self.rows[name] += len(held)
+            held.clear()
+            self._bytes[name] = 0
