@@ -30,8 +30,8 @@ class Source(list[Item]):
 
 
 class Growing:
-    """Somebody presses Ctrl-C while it waits for more. Raised here, not sent: another thread of this
-    process may take a signal, and then it comes too late."""
+    """Somebody presses Ctrl-C while it waits for more. Raised here, not sent: another thread of
+    this process may take a signal, and then it comes too late."""
 
     account: ClassVar = {"frames": 5}
 
