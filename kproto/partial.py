@@ -12,6 +12,7 @@ from kproto.codegen.base import Buffer, Message
 from kproto.codegen.partial import Partial, decode_partly
 from kproto.dialects import Dialect
 from kproto.errors import DecodeError, KprotoError
+from kproto.framing import SIZE_LENGTH
 from kproto.messages.request_header import RequestHeader
 from kproto.messages.response_header import ResponseHeader
 
@@ -28,8 +29,6 @@ __all__ = [
     "size_error",
     "whole_size",
 ]
-
-SIZE_LENGTH = 4
 
 
 class PartialFrame(NamedTuple):

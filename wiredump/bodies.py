@@ -7,17 +7,15 @@ the error. Bodies are JSON values, as Kafka's converters write them.
 from __future__ import annotations
 
 import base64
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from kproto import error_codes
 from kproto.codegen.base import Message
-from kproto.codegen.codec import plan_of
-from kproto.codegen.plan import StructPlan
 from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH
 from kproto.partial import PartialFrame, request_partly, response_partly
+from wiredump.field_trees import FieldTree, error_code_fields
 from wiredump.model import Exchange, Frame
 
 __all__ = ["Bodies", "ErrorFound", "Side", "codec_of", "find_errors", "read"]
@@ -123,53 +121,25 @@ _NAMES: Final = (
 """What people know a struct of a response by, the best first."""
 
 
-class _Codes(NamedTuple):
-    """Where in a struct codes are: its own fields, with their texts', and the structs inside."""
-
-    own: tuple[tuple[str, str], ...]
-    inner: tuple[tuple[str, bool, _Codes], ...]
-
-
 def find_errors(cls: type[Message], version: int, body: dict[str, Any]) -> list[ErrorFound]:
     """Every error code in a response's JSON, which may be partial, in the order of the schema."""
     found: list[ErrorFound] = []
-    _collect(_codes(cls, version), body, "", (), found)
+    _collect(error_code_fields(cls, version), body, "", (), found)
     return found
 
 
-@lru_cache(maxsize=1024)
-def _codes(cls: type[Message], version: int) -> _Codes:
-    return _codes_of(plan_of(cls, version).root)
-
-
-def _codes_of(plan: StructPlan) -> _Codes:
-    present = [item for item in plan.order if item not in plan.absent]
-    own = tuple(
-        (item.json_name, item.json_name.removesuffix("Code") + "Message")
-        for item in present
-        if item.kind == "int16" and item.name.endswith("error_code")
-    )
-    inner = []
-    for item in present:
-        if item.struct is not None:
-            codes = _codes_of(item.struct)
-            if codes.own or codes.inner:
-                inner.append((item.json_name, item.kind == "array", codes))
-    return _Codes(own, tuple(inner))
-
-
 def _collect(
-    codes: _Codes,
+    codes: FieldTree,
     value: dict[str, Any],
     path: str,
     inside: tuple[dict[str, Any], ...],
     found: list[ErrorFound],
 ) -> None:
-    for code_name, text_name in codes.own:
+    for code_name in codes.own:
         code = value.get(code_name, 0)
         if code:
             where = "-".join(filter(None, map(_known_by, inside)))
-            text = value.get(text_name)
+            text = value.get(code_name.removesuffix("Code") + "Message")
             found.append(ErrorFound(path + code_name, where, code, error_codes.name(code), text))
     for name, is_array, inner in codes.inner:
         held = value.get(name)

@@ -83,6 +83,49 @@ def test_bytes_gives_uuid_as_the_body_does(capsys: pytest.CaptureFixture[str]) -
     assert rows[0]["value"] == base64.urlsafe_b64encode(bytes(16)).rstrip(b"=").decode()
 
 
+def test_hex_is_a_line_a_field(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = kproto_cli(capsys, "decode", "--request", "--hex", FRAME)
+    assert (code, err) == (0, "")
+    assert '    23  04 66 6f 6f                          topics[0].name string "foo"\n' in out
+    assert "[]int32 [4, 5, 6]" in out
+    _, unfolded, _ = kproto_cli(capsys, "decode", "--request", "--hex", "--all", FRAME)
+    assert "replicas[2] int32 6" in unfolded
+    answer = kproto.encode_response(
+        ApiVersionsResponse(error_code=35), api_version=3, correlation_id=8
+    )
+    _, out, _ = kproto_cli(capsys, "decode", "--response", "18", "3", "--hex", answer.hex())
+    assert "error_code int16 35 UNSUPPORTED_VERSION" in out
+
+
+@pytest.mark.parametrize("dialect", ["kafka", "auto"])
+def test_a_bad_frame_as_far_as_it_goes(capsys: pytest.CaptureFixture[str], dialect: str) -> None:
+    how = ("decode", "--request", "--dialect", dialect)
+    told = "kproto: topics[0].partitions[0].replicas[1]: bytes needed: 4, left: 1 (at byte 37)\n"
+    code, out, err = kproto_cli(capsys, *how, "--partial", FRAME[:76])
+    assert (code, err) == (1, told)
+    decoded = json.loads(out)
+    assert decoded["dialect"] == "kafka"
+    assert decoded["header"]["clientId"] == "acc"
+    assert decoded["body"]["topics"][0]["partitions"] == [{"partitionIndex": 0, "replicas": [4]}]
+    code, out, err = kproto_cli(capsys, *how, "--hex", FRAME[:76])
+    assert (code, err) == (1, told)
+    assert out.endswith("    37  00                                   (not decoded) 1 byte\n")
+    code, out, err = kproto_cli(capsys, *how, "--partial", FRAME + "00")
+    assert code == 1
+    assert json.loads(out)["body"]["topics"][0]["partitions"][0]["replicas"] == [4, 5, 6]
+    assert "size says 44 bytes, 45 follow" in err
+
+
+def test_what_only_a_draft_has_is_told_by_it(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = kproto.dialect("kip-240").encode_request(
+        kproto.dialect("kip-240").apis[32240].request(), api_version=0, correlation_id=1
+    )
+    _, out, _ = kproto_cli(
+        capsys, "decode", "--request", "--dialect", "auto", "--partial", frame[:-1].hex()
+    )
+    assert json.loads(out)["dialect"] == "kip-240"
+
+
 @pytest.mark.requirement("C-10")
 def test_decode_a_response(capsys: pytest.CaptureFixture[str]) -> None:
     body = ApiVersionsResponse(api_keys=[ApiVersion(api_key=45, max_version=1)])
@@ -116,6 +159,7 @@ def test_encode(capsys: pytest.CaptureFixture[str]) -> None:
         (("decode", "--request", "no-such-file"), 1, "neither hexadecimal nor a file"),
         (("decode", "--request", "00000"), 1, "5 hexadecimal digits are no whole number of bytes"),
         (("decode", FRAME), 2, "Say one of --request and --response"),
+        (("decode", "--request", "--hex", "--bytes", FRAME), 2, "Say one of --bytes and --hex"),
         (("decode", "--response", "45", "9", FRAME), 1, "not 9"),
         (("encode", "Metadata", "0", "{}"), 1, "no message 'Metadata'"),
         (("encode", "MetadataRequest", "99", "{}"), 1, "no version 99"),

@@ -15,6 +15,7 @@ from kproto import reference
 from kproto.annotate import PARTS, PartialFields, request_fields_partly, response_fields_partly
 from kproto.codegen.base import Message
 from kproto.codegen.codec import schema_of
+from kproto.dialects import Dialect
 from kproto.errors import DecodeError
 from kproto.messages import HeartbeatRequest, SaslHandshakeResponse
 from kproto.partial import PartialFrame, decode_partly, request_partly, response_partly
@@ -90,18 +91,23 @@ def check_cut(cls: type[Message], body: Message, data: bytes, version: int, cut:
             assert at_path(told.value, span.path) == at_path(whole, span.path), span.path
 
 
-def bodies(schema: MessageSchema, every: bool) -> Iterator[tuple[int, Message]]:
+def bodies(codec: Dialect, schema: MessageSchema, every: bool) -> Iterator[tuple[int, Message]]:
     versions = schema.valid_versions
     for version in versions if every else {versions.lowest, versions.highest}:
         rng = seeds.generator(f"partial:{schema.name}:{version}")
         tree = random_tree(schema, version, rng, size=25)
-        yield version, to_instance(KAFKA.message(schema.name), tree, schema)
+        yield version, to_instance(codec.message(schema.name), tree, schema)
 
 
 @pytest.mark.parametrize("most", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_every_message_cut_anywhere_gives_its_beginning(most: int) -> None:
-    for schema in SCHEMAS:
-        for version, body in bodies(schema, every=most > 3):
+    drafts = [
+        (kproto.dialect(name), schema)
+        for name in ("kip-183", "kip-240", "kip-455-old", "kip-455-new", "kip-860")
+        for schema in load_directory(schemas_directory() / name.replace("-", "_")).values()
+    ]
+    for codec, schema in [(KAFKA, schema) for schema in SCHEMAS] + drafts:
+        for version, body in bodies(codec, schema, every=most > 3):
             data = body.encode(version)
             for cut in cuts(len(data), most):
                 check_cut(type(body), body, data, version, cut)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol, cast
+from typing import Protocol
 
 from kproto.dialects import Dialect
 from wiredump.model import Item
+from wiredump.sources import open_sources
 
 __all__ = ["Source", "open_items"]
 
@@ -27,5 +27,4 @@ def open_items(
     paths: Sequence[str], *, codec: Dialect, ports: frozenset[int], follow: bool
 ) -> Source:
     """Raises KprotoError or OSError for what cannot be opened."""
-    sources = importlib.import_module("wiredump.sources")
-    return cast(Source, sources.open_sources(paths, codec=codec, ports=ports, follow=follow))
+    return open_sources(paths, codec=codec, ports=ports, follow=follow)

@@ -41,6 +41,10 @@ class Output:
         else:
             sys.stdout.write(f"{text}\n")
 
+    def end(self) -> None:
+        """What is still held goes out here, where a reader that has gone is no accident."""
+        sys.stdout.flush()
+
     def render(self, what: RenderableType) -> None:
         """A table, or a text that may be wrapped."""
         self._console.print(what)

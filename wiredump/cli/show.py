@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
 from kproto.cli.codec import named_dialect
 from kproto.dialects import DIALECTS, Dialect
-from wiredump.cli.opening import Source, open_items
+from wiredump.cli.opening import open_items
 from wiredump.cli.output import Output
 from wiredump.conversation import DEFAULT_PORTS
-from wiredump.model import Exchange, Item
+from wiredump.model import Connection, Exchange, Item
 from wiredump.show.filters import Filters, Moment, api_keys, duration, moment
 from wiredump.show.hexes import annotated, field_rows
 from wiredump.show.lines import DEFAULT_WIDTH, LineWriter
@@ -68,11 +68,11 @@ class Show:
     def add(self, item: Item) -> None:
         if isinstance(item, Exchange):
             told = Told(item, self._codec, secrets=self._secrets)
-            self._start(told.timestamp_ns)
+            self._start(told.timestamp_ns, item.connection)
             if self._filters.passes(told, self._lines.start_ns):
                 self._exchange(told)
             return
-        self._start(item.timestamp_ns)
+        self._start(item.timestamp_ns, item.connection)
         if self._filters.passes_anomaly(item, self._lines.start_ns):
             self.shown += 1
             self.summary.anomaly(item)
@@ -81,10 +81,12 @@ class Show:
             else:
                 self._output.line(self._lines.anomaly(item))
 
-    def _start(self, timestamp_ns: int) -> None:
+    def _start(self, timestamp_ns: int, connection: Connection | None) -> None:
+        """Times count from the first item, or from the beginning of its connection."""
         if not self._started:
             self._started = True
-            self._lines.start_ns = timestamp_ns
+            opened_ns = connection.opened_ns if connection is not None else 0
+            self._lines.start_ns = opened_ns if 0 < opened_ns < timestamp_ns else timestamp_ns
 
     def _exchange(self, told: Told) -> None:
         self.shown += 1
@@ -104,9 +106,9 @@ class Show:
             for line in annotated(told, unfold=self._unfold):
                 self._output.line(line)
 
-    def finish(self, source: Source) -> None:
-        """Print the summary."""
-        self.summary.account = source.account
+    def finish(self, account: Mapping[str, int]) -> None:
+        """Print the summary, with what the source says of its bytes."""
+        self.summary.account = account
         if self._as_json:
             self._output.plain(json_line(self.summary.record()))
             return
@@ -184,8 +186,9 @@ def show_command(
         until=until,
         grep=grep,
     )
+    output = Output(flush=follow)
     show = Show(
-        Output(flush=follow),
+        output,
         filters,
         codec=codec,
         width=width or None,
@@ -197,15 +200,19 @@ def show_command(
         bodies=bodies,
     )
     source = open_items(captures, codec=codec, ports=frozenset(ports), follow=follow)
-    interrupted = False
+    ended = interrupted = False
     try:
         for item in source:
             show.add(item)
             if limit is not None and show.shown >= limit:
                 break
+        else:
+            ended = True
     except KeyboardInterrupt:
         interrupted = True
     if summary:
-        show.finish(source)
+        # Half way through, the account of bytes does not add up yet.
+        show.finish(source.account if ended else {})
+    output.end()
     # To follow ends no other way.
     return 130 if interrupted and not follow else 0

@@ -91,7 +91,7 @@ class LineWriter:
             line.append(f" v{exchange.api_version} #{exchange.correlation_id}")
         if exchange.dialect != "kafka":
             line.append(f" [{printable(exchange.dialect)}]", style="magenta")
-        self._body(line, told.texts[0])
+        self._body(line, self._texts(told)[0])
         self._problem(line, exchange.request, bodies.request)
 
     def _response(self, line: Text, told: Told) -> None:
@@ -114,10 +114,13 @@ class LineWriter:
             line.append(f" [falls back to v{exchange.response_version}]", style="yellow")
         if not exchange.in_order:
             line.append(" [out of order]", style="yellow")
+        if exchange.response_version is None and not exchange.response.sasl:
+            line.append(f" {exchange.response.size} bytes")
+            return
         if bodies.errors:
             self._errors(line, bodies.errors)
         else:
-            self._body(line, told.texts[1])
+            self._body(line, self._texts(told)[1])
         self._problem(line, exchange.response, bodies.response)
 
     def _errors(self, line: Text, errors: list[ErrorFound]) -> None:
@@ -127,18 +130,22 @@ class LineWriter:
             if error.where:
                 line.append(f" {printable(error.where)}")
             if error.message:
-                line.append(f": {self._cut(printable(error.message))}")
+                line.append(f": {self._cut(error.message)}")
         if len(errors) > MOST_ERRORS:
             line.append(f"; and {len(errors) - MOST_ERRORS} more errors", style="red")
 
     def _body(self, line: Text, text: str) -> None:
         if text:
-            line.append(f" {self._cut(printable(text))}")
+            line.append(f" {self._cut(text)}")
+
+    def _texts(self, told: Told) -> tuple[str, str]:
+        return told.texts if self.width is None else told.short_texts
 
     def _cut(self, text: str) -> str:
+        """``text`` in printable characters, within the width but for escapes of those."""
         if self.width is None or len(text) <= self.width:
-            return text
-        return text[: max(0, self.width - 1)] + "…"
+            return printable(text)
+        return printable(text[: max(0, self.width - 1)]) + "…"
 
     def _problem(self, line: Text, frame: Frame, side: Side | None) -> None:
         if side is None or not (side.problem or frame.missing):

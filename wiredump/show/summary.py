@@ -70,18 +70,20 @@ class Summary:
     def exchange(self, told: Told) -> None:
         exchange = told.exchange
         self._connection(exchange.connection.number)
+        sides = (told.bodies.request, told.bodies.response)
+        self.undecoded += any(side is not None and side.problem for side in sides)
+        if exchange.request is None:
+            return  # its anomaly is counted
         key = (told.api or "unknown", exchange.api_version)
         if key not in self.apis and len(self.apis) >= MOST_NAMES:
             key = ("others", -1)
         api = self.apis.setdefault(key, _Api())
-        api.requests += exchange.request is not None
+        api.requests += 1
         api.unanswered += told.unanswered
         if exchange.latency_ns is not None:
             api.latencies.add(exchange.latency_ns)
-        for name in {error.name for error in told.bodies.errors}:
+        for name in dict.fromkeys(error.name for error in told.bodies.errors):
             api.errors[name] += 1
-        sides = (told.bodies.request, told.bodies.response)
-        self.undecoded += any(side is not None and side.problem for side in sides)
 
     def anomaly(self, anomaly: Anomaly) -> None:
         if anomaly.connection is not None:

@@ -3,15 +3,21 @@ those are wanted. Knows no output."""
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
+from typing import Any, Final
+
+import msgspec
 
 from kproto.dialects import Dialect
 from wiredump.bodies import Bodies, Side, codec_of, read
+from wiredump.field_trees import FieldTree, bytes_fields
 from wiredump.model import Exchange
 from wiredump.redact import redacted
 
 __all__ = ["Told", "json_text", "seconds"]
+
+LONGEST_BYTES: Final = 40
+"""Characters of base64 that a line shows."""
 
 
 class Told:
@@ -70,6 +76,19 @@ class Told:
             or any(side is not None and side.problem for side in sides)
         )
 
+    @property
+    def short_texts(self) -> tuple[str, str]:
+        """As ``texts``, long bytes by their number alone."""
+        return self._short(self.bodies.request), self._short(self.bodies.response)
+
+    def _short(self, side: Side | None) -> str:
+        if side is None or side.body is None:
+            return ""
+        if not side.message:  # a token, of whatever
+            return json_text(side.body)
+        tree = bytes_fields(self.codec.message(side.message), side.version)
+        return json_text(_shortened(side.body, tree) if tree else side.body)
+
     @cached_property
     def texts(self) -> tuple[str, str]:
         """The JSON of both bodies, empty where there is none."""
@@ -82,8 +101,8 @@ class Told:
 
 
 def json_text(value: object) -> str:
-    """As ``Message.to_json`` writes it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """On one line, without spaces."""
+    return msgspec.json.encode(value).decode()
 
 
 def seconds(duration_ns: int) -> str:
@@ -92,6 +111,30 @@ def seconds(duration_ns: int) -> str:
     if milliseconds < 1:
         return f"{milliseconds:.2f} ms"
     return f"{milliseconds:.1f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.2f} s"
+
+
+def _shortened(value: dict[str, Any], tree: FieldTree) -> dict[str, Any]:
+    out = dict(value)
+    for name in tree.own:
+        held = out.get(name)
+        if isinstance(held, list):
+            out[name] = [_bytes(item) for item in held]
+        elif held is not None:
+            out[name] = _bytes(held)
+    for name, is_array, inner in tree.inner:
+        held = out.get(name)
+        if held and is_array:
+            out[name] = [_shortened(item, inner) for item in held]
+        elif held:
+            out[name] = _shortened(held, inner)
+    return out
+
+
+def _bytes(text: str) -> str:
+    """Of base64 that is too long to be looked at, how many bytes it stands for."""
+    if len(text) <= LONGEST_BYTES:
+        return text
+    return f"({len(text) * 3 // 4 - text[-2:].count('=')} bytes)"
 
 
 def _without_secrets(side: Side | None) -> Side | None:

@@ -1,0 +1,51 @@
+"""Where in a message's JSON the fields of one sort are, by its plan: looking for them then costs
+what there is of them, not what there is of the message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+from kproto.codegen.base import Message
+from kproto.codegen.codec import plan_of
+from kproto.codegen.plan import FieldPlan, StructPlan
+
+__all__ = ["FieldTree", "bytes_fields", "error_code_fields"]
+
+
+class FieldTree(NamedTuple):
+    """``own`` are the JSON names of a struct's own fields; ``inner`` the structs that have some
+    further inside: name, whether it is an array of them, and where inside."""
+
+    own: tuple[str, ...]
+    inner: tuple[tuple[str, bool, FieldTree], ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.own or self.inner)
+
+
+@lru_cache(maxsize=1024)
+def error_code_fields(cls: type[Message], version: int) -> FieldTree:
+    return _tree(plan_of(cls, version).root, _is_error_code)
+
+
+@lru_cache(maxsize=1024)
+def bytes_fields(cls: type[Message], version: int) -> FieldTree:
+    """Bytes and records, and arrays of them."""
+    return _tree(plan_of(cls, version).root, lambda item: "bytes" in (item.kind, item.element_kind))
+
+
+def _is_error_code(item: FieldPlan) -> bool:
+    return item.kind == "int16" and item.name.endswith("error_code")
+
+
+def _tree(plan: StructPlan, wanted: Callable[[FieldPlan], bool]) -> FieldTree:
+    present = [item for item in plan.order if item not in plan.absent]
+    inner = []
+    for item in present:
+        if item.struct is not None:
+            tree = _tree(item.struct, wanted)
+            if tree:
+                inner.append((item.json_name, item.kind == "array", tree))
+    return FieldTree(tuple(item.json_name for item in present if wanted(item)), tuple(inner))
