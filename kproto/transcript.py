@@ -1,4 +1,5 @@
-"""Transcripts: what was said on one connection, as a text that can be read, kept, and said again.
+"""Transcripts: what a client and its brokers said, on one connection or several, as a text that
+can be read, kept, and said again.
 
 ``wiredump extract`` writes them, ``mockbroker serve --replay`` answers from them. This file is the
 format: it knows no sockets, no files (it reads and writes lines), and nothing of how anything was
@@ -26,6 +27,7 @@ __all__ = [
     "FORMAT",
     "REDACTED",
     "Beginning",
+    "Connected",
     "Ending",
     "Exchange",
     "Outcome",
@@ -61,12 +63,13 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One request, and what came of it.
 
-    ``at_ms`` counts from the connection's beginning; ``latency_ms`` is the client's, None where it
-    is not known, and for ``disconnected`` how long after the request the end came. ``api`` is for
-    people. ``bare``: SASL tokens without a Kafka header (KIP-43).
+    ``at_ms`` counts from the first connection's beginning; ``latency_ms`` is the client's, None where
+    it is not known, and for ``disconnected`` how long after the request the end came. ``api`` is
+    for people. ``bare``: SASL tokens without a Kafka header (KIP-43).
     """
 
     number: int
+    connection: int = 0
     at_ms: float = 0.0
     api: str = ""
     api_key: int
@@ -83,28 +86,34 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     response: Said | None = None
 
 
-class Beginning(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``transcript`` is the format's version. ``client`` and ``broker`` are ``host:port``.
+class Connected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One connection. ``number`` is what its exchanges call it, ``client`` and ``broker`` are
+    ``host:port``. ``from_start``: whether its first byte was captured; ``closed_at_ms`` is None
+    where the source ended first."""
 
-    ``from_start``: whether the connection's first byte was captured. ``hidden`` names what was
-    replaced: ``secrets``, ``hosts``, ``records``, ``names``. ``made_by`` is the software.
-    """
-
-    transcript: int
+    number: int
     client: str = ""
     broker: str = ""
-    client_software: ClientSoftware | None = None
+    at_ms: float = 0.0
+    closed_at_ms: float | None = None
     from_start: bool = False
+    client_software: ClientSoftware | None = None
+
+
+class Beginning(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``transcript`` is the format's version. ``hidden`` names what was replaced: ``secrets``,
+    ``hosts``, ``records``, ``names``. ``made_by`` is the software."""
+
+    transcript: int
+    connections: tuple[Connected, ...] = ()
     hidden: tuple[str, ...] = ()
     made_by: str = ""
 
 
-class Ending(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``end`` is ``closed``, or ``open`` where the source ended first. ``left_out`` counts
-    responses whose requests were not seen."""
+class Ending(msgspec.Struct, frozen=True):
+    """``left_out`` counts responses whose requests were not seen."""
 
-    end: Literal["closed", "open"]
-    at_ms: float | None = None
+    end: bool = True
     left_out: int = 0
 
 

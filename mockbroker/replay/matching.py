@@ -62,12 +62,14 @@ class Recording:
         self._by_key: dict[int, list[Exchange]] = {}
         self._ends_sasl: set[int] = set()
         exchanges = [each for each in transcript.exchanges if not each.bare]
-        for place, exchange in enumerate(exchanges):
+        following: dict[int, int] = {}
+        for exchange in reversed(exchanges):
+            if exchange.api_key == 36 and following.get(exchange.connection) != 36:
+                self._ends_sasl.add(id(exchange))
+            following[exchange.connection] = exchange.api_key
+        for exchange in exchanges:
             if exchange.outcome not in ("none-due", "unknown"):
                 self._by_key.setdefault(exchange.api_key, []).append(exchange)
-            following = exchanges[place + 1] if place + 1 < len(exchanges) else None
-            if exchange.api_key == 36 and (following is None or following.api_key != 36):
-                self._ends_sasl.add(exchange.number)
         self._meanings = {
             id(each): meaning(each.request.body) for each in exchanges if each.request.body
         }
@@ -94,7 +96,7 @@ class Recording:
         )
 
     def ends_sasl(self, exchange: Exchange) -> bool:
-        return exchange.number in self._ends_sasl
+        return id(exchange) in self._ends_sasl
 
 
 class Cursor:

@@ -1,4 +1,4 @@
-"""``wiredump extract``: one connection out of captures, as a transcript to be replayed."""
+"""``wiredump extract``: connections out of captures, as a transcript to be replayed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["extract_command"]
 
 @click.command("extract")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
-@click.option("--connection", "number", type=click.IntRange(0),
-              help="The connection of this number, as `wiredump show` has them.")  # fmt: skip
-@click.option("--client-id", help="The connection on which this client id was heard.")
+@click.option("--connection", "numbers", type=click.IntRange(0), multiple=True,
+              help="The connection of this number, as `wiredump show` has them. "
+                   "Repeatable.")  # fmt: skip
+@click.option("--client-id", help="Every connection on which this client id was heard.")
 @click.option("--out", required=True, metavar="FILE", help="Where to write it; - for stdout.")
 @click.option("--secrets", is_flag=True, help="Keep passwords, tokens and keys.")
 @click.option("--keep-names", is_flag=True, help="Keep the names and addresses of hosts.")
@@ -34,7 +35,7 @@ __all__ = ["extract_command"]
               help="A hint at which end is the broker. Repeatable.")  # fmt: skip
 def extract_command(
     captures: tuple[str, ...],
-    number: int | None,
+    numbers: tuple[int, ...],
     client_id: str | None,
     out: str,
     secrets: bool,
@@ -45,13 +46,13 @@ def extract_command(
     dialect_name: str,
     ports: tuple[int, ...],
 ) -> None:
-    """Write one connection to a file that `mockbroker serve --replay FILE` answers from.
+    """Write connections to a file that `mockbroker serve --replay FILE` answers from.
 
     A CAPTURE is a pcap or pcapng file, perhaps compressed, a journal, a broker's request log, or -
     for standard input. Unless asked otherwise the file holds no secrets, no names of hosts, and
     nothing of what records say; topics, groups and client ids are in it.
     """
-    if number is not None and client_id is not None:
+    if numbers and client_id is not None:
         raise click.UsageError("Say one of --connection and --client-id.")
     # The codecs are slow to import where only --help is wanted.
     from wiredump.extraction import Hiding, chosen, transcript_of
@@ -59,11 +60,11 @@ def extract_command(
 
     codec = named_dialect(dialect_name)
     source = open_sources(captures, codec=codec, ports=frozenset(ports))
-    choice = chosen(source, source.connections, number=number, client_id=client_id)
+    choices = chosen(source, source.connections, numbers=numbers, client_id=client_id)
     hiding = Hiding(
         secrets_too=not secrets, hosts=not keep_names, records=not values, names=anonymise
     )
-    _write(transcript_of(choice, hiding, codec, raw=raw), out)
+    _write(transcript_of(choices, hiding, codec, raw=raw), out)
 
 
 def _write(transcript: Transcript, out: str) -> None:

@@ -1,8 +1,8 @@
-"""One connection out of a capture, as a transcript (``kproto.transcript``) without what must not
+"""Connections out of a capture, as a transcript (``kproto.transcript``) without what must not
 leave the house: secrets, host names, what records say, and, where asked for, every name.
 
-Pure: items go in, a transcript comes out. ``choosing`` finds the connection, ``transcripts`` tells
-it, ``fields`` knows where in a message the things to hide are, ``hiding`` and ``emptied`` replace
+Pure: items go in, a transcript comes out. ``choosing`` finds connections, ``transcripts`` tells
+them, ``fields`` knows where in a message the things to hide are, ``hiding`` and ``emptied`` replace
 them.
 """
 

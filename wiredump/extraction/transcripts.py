@@ -1,15 +1,15 @@
-"""One connection's exchanges as a transcript: bodies decoded, outcomes told, what is to be hidden
+"""Connections' exchanges as a transcript: bodies decoded, outcomes told, what is to be hidden
 hidden."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import kproto
 from kproto.dialects import Dialect
 from kproto.journal import printable
-from kproto.transcript import FORMAT, Beginning, Ending, Outcome, Said, Transcript
+from kproto.transcript import FORMAT, Beginning, Connected, Ending, Outcome, Said, Transcript
 from kproto.transcript import Exchange as Told
 from wiredump.bodies import Side, codec_of, read
 from wiredump.extraction.choosing import Choice
@@ -23,36 +23,52 @@ _LOSSES: Final = frozenset({"gap", "cut", "unframed", "tls", "not-kafka"})
 
 
 def transcript_of(
-    choice: Choice, hiding: Hiding, codec: Dialect | None = None, *, raw: bool = False
+    choices: Sequence[Choice], hiding: Hiding, codec: Dialect | None = None, *, raw: bool = False
 ) -> Transcript:
-    """``raw`` keeps the bytes of what cannot be decoded even where they may tell what is to be
-    hidden."""
-    connection = choice.connection
-    asked = sorted(
-        (each for each in choice.exchanges if each.request is not None), key=_request_offset
-    )
-    outcomes = _outcomes(asked, choice.anomalies, connection)
-    teller = _Teller(connection, hiding, codec, raw)
+    """The connections of one client, or one of them, at least one; all exchanges in the order of
+    their requests. ``raw`` keeps the bytes of what cannot be decoded even where they may tell what
+    is to be hidden."""
+    opened_ns = min(choice.connection.opened_ns for choice in choices)
     beginning = Beginning(
         transcript=FORMAT,
-        client=hiding.endpoint(connection.client),
-        broker=hiding.endpoint(connection.broker),
-        client_software=connection.software,
-        from_start=connection.from_start,
+        connections=tuple(_connected(each.connection, hiding, opened_ns) for each in choices),
         hidden=hiding.kinds,
         made_by=f"kproto {kproto.__version__}",
     )
+    teller = _Teller(hiding, codec, opened_ns, raw)
+    told = sorted((each for choice in choices for each in _asked(choice)), key=lambda each: each[0])
     exchanges = [
-        teller.tell(number, exchange, outcome)
-        for number, (exchange, outcome) in enumerate(zip(asked, outcomes, strict=True))
+        teller.tell(number, exchange, outcome) for number, (_, exchange, outcome) in enumerate(told)
     ]
+    left_out = sum(len(choice.exchanges) for choice in choices) - len(told)
+    return Transcript(beginning, exchanges, Ending(left_out=left_out))
+
+
+def _connected(connection: Connection, hiding: Hiding, opened_ns: int) -> Connected:
     closed_ns = connection.closed_ns
-    ending = Ending(
-        end="open" if closed_ns is None else "closed",
-        at_ms=None if closed_ns is None else _milliseconds(closed_ns - connection.opened_ns),
-        left_out=len(choice.exchanges) - len(asked),
+    return Connected(
+        number=connection.number,
+        client=hiding.endpoint(connection.client),
+        broker=hiding.endpoint(connection.broker),
+        at_ms=_milliseconds(connection.opened_ns - opened_ns),
+        closed_at_ms=None if closed_ns is None else _milliseconds(closed_ns - opened_ns),
+        from_start=connection.from_start,
+        client_software=connection.software,
     )
-    return Transcript(beginning, exchanges, ending)
+
+
+def _asked(choice: Choice) -> Iterator[tuple[tuple[int, int, int], Exchange, Outcome]]:
+    """One connection's exchanges with what came of them, each with its place among all: by its
+    time, and never before an earlier one of its connection."""
+    asked = sorted(
+        (each for each in choice.exchanges if each.request is not None), key=_request_offset
+    )
+    outcomes = _outcomes(asked, choice.anomalies, choice.connection)
+    at_ns = 0
+    for place, (exchange, outcome) in enumerate(zip(asked, outcomes, strict=True)):
+        assert exchange.request is not None
+        at_ns = max(at_ns, exchange.request.first_ns)
+        yield (at_ns, choice.connection.number, place), exchange, outcome
 
 
 def _request_offset(exchange: Exchange) -> int:
@@ -85,16 +101,14 @@ def _outcomes(
 
 
 class _Teller:
-    def __init__(
-        self, connection: Connection, hiding: Hiding, codec: Dialect | None, raw: bool
-    ) -> None:
-        self._connection = connection
+    def __init__(self, hiding: Hiding, codec: Dialect | None, opened_ns: int, raw: bool) -> None:
         self._hiding = hiding
         self._codec = codec
+        self._opened_ns = opened_ns
         self._raw = raw
 
     def tell(self, number: int, exchange: Exchange, outcome: Outcome) -> Told:
-        asked, connection = exchange.request, self._connection
+        asked, connection = exchange.request, exchange.connection
         assert asked is not None
         bodies = read(exchange, self._codec)
         using = codec_of(exchange, self._codec)
@@ -109,13 +123,14 @@ class _Teller:
         version = exchange.api_version
         return Told(
             number=number,
+            connection=connection.number,
             api_key=exchange.api_key,
             api_version=version,
             request=self._said(using, bodies.request, asked),
             outcome=outcome,
             api=bodies.api,
             response=response,
-            at_ms=_milliseconds(asked.first_ns - connection.opened_ns),
+            at_ms=_milliseconds(asked.first_ns - self._opened_ns),
             latency_ms=None if latency_ns is None else _milliseconds(latency_ns),
             correlation_id=exchange.correlation_id,
             client_id=None if client_id is None else self._hiding.name("client", client_id),
