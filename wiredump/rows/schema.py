@@ -96,7 +96,7 @@ _FRAMES: Final = Table(
         connection      int32      number of its connection
         direction       string     request or response
         offset          int64      of its size's first byte, within the direction
-        size            int64      bytes, size field included; null in a request log
+        size            int64      bytes, size field included
         missing         int64      bytes of it that were not captured
         first_ns        int64      time of the packet with its first byte
         last_ns         int64      time of the packet with its last byte
@@ -133,8 +133,8 @@ _REQUESTS: Final = Table(
         software_version  string     likewise
         client            string     host:port
         broker            string     host:port, or the broker's id in a journal
-        request_size      int64      bytes; null without a request, or in a request log
-        response_size     int64      bytes; null without a response, or in a request log
+        request_size      int64      bytes; null without a request
+        response_size     int64      bytes; null without a response
         expected          bool       false for a Produce with acks=0
         in_order          bool       false where it overtook an earlier request's response
         errors            strings    names of error codes in the response, each once, sorted

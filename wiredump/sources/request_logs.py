@@ -86,10 +86,10 @@ class RequestLogItems:
     def _exchange(self, logged: dict[str, Any], now: int, place: Place) -> Exchange:
         header = logged["requestHeader"]
         key, version = int(header["requestApiKey"]), int(header["requestApiVersion"])
-        connection = self._connection(logged, now)
+        began = now - int(float(logged.get("totalTimeMs", 0)) * 1e6)
+        connection = self._connection(logged, began)
         if header.get("clientId") is not None:
             connection.client_id = header["clientId"]
-        began = now - int(float(logged.get("totalTimeMs", 0)) * 1e6)
         number = self._counts[connection.number] = self._counts.get(connection.number, -1) + 1
         answer, asked = logged.get("response"), logged.get("request")
         response = self._frame("response", number, answer, now, place) if answer else None
