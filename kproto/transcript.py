@@ -63,9 +63,9 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One request, and what came of it.
 
-    ``at_ms`` counts from the first connection's beginning; ``latency_ms`` is the client's, None where
-    it is not known, and for ``disconnected`` how long after the request the end came. ``api`` is
-    for people. ``bare``: SASL tokens without a Kafka header (KIP-43).
+    ``at_ms`` counts from the first connection's beginning; ``latency_ms`` is the client's, None
+    where it is not known, and for ``disconnected`` how long after the request the end came.
+    ``api`` is for people. ``bare``: SASL tokens without a Kafka header (KIP-43).
     """
 
     number: int

@@ -9,6 +9,7 @@ import click
 
 import kproto
 from kproto.cli.run import run
+from wiredump.cli.audit import audit_command
 from wiredump.cli.extract import extract_command
 from wiredump.cli.show import show_command
 
@@ -21,6 +22,7 @@ def cli() -> None:
     """Captures and journals of Kafka's wire protocol, decoded to the last byte."""
 
 
+cli.add_command(audit_command)
 cli.add_command(extract_command)
 cli.add_command(show_command)
 
