@@ -76,7 +76,8 @@ def _read(text: str, due: int) -> _Line | None:
         is_offset = bool(found["colon"]) or len(found["gap"]) > 1 or _is_pairs(behind)
         if not behind and offset == due and due:
             return _Line(b"")  # the bare offset that ends a dump
-        if is_offset and (found["colon"] or offset in (0, due)):
+        in_dump = bool(found["colon"]) or (due > 0 and len(found["gap"]) > 1)
+        if is_offset and (in_dump or offset in (0, due)):
             raw = _dumped(behind)
             return None if raw is None else _Line(raw, mark, offset, _is_indented(front["indent"]))
     raw = _plain(rest)
@@ -177,10 +178,11 @@ class HexItems:
         if len(raw) < REQUEST_PREFIX:
             return
         answered = raw[4:8]
+        fits = every_request().fits(raw, 0, len(raw))
         if answered in self._asked:
             self._asked.remove(answered)
             self._from_client = False
-        elif every_request().fits(raw, 0, len(raw)):
+        elif fits or (fits is None and is_dump):
             self._asked.append(raw[8:12])
             self._from_client = True
         elif is_dump or int.from_bytes(raw[:4], "big", signed=True) == len(raw) - 4:
