@@ -34,8 +34,13 @@ def _restamp(
     names = value.__struct_fields__
     for name in ("node_id", "broker_id"):
         if name in names:
-            node_id = getattr(value, name)
-    if "host" in names and "port" in names and node_id is not None and getattr(value, "host", ""):
-        value.host, value.port = endpoint_of(node_id)  # type: ignore[attr-defined]
+            node_id = int(getattr(value, name))
+    if "host" in names and "port" in names and node_id is not None:
+        _place(value, endpoint_of(node_id))
     for name in names:
         _restamp(getattr(value, name), endpoint_of, node_id)
+
+
+def _place(value: Any, endpoint: tuple[str, int]) -> None:
+    if value.host:
+        value.host, value.port = endpoint

@@ -23,13 +23,13 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await asyncio.wait_for(asyncio.to_thread(work), SECONDS)
 
 
-def asked(mock: MockCluster, *keys: int) -> set[tuple[int, int]]:
+def asked(mock: MockCluster, *keys: int) -> set[tuple[int | None, int | None]]:
     """Which of these apis were asked for, at which versions."""
     entries = mock.journal.select(direction="request")
     return {(entry.api_key, entry.api_version) for entry in entries if entry.api_key in keys}
 
 
-def misses(mock: MockCluster) -> list[tuple[int, str]]:
+def misses(mock: MockCluster) -> list[tuple[int | None, str]]:
     return [(entry.api_key, entry.note) for entry in mock.journal.select(event="replay-miss")]
 
 

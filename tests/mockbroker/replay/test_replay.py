@@ -187,7 +187,7 @@ async def test_what_is_missing_is_the_mocks_own_and_journalled() -> None:
 
 
 async def test_what_is_served_by_the_recording_alone_is_served() -> None:
-    answer = {"throttleTimeMs": 0, "errorCode": 41, "errorMessage": None, "topics": []}
+    answer: Any = {"throttleTimeMs": 0, "errorCode": 41, "errorMessage": None, "topics": []}
     asked = {"timeoutMs": 1, "topics": None}
     mock = MockCluster(brokers=1, profile="kafka-2.3")
     mock.replay(transcript(exchange(46, 0, asked, answer)))
@@ -219,6 +219,7 @@ async def test_bytes_are_sent_as_they_were_under_the_new_correlation_id() -> Non
     async with mock:
         await ask(mock, ListPartitionReassignmentsRequest(topics=None), version=0)
         (sent,) = mock.journal.select(direction="response")
+        assert sent.correlation_id is not None
         assert sent.raw == raw[:4] + sent.correlation_id.to_bytes(4, "big") + raw[8:]
 
 
@@ -268,9 +269,11 @@ async def test_serve_replays_a_file(tmp_path: Path) -> None:
     file = tmp_path / "incident.jsonl"
     file.write_text("".join(write_transcript(transcript(metadata("it", "a")))))
     command = [sys.executable, "-m", "mockbroker", "serve", "--brokers", "1"]
-    process = subprocess.Popen([*command, "--replay", str(file)], stdout=subprocess.PIPE, text=True)
+    process: subprocess.Popen[str] = subprocess.Popen(
+        [*command, "--replay", str(file)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         ready = json.loads(await asyncio.to_thread(process.stdout.readline))
         host, port = ready["bootstrap"].split(":")
         async with await Connection.open(host, int(port)) as connection:

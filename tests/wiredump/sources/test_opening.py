@@ -80,7 +80,9 @@ def exchanges(sources: Sources) -> list[tuple[bytes, bytes | None]]:
     """In the order of the requests; nothing damaged."""
     items = list(sources)
     assert not [item for item in items if isinstance(item, Anomaly)]
-    found = [item for item in items if isinstance(item, Exchange) and item.request is not None]
+    found: list[Any] = [
+        item for item in items if isinstance(item, Exchange) and item.request is not None
+    ]
     found.sort(key=lambda each: (each.connection.number, each.request.offset))
     return [(each.request.raw, each.response.raw if each.response else None) for each in found]
 
@@ -113,7 +115,7 @@ def packed(data: bytes, how: str) -> bytes:
         zstd: Any = require_module(
             "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
         )
-        return zstd.compress(data)
+        return bytes(zstd.compress(data))
     return data
 
 
@@ -218,6 +220,8 @@ def test_a_growing_file_is_followed(kind: str, tmp_path: Path) -> None:
     for place, each in enumerate(said):
         found = next(items)
         assert isinstance(found, Exchange)
+        assert found.request is not None
+        assert found.response is not None
         assert (found.request.raw, found.response.raw) == (each.request, each.response)
         if place + 1 < len(said):
             go_on.release(2)

@@ -61,6 +61,7 @@ def test_an_unsupported_version_falls_back(release: str, highest: int) -> None:
     bodies = read(refused)
     assert [error.name for error in bodies.errors] == ["UNSUPPORTED_VERSION"]
     assert bodies.response is not None
+    assert bodies.response.body is not None
     assert bodies.response.body["apiKeys"] == [
         {"apiKey": 18, "minVersion": 0, "maxVersion": highest}
     ]
@@ -105,6 +106,7 @@ def test_without_acks_nothing_is_missing(release: str) -> None:
     assert answered.expected
     asked = read(answered).request
     assert asked is not None
+    assert asked.body is not None
     # Of records a broker logs only this.
     partition = asked.body["topicData"][0]["partitionData"][0]
     assert partition == {"index": 0, "recordsSizeInBytes": 76}
