@@ -48,6 +48,8 @@ def chosen(
             there.add(at)
         if numbers and at not in numbers:
             continue
+        if client_id is not None and at not in kept and _is_of_another(item, client_id):
+            continue
         choice = kept.setdefault(at, Choice(connection, [], []))
         if isinstance(item, Exchange):
             choice.exchanges.append(item)
@@ -66,6 +68,11 @@ def chosen(
         problem = "choose by number or client id" if found else "nothing to extract"
         raise NoConnectionError(f"{problem}: there are {_list(all_there)}")
     return found
+
+
+def _is_of_another(item: Item, client_id: str) -> bool:
+    """Connections seldom have two client ids: one that begins with another's is not kept."""
+    return isinstance(item, Exchange) and item.client_id not in (client_id, None)
 
 
 def _check(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -14,9 +15,12 @@ from kproto.messages import AlterPartitionReassignmentsResponse
 from mockbroker import MockCluster
 from tests.mockbroker.replay.recorded import extracted
 from tests.support.toolchain import require_module
+from wiredump.extraction import Hiding, chosen, transcript_of
+from wiredump.sources import open_sources
 
 T = TypeVar("T")
 SECONDS = 30
+LOGS = Path(__file__).parents[2] / "captures" / "request_logs"
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -115,6 +119,36 @@ async def test_librdkafka_meets_the_same_errors() -> None:
     assert again == first
     assert misses(new) == []
     assert asked(new, 18, 19) == asked(old, 18, 19)
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+async def test_what_a_real_broker_logged_is_met_again(release: str) -> None:
+    """From a request log of Kafka's own, where there are no bytes at all."""
+    kafka: Any = require_module("kafka")
+    foo = kafka.TopicPartition("foo", 0)
+
+    def session(bootstrap: str) -> list[Any]:
+        admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap, client_id="desk")
+        try:
+            plans: list[Any] = [{foo: [1]}, {foo: [9]}, {foo: None}]
+            met = [admin.alter_partition_reassignments(plan)[foo] for plan in plans]
+            return [*met, admin.list_partition_reassignments()]
+        finally:
+            admin.close()
+
+    sources = open_sources([str(LOGS / f"kafka-{release}.log")])
+    choices = chosen(sources, sources.connections, client_id="admin")
+    mock = MockCluster(brokers=1, profile="kafka-2.4")
+    mock.replay(transcript_of(choices, Hiding()))
+    async with mock:
+        met = await in_thread(lambda: session(mock.bootstrap))
+    assert met == [
+        None,
+        kafka.errors.InvalidReplicationAssignmentError,
+        kafka.errors.NoReassignmentInProgressError,
+        {},
+    ]
+    assert misses(mock) == []
 
 
 @pytest.mark.parametrize("latency", [False, True])
