@@ -144,7 +144,7 @@ def read_transcript(lines: Iterable[str]) -> Transcript:
         if line.strip():
             try:
                 reader.take(line)
-            except ValueError as error:  # msgspec's own, ours, or a lone surrogate
+            except (ValueError, RecursionError) as error:  # msgspec's own, ours, a lone surrogate
                 raise DecodeError(str(error), offset=offset, path=f"line {number}") from None
         offset += len(line.encode(errors="replace"))
     if reader.beginning is None:

@@ -60,7 +60,7 @@ def extract_command(
 
     codec = named_dialect(dialect_name)
     source = open_sources(captures, codec=codec, ports=frozenset(ports))
-    choices = chosen(source, source.connections, numbers=numbers, client_id=client_id)
+    choices = chosen(source, numbers=numbers, client_id=client_id)
     hiding = Hiding(
         secrets_too=not secrets, hosts=not keep_names, records=not values, names=anonymise
     )

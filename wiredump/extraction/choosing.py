@@ -27,23 +27,24 @@ class Choice(NamedTuple):
 
 def chosen(
     items: Iterable[Item],
-    connections: Mapping[int, Connection],
     *,
     numbers: Collection[int] = (),
     client_id: str | None = None,
 ) -> list[Choice]:
     """The connections of these numbers, or all on which that client id was heard; without either
-    the only one there is. ``connections`` fills as ``items`` are taken.
+    the only one there is.
 
     Raises NoConnectionError, which says which there are.
     """
     kept: dict[int, Choice] = {}
+    connections: dict[int, Connection] = {}
     there: set[int] = set()
     for item in items:
         connection = item.connection
         if connection is None:
             continue
         at = connection.number
+        connections[at] = connection
         if isinstance(item, Exchange):
             there.add(at)
         if numbers and at not in numbers:

@@ -18,6 +18,6 @@ def extracted(
 ) -> Transcript:
     """``which``: as ``wiredump.extraction.chosen`` takes it."""
     items = JournalItems()
-    choices = chosen(items.read(journal), items.connections, **which)
+    choices = chosen(items.read(journal), **which)
     transcript = transcript_of(choices, hiding or Hiding())
     return read_transcript(list(write_transcript(transcript)))

@@ -137,7 +137,7 @@ async def test_what_a_real_broker_logged_is_met_again(release: str) -> None:
             admin.close()
 
     sources = open_sources([str(LOGS / f"kafka-{release}.log")])
-    choices = chosen(sources, sources.connections, client_id="admin")
+    choices = chosen(sources, client_id="admin")
     mock = MockCluster(brokers=1, profile="kafka-2.4")
     mock.replay(transcript_of(choices, Hiding()))
     async with mock:

@@ -294,6 +294,7 @@ async def test_serve_replays_a_file(tmp_path: Path) -> None:
         ('{"transcript": 1}\n', "its last line is missing"),
         ('{"transcript": 1}\n{"number": 0}\n', "line 2"),
         ('{"transcript": 1}\n{"end": true}\n{"end": true}\n', "nothing may follow"),
+        ('{"transcript": 1}\n' + '{"request": {"body": {"a": ' + "[" * 100_000 + "\n", "line 2"),
     ],
 )
 def test_a_file_that_is_none_is_bad_usage(text: str, problem: str, tmp_path: Path) -> None:

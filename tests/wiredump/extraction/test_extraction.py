@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kproto
+from kproto.capture import JournalCapture
 from kproto.dialects import dialect
 from kproto.journal import Entry, JournalWriter
 from kproto.records import Compression, Record, RecordBatches, build_batch
@@ -60,7 +61,7 @@ def journal(*exchanges: tuple[int, int, bytes, bytes | None], connection: int = 
 def told(entries: list[Entry], hiding: Hiding | None = None, **more: Any) -> tuple[Any, str]:
     """The transcript, read back, and its text."""
     items = JournalItems()
-    choices = chosen(items.read(entries), items.connections)
+    choices = chosen(items.read(entries))
     lines = list(write_transcript(transcript_of(choices, hiding or Hiding(), **more)))
     return read_transcript(lines), "".join(lines)
 
@@ -321,15 +322,15 @@ def test_a_number_that_is_not_there() -> None:
     with pytest.raises(
         NoConnectionError, match=r"no connection 5; there are 0 \(payments-app\), 1"
     ):
-        chosen(items.read(entries), items.connections, numbers=[5])
+        chosen(items.read(entries), numbers=[5])
     items = JournalItems()
     with pytest.raises(NoConnectionError, match="no connection of client id 'x'"):
-        chosen(items.read(entries), items.connections, client_id="x")
+        chosen(items.read(entries), client_id="x")
     items = JournalItems()
     with pytest.raises(NoConnectionError, match="choose by number or client id"):
-        chosen(items.read(entries), items.connections)
+        chosen(items.read(entries))
     items = JournalItems()
-    found = chosen(items.read(entries), items.connections, client_id="payments-app")
+    found = chosen(items.read(entries), client_id="payments-app")
     assert [choice.connection.number for choice in found] == [0, 1]
 
 
@@ -349,3 +350,21 @@ def test_the_command(tmp_path: Path) -> None:
     failed = CliRunner().invoke(cli, command, standalone_mode=False)
     assert isinstance(failed.exception, NoConnectionError)
     assert out.read_text() == before
+
+
+def test_captures_tell_the_same(tmp_path: Path) -> None:
+    """The same connections as packets; and which there are is known of captures, too."""
+    entries = journal(metadata()) + journal(refused(), connection=2)
+    capture = JournalCapture()
+    path, out = tmp_path / "said.pcapng", tmp_path / "one.jsonl"
+    path.write_bytes(capture.start() + b"".join(map(capture.add, entries)))
+    command = ["extract", str(path), "--client-id", "payments-app", "--out", str(out)]
+    assert CliRunner().invoke(cli, command, standalone_mode=False).exception is None
+    transcript = read_transcript(out.read_text().splitlines(keepends=True))
+    assert {each.api for each in transcript.exchanges} == {
+        "Metadata",
+        "AlterPartitionReassignments",
+    }
+    command[2:4] = ["--connection", "7"]
+    failed = CliRunner().invoke(cli, command, standalone_mode=False)
+    assert "there are 0 (payments-app), 1 (payments-app)" in str(failed.exception)
