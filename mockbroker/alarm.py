@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["Alarm", "called_back"]
+__all__ = ["Alarm", "called_back", "sleep"]
 
 
 class Alarm:
@@ -33,6 +33,11 @@ class Alarm:
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
+
+
+async def sleep(seconds: float) -> None:
+    """Let the time pass, the cluster's clock meanwhile untouched."""
+    await asyncio.sleep(seconds)
 
 
 async def called_back(ask: Callable[[Callable[[], None]], None]) -> None:

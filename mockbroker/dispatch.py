@@ -20,6 +20,7 @@ from kproto.connection import (
     SaslTokenReceived,
     ServerConnection,
     ServerEvent,
+    ServerState,
     UnexpectedRequest,
     UnsupportedRequest,
     refusal,
@@ -27,7 +28,7 @@ from kproto.connection import (
 from kproto.dialects import Dialect
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
-from kproto.journal import Direction, Journal
+from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.apis import Call, Handler, Session
 from mockbroker.apis.api_versions import API_VERSIONS, identify
@@ -35,10 +36,12 @@ from mockbroker.apis.refusals import error_response
 from mockbroker.apis.usable import usable_handlers
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
+from mockbroker.journalling import Journalling
 from mockbroker.known_answers import KnownAnswers
 from mockbroker.levels import served_by
 from mockbroker.profiles import Profile
 from mockbroker.quirks import tolerated
+from mockbroker.replay_answers import Replay, Replayed
 from mockbroker.sasl import SaslRefusedError
 from mockbroker.sasl_frames import (
     asks_too_often,
@@ -46,7 +49,6 @@ from mockbroker.sasl_frames import (
     illegal_state,
     journalled_frame,
     journalled_token,
-    unread_frame,
 )
 from mockbroker.scripts import Script, Scripts
 from mockbroker.security import OPEN, Security
@@ -66,7 +68,7 @@ Answered: TypeAlias = bytes | Close | Awaitable[bytes | Close]
 """Bytes to write (perhaps none), or CLOSE, or either of them later."""
 
 
-class Dispatcher:
+class Dispatcher(Journalling):
     """Shared by all connections of a mock cluster.
 
     ``served`` is what every listener advertises, and the only keys and versions it accepts.
@@ -101,6 +103,8 @@ class Dispatcher:
         self.connection_ids = itertools.count(1) if connection_ids is None else connection_ids
         self._handlers: dict[Dialect, dict[int, Handler]] = {}
         self.known_answers = KnownAnswers(cluster.log, journal)
+        self.replay: Replay | None = None
+        """Asked before anybody else, where there is one."""
 
     def add_script(self, api_key: int, script: Script, times: int | None) -> None:
         """As ``Scripts.add``; answers given so far say nothing about the next."""
@@ -110,6 +114,11 @@ class Dispatcher:
     def served_by(self, broker_id: int) -> Mapping[int, Versions]:
         """``served``, but for what this broker's own software has otherwise."""
         return served_by(self.cluster.broker(broker_id), self.served)
+
+    def accepted_by(self, broker_id: int) -> Mapping[int, Versions] | None:
+        """What a connection takes for a request at all: everything there is (None) where what was
+        recorded may answer what is not served."""
+        return self.served_by(broker_id) if self.replay is None else None
 
     def next_connection_id(self) -> int:
         """Connections are counted from 1, over all brokers."""
@@ -162,13 +171,6 @@ class Dispatcher:
         if finish(connection, session):
             self.note_event(session, "authenticated", session.principal)
 
-    def note_event(self, session: Session, event: str, note: str = "") -> None:
-        """Journal something that happened to a connection."""
-        self.journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
-            client_software=session.software, dialect=self.codec.name, event=event, note=note,
-        )  # fmt: skip
-
     def _request(
         self,
         connection: ServerConnection,
@@ -182,6 +184,13 @@ class Dispatcher:
         self._record(session, request, "request", journalled_frame(session, request), mark)
         if asks_too_often(session, request):
             return CLOSE
+        if self.replay is not None:
+            replayed = self._replayed(connection, session, request)
+            if replayed is not None:
+                return replayed
+            served = self.served_by(session.broker_id).get(header.request_api_key)
+            if served is None or header.request_api_version not in served:
+                return self._not_served(connection, session, _as_unsupported(request))
         known = self.known_answers.answer_one(session, request.frame)
         if known is not None:
             self._record(session, request, "response", known)
@@ -257,6 +266,61 @@ class Dispatcher:
             authorizer=self.security.authorizer,
         )
 
+    # ---- what was recorded -------------------------------------------------------------------
+
+    def _replayed(
+        self,
+        connection: ServerConnection,
+        session: Session,
+        request: RequestReceived | UnsupportedRequest,
+    ) -> Answered | None:
+        """What the recording answers; None, journalled, where it has nothing."""
+        assert self.replay is not None
+        if not request.expects_response:
+            return b""
+        problem = "nothing like it was recorded"
+        try:
+            found = self.replay.answer(connection, session, request)
+        except KprotoError as error:
+            found, problem = None, f"what was recorded does not fit: {error}"
+        if found is None:
+            self._note_either(session, request, "replay-miss", problem)
+            return None
+        if found.after_ms:
+            return self._replay_later(connection, session, request, found)
+        return self._replay(connection, session, request, found)
+
+    async def _replay_later(
+        self,
+        connection: ServerConnection,
+        session: Session,
+        request: RequestReceived | UnsupportedRequest,
+        found: Replayed,
+    ) -> bytes | Close:
+        assert self.replay is not None
+        await self.replay.sleep(found.after_ms / 1000)
+        return self._replay(connection, session, request, found)
+
+    def _replay(
+        self,
+        connection: ServerConnection,
+        session: Session,
+        request: RequestReceived | UnsupportedRequest,
+        found: Replayed,
+    ) -> bytes | Close:
+        if found.closes or found.answer is None:
+            ended = "the connection ended" if found.closes else "no answer came"
+            self._note_either(session, request, "replayed", f"here {ended}")
+            return CLOSE if found.closes else connection.drop_response(request)
+        if isinstance(found.answer, bytes):
+            data = connection.send_bytes(request, found.answer)
+        else:
+            data = connection.send_response(request, found.answer, api_version=found.version)
+        self._record_either(session, request, found.version, data)
+        if found.ends_sasl and connection.state is ServerState.AUTHENTICATING:
+            connection.complete_sasl()
+        return data
+
     def _send(
         self,
         connection: ServerConnection,
@@ -321,12 +385,22 @@ class Dispatcher:
 
     def _unsupported(
         self, connection: ServerConnection, session: Session, event: UnsupportedRequest
-    ) -> bytes | Close:
+    ) -> Answered:
         """Brokers answer ApiVersions at a version above theirs, so that the client can come down,
         and close the connection on anything else."""
         served = self.served_by(session.broker_id).get(event.api_key)
         problem = f"versions {served} are served" if served else "the api key is not served"
         self._note(session, event, "unsupported", problem)
+        if self.replay is not None:
+            replayed = self._replayed(connection, session, event)
+            if replayed is not None:
+                return replayed
+        return self._not_served(connection, session, event)
+
+    def _not_served(
+        self, connection: ServerConnection, session: Session, event: UnsupportedRequest
+    ) -> bytes | Close:
+        served = self.served_by(session.broker_id).get(event.api_key)
         if served is None:
             return CLOSE
         body: Message | None
@@ -349,51 +423,10 @@ class Dispatcher:
         )  # fmt: skip
         return data
 
-    # ---- the journal -------------------------------------------------------------------------
 
-    def _record(
-        self,
-        session: Session,
-        request: RequestReceived,
-        direction: Direction,
-        raw: bytes,
-        event: str = "",
-    ) -> None:
-        header = request.header
-        self.journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, direction, session.peer,
-            header.request_api_key, header.request_api_version, header.correlation_id,
-            header.client_id, session.software, request.dialect.name, raw, event,
-        )  # fmt: skip
-
-    def _note_request(
-        self, session: Session, request: RequestReceived, event: str, note: str = ""
-    ) -> None:
-        header = request.header
-        self.journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
-            header.request_api_key, header.request_api_version, header.correlation_id,
-            header.client_id, session.software, request.dialect.name,
-            journalled_frame(session, request), event, note,
-        )  # fmt: skip
-
-    def _note_token(self, session: Session, direction: Direction, raw: bytes) -> None:
-        self.journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, direction, session.peer,
-            client_software=session.software, dialect=self.codec.name, raw=raw, event="sasl-token",
-        )  # fmt: skip
-
-    def _note(
-        self,
-        session: Session,
-        about: UnsupportedRequest | UnexpectedRequest | MalformedRequest,
-        event: str,
-        note: str,
-    ) -> None:
-        """A request, marked as none that could be served."""
-        client_id = None if isinstance(about, MalformedRequest) else about.client_id
-        self.journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, "request", session.peer,
-            about.api_key, about.api_version, about.correlation_id, client_id, session.software,
-            self.codec.name, unread_frame(session, about.api_key, about.frame), event, note,
-        )  # fmt: skip
+def _as_unsupported(request: RequestReceived) -> UnsupportedRequest:
+    header = request.header
+    return UnsupportedRequest(
+        request.number, header.request_api_key, header.request_api_version, header.correlation_id,
+        header.client_id, request.frame,
+    )  # fmt: skip

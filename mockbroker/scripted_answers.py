@@ -6,8 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kproto.transcript import Transcript
+from mockbroker.alarm import sleep
 from mockbroker.dispatch import Dispatcher
 from mockbroker.errors import ClusterError
+from mockbroker.replay_answers import Replay
 from mockbroker.scripts import Script, Scripted
 
 __all__ = ["ScriptedAnswers"]
@@ -43,6 +46,16 @@ class ScriptedAnswers:
     def clear_scripts(self, api_key: int | None = None) -> None:
         """Back to the broker's own answers, for one api key or all."""
         self._dispatcher.scripts.clear(api_key)
+
+    def replay(self, transcript: Transcript, *, latency: bool = False) -> None:
+        """Answer out of a transcript wherever it has an answer, scripts and the broker elsewhere;
+        what it has none for is journalled as ``replay-miss``. ``latency``: as late as recorded.
+
+        For connections that begin from now on: call it before ``start``.
+        """
+        dispatcher = self._dispatcher
+        dispatcher.replay = Replay(transcript, dispatcher.cluster, latency=latency, sleep=sleep)
+        dispatcher.known_answers.forget()
 
     def _check_served(self, api_key: int) -> None:
         if api_key not in self._dispatcher.served:

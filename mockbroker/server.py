@@ -46,7 +46,7 @@ class BrokerProtocol(asyncio.Protocol):
         users = dispatcher.security.sasl
         self._connection = ServerConnection(
             codec=dispatcher.codec,
-            served=dispatcher.served_by(broker_id),
+            served=dispatcher.accepted_by(broker_id),
             sasl_required=users is not None,
             max_size=max_frame_size,
         )

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kproto import error_codes
 from kproto.codegen.base import Message
-from kproto.dialects import Api, Dialect, dialect
+from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH
 from kproto.partial import PartialFrame, request_partly, response_partly
@@ -70,7 +70,8 @@ def read(exchange: Exchange, codec: Dialect | None = None) -> Bodies:
         if exchange.request.sasl:
             request = _token(exchange.request, message)
         elif exchange.request.json is not None:
-            request = _logged(exchange.request, message, exchange.api_version)
+            known = api is not None and exchange.api_version in api.request.VALID_VERSIONS
+            request = _logged(exchange.request, message, exchange.api_version, known)
         else:
             found = request_partly(using, exchange.request.raw)
             request = _side(message, exchange.api_version, found)
@@ -82,8 +83,10 @@ def read(exchange: Exchange, codec: Dialect | None = None) -> Bodies:
             response = Side(message, -1, None, None, _NOT_KNOWN)
         elif exchange.response.json is not None:
             version = exchange.response_version
-            response = _logged(exchange.response, message, version)
-            errors = _logged_errors(api, version, response)
+            known = api is not None and version in api.response.VALID_VERSIONS
+            response = _logged(exchange.response, message, version, known)
+            if known and api is not None and response.body is not None:
+                errors = find_errors(api.response, version, response.body)
         else:
             version = exchange.response_version
             found = response_partly(
@@ -112,18 +115,14 @@ def _side(message: str, version: int, found: PartialFrame) -> Side:
     return Side(message, version, found.header, found.body, problem, found.error)
 
 
-def _logged(frame: Frame, message: str, version: int) -> Side:
-    """A source without bytes has the body as JSON."""
+def _logged(frame: Frame, message: str, version: int, known: bool) -> Side:
+    """A source without bytes has the body as JSON. A broker may log a version not known here; of
+    one that it does not know itself (ApiVersions) it logs an empty body."""
+    if not known:
+        return Side(message, version, None, None, f"version {version} is not known")
     if not isinstance(frame.json, dict):
         return Side(message, version, None, None, "what was logged is no body")
     return Side(message, version, None, frame.json)
-
-
-def _logged_errors(api: Api | None, version: int, side: Side) -> list[ErrorFound]:
-    """A broker may log a version that is not known here."""
-    if api is None or side.body is None or version not in api.response.VALID_VERSIONS:
-        return []
-    return find_errors(api.response, version, side.body)
 
 
 def _token(frame: Frame, message: str) -> Side:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ import click
 
 from kproto.errors import KprotoError
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
+from mockbroker.cli.journals import journal_file, journal_sink
+from mockbroker.cli.replaying import replay_into, replay_options
 from mockbroker.cli.security import security_of, security_options
 from mockbroker.endpoints import is_loopback, parse_endpoint
 from mockbroker.errors import ClusterError
@@ -21,7 +23,6 @@ from mockbroker.topic_spec import parse_milliseconds
 
 if TYPE_CHECKING:
     from kproto.dialects import Dialect
-    from kproto.journal import Entry
     from kproto.schema.versions import Versions
     from mockbroker.control import ControlServer
     from mockbroker.mock_cluster import MockCluster
@@ -77,12 +78,6 @@ def _api(text: str) -> tuple[int, Versions | None]:
     from mockbroker.advertised import parse_api_override
 
     return parse_api_override(text)
-
-
-def _journal(text: str) -> Path:
-    if not text.endswith(".jsonl"):
-        raise ClusterError(f"{text!r}: this release writes journals as .jsonl only")
-    return Path(text)
 
 
 def _reply(text: str) -> tuple[int, str]:
@@ -179,8 +174,9 @@ def _kip_240(text: str) -> Dialect:
               help="Open the HTTP control port there. Off unless given.")  # fmt: skip
 @click.option("--control-token", envvar="MOCKBROKER_TOKEN", show_envvar=True,
               help="What control requests must carry; needed beyond loopback.")  # fmt: skip
-@click.option("--journal", type=_Parsed("FILE.jsonl", _journal),
-              help="Write everything said on the wire to this file as well.")  # fmt: skip
+@click.option("--journal", type=_Parsed("FILE.jsonl|FILE.pcapng", journal_file),
+              help="Write everything said on the wire to this file as well: as JSON lines, or "
+                   "as a capture that Wireshark opens.")  # fmt: skip
 @click.option(
     "--dialect",
     type=_Parsed("FOLDER|NAME", _schemas),
@@ -203,6 +199,7 @@ def _kip_240(text: str) -> Dialect:
     multiple=True,
     help="Answer an api key with this response, always. Repeatable.",
 )
+@replay_options
 @inter_broker_options
 @security_options
 def serve(**options: Any) -> None:
@@ -228,9 +225,9 @@ def _build(
     host, port = options["listen"]
     if port and port + options["brokers"] - 1 > 65535:
         raise click.UsageError(f"--listen: {options['brokers']} ports from {port} go past 65535")
-    journal_file = options["journal"]
+    journal = options["journal"]
     try:
-        sink = None if journal_file is None else stack.enter_context(_journal_sink(journal_file))
+        sink = None if journal is None else stack.enter_context(journal_sink(journal))
         mock = MockCluster(
             options["brokers"],
             topics=options["topics"],
@@ -254,6 +251,7 @@ def _build(
         )
         for api_key, reply in options["replies"]:
             mock.script(api_key, reply)
+        replay_into(mock, options)
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
     except ModuleNotFoundError as error:  # an extra that is not installed; the text names it
@@ -293,29 +291,6 @@ def _control(
             f"--control needs {error.name}: install kproto[control]"
         ) from None
     return ControlServer(mock, host=host, port=port, token=token or None)
-
-
-@contextlib.contextmanager
-def _journal_sink(path: Path) -> Iterator[Callable[[Entry], None]]:
-    """Line by line, so that what a client has seen answered is in the file already. A full disk
-    ends the file, not the broker."""
-    from kproto.journal import JournalWriter
-
-    with path.open("w", encoding="utf-8", buffering=1) as file:
-        write = JournalWriter(file).write
-        failed = False
-
-        def sink(entry: Entry) -> None:
-            nonlocal failed
-            if failed:
-                return
-            try:
-                write(entry)
-            except OSError as error:
-                failed = True
-                click.echo(f"mockbroker: --journal {path}: {error}; it ends here", err=True)
-
-        yield sink
 
 
 async def _serve(mock: MockCluster, control: ControlServer | None) -> None:

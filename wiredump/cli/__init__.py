@@ -9,6 +9,8 @@ import click
 
 import kproto
 from kproto.cli.run import run
+from wiredump.cli.audit import audit_command
+from wiredump.cli.extract import extract_command
 from wiredump.cli.report import report_command
 from wiredump.cli.show import show_command
 from wiredump.cli.table import table_command
@@ -22,6 +24,8 @@ def cli() -> None:
     """Captures and journals of Kafka's wire protocol, decoded to the last byte."""
 
 
+cli.add_command(audit_command)
+cli.add_command(extract_command)
 cli.add_command(show_command)
 cli.add_command(table_command)
 cli.add_command(report_command)

@@ -71,9 +71,14 @@ def _correlation_id(item: Exchange, frame: Frame) -> int | None:
     return None if frame.sasl or len(frame.raw) < 8 else item.correlation_id
 
 
+def _size(frame: Frame | None) -> int | None:
+    """Of what a request log has, nobody knows it."""
+    return None if frame is None or not frame.size else frame.size
+
+
 def _frame(item: Exchange, frame: Frame) -> tuple[Any, ...]:
     return (
-        item.connection.number, frame.direction, frame.offset, frame.size, frame.missing,
+        item.connection.number, frame.direction, frame.offset, _size(frame), frame.missing,
         frame.first_ns, frame.last_ns, frame.place.capture, frame.place.offset,
         _known(item.api_key), _version(item, frame), _correlation_id(item, frame), frame.sasl,
     )  # fmt: skip
@@ -102,8 +107,8 @@ def _request(item: Exchange, bodies: Bodies | None) -> tuple[Any, ...]:
         software.version if software else None,
         connection.client,
         connection.broker,
-        asked.size if asked else None,
-        answered.size if answered else None,
+        _size(asked),
+        _size(answered),
         item.expected,
         item.in_order,
         sorted({error.name for error in bodies.errors}) if bodies else [],

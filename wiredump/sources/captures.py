@@ -113,7 +113,8 @@ class CaptureItems:
                 self._begin(event)
                 return []
             case readers.Closed():
-                self.connections[event.connection].closed_ns = event.timestamp_ns
+                if event.reason not in ("evicted", "end"):
+                    self.connections[event.connection].closed_ns = event.timestamp_ns
                 return self._open.pop(event.connection).end(_CLOSINGS[event.reason])
 
     def _begin(self, event: readers.Opened) -> None:

@@ -11,7 +11,7 @@ from wiredump.pairing import Pairing
 
 __all__ = ["JournalItems"]
 
-_QUIET = frozenset({"connected", "disconnected", "sasl-token", "authenticated"})
+_QUIET = frozenset({"connected", "disconnected", "sasl-token", "authenticated", "replayed"})
 """Events that are as they should be, and seen in a connection's own times and frames."""
 
 

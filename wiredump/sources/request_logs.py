@@ -1,10 +1,15 @@
 """A broker's own request log to items: what ``kafka.request.logger`` writes at DEBUG, one JSON
 object a line behind ``Completed request:`` (Kafka 2.8 and newer).
 
-It works where the wire is TLS, and says who asked. It has bodies as JSON and no bytes: records are
-left out by the broker, sizes are unknown, and what was asked at the same moment has no order but
-the log's. Times are the log line's own, in the time zone the caller names, less what the request
-took.
+It works where the wire is TLS, and says who asked. It has bodies as JSON and no bytes: of records
+the broker logs ``recordsSizeInBytes`` instead, sizes of frames are unknown, and what was asked at
+the same moment has no order but the log's. Times are the log line's own, in the time zone the
+caller names, less what the request took. A request without an answer (acks=0, or the connection was
+closed on it) has ``""`` or, since 4.0, ``null`` as its response.
+
+With KRaft a controller logs what its brokers forward to it (KIP-590): with the client's own header,
+on the broker's connection, and without the client's software. Those are told as connections apart,
+one for each client id on each of the broker's, for they are not what the broker itself says there.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ __all__ = ["MARK", "RequestLogItems"]
 
 MARK: Final = "Completed request:"
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})")
+_PRODUCE, _API_VERSIONS, _UNSUPPORTED_VERSION = 0, 18, 35
 _ENDS: Final = re.compile(r"(?P<broker>.+:\d+)-(?P<client>.+:\d+)-(?P<rest>[\d-]+)")
 
 
@@ -80,25 +86,35 @@ class RequestLogItems:
     def _exchange(self, logged: dict[str, Any], now: int, place: Place) -> Exchange:
         header = logged["requestHeader"]
         key, version = int(header["requestApiKey"]), int(header["requestApiVersion"])
-        connection = self._connection(logged, now)
+        began = now - int(float(logged.get("totalTimeMs", 0)) * 1e6)
+        connection = self._connection(logged, began)
         if header.get("clientId") is not None:
             connection.client_id = header["clientId"]
-        began = now - int(float(logged.get("totalTimeMs", 0)) * 1e6)
         number = self._counts[connection.number] = self._counts.get(connection.number, -1) + 1
-        answer = logged.get("response")
+        answer, asked = logged.get("response"), logged.get("request")
         response = self._frame("response", number, answer, now, place) if answer else None
+        self._learn_software(connection, key, asked)
+        answered_version = version
+        if key == _API_VERSIONS and answer and answer.get("errorCode") == _UNSUPPORTED_VERSION:
+            answered_version = 0  # as in any of its answers to a version that it lacks (KIP-511)
         return Exchange(
             connection,
-            request=self._frame("request", number, logged.get("request"), began, place),
+            request=self._frame("request", number, asked, began, place),
             response=response,
             api_key=key,
             api_version=version,
             correlation_id=int(header["correlationId"]),
             client_id=header.get("clientId"),
             software=connection.software,
-            response_version=version if response is not None else None,
-            expected=answer is not None,
+            response_version=answered_version if response is not None else None,
+            expected=not (key == _PRODUCE and isinstance(asked, dict) and asked.get("acks") == 0),
         )
+
+    def _learn_software(self, connection: Connection, key: int, asked: Any) -> None:
+        """What ApiVersions itself says; the broker logs it from the next request on."""
+        if key == _API_VERSIONS and isinstance(asked, dict) and asked.get("clientSoftwareName"):
+            version = str(asked.get("clientSoftwareVersion") or "")
+            connection.software = ClientSoftware(str(asked["clientSoftwareName"]), version)
 
     def _frame(self, direction: Direction, number: int, body: Any, now: int, place: Place) -> Frame:
         """``offset`` is the exchange's number on its connection: there are no bytes to count."""
@@ -106,9 +122,11 @@ class RequestLogItems:
 
     def _connection(self, logged: dict[str, Any], now: int) -> Connection:
         name = str(logged["connection"])
+        ends = _ENDS.fullmatch(name)
+        if logged.get("isForwarded") is True:
+            name += f" for {logged['requestHeader'].get('clientId')}"
         connection = self._by_name.get(name)
         if connection is None:
-            ends = _ENDS.fullmatch(name)
             connection = Connection(
                 self._first + len(self._by_name),
                 ends["client"] if ends else name,
@@ -122,5 +140,5 @@ class RequestLogItems:
         if software not in ("", "unknown"):
             version = str(information.get("softwareVersion") or "")
             connection.software = ClientSoftware(software, version)
-        connection.principal = str(logged.get("principal") or "")
+        connection.principal = str(logged.get("principal") or connection.principal)
         return connection

@@ -210,12 +210,13 @@ BAD = [
     ["serve", "--advertise", "a", "--advertise", "b"],
     ["serve", "--control", "nowhere"],
     ["serve", "--control", "0.0.0.0:0"],
-    ["serve", "--journal", "x.pcapng"],
+    ["serve", "--journal", "x.pcap"],
     ["serve", "--dialect", "/nonexistent"],
     ["serve", "--reply", "45"],
     ["serve", "--reply", "45=/nonexistent"],
     ["serve", "--faults", "x"],
     ["serve", "--replay", "x"],
+    ["serve", "--replay-latency"],
     ["serve", "--sasl", "x"],
     ["serve", "--tls", "x"],
     ["serve", "--zookeeper", "x"],
@@ -251,7 +252,7 @@ def test_help_everywhere(words: list[str], capsys: pytest.CaptureFixture[str]) -
     assert "Usage: mockbroker" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("word", ["--faults", "--replay"])
+@pytest.mark.parametrize("word", ["--faults"])
 def test_what_is_not_there_yet_is_not_offered(
     word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,60 @@
+"""``--journal FILE``: everything said on the wire, as JSON lines or as a capture, by its ending."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mockbroker.errors import ClusterError
+
+if TYPE_CHECKING:
+    from kproto.journal import Entry
+
+__all__ = ["journal_file", "journal_sink"]
+
+
+def journal_file(text: str) -> Path:
+    """The option's value. Raises ClusterError for an ending that says nothing."""
+    if not text.endswith((".jsonl", ".pcapng")):
+        raise ClusterError(f"{text!r}: journals are FILE.jsonl or FILE.pcapng")
+    return Path(text)
+
+
+@contextlib.contextmanager
+def journal_sink(path: Path) -> Iterator[Callable[[Entry], None]]:
+    """Entry by entry, so that what a client has seen answered is in the file already. A full disk
+    ends the file, not the broker."""
+    with _writer(path) as write:
+        failed = False
+
+        def sink(entry: Entry) -> None:
+            nonlocal failed
+            if failed:
+                return
+            try:
+                write(entry)
+            except OSError as error:
+                failed = True
+                click.echo(f"mockbroker: --journal {path}: {error}; it ends here", err=True)
+
+        yield sink
+
+
+@contextlib.contextmanager
+def _writer(path: Path) -> Iterator[Callable[[Entry], object]]:
+    if path.suffix == ".pcapng":
+        from kproto.capture import JournalCapture
+
+        capture = JournalCapture()
+        with path.open("wb", buffering=0) as packets:
+            packets.write(capture.start())
+            yield lambda entry: packets.write(capture.add(entry))
+        return
+    from kproto.journal import JournalWriter
+
+    with path.open("w", encoding="utf-8", buffering=1) as lines:
+        yield JournalWriter(lines).write

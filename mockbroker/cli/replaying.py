@@ -1,0 +1,53 @@
+"""The options of ``mockbroker serve`` that answer out of a transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kproto.errors import KprotoError
+
+if TYPE_CHECKING:
+    from mockbroker.mock_cluster import MockCluster
+
+__all__ = ["replay_into", "replay_options"]
+
+
+def replay_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--replay`` and ``--replay-latency``."""
+    options = (
+        click.option(
+            "--replay",
+            metavar="FILE",
+            help="Answer from this file, which `wiredump extract` wrote; what it has no answer "
+            "for is answered as without it.",
+        ),
+        click.option(
+            "--replay-latency", is_flag=True, help="Answer from it as late as was recorded."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def replay_into(mock: MockCluster, options: dict[str, Any]) -> None:
+    """Raises click.UsageError for a file that is no transcript."""
+    file = options["replay"]
+    if file is None:
+        if options["replay_latency"]:
+            raise click.UsageError("--replay-latency: there is no --replay FILE")
+        return
+    from kproto.transcript import read_transcript
+
+    try:
+        with Path(file).open(encoding="utf-8", errors="surrogateescape") as lines:
+            transcript = read_transcript(lines)
+    except OSError as error:
+        raise click.UsageError(f"--replay: {error}") from None
+    except KprotoError as error:
+        raise click.UsageError(f"--replay {file}: {error}") from None
+    mock.replay(transcript, latency=options["replay_latency"])

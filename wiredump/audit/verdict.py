@@ -1,0 +1,163 @@
+"""Observed requests held against what a release's brokers serve.
+
+A request is refused where the release does not serve its api key, or not at its version.
+ApiVersions never is: at a version too high it is answered all the same (KIP-511). What a client
+would ask instead is only said as far as the traffic shows it:
+
+- ``seen``: the same software was seen to use a version that the release serves;
+- ``between``: it was seen to use lower and higher ones, and is taken to know those between;
+- ``none``: there is nothing in common. The api key is gone; or, offered newer versions, the client
+  took this one, so this is its newest, and the release serves newer ones only;
+- ``unknown``: nothing shows it. Where the client took the newest it was offered, it may know more.
+
+Not judged: what brokers and controllers ask of each other, and the keys that brokers serve or not
+by their configuration (telemetry, 71 and 72). Releases are known by what a broker's listener for
+clients serves; a controller's own listener is another matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from kproto.codegen.codec import schema_of
+from kproto.dialects import dialect
+from kproto.errors import KprotoError
+from kproto.journal import ClientSoftware
+from kproto.schema.releases import Release
+from kproto.schema.versions import Versions
+from wiredump.audit.observed import Seen
+
+__all__ = ["Audit", "Client", "Instead", "Refused", "Why", "audit"]
+
+Why: TypeAlias = Literal["seen", "between", "none", "unknown"]
+
+_API_VERSIONS: Final = 18
+_BY_CONFIGURATION: Final = frozenset({71, 72})
+
+
+class Instead(NamedTuple):
+    """``version`` is None where ``why`` is ``none`` or ``unknown``; ``note`` says it in words."""
+
+    version: int | None
+    why: Why
+    note: str
+
+
+class Refused(NamedTuple):
+    """``served`` is what the release serves of that api, None for nothing."""
+
+    api_key: int
+    api: str
+    version: int
+    dialect: str
+    requests: int
+    served: Versions | None
+    instead: Instead
+
+
+class Client(NamedTuple):
+    """``negotiates``: whether it was seen to ask for versions (ApiVersions) on all connections."""
+
+    client_id: str | None
+    software: ClientSoftware | None
+    connections: int
+    requests: int
+    negotiates: bool
+    refused: list[Refused]
+    not_judged: int
+
+
+class Audit(NamedTuple):
+    release: Release
+    clients: list[Client]
+
+    @property
+    def refused(self) -> list[Client]:
+        """Those who would be refused something they were seen to ask."""
+        return [client for client in self.clients if client.refused]
+
+
+def audit(clients: Iterable[Seen], release: Release) -> Audit:
+    """Every client against one release."""
+    everybody = list(clients)
+    known: dict[object, list[Seen]] = {}
+    for seen in everybody:
+        known.setdefault(_library(seen), []).append(seen)
+    return Audit(release, [_client(seen, known[_library(seen)], release) for seen in everybody])
+
+
+def _library(seen: Seen) -> object:
+    """Clients of one library in one version know the same versions; who did not say what it is is
+    like nobody else."""
+    return seen.software if seen.software is not None else id(seen)
+
+
+def _client(seen: Seen, alike: list[Seen], release: Release) -> Client:
+    refused: list[Refused] = []
+    not_judged = 0
+    for (key, version, name), count in sorted(seen.asked.items()):
+        if not _is_judged(key, name, release):
+            not_judged += count
+            continue
+        served = release.apis.get(key)
+        if name == "kafka" and served is not None and version in served:
+            continue
+        if key == _API_VERSIONS and served is not None:
+            continue
+        instead = _instead(key, version, name, served, alike, bool(seen.negotiated))
+        refused.append(Refused(key, _name(key, name), version, name, count, served, instead))
+    return Client(
+        seen.client_id,
+        seen.software,
+        len(seen.connections),
+        sum(seen.asked.values()),
+        seen.negotiated == seen.connections,
+        refused,
+        not_judged,
+    )
+
+
+def _is_judged(key: int, name: str, release: Release) -> bool:
+    if key in _BY_CONFIGURATION:
+        return key in release.apis
+    if key in release.apis or name != "kafka":
+        return True
+    api = dialect("kafka").apis.get(key)
+    # One that nobody has heard of is some client's, not the cluster's.
+    return api is None or "broker" in schema_of(api.request).listeners
+
+
+def _name(key: int, name: str) -> str:
+    try:
+        api = dialect(name).apis.get(key)
+    except KprotoError:  # one of somebody's own
+        api = None
+    return api.request.MESSAGE_NAME.removesuffix("Request") if api is not None else f"api {key}"
+
+
+def _instead(
+    key: int, version: int, name: str, served: Versions | None, alike: list[Seen], negotiates: bool
+) -> Instead:
+    if served is None:
+        return Instead(None, "none", "the api is not served at all")
+    if name != "kafka":
+        return Instead(None, "unknown", f"it speaks the draft {name}")
+    used = {
+        asked for seen in alike for api, asked, which in seen.asked if (api, which) == (key, name)
+    }
+    common = [each for each in used if each in served]
+    if common:
+        how = "" if negotiates else ", though not seen to ask which are served"
+        return Instead(max(common), "seen", f"it was seen to use version {max(common)}{how}")
+    between = Versions(min(used), max(used)).intersect(served)
+    if between:
+        text = f"it uses versions from {min(used)} to {max(used)}, and perhaps those between"
+        return Instead(between.highest, "between", text)
+    offers = {each for seen in alike for each in seen.offers.get((key, version), ())}
+    if version < served.lowest:
+        if any(version < each.highest for each in offers):
+            return Instead(None, "none", f"its newest is {version}: it took that of newer ones")
+        if offers:
+            return Instead(None, "unknown", "it took the newest it was offered, and may know newer")
+    return Instead(None, "unknown", "no other version was seen")

@@ -1,0 +1,175 @@
+"""``wiredump audit``: which clients of captures, or of tables made of them, a release would
+refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+
+from kproto.errors import UnknownNameError
+from kproto.schema.releases import Release, release
+from wiredump.cli.output import Output
+from wiredump.conversation import DEFAULT_PORTS
+
+if TYPE_CHECKING:
+    from wiredump.audit import Audit, Client, Observed
+
+__all__ = ["audit_command"]
+
+_COLUMNS = {
+    "requests": [
+        "connection", "client_id", "software_name", "software_version", "api_key", "api_version",
+        "dialect",
+    ],
+    "negotiations": [
+        "connection", "client_id", "software_name", "software_version", "event", "api_key",
+        "lowest", "highest",
+    ],
+}  # fmt: skip
+
+
+def _release(context: click.Context, option: click.Parameter, value: str) -> Release:
+    try:
+        return release(value)
+    except UnknownNameError as error:
+        raise click.BadParameter(str(error), ctx=context, param=option) from None
+
+
+@click.command("audit")
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...|TABLES")
+@click.option("--to", "wanted", required=True, callback=_release, metavar="RELEASE",
+              help="kafka-4.1, say; kafka-3.9-zk where a release had both kinds of brokers. "
+                   "`mockbroker profiles` lists them.")  # fmt: skip
+@click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
+              default=sorted(DEFAULT_PORTS), show_default=True,
+              help="A hint at which end is the broker. Repeatable.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def audit_command(
+    captures: tuple[str, ...], wanted: Release, ports: tuple[int, ...], as_json: bool
+) -> int:
+    """Name the clients whose requests a release would refuse, and what they would ask instead.
+
+    Exits with 0 where it would refuse none of the requests seen, with 1 where it would.
+    """
+    from wiredump.audit import audit
+
+    found = audit(_observed(captures, frozenset(ports)).clients(), wanted)
+    if as_json:
+        click.echo(json.dumps(_record(found), ensure_ascii=False))
+    else:
+        _show(found)
+    return 1 if found.refused else 0
+
+
+def _observed(paths: Sequence[str], ports: frozenset[int]) -> Observed:
+    from wiredump.audit import Observed
+
+    folders = [path for path in paths if os.path.isdir(path)]
+    if folders and len(paths) > 1:
+        raise click.UsageError(f"{folders[0]} is a folder of tables; audit it alone")
+    observed = Observed()
+    if folders:
+        from wiredump.tables.requests import table_rows
+
+        for table in Observed.TABLES:
+            for row in table_rows(folders[0], table, _COLUMNS[table]):
+                observed.add(table, row)
+    else:
+        _read(paths, ports, observed)
+    return observed
+
+
+def _read(paths: Sequence[str], ports: frozenset[int], observed: Observed) -> None:
+    from wiredump.model import Exchange
+    from wiredump.rows.exchanges import rows_of
+    from wiredump.rows.schema import TABLES
+    from wiredump.sources import open_sources
+
+    names = {table: [each.name for each in TABLES[table].columns] for table in observed.TABLES}
+    for item in open_sources(paths, ports=ports):
+        if not isinstance(item, Exchange):
+            continue
+        # Bodies matter of ApiVersions alone: they are what was offered.
+        for table, row in rows_of(item, bodies=item.api_key == 18):
+            if table in names:
+                observed.add(table, dict(zip(names[table], row, strict=True)))
+
+
+def _record(found: Audit) -> dict[str, Any]:
+    return {
+        "to": found.release.name,
+        "release": found.release.release,
+        "mode": found.release.mode,
+        "refused": len(found.refused),
+        "clients": [_client_record(client) for client in found.clients],
+    }
+
+
+def _client_record(client: Client) -> dict[str, Any]:
+    software = client.software
+    return {
+        "client_id": client.client_id,
+        "software": None
+        if software is None
+        else {"name": software.name, "version": software.version},
+        "connections": client.connections,
+        "requests": client.requests,
+        "negotiates": client.negotiates,
+        "not_judged": client.not_judged,
+        "refused": [
+            {
+                "api_key": each.api_key,
+                "api": each.api,
+                "version": each.version,
+                "dialect": each.dialect,
+                "requests": each.requests,
+                "served": None
+                if each.served is None
+                else [each.served.lowest, each.served.highest],
+                "instead": {
+                    "version": each.instead.version,
+                    "why": each.instead.why,
+                    "note": each.instead.note,
+                },
+            }
+            for each in client.refused
+        ],
+    }
+
+
+def _show(found: Audit) -> None:
+    output = Output()
+    to = f"{found.release.name} ({found.release.release}, {found.release.mode})"
+    if found.refused:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in ("client id", "software", "api", "version", "requests", "served", "instead"):
+            table.add_column(name, justify="right" if name == "requests" else "left")
+        for client in found.refused:
+            for each in client.refused:
+                instead = each.instead
+                mark = {"seen": "", "between": "?"}.get(instead.why, "")
+                version = "" if instead.version is None else f"v{instead.version}{mark}: "
+                table.add_row(
+                    _shown(client.client_id), _shown(client.software), each.api,
+                    f"v{each.version}", str(each.requests),
+                    "no" if each.served is None else f"v{each.served}",
+                    f"{version}{instead.note}",
+                )  # fmt: skip
+        output.render(table)
+    refused, clients = len(found.refused), len(found.clients)
+    not_judged = sum(client.not_judged for client in found.clients)
+    output.plain(f"{to} would refuse requests of {refused} of {clients} clients")
+    if not_judged:
+        output.plain(f"not judged: {not_judged} requests between brokers, or up to configuration")
+    output.end()
+
+
+def _shown(value: object) -> str:
+    from kproto.journal import printable
+
+    return "-" if value is None else printable(str(value))

@@ -1,0 +1,154 @@
+"""What replaces what must not leave the house, the same thing by the same thing all through one
+transcript.
+
+Hosts become ``host-1``, ``host-2`` in the order in which they appear, ports stay; loopback
+addresses tell nothing and stay. Names, where they are to be hidden, become a word and ten digits
+made of them and of a key that is forgotten: who guesses a name cannot check it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import secrets
+from ipaddress import ip_address
+from typing import Any, Final
+
+from kproto.codegen.base import Message
+from wiredump.extraction.emptied import emptied
+from wiredump.extraction.fields import Sort, changed, sorts_of
+from wiredump.redact import holds_secrets, redacted
+
+__all__ = ["Hiding"]
+
+_WORDS: Final[dict[Sort, str]] = {
+    "topic": "topic",
+    "group": "group",
+    "transaction": "transaction",
+    "client": "client",
+}
+
+_INTERNAL: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
+"""Topics that every cluster has."""
+
+
+class Hiding:
+    """What to hide: by default secrets, hosts and what records say; with ``names`` also the names
+    of topics, groups, transactional ids and clients. ``key`` is for the names."""
+
+    def __init__(
+        self,
+        *,
+        secrets_too: bool = True,
+        hosts: bool = True,
+        records: bool = True,
+        names: bool = False,
+        key: bytes | None = None,
+    ) -> None:
+        self._secrets = secrets_too
+        self._hosts = hosts
+        self._records = records
+        self._names = names
+        self._key = key if key is not None else secrets.token_bytes(32)
+        self._host_names: dict[str, str] = {}
+        self._seen: re.Pattern[str] | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """As a transcript's beginning names them."""
+        each = {
+            "secrets": self._secrets,
+            "hosts": self._hosts,
+            "records": self._records,
+            "names": self._names,
+        }
+        return tuple(name for name, hidden in each.items() if hidden)
+
+    def body(self, cls: type[Message], version: int, body: dict[str, Any]) -> dict[str, Any]:
+        """A body's JSON, which may be partial, as it may leave."""
+        if self._secrets:
+            body = redacted(cls.MESSAGE_NAME, body)
+        body = changed(body, sorts_of(cls, version), self._changed)
+        return self._without_hosts(body) if self._hosts and self._seen is not None else body
+
+    def tells(self, cls: type[Message] | None, version: int) -> bool:
+        """Whether bytes of that message may tell what is to be hidden; None: of any message."""
+        if cls is None:
+            return bool(self.kinds)
+        tree = sorts_of(cls, version) if version in cls.VALID_VERSIONS else None
+        return (
+            (self._secrets and holds_secrets(cls.MESSAGE_NAME))
+            or (self._hosts and (tree is None or tree.has("host")))
+            or (self._records and (tree is None or tree.has("records")))
+            or self._names
+        )
+
+    def host(self, host: str) -> str:
+        """A host's name or address."""
+        if not self._hosts or not host or host == "*" or _is_loopback(host):
+            return host
+        bare = host.removeprefix("/")  # as Java writes an address that has no name
+        if _is_loopback(bare):
+            return host
+        known = self._host_names.get(bare)
+        if known is None:
+            known = self._host_names[bare] = f"host-{len(self._host_names) + 1}"
+            longest_first = sorted(self._host_names, key=len, reverse=True)
+            words = "|".join(re.escape(each) for each in longest_first if len(each) > 3)
+            self._seen = re.compile(rf"(?<![\w.-])(?:{words})(?![\w-])") if words else None
+        return host[: len(host) - len(bare)] + known
+
+    def endpoint(self, text: str) -> str:
+        """``host:port``; anything else stays."""
+        host, colon, port = text.rpartition(":")
+        if not colon or not port.isdigit():
+            return text
+        bare = host.removeprefix("[").removesuffix("]")
+        hidden = self.host(bare)
+        return text if hidden == bare else f"{hidden}:{port}"
+
+    def name(self, sort: Sort, name: str) -> str:
+        """A topic's, group's, client's name."""
+        if not self._names or not name or name in _INTERNAL:
+            return name
+        digest = hashlib.blake2b(f"{sort}\0{name}".encode(errors="replace"), key=self._key)
+        return f"{_WORDS[sort]}-{digest.hexdigest()[:10]}"
+
+    def _changed(self, sort: Sort, value: Any) -> Any:
+        if sort == "host":
+            return self.host(value)
+        if sort == "records":
+            return _in_base64(value) if self._records else value
+        if sort == "opaque":
+            return "" if self._names else value
+        return self.name(sort, value)
+
+    def _without_hosts(self, value: Any) -> Any:
+        """Texts that mention a host seen by now: error messages, values of configs."""
+        if isinstance(value, str):
+            return self._seen.sub(self._known, value) if self._seen is not None else value
+        if isinstance(value, list):
+            return [self._without_hosts(each) for each in value]
+        if isinstance(value, dict):
+            return {name: self._without_hosts(each) for name, each in value.items()}
+        return value
+
+    def _known(self, found: re.Match[str]) -> str:
+        return self._host_names[found[0]]
+
+
+def _in_base64(records: Any) -> Any:
+    try:
+        return base64.b64encode(emptied(base64.b64decode(records, validate=True))).decode()
+    except (ValueError, TypeError):  # a log says how many there were, and has none
+        return records
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,159 @@
+"""Connections' exchanges as a transcript: bodies decoded, outcomes told, what is to be hidden
+hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import kproto
+from kproto.dialects import Dialect
+from kproto.journal import printable
+from kproto.transcript import FORMAT, Beginning, Connected, Ending, Outcome, Said, Transcript
+from kproto.transcript import Exchange as Told
+from wiredump.bodies import Side, codec_of, read
+from wiredump.extraction.choosing import Choice
+from wiredump.extraction.hiding import Hiding
+from wiredump.model import Anomaly, Connection, Exchange, Frame
+
+__all__ = ["transcript_of"]
+
+_LOSSES: Final = frozenset({"gap", "cut", "unframed", "tls", "not-kafka"})
+"""Anomalies after which nobody can say that a response never came."""
+
+
+def transcript_of(
+    choices: Sequence[Choice], hiding: Hiding, codec: Dialect | None = None, *, raw: bool = False
+) -> Transcript:
+    """The connections of one client, or one of them, at least one; all exchanges in the order of
+    their requests. ``raw`` keeps the bytes of what cannot be decoded even where they may tell what
+    is to be hidden."""
+    opened_ns = min(choice.connection.opened_ns for choice in choices)
+    beginning = Beginning(
+        transcript=FORMAT,
+        connections=tuple(_connected(each.connection, hiding, opened_ns) for each in choices),
+        hidden=hiding.kinds,
+        made_by=f"kproto {kproto.__version__}",
+    )
+    teller = _Teller(hiding, codec, opened_ns, raw)
+    told = sorted((each for choice in choices for each in _asked(choice)), key=lambda each: each[0])
+    exchanges = [
+        teller.tell(number, exchange, outcome) for number, (_, exchange, outcome) in enumerate(told)
+    ]
+    left_out = sum(len(choice.exchanges) for choice in choices) - len(told)
+    return Transcript(beginning, exchanges, Ending(left_out=left_out))
+
+
+def _connected(connection: Connection, hiding: Hiding, opened_ns: int) -> Connected:
+    closed_ns = connection.closed_ns
+    return Connected(
+        number=connection.number,
+        client=hiding.endpoint(connection.client),
+        broker=hiding.endpoint(connection.broker),
+        at_ms=_milliseconds(connection.opened_ns - opened_ns),
+        closed_at_ms=None if closed_ns is None else _milliseconds(closed_ns - opened_ns),
+        from_start=connection.from_start,
+        client_software=connection.software,
+    )
+
+
+def _asked(choice: Choice) -> Iterator[tuple[tuple[int, int, int], Exchange, Outcome]]:
+    """One connection's exchanges with what came of them, each with its place among all: by its
+    time, and never before an earlier one of its connection."""
+    asked = sorted(
+        (each for each in choice.exchanges if each.request is not None), key=_request_offset
+    )
+    outcomes = _outcomes(asked, choice.anomalies, choice.connection)
+    at_ns = 0
+    for place, (exchange, outcome) in enumerate(zip(asked, outcomes, strict=True)):
+        assert exchange.request is not None
+        at_ns = max(at_ns, exchange.request.first_ns)
+        yield (at_ns, choice.connection.number, place), exchange, outcome
+
+
+def _request_offset(exchange: Exchange) -> int:
+    assert exchange.request is not None
+    return exchange.request.offset
+
+
+def _outcomes(
+    asked: list[Exchange], anomalies: Iterable[Anomaly], connection: Connection
+) -> list[Outcome]:
+    """What became of each request, in order. Without a loss, an unanswered one before an answered
+    one was passed over by the broker; one behind all of those met the connection's end."""
+    is_lossy = any(
+        each.kind in _LOSSES and each.direction in ("response", None) for each in anomalies
+    )
+    last = max((at for at, each in enumerate(asked) if each.response is not None), default=-1)
+    outcomes: list[Outcome] = []
+    for at, exchange in enumerate(asked):
+        if exchange.response is not None:
+            outcomes.append("answered")
+        elif not exchange.expected:
+            outcomes.append("none-due")
+        elif is_lossy:
+            outcomes.append("unknown")
+        elif at < last:
+            outcomes.append("unanswered")
+        else:
+            outcomes.append("unknown" if connection.closed_ns is None else "disconnected")
+    return outcomes
+
+
+class _Teller:
+    def __init__(self, hiding: Hiding, codec: Dialect | None, opened_ns: int, raw: bool) -> None:
+        self._hiding = hiding
+        self._codec = codec
+        self._opened_ns = opened_ns
+        self._raw = raw
+
+    def tell(self, number: int, exchange: Exchange, outcome: Outcome) -> Told:
+        asked, connection = exchange.request, exchange.connection
+        assert asked is not None
+        bodies = read(exchange, self._codec)
+        using = codec_of(exchange, self._codec)
+        assert bodies.request is not None
+        response = None
+        if exchange.response is not None and bodies.response is not None:
+            response = self._said(using, bodies.response, exchange.response)
+        latency_ns = exchange.latency_ns
+        if outcome == "disconnected" and connection.closed_ns is not None:
+            latency_ns = max(connection.closed_ns - asked.last_ns, 0)
+        client_id = exchange.client_id
+        version = exchange.api_version
+        return Told(
+            number=number,
+            connection=connection.number,
+            api_key=exchange.api_key,
+            api_version=version,
+            request=self._said(using, bodies.request, asked),
+            outcome=outcome,
+            api=bodies.api,
+            response=response,
+            at_ms=_milliseconds(asked.first_ns - self._opened_ns),
+            latency_ms=None if latency_ns is None else _milliseconds(latency_ns),
+            correlation_id=exchange.correlation_id,
+            client_id=None if client_id is None else self._hiding.name("client", client_id),
+            dialect=exchange.dialect,
+            fell_back=exchange.response_version not in (None, version),
+            in_order=exchange.in_order,
+            bare=asked.sasl,
+        )
+
+    def _said(self, using: Dialect, side: Side, frame: Frame) -> Said:
+        cls = using.message(side.message) if side.message else None
+        body = side.body
+        if body is not None and cls is not None:
+            body = self._hiding.body(cls, side.version, body)
+        if not side.problem:
+            return Said(side.version, body)
+        problem, raw = printable(side.problem), b""
+        if frame.raw and (self._raw or not self._hiding.tells(cls, side.version)):
+            raw = frame.raw
+        elif frame.raw:
+            problem += " (its bytes are left out: they may tell what is to be hidden)"
+        return Said(side.version, body, problem, raw)
+
+
+def _milliseconds(nanoseconds: int) -> float:
+    return round(nanoseconds / 1e6, 3)
