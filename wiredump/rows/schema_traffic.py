@@ -68,7 +68,7 @@ FRAMES: Final = Table(
         connection      int32      number of its connection
         direction       string     request or response
         offset          int64      of its size's first byte, within the direction
-        size            int64      bytes, size field included
+        size            int64      bytes, size field included; null in a request log
         missing         int64      bytes of it that were not captured
         first_ns        int64      time of the packet with its first byte
         last_ns         int64      time of the packet with its last byte
@@ -105,8 +105,8 @@ REQUESTS: Final = Table(
         software_version  string     likewise
         client            string     host:port
         broker            string     host:port, or the broker's id in a journal
-        request_size      int64      bytes; null without a request
-        response_size     int64      bytes; null without a response
+        request_size      int64      bytes; null without a request, and in a request log
+        response_size     int64      bytes; null without a response, and in a request log
         expected          bool       false for a Produce with acks=0
         in_order          bool       false where it overtook an earlier request's response
         errors            strings    names of error codes in the response, each once, sorted
