@@ -50,7 +50,7 @@ def _frames(told: Told) -> Iterator[tuple[str, Frame, PartialFields, Hidden]]:
         ("request", exchange.request, bodies.request),
         ("response", exchange.response, bodies.response),
     ):
-        if frame is None:
+        if frame is None or frame.json is not None:  # a request log has no bytes to show
             continue
         fields = _fields(told, direction, frame)
         message = side.message if side is not None else ""

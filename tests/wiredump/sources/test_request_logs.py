@@ -13,6 +13,8 @@ from kproto.journal import ClientSoftware
 from wiredump.bodies import read
 from wiredump.model import Anomaly, Exchange
 from wiredump.rows.exchanges import rows_of
+from wiredump.show.hexes import annotated
+from wiredump.show.told import Told
 from wiredump.sources import open_sources
 from wiredump.sources.request_logs import RequestLogItems
 
@@ -162,3 +164,8 @@ def test_a_damaged_line_is_an_anomaly_and_the_rest_is_read(data: st.DataObject) 
     assert damaged.kind == "damaged"
     assert damaged.place.offset == sum(map(len, lines[:which]))
     assert len(items) == len(lines)
+
+
+def test_a_hex_view_has_no_bytes_to_show() -> None:
+    for exchange in exchanges_of(lines_of("4.4.0")):
+        assert list(annotated(Told(exchange, None))) == []
