@@ -12,7 +12,6 @@ Beside the captures it writes ``captures.json``: which program said what of itse
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -123,10 +122,9 @@ def startup(name: str, release: str) -> None:
             try:
                 kafka.__enter__()
                 time.sleep(2)
-                programs.admin(catalog.client("java-admin"), _bootstrap(kafka))
+                said = [programs.admin(catalog.client("java-admin"), _bootstrap(kafka))]
             finally:
                 kafka.close()
-        said = [{"client": "java", "version": release, "failed": {}}]
         keep(name, [part], ports, said, f"Apache Kafka {release}, KRaft")
 
 
@@ -199,7 +197,6 @@ RECIPES: Final[dict[str, Callable[[str], None]]] = {
 
 
 def main(names: list[str]) -> None:
-    os.environ.setdefault("TMPDIR", tempfile.gettempdir())
     for name in names or RECIPES:
         RECIPES[name](name)
 
