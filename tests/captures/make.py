@@ -89,7 +89,9 @@ def mock(name: str, profile_name: str) -> None:
     """The story of the demo, by each of its clients, each with a mock cluster of its own."""
     (profile,) = (each for each in PROFILES if each.name == profile_name)
     screen = Terminal(Console(quiet=True))
-    parts, all_ports, said = [], set(), []
+    parts: list[Path] = []
+    all_ports: set[int] = set()
+    said: list[Said] = []
     with tempfile.TemporaryDirectory() as folder:
         for client in catalog.CLIENTS:
             launch = install.install(client)
@@ -152,7 +154,7 @@ def reassignments(name: str, release: str) -> None:
 
 
 def secured(name: str, release: str) -> None:
-    """SASL by each mechanism, a password that is wrong, rules and credentials; one TLS connection."""
+    """SASL by each mechanism, a password that is wrong, rules, credentials; a TLS connection."""
     user = "admin"
     logins = [
         (client, mechanism, user, password(user))

@@ -114,7 +114,7 @@ def admin(client: catalog.Client, bootstrap: str) -> dict[str, Any]:
     name = suffix(client)
     failed = {}
     with drivers.drive(launch, bootstrap) as driver:
-        for what, op, arguments in (
+        calls: list[tuple[str, str, dict[str, Any]]] = [
             ("cluster", "describe_cluster", {}),
             ("move", "alter", {"topic": f"moved-{name}", "replicas": [2, 3]}),
             ("list", "list", {"partitions": [[f"moved-{name}", 0]]}),
@@ -122,9 +122,10 @@ def admin(client: catalog.Client, bootstrap: str) -> dict[str, Any]:
             ("bad", "alter", {"topic": f"cancelled-{name}", "replicas": [1, 77]}),
             ("cancel", "alter", {"topic": f"cancelled-{name}", "replicas": None}),
             ("elect", "elect", {"topic": f"cancelled-{name}"}),
-        ):
+        ]
+        for what, op, arguments in calls:
             if op in ("alter", "elect"):
-                arguments = {**arguments, "partition": 0}
+                arguments["partition"] = 0
             answer = driver.call(op, **arguments)
             if not answer.ok:
                 failed[what] = str(answer)

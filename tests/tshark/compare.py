@@ -51,7 +51,8 @@ class Difference(NamedTuple):
 class Agreement:
     """``left_out`` counts frames whose body tshark does not decode, by the reason; of those
     ``header_fields`` and ``headers_agreed`` are compared. Of the others, ``fields`` and ``agreed``
-    count fields of tshark's by pair, ``unseen`` leaves of ours that no field of tshark's is about.
+    count fields of tshark's by pair, ``unseen`` leaves of ours that no field of tshark's is about
+    (by api and name), ``malformed`` frames in which tshark gave up half way.
     """
 
     frames: int = 0
@@ -61,7 +62,8 @@ class Agreement:
     headers_agreed: int = 0
     fields: Counter[Pair] = field(default_factory=Counter)
     agreed: Counter[Pair] = field(default_factory=Counter)
-    unseen: Counter[Pair] = field(default_factory=Counter)
+    unseen: Counter[tuple[str, str]] = field(default_factory=Counter)
+    malformed: Counter[Pair] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
     paired: int = 0
     wrongly_paired: list[str] = field(default_factory=list)
@@ -126,6 +128,7 @@ def _compare(one: _Ours, pdu: Pdu, found: Agreement) -> None:
     leaves = {(row.offset, row.length): row for row in rows if row.leaf}
     places = {(row.offset, row.length): row for row in reversed(rows)} | leaves
     pair = _pair(exchange)
+    found.malformed[pair] += pdu.malformed
     # Where we have the tag and the size of what follows, tshark has the tag alone.
     tags = {row.offset: row for row in rows if row.path.endswith(" (tag)")}
     touched: set[tuple[int, int]] = set()
@@ -158,8 +161,8 @@ def _compare(one: _Ours, pdu: Pdu, found: Agreement) -> None:
         Difference(pair.api, pair.version, frame.direction, theirs, "records", detail)
         for theirs, detail in differences
     )
-    found.unseen[pair] += sum(
-        1
+    found.unseen.update(
+        (pair.api, _last(row.path))
         for at, row in leaves.items()
         if at not in touched and row.type != "records" and not row.path.endswith(")")
     )

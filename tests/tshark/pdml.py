@@ -28,7 +28,8 @@ class Field(NamedTuple):
 
 
 class Pdu(NamedTuple):
-    """One frame of Kafka as tshark found it, in the packet that has its last byte."""
+    """One frame of Kafka as tshark found it, in the packet that has its last byte. ``malformed``:
+    it gave up before the frame's end."""
 
     packet: int
     stream: int
@@ -36,6 +37,7 @@ class Pdu(NamedTuple):
     target_port: int
     title: str
     fields: list[Field]
+    malformed: bool = False
 
     def first(self, name: str) -> str | None:
         return next((field.show for field in self.fields if field.name == name), None)
@@ -65,7 +67,8 @@ def kafka_pdus(capture: Path, ports: Iterable[int]) -> Iterator[Pdu]:
         raise RuntimeError(f"tshark ended with status {process.returncode}")
 
 
-def _pdus(packet: Element) -> Iterator[Pdu]:
+def _pdus(packet: Element) -> list[Pdu]:
+    found: list[Pdu] = []
     number = stream = source = target = 0
     for proto in packet.findall("proto"):
         match proto.get("name"):
@@ -77,11 +80,16 @@ def _pdus(packet: Element) -> Iterator[Pdu]:
             case "kafka":
                 start = int(proto.get("pos", "0"))
                 fields = list(_fields(proto, start, ()))
-                yield Pdu(number, stream, source, target, proto.get("showname", ""), fields)
+                found.append(Pdu(number, stream, source, target, proto.get("showname", ""), fields))
+            case "_ws.malformed" if found:
+                found[-1] = found[-1]._replace(malformed=True)
+    return found
 
 
 def _shown(proto: Element, name: str) -> str:
-    (found,) = (field.get("show", "") for field in proto.findall("field") if field.get("name") == name)
+    (found,) = (
+        field.get("show", "") for field in proto.findall("field") if field.get("name") == name
+    )
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from kproto.annotate import FrameField
 from kproto.records import Batch, RecordBatches
@@ -74,7 +74,7 @@ def _batch(batch: Batch) -> Iterator[tuple[str, int | str | bytes | datetime | N
 
 
 def _time(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _same(theirs: Field, ours: int | str | bytes | datetime | None) -> bool:
@@ -87,5 +87,5 @@ def _same(theirs: Field, ours: int | str | bytes | datetime | None) -> bool:
     if isinstance(ours, str):
         return theirs.show == ours
     whole, _, fraction = theirs.show.removesuffix(" UTC").partition(".")
-    shown = datetime.strptime(whole, "%b %d, %Y %H:%M:%S").replace(tzinfo=timezone.utc)
+    shown = datetime.strptime(whole, "%b %d, %Y %H:%M:%S").replace(tzinfo=UTC)
     return shown.timestamp() + float(f"0.{fraction or 0}") == round(ours.timestamp(), 3)

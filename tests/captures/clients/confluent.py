@@ -38,7 +38,11 @@ PARTITIONS = 3
 
 def main() -> None:
     bootstrap, prefix, *login = sys.argv[1:]
-    common: dict[str, Any] = {"bootstrap.servers": bootstrap, "client.id": "confluent", "log_level": 0}
+    common: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "client.id": "confluent",
+        "log_level": 0,
+    }
     if login:
         authenticate(common, *login)
     else:
@@ -88,7 +92,9 @@ def transactions(common: dict[str, Any], topic: str) -> None:
         producer.produce(topic, value(0), "in a transaction", partition=0)
         if commits:
             offsets = [TopicPartition(topic, 0, 1)]
-            producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), SECONDS)
+            producer.send_offsets_to_transaction(
+                offsets, consumer.consumer_group_metadata(), SECONDS
+            )
             producer.commit_transaction(SECONDS)
         else:
             producer.flush(SECONDS)
@@ -125,7 +131,8 @@ def administer(admin: AdminClient, topic: str) -> None:
     attempt("cluster", lambda: admin.describe_cluster().result(SECONDS))
     attempt("configs", lambda: every(admin.describe_configs([resource])))
     attempt("change", lambda: every(admin.incremental_alter_configs([changed])))
-    attempt("offsets", lambda: every(admin.list_offsets({first: OffsetSpec.latest()})))
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    attempt("offsets", lambda: every(admin.list_offsets({first: latest})))
     attempt("partitions", lambda: every(admin.create_partitions([NewPartitions(topic, 4)])))
     attempt("records", lambda: every(admin.delete_records([TopicPartition(topic, 0, 1)])))
     attempt("groups", lambda: admin.list_consumer_groups().result(SECONDS))

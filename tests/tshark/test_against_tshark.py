@@ -1,0 +1,125 @@
+"""The same captures by tshark: its frames are ours, its fields are ours, its streams are ours.
+
+What differs is listed, with reasons, in ``explained``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from scripts import toolchains
+from tests.captures.reading import NAMES, manifest
+from tests.captures.test_captures import uncompressed
+from tests.support import seeds
+from tests.support.toolchain import require
+from tests.tshark.badly import badly_captured
+from tests.tshark.compare import Agreement, Difference, compare
+from tests.tshark.explained import (
+    COUNTED_WITH,
+    EXPLAINED,
+    GIVEN_UP,
+    LEFT_OUT,
+    UNSEEN,
+    Explained,
+)
+from tests.tshark.streams import Parts, followed, ours
+
+pytestmark = pytest.mark.slow
+
+CONNECTIONS = 20
+BADLY_CAPTURED = 8
+
+
+@pytest.fixture(scope="module")
+def agreement(tmp_path_factory: pytest.TempPathFactory) -> Agreement:
+    require("tshark")
+    found = Agreement()
+    for name in NAMES:
+        capture = tmp_path_factory.mktemp("tshark") / f"{name}.pcap"
+        capture.write_bytes(uncompressed(name))
+        compare(capture, manifest()[name]["ports"], found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def counted() -> bool:
+    """Whether this is the tshark that ``explained`` counted with."""
+    return COUNTED_WITH in (toolchains.find("tshark") or "")
+
+
+def explanation(difference: Difference) -> Explained | None:
+    for row in EXPLAINED:
+        if (difference.api, difference.version) == (row.api, row.version):
+            return row if difference.theirs in row.theirs else None
+    return None
+
+
+def test_every_field_that_tshark_finds(
+    agreement: Agreement, counted: bool, figures: list[str]
+) -> None:
+    fields, agreed = agreement.fields.total(), agreement.agreed.total()
+    pairs = len(agreement.fields)
+    figures.append(
+        f"{agreed} of {fields} fields of {pairs} (api key, version) pairs agree, in"
+        f" {agreement.compared} frames; of {agreement.frames - agreement.compared} others"
+        f" {agreement.headers_agreed} of {agreement.header_fields} header fields"
+    )
+    seen: Counter[Explained | None] = Counter(map(explanation, agreement.differences))
+    unexplained = [each for each in agreement.differences if explanation(each) is None]
+    assert not unexplained, unexplained[:10]
+    assert agreed == fields - len(agreement.differences)
+    assert (agreement.compared, pairs) >= (1_500, 50)
+    assert agreed > 70_000
+    if counted:
+        assert seen == {row: row.seen for row in EXPLAINED}
+
+
+def test_every_header(agreement: Agreement) -> None:
+    """Also of frames that tshark cannot read any further."""
+    assert agreement.headers_agreed == agreement.header_fields > 40_000
+
+
+def test_where_tshark_has_less(agreement: Agreement, counted: bool, figures: list[str]) -> None:
+    figures.append(f"frames whose bodies tshark does not decode: {dict(agreement.left_out)}")
+    assert agreement.left_out.keys() <= LEFT_OUT.keys()
+    assert {api for api, _ in agreement.unseen} <= UNSEEN.keys()
+    assert (+agreement.malformed).keys() <= GIVEN_UP.keys()
+    if counted:
+        assert agreement.left_out == LEFT_OUT
+        assert +agreement.malformed == GIVEN_UP
+        assert {api for api, _ in agreement.unseen} == UNSEEN.keys()
+
+
+def test_requests_and_responses_are_paired_alike(agreement: Agreement, figures: list[str]) -> None:
+    figures.append(f"{agreement.paired} links between requests and responses, all of them ours")
+    assert agreement.paired > 1_000
+    assert not agreement.wrongly_paired
+
+
+def test_streams_of_real_traffic(tmp_path: Path) -> None:
+    require("tshark")
+    capture = tmp_path / "capture.pcap"
+    capture.write_bytes(uncompressed("mock-4.4"))
+    streams = ours(capture)
+    assert streams == followed(capture, 1 + max(stream for stream, _ in streams))
+
+
+@pytest.mark.parametrize("number", range(BADLY_CAPTURED))
+def test_streams_badly_captured(tmp_path: Path, number: int) -> None:
+    """Lost, repeated with other bounds, overtaken, around the wrap of sequence numbers."""
+    require("tshark")
+    capture = tmp_path / "capture.pcap"
+    capture.write_bytes(badly_captured(seeds.seed() + number, CONNECTIONS))
+    mine = ours(capture)
+    assert {key: without_the_end(parts) for key, parts in mine.items()} == followed(
+        capture, CONNECTIONS
+    )
+    assert sum(isinstance(part, int) for parts in mine.values() for part in parts) > 20
+
+
+def without_the_end(parts: Parts) -> Parts:
+    """tshark says nothing of what is missing at a stream's end, which the FIN tells."""
+    return parts[:-1] if isinstance(parts[-1], int) else parts
