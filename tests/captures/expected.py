@@ -22,7 +22,26 @@ REFUSED = ("unanswered", "the connection was closed", "AlterPartitionReassignmen
 TLS = ("tls", "TLS: nothing inside can be read without its keys", "")
 """Both directions of librdkafka's two connections: its bootstrap's, and the broker's."""
 
+CUT = [("cut", f"{size - 8} of the frame's {size} bytes are missing", "") for size in (22, 87, 88)]
+"""A consumer hangs up while its Fetch is held: of the answer the broker has written eight bytes when
+the connection is gone. It did so up to 2.4 at least."""
+
+HUNG_UP = ("unanswered", "the connection was closed", "Metadata")
+"""librdkafka closes its connections with a question open."""
+
+BEFORE = ("unframed", "before the first frame that can be told", "")
+"""Twelve bytes: the answer to what the controller asked before the recording began."""
+
 ANOMALIES: Final[dict[str, dict[tuple[str, str, str], int]]] = {
+    "kafka-2.4.1-everyday-1": {
+        IN_FLIGHT: 7,
+        CUT[0]: 1,
+        CUT[1]: 2,
+        CUT[2]: 3,
+        HUNG_UP: 2,
+        BEFORE: 1,
+    },
+    "kafka-2.4.1-everyday-2": {IN_FLIGHT: 8, CUT[0]: 3},
     "kafka-3.9.2-admin": {IN_FLIGHT: 2},
     "kafka-3.9.2-brokers": {KILLED: 3},
     "kafka-3.9.2-everyday-1": {IN_FLIGHT: 6},
@@ -41,7 +60,14 @@ TOO_LONG = ("Metadata", "request", "bytes left over after the message: 3 (at byt
 """librdkafka 2.16.0 asks for all topics in Metadata 13 with three bytes more than the message has.
 Kafka does not look behind a message's end, so that nobody notices but us."""
 
-PROBLEMS: Final[dict[str, dict[tuple[str, str, str], int]]] = {"kafka-4.4.0-secured": {TOO_LONG: 6}}
+CUT_OFF = ("Fetch", "response", "throttle_time_ms: bytes needed: 4, left: 0 (at byte 8)")
+"""What became of the frames that are cut: see above."""
+
+PROBLEMS: Final[dict[str, dict[tuple[str, str, str], int]]] = {
+    "kafka-2.4.1-everyday-1": {CUT_OFF: 6},
+    "kafka-2.4.1-everyday-2": {CUT_OFF: 3},
+    "kafka-4.4.0-secured": {TOO_LONG: 6},
+}
 """By capture: (api, direction, problem) -> how many frames that do not decode whole."""
 
 SOFTWARE: Final[dict[str, frozenset[str]]] = {
@@ -59,6 +85,11 @@ SOFTWARE: Final[dict[str, frozenset[str]]] = {
 }
 """Client id, without the demo's prefix and suffix -> the software its connections say they are."""
 
-UNKNOWN: Final = {"kafka-4.4.0-everyday-2": 3, "kafka-3.9.2-everyday-2": 1}
+UNKNOWN: Final = {
+    "kafka-2.4.1-everyday-1": 3,
+    "kafka-2.4.1-everyday-2": 6,
+    "kafka-3.9.2-everyday-2": 1,
+    "kafka-4.4.0-everyday-2": 3,
+}
 """Connections on which nobody said anything: opened and closed again. The recordings of brokers
 have many, for who starts them looks whether they accept connections yet."""

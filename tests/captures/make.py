@@ -130,15 +130,19 @@ def startup(name: str, release: str) -> None:
         keep(name, [part], ports, said, f"Apache Kafka {release}, KRaft")
 
 
-def everyday(name: str, release: str, names: list[str]) -> None:
-    """Produce, consume and administer: each of the programs, on one cluster."""
+def everyday(name: str, release: str, names: list[str], *, java: str = "") -> None:
+    """Produce, consume and administer: each of the programs, on one cluster. ``java`` is the
+    release of the Java clients, the brokers' own where it is not given."""
+    zookeeper = release.startswith("2.")
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder, "part.pcap")
-        with RealKafka(release, Path(folder), zookeeper=False) as kafka:
+        with RealKafka(release, Path(folder), zookeeper=zookeeper) as kafka:
             ports = set(kafka.ports.values())
+            bootstrap = _bootstrap(kafka)
             with recorded(ports, part):
-                said = [programs.everyday(each, release, _bootstrap(kafka)) for each in names]
-        keep(name, [part], ports, said, f"Apache Kafka {release}, KRaft")
+                said = [programs.everyday(each, java or release, bootstrap) for each in names]
+        kind = "ZooKeeper" if zookeeper else "KRaft"
+        keep(name, [part], ports, said, f"Apache Kafka {release}, {kind}")
 
 
 def reassignments(name: str, release: str) -> None:
@@ -186,6 +190,8 @@ OTHERS: Final = ["java", "franz-go", "sarama", "kafkajs", "platformatic"]
 RECIPES: Final[dict[str, Callable[[str], None]]] = {
     "mock-2.4": lambda name: mock(name, "kafka-2.4"),
     "mock-4.4": lambda name: mock(name, "kafka-4.4"),
+    "kafka-2.4.1-everyday-1": lambda name: everyday(name, "2.4.1", PYTHON),
+    "kafka-2.4.1-everyday-2": lambda name: everyday(name, "2.4.1", OTHERS, java="3.9.2"),
     "kafka-4.4.0-everyday-1": lambda name: everyday(name, "4.4.0", PYTHON),
     "kafka-4.4.0-everyday-2": lambda name: everyday(name, "4.4.0", OTHERS),
     "kafka-3.9.2-everyday-1": lambda name: everyday(name, "3.9.2", PYTHON),

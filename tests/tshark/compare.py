@@ -20,7 +20,7 @@ from tests.tshark.names import NAMES
 from tests.tshark.pdml import Field, Pdu, kafka_pdus
 from tests.tshark.records import record_differences
 from tests.tshark.values import says_the_same
-from wiredump.model import Direction, Exchange, Frame
+from wiredump.model import Anomaly, Direction, Exchange, Frame
 from wiredump.sources import open_sources
 
 __all__ = ["Agreement", "Difference", "Pair", "compare"]
@@ -56,6 +56,7 @@ class Agreement:
     """
 
     frames: int = 0
+    cut: int = 0
     compared: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     header_fields: int = 0
@@ -80,30 +81,55 @@ _Key = tuple[int, Direction]
 def compare(capture: Path, ports: list[int], found: Agreement) -> None:
     """Add a capture to what was ``found``. AssertionError where the frames themselves are not the
     same ones."""
-    ours, theirs = _ours(capture), _theirs(capture, ports)
+    ours, unframed = _ours(capture)
+    theirs = _theirs(capture, ports)
     assert ours.keys() >= theirs.keys(), theirs.keys() - ours.keys()
     matched: list[tuple[_Ours, Pdu]] = []
     for key, frames in ours.items():
-        pdus = theirs.get(key, [])
-        sizes = [one.frame.size - 4 for one in frames if not one.frame.sasl]
-        assert sizes == [int(pdu.first("kafka.len") or -1) for pdu in pdus], (key, len(sizes))
-        matched += zip((one for one in frames if not one.frame.sasl), pdus, strict=True)
+        pdus = _from(unframed[key], theirs.get(key, []))
+        # tshark shows no frame of which the connection's end cut something off.
+        whole = [one for one in frames if one.frame.whole and not one.frame.sasl]
+        found.cut += sum(not one.frame.whole for one in frames)
+        sizes = [one.frame.size - 4 for one in whole]
+        assert sizes == list(map(_size, pdus)), (key, len(sizes), len(pdus))
+        matched += zip(whole, pdus, strict=True)
     for one, pdu in matched:
         found.frames += 1
         _compare(one, pdu, found)
     _compare_pairing(matched, found)
 
 
-def _ours(capture: Path) -> dict[_Key, list[_Ours]]:
+def _size(pdu: Pdu) -> int:
+    return int(pdu.first("kafka.len") or -1)
+
+
+def _from(unframed: int, pdus: list[Pdu]) -> list[Pdu]:
+    """Without those in the bytes before our first frame: where a connection began before the
+    capture, tshark takes each packet's first byte for a frame's, and we wait for one that can be
+    told. The bytes have to be as many."""
+    while unframed > 0:
+        unframed -= 4 + _size(pdus[0])
+        pdus = pdus[1:]
+    assert unframed == 0
+    return pdus
+
+
+def _ours(capture: Path) -> tuple[dict[_Key, list[_Ours]], Counter[_Key]]:
+    """The frames in their order, and how many bytes are in none."""
     frames: dict[_Key, list[_Ours]] = defaultdict(list)
+    unframed: Counter[_Key] = Counter()
     for item in open_sources([str(capture)]):
+        if isinstance(item, Anomaly) and item.kind == "unframed":
+            assert item.connection is not None
+            assert item.direction is not None
+            unframed[item.connection.number, item.direction] += item.size
         if isinstance(item, Exchange):
             for frame in (item.request, item.response):
                 if frame is not None:
                     frames[item.connection.number, frame.direction].append(_Ours(item, frame))
     for each in frames.values():
         each.sort(key=lambda one: one.frame.offset)
-    return frames
+    return frames, unframed
 
 
 def _theirs(capture: Path, ports: list[int]) -> dict[_Key, list[Pdu]]:
