@@ -23,11 +23,11 @@ TLS = ("tls", "TLS: nothing inside can be read without its keys", "")
 """Both directions of librdkafka's two connections: its bootstrap's, and the broker's."""
 
 CUT = [("cut", f"{size - 8} of the frame's {size} bytes are missing", "") for size in (22, 87, 88)]
-"""A consumer hangs up while its Fetch is held: of the answer the broker has written eight bytes when
-the connection is gone. It did so up to 2.4 at least."""
+"""A consumer hangs up while its Fetch is held: of the answer the broker wrote eight bytes before
+the connection was gone. Brokers of 2.4 write an answer in pieces."""
 
 HUNG_UP = ("unanswered", "the connection was closed", "Metadata")
-"""librdkafka closes its connections with a question open."""
+"""librdkafka closes a connection before it was answered, a second after it asked."""
 
 BEFORE = ("unframed", "before the first frame that can be told", "")
 """Twelve bytes: the answer to what the controller asked before the recording began."""

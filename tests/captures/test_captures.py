@@ -62,6 +62,7 @@ def test_only_loopback_addresses_and_the_brokers_ports(name: str):
         ip = dpkt.ethernet.Ethernet(packet).data
         assert (ip.src, ip.dst) == (b"\x7f\0\0\1", b"\x7f\0\0\1")
         assert ports & {ip.data.sport, ip.data.dport}
+        assert b"/tmp/" not in packet
 
 
 @captures
@@ -191,6 +192,8 @@ def test_what_was_produced_is_what_the_programs_say(release: str):
     ]
     for exchange in exchanges:
         if exchange.api_key == 0 and exchange.request is not None:
+            if bodies.read(exchange).errors:
+                continue  # no leader yet: the client sends it again
             _, body = KAFKA.decode_request(exchange.request.raw)
             for topic in body.topic_data:
                 for partition in topic.partition_data:
@@ -204,7 +207,10 @@ def test_what_was_produced_is_what_the_programs_say(release: str):
         assert rest == 0
         assert sorted(values) == sorted([value(n).encode() for n in range(RECORDS)] * times)
         codecs[client].add(codec.name.lower())
-    assert codecs == PRODUCERS
+    expected = dict(PRODUCERS)
+    if release == "2.4.1":
+        del expected["platformatic"]  # it has no version of CreateTopics that this broker has
+    assert codecs == expected
 
 
 def test_secrets_are_redacted():
