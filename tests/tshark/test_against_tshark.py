@@ -111,9 +111,11 @@ def test_streams_of_real_traffic(
     require("tshark")
     capture = tmp_path / "capture.pcap"
     capture.write_bytes(made_worse(uncompressed(name), rng, lost=lost, repeated=repeated))
-    mine = {key: without_the_end(parts) for key, parts in ours(capture).items()}
+    mine = ours(capture)
     theirs = followed(capture, 1 + max(stream for stream, _ in mine))
-    assert {key: parts for key, parts in mine.items() if parts} == theirs
+    assert mine.keys() >= theirs.keys()
+    for key, parts in mine.items():
+        assert is_as_far_as_acknowledged(theirs.get(key, []), parts), key
 
 
 @pytest.mark.parametrize("number", range(BADLY_CAPTURED))
@@ -127,6 +129,16 @@ def test_streams_badly_captured(tmp_path: Path, number: int) -> None:
         capture, CONNECTIONS
     )
     assert sum(isinstance(part, int) for parts in mine.values() for part in parts) > 20
+
+
+def is_as_far_as_acknowledged(theirs: Parts, mine: Parts) -> bool:
+    """Where a connection is reset, nobody acknowledges what came last: tshark then shows neither
+    the gap before it nor, of a segment or two, the bytes behind."""
+    rest = mine[len(theirs) :]
+    behind = [part for part in rest if isinstance(part, bytes)]
+    return mine[: len(theirs)] == theirs and (
+        not rest or (isinstance(rest[0], int) and len(behind) <= 1)
+    )
 
 
 def without_the_end(parts: Parts) -> Parts:
