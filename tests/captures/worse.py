@@ -17,16 +17,16 @@ def made_worse(
 ) -> bytes:
     """A classic pcap of IPv4 with that share of the packets with payload lost, written twice, or
     written a few places later. The packets that open and close connections stay as they are, and
-    none comes before a direction's first or after its last."""
+    none comes before a direction's first, which is not lost, or after its last."""
     original = _records(capture)
-    ends = _first_and_last(original)
+    first, last = _first_and_last(original)
     records: list[tuple[float, bytes]] = []
     for number, record in enumerate(original):
         if not _has_payload(record):
             records.append((number, record))
-        elif rng.random() >= lost:
+        elif number in first or rng.random() >= lost:
             place = float(number)
-            if number not in ends and rng.random() < late:
+            if number not in first | last and rng.random() < late:
                 place += rng.choice((1.5, 2.5, 3.5))
             records.append((place, record))
             if rng.random() < repeated:
@@ -44,15 +44,18 @@ def _records(capture: bytes) -> list[bytes]:
     return records
 
 
-def _first_and_last(records: list[bytes]) -> set[int]:
-    """The numbers of the packets that begin and end what a direction says: its last four, for none
-    is moved further than that."""
+def _first_and_last(records: list[bytes]) -> tuple[set[int], set[int]]:
+    """The numbers of the packets that begin, and that end, what a direction says: its last four,
+    for none is moved further than that."""
     ports = RECORD + ETHERNET + IP
     numbers: dict[bytes, list[int]] = defaultdict(list)
     for number, record in enumerate(records):
         if _has_payload(record):
             numbers[record[ports : ports + 4]].append(number)
-    return {number for each in numbers.values() for number in (each[0], *each[-4:])}
+    return (
+        {each[0] for each in numbers.values()},
+        {number for each in numbers.values() for number in each[-4:]},
+    )
 
 
 def _has_payload(record: bytes) -> bool:
