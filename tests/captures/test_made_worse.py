@@ -69,7 +69,7 @@ def test_what_is_read_is_what_was_said(
         if right[key].get(offset) != raw
     ]
     # Behind a gap a response is told by its correlation id and by decoding whole: bytes of a record
-    # may do both, which takes much loss and has been seen once in ten thousand frames.
+    # may do both. With a third of the packets lost: five times in thirty thousand frames.
     assert len(wrong) <= (1 if lost > 0.1 else 0), wrong
     assert len(pairs(items) - pairs(read(name).items)) <= len(wrong)
     if lost < 0.1:
