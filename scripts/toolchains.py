@@ -54,6 +54,12 @@ TOOLCHAINS: dict[str, Toolchain] = {
         "the crate kafka-protocol, in the benchmarks alone",
         "install Rust with Cargo, 1.85 or newer (Debian 13: cargo)",
     ),
+    "tshark": Toolchain(
+        "tshark",
+        ["--version"],
+        "comparing what wiredump reads with what Wireshark does",
+        "install Wireshark's tshark (Debian: tshark)",
+    ),
 }
 
 
@@ -76,8 +82,9 @@ def find(name: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    # Maven writes its name in bold whoever reads it.
-    lines = re.sub("\x1b\\[[0-9;]*m", "", done.stdout).strip().splitlines()
+    # Maven writes its name in bold whoever reads it; tshark warns root before it says anything.
+    text = re.sub("\x1b\\[[0-9;]*m", "", done.stdout).strip()
+    lines = [line for line in text.splitlines() if not line.startswith("Running as user")]
     return lines[0] if lines else "version unknown"
 
 
