@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kproto import error_codes
 from kproto.codegen.base import Message
-from kproto.dialects import Dialect, dialect
+from kproto.dialects import Api, Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH
 from kproto.partial import PartialFrame, request_partly, response_partly
@@ -69,6 +69,8 @@ def read(exchange: Exchange, codec: Dialect | None = None) -> Bodies:
         message = f"{name}Request" if name else ""
         if exchange.request.sasl:
             request = _token(exchange.request, message)
+        elif exchange.request.json is not None:
+            request = _logged(exchange.request, message, exchange.api_version)
         else:
             found = request_partly(using, exchange.request.raw)
             request = _side(message, exchange.api_version, found)
@@ -78,6 +80,10 @@ def read(exchange: Exchange, codec: Dialect | None = None) -> Bodies:
             response = _token(exchange.response, message)
         elif exchange.response_version is None:
             response = Side(message, -1, None, None, _NOT_KNOWN)
+        elif exchange.response.json is not None:
+            version = exchange.response_version
+            response = _logged(exchange.response, message, version)
+            errors = _logged_errors(api, version, response)
         else:
             version = exchange.response_version
             found = response_partly(
@@ -104,6 +110,20 @@ def codec_of(exchange: Exchange, codec: Dialect | None = None) -> Dialect:
 def _side(message: str, version: int, found: PartialFrame) -> Side:
     problem = str(found.error) if found.error is not None else ""
     return Side(message, version, found.header, found.body, problem, found.error)
+
+
+def _logged(frame: Frame, message: str, version: int) -> Side:
+    """A source without bytes has the body as JSON."""
+    if not isinstance(frame.json, dict):
+        return Side(message, version, None, None, "what was logged is no body")
+    return Side(message, version, None, frame.json)
+
+
+def _logged_errors(api: Api | None, version: int, side: Side) -> list[ErrorFound]:
+    """A broker may log a version that is not known here."""
+    if api is None or side.body is None or version not in api.response.VALID_VERSIONS:
+        return []
+    return find_errors(api.response, version, side.body)
 
 
 def _token(frame: Frame, message: str) -> Side:

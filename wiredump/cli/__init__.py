@@ -9,7 +9,9 @@ import click
 
 import kproto
 from kproto.cli.run import run
+from wiredump.cli.report import report_command
 from wiredump.cli.show import show_command
+from wiredump.cli.table import table_command
 
 __all__ = ["cli", "main"]
 
@@ -21,6 +23,8 @@ def cli() -> None:
 
 
 cli.add_command(show_command)
+cli.add_command(table_command)
+cli.add_command(report_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -6,28 +6,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import kproto
-from wiredump.model import Anomaly, Connection, Exchange, Item
+from wiredump.model import Connection, Exchange, Item
 from wiredump.rows.exchanges import Row
 from wiredump.rows.schema import SCHEMA_VERSION
 
-__all__ = ["ConnectionCounts", "lineage_rows"]
+__all__ = ["ConnectionCounts", "account_rows", "lineage_rows"]
 
 
 class ConnectionCounts:
-    """Counts the items of each connection as they pass."""
+    """Counts what each connection has as it passes: exchanges, and rows of anomalies."""
 
     def __init__(self) -> None:
         self._counts: dict[int, list[int]] = {}
 
     def add(self, item: Item) -> None:
         """Take in one item."""
-        if item.connection is None:
-            return
-        counts = self._counts.setdefault(item.connection.number, [0, 0, 0, 0])
-        if isinstance(item, Anomaly):
-            counts[3] += 1
-        else:
-            _count(item, counts)
+        if isinstance(item, Exchange):
+            _count(item, self._of(item.connection.number))
+
+    def add_anomaly(self, connection: int | None) -> None:
+        """Take in a row of ``anomalies``."""
+        if connection is not None:
+            self._of(connection)[3] += 1
+
+    def _of(self, connection: int) -> list[int]:
+        return self._counts.setdefault(connection, [0, 0, 0, 0])
 
     def rows(self, connections: Mapping[int, Connection]) -> Iterator[Row]:
         """A row for every connection, one without items too."""
@@ -57,3 +60,9 @@ def lineage_rows(sources: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
     """``sources``: number, name, kind, bytes, first and last time of each."""
     for source in sources:
         yield "lineage", (*source, SCHEMA_VERSION, f"kproto {kproto.__version__}")
+
+
+def account_rows(account: Mapping[str, int]) -> Iterator[Row]:
+    """``account``: bytes by where they went."""
+    for what, count in account.items():
+        yield "account", (what, count)

@@ -14,7 +14,7 @@ from wiredump.bodies import Bodies, Side, read
 from wiredump.model import Anomaly, Exchange, Frame, Item
 from wiredump.redact import redacted
 
-__all__ = ["Row", "rows_of"]
+__all__ = ["Row", "anomaly_row", "rows_of"]
 
 Row = tuple[str, tuple[Any, ...]]
 """A table's name and the values of its columns, in their order."""
@@ -24,26 +24,33 @@ _UNSUPPORTED_VERSION: Final = 35
 
 
 def rows_of(
-    item: Item, codec: Dialect | None = None, *, bodies: bool = True, secrets: bool = False
+    item: Item,
+    codec: Dialect | None = None,
+    *,
+    bodies: bool = True,
+    secrets: bool = False,
+    said: Bodies | None = None,
 ) -> Iterator[Row]:
-    """Every row of an item. Without ``bodies`` the frames are not decoded, and the rows that take
-    that are left out: ``bodies``, ``negotiations``, and in ``requests`` the errors."""
+    """The rows of an item that take nothing but the item. Without ``bodies`` the frames are not
+    decoded, and the rows that take that are left out: ``bodies``, ``negotiations``, and in
+    ``requests`` the errors. ``said`` is what it says, where that was decoded already."""
     if isinstance(item, Anomaly):
-        yield "anomalies", _anomaly(item)
+        yield anomaly_row(item)
         return
     for frame in (item.request, item.response):
         if frame is not None:
             yield "frames", _frame(item, frame)
-    read_bodies = read(item, codec) if bodies else None
+    read_bodies = (said or read(item, codec)) if bodies else None
     yield "requests", _request(item, read_bodies)
     if read_bodies is not None:
         yield from (("bodies", row) for row in _bodies(item, read_bodies, secrets))
         yield from (("negotiations", row) for row in _negotiations(item, read_bodies))
 
 
-def _anomaly(item: Anomaly) -> tuple[Any, ...]:
+def anomaly_row(item: Anomaly) -> Row:
+    """Its row."""
     number = item.connection.number if item.connection is not None else None
-    return (
+    return "anomalies", (
         number, item.direction, item.offset, item.kind, item.reason, item.timestamp_ns,
         item.place.capture, item.place.offset, item.size, item.missing,
     )  # fmt: skip

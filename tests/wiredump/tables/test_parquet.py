@@ -1,0 +1,175 @@
+"""Tables as Parquet: what is read back is what was written, and the command around it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from kproto.capture import JournalCapture
+from kproto.errors import MissingExtraError
+from kproto.messages import (
+    AlterPartitionReassignmentsRequest,
+    ApiVersionsRequest,
+    ListPartitionReassignmentsRequest,
+    MetadataRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from mockbroker import MockCluster
+from tests.mockbroker.wire import connect
+from tests.wiredump.rows.tabled import Tables, connections_of, named
+from tests.wiredump.talk import delivered, listen, talks
+from wiredump.cli import main
+from wiredump.rows.schema import SCHEMA_VERSION, TABLES, UNDECODED
+from wiredump.rows.together import TableRows
+from wiredump.sources import open_sources
+from wiredump.tables.arrow import arrow_schema
+from wiredump.tables.writer import OutputError, TableWriter
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    async def talk() -> bytes:
+        mock = MockCluster(brokers=4, topics=["foo=1,2,3"], clock="manual")
+        async with mock, connect(mock) as wire:
+            hello = ApiVersionsRequest(client_software_name="acc", client_software_version="1.2")
+            await wire.ask(hello, 3)
+            for _ in range(5):
+                await wire.ask(MetadataRequest(topics=None), 12)
+            partition = ReassignablePartition(partition_index=0, replicas=[4])
+            topic = ReassignableTopic(name="foo", partitions=[partition])
+            await wire.ask(AlterPartitionReassignmentsRequest(topics=[topic]), 1)
+            await wire.ask(ListPartitionReassignmentsRequest(topics=None), 0)
+        writer = JournalCapture()
+        return writer.start() + b"".join(writer.add(entry) for entry in mock.journal)
+
+    path = tmp_path_factory.mktemp("captures") / "talk.pcapng"
+    path.write_bytes(asyncio.run(talk()))
+    return path
+
+
+def wiredump(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code, out, err
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
+@given(talks())
+def test_what_is_read_is_what_was_written(tmp_path_factory, said) -> None:
+    folder = tmp_path_factory.mktemp("tables") / "out"
+    rows = TableRows()
+    items = listen(delivered(said))
+    found = [row for item in items for row in rows.add(item)]
+    found += rows.end(connections_of(items), [], {"a": 1})
+    with TableWriter(folder) as writer:
+        writer.add(found)
+    for name, expected in named(found).items():
+        read = pq.read_table(folder / name)
+        assert read.to_pylist() == expected
+    assert writer.rows == {name: sum(row[0] == name for row in found) for name in TABLES}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_files_carry_their_documentation(name: str) -> None:
+    schema = arrow_schema(name)
+    assert schema.metadata[b"wiredump.schema"] == str(SCHEMA_VERSION).encode()
+    assert [field.metadata[b"doc"].decode() for field in schema] == [
+        column.doc for column in TABLES[name].columns
+    ]
+    assert set(TABLES[name].order) <= set(schema.names)
+
+
+@pytest.mark.parametrize("step", [1, 7, 64, 1 << 20])
+def test_no_cut_of_a_file_into_reads_changes_a_row(capture, step, monkeypatch) -> None:
+    def rows() -> Tables:
+        sources = open_sources([str(capture)])
+        made = TableRows()
+        found = [row for item in sources for row in made.add(item)]
+        return named([*found, *made.end(sources.connections, sources.read, sources.account)])
+
+    whole = rows()
+    from wiredump.readers import capture as reading
+
+    original = reading.Capture.__init__
+
+    def cut(self, source, *, number=0, read_size=0):
+        original(self, source, number=number, read_size=step)
+
+    monkeypatch.setattr(reading.Capture, "__init__", cut)
+    assert rows() == whole
+
+
+def test_the_command_writes_counts_and_accounts(capture, tmp_path, capsys) -> None:
+    out = str(tmp_path / "tables")
+    code, text, _ = wiredump(capsys, "table", str(capture), "--out", out, "--json")
+    assert code == 0
+    told = json.loads(text)
+    assert set(told["rows"]) == set(TABLES)
+    for name, count in told["rows"].items():
+        assert pq.read_table(f"{out}/{name}").num_rows == count
+    account = told["bytes"]
+    assert account["payload"] == account["frames"] > 0
+    kept = pq.read_table(f"{out}/account").to_pylist()
+    assert {row["what"]: row["bytes"] for row in kept} == account
+    frames = pq.read_table(f"{out}/frames").column("size").to_pylist()
+    assert sum(frames) == account["frames"]
+    (row,) = pq.read_table(f"{out}/reassignments").to_pylist()
+    assert (row["topic"], row["target"], row["outcome"]) == ("foo", [4], "in progress")
+
+
+def test_tables_are_chosen(capture, tmp_path, capsys) -> None:
+    out = tmp_path / "some"
+    code, text, _ = wiredump(
+        capsys, "table", str(capture), "--out", str(out), "--tables", "requests,frames"
+    )
+    assert code == 0
+    assert sorted(each.name for each in out.iterdir()) == ["frames", "requests"]
+    assert "requests" in text
+    out = tmp_path / "headers"
+    assert wiredump(capsys, "table", str(capture), "--out", str(out), "--no-bodies")[0] == 0
+    assert {each.name for each in out.iterdir()} == set(UNDECODED)
+
+
+def test_what_cannot_be_is_one_line(capture, tmp_path, capsys, monkeypatch) -> None:
+    out = str(tmp_path / "out")
+    for arguments, code, told in (
+        (("--tables", "nothing"), 2, "no table 'nothing'"),
+        (("--tables", ","), 2, "at least one"),
+        (("--tables", "bodies", "--no-bodies"), 2, "--no-bodies"),
+        (("--dialect", "klingon"), 1, "klingon"),
+    ):
+        got, text, err = wiredump(capsys, "table", str(capture), "--out", out, *arguments)
+        assert (got, text) == (code, "")
+        assert told in err
+        assert err.count("\n") == 1
+    assert not Path(out).exists()
+    got, _, err = wiredump(capsys, "table", str(tmp_path / "none"), "--out", out)
+    assert got == 1
+    assert "none" in err
+    got, _, err = wiredump(capsys, "table", str(capture), "--out", str(tmp_path.parent))
+    assert got == 1
+    assert "not an empty folder" in err
+
+    def absent() -> None:
+        raise MissingExtraError("tables need pyarrow", extra="tables")
+
+    monkeypatch.setattr("wiredump.cli.table.require_pyarrow", absent)
+    got, _, err = wiredump(capsys, "table", str(capture), "--out", out)
+    assert got == 1
+    assert err == "wiredump: tables need pyarrow: pip install 'kproto[tables]'\n"
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path) -> None:
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(OutputError, match="not an empty folder"):
+        TableWriter(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["mine"]

@@ -1,0 +1,99 @@
+"""``wiredump table``: captures and journals to Parquet files."""
+
+from __future__ import annotations
+
+import json
+
+import click
+from rich.table import Table as Shown
+
+from kproto.cli.codec import named_dialect
+from kproto.dialects import DIALECTS
+from wiredump.cli.output import Output
+from wiredump.cli.progress import reading
+from wiredump.conversation import DEFAULT_PORTS
+from wiredump.rows.schema import TABLES, UNDECODED
+from wiredump.tables import require_pyarrow
+
+__all__ = ["table_command"]
+
+
+def _tables(wanted: str | None, bodies: bool) -> tuple[str, ...]:
+    possible = tuple(TABLES) if bodies else UNDECODED
+    if wanted is None:
+        return possible
+    names = [name.strip() for name in wanted.split(",") if name.strip()]
+    for name in names:
+        if name not in TABLES:
+            problem = f"no table {name!r}; there are {', '.join(TABLES)}"
+        elif name not in possible:
+            problem = f"{name} takes bodies, which --no-bodies leaves out"
+        else:
+            continue
+        raise click.BadParameter(problem, param_hint="--tables")
+    if not names:
+        raise click.BadParameter("name at least one table", param_hint="--tables")
+    return tuple(name for name in TABLES if name in names)
+
+
+@click.command("table")
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.option("--out", required=True, metavar="DIR", help="A folder: a new one, or empty.")
+@click.option("--tables", "wanted", metavar="NAME,NAME...",
+              help=f"Only these. All: {', '.join(TABLES)}.")  # fmt: skip
+@click.option("--no-bodies", is_flag=True, help="Decode headers only, which is quicker.")
+@click.option("--secrets", is_flag=True, help="Keep passwords, tokens and keys in bodies.")
+@click.option("--values", is_flag=True, help="Keep the values of records, not only their hashes.")
+@click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
+              help=f"One of {', '.join(DIALECTS)}, or a folder of schemas.")  # fmt: skip
+@click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
+              default=sorted(DEFAULT_PORTS), show_default=True,
+              help="A hint at which end is the broker. Repeatable.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="The counts as one JSON object.")
+def table_command(
+    captures: tuple[str, ...],
+    out: str,
+    wanted: str | None,
+    no_bodies: bool,
+    secrets: bool,
+    values: bool,
+    dialect_name: str,
+    ports: tuple[int, ...],
+    as_json: bool,
+) -> int:
+    """Write what CAPTUREs hold as tables: one folder of Parquet each, below DIR.
+
+    A CAPTURE is a pcap or pcapng file, perhaps compressed, a journal, a broker's request log, or -
+    for standard input.
+    """
+    tables = _tables(wanted, not no_bodies)
+    codec = named_dialect(dialect_name)
+    require_pyarrow()
+    # Only now: these need pyarrow, or are slow to import.
+    from wiredump.rows.together import TableRows
+    from wiredump.sources import open_sources
+    from wiredump.tables.making import make_tables
+
+    rows = TableRows(codec, tables=tables, bodies=not no_bodies, values=values, secrets=secrets)
+    with reading(captures) as progress:
+        sources = open_sources(captures, codec=codec, ports=frozenset(ports), progress=progress)
+        made = make_tables(sources, rows, out, tables)
+    if as_json:
+        record = {"out": out, "rows": dict(made.rows), "bytes": dict(made.account)}
+        click.echo(json.dumps({**record, "late": made.late}))
+        return 0
+    output = Output()
+    output.render(_counts("rows", dict(made.rows)))
+    if made.account:
+        output.render(_counts("bytes of TCP payload", dict(made.account)))
+    if made.late:
+        click.echo(f"wiredump: {made.late} exchanges came too late to be in order", err=True)
+    return 0
+
+
+def _counts(title: str, counts: dict[str, int]) -> Shown:
+    shown = Shown("", title, box=None, show_edge=False)
+    shown.columns[1].justify = "right"
+    for name, count in counts.items():
+        shown.add_row(name, f"{count:,}")
+    return shown

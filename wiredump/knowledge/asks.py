@@ -1,0 +1,146 @@
+"""What messages 45 and 46 say of partitions, released ones and drafts alike (KIP-455).
+
+The drafts answer partitions by their place in the request, and have nulls that stand for all that
+is under way: of a topic, or of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+from wiredump.knowledge.heard import Heard
+
+__all__ = ["Ask", "Listed", "Partition", "asks", "covers", "listed"]
+
+Partition: TypeAlias = tuple[str | None, int | None]
+"""A topic's name and a number."""
+
+UnderWay: TypeAlias = Callable[[str | None], Iterable[Partition]]
+"""The partitions of a topic, or of all where None, that are being reassigned."""
+
+
+class Ask(NamedTuple):
+    """For one partition. ``target`` None asks to cancel. ``code`` None: no answer is known."""
+
+    partition: Partition
+    target: list[int] | None
+    code: int | None
+    text: str | None
+
+
+class Listed(NamedTuple):
+    """A partition in a listing. ``target`` is None where the listing does not tell."""
+
+    partition: Partition
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]
+    target: list[int] | None
+
+
+def asks(heard: Heard, under_way: UnderWay) -> list[Ask]:
+    """What an AlterPartitionReassignments asks for, with its answers."""
+    if heard.request is None:
+        return []
+    wanted = list(_wanted(heard.request, under_way))
+    answer = heard.response
+    if answer is None:
+        return [Ask(partition, target, None, None) for partition, target in wanted]
+    rows = answer.get("responses") or []
+    if any("errorString" in row for row in rows) or "errorCode" not in answer:
+        return list(_by_place(wanted, rows))
+    results = {
+        (topic.get("name"), each.get("partitionIndex")): each
+        for topic in rows
+        for each in topic.get("partitions") or ()
+    }
+    code, text = answer.get("errorCode", 0), answer.get("errorMessage")
+    found = []
+    for partition, target in wanted:
+        row = results.get(partition)
+        if row is None:
+            found.append(Ask(partition, target, code or None, text))
+        else:
+            own = row.get("errorCode", 0)
+            found.append(Ask(partition, target, own, row.get("errorMessage") or text))
+    return found
+
+
+def _wanted(
+    request: dict[str, Any], under_way: UnderWay
+) -> Iterator[tuple[Partition, list[int] | None]]:
+    if "topics" not in request:  # cut before them
+        return
+    if request["topics"] is None:
+        for partition in under_way(None):
+            yield partition, None
+        return
+    for topic in request["topics"]:
+        name = topic.get("name")
+        if "partitions" in topic and topic["partitions"] is None:
+            for partition in under_way(name):
+                yield partition, None
+            continue
+        for each in topic.get("partitions") or ():
+            if "replicas" in each:
+                yield (name, each.get("partitionIndex")), each["replicas"]
+
+
+def _by_place(
+    wanted: list[tuple[Partition, list[int] | None]], rows: list[dict[str, Any]]
+) -> Iterator[Ask]:
+    """Where the counts differ (a null stood for more than the capture showed), only what all of
+    the rows say can be told."""
+    codes = {row.get("errorCode", 0) for row in rows}
+    if len(wanted) == len(rows):
+        for (partition, target), row in zip(wanted, rows, strict=True):
+            yield Ask(partition, target, row.get("errorCode", 0), row.get("errorString"))
+    else:
+        code = codes.pop() if len(codes) == 1 else None
+        for partition, target in wanted:
+            yield Ask(partition, target, code, None)
+
+
+def listed(heard: Heard) -> list[Listed] | None:
+    """What a ListPartitionReassignments shows; None where it failed or cannot be read."""
+    answer = heard.response
+    if answer is None or answer.get("errorCode", 0) or "topics" not in answer:
+        return None
+    return [
+        _listed(topic.get("name"), each)
+        for topic in answer["topics"] or ()
+        for each in topic.get("partitions") or ()
+    ]
+
+
+def _listed(topic: str | None, each: dict[str, Any]) -> Listed:
+    if "currentReplicas" not in each:
+        replicas, removing = each.get("replicas") or [], each.get("removingReplicas") or []
+        target = [broker for broker in replicas if broker not in removing]
+        partition = (topic, each.get("partitionIndex"))
+        return Listed(partition, replicas, each.get("addingReplicas") or [], removing, target)
+    # In one draft what is still to be added, in the other the whole target; the bytes are the same.
+    current, wanted = each["currentReplicas"] or [], each.get("targetReplicas") or []
+    adding = [broker for broker in wanted if broker not in current]
+    return Listed((topic, each.get("partitionId")), current, adding, [], None)
+
+
+def covers(heard: Heard, partition: Partition) -> bool:
+    """Whether the listing would have had the partition, were it being reassigned."""
+    request = heard.request
+    if request is None or "topics" not in request:
+        return False
+    if request["topics"] is None:
+        return True
+    name, number = partition
+    for topic in request["topics"]:
+        if "partitionIndexes" in topic:
+            numbers = topic["partitionIndexes"]
+        elif "partitionIds" in topic:
+            numbers = topic["partitionIds"]
+        else:
+            continue
+        if topic.get("name", name) == name and (numbers is None or number in numbers):
+            return True
+    return False

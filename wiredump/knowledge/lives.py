@@ -1,0 +1,89 @@
+"""One partition's reassignment, from asked to ended, and its row."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from kproto import error_codes
+from wiredump.knowledge.asks import Ask, Partition
+from wiredump.knowledge.heard import Heard
+from wiredump.rows.exchanges import Row
+
+__all__ = ["Life", "Outcome"]
+
+Outcome: TypeAlias = Literal[
+    "completed", "cancelled", "replaced", "refused", "in progress", "unknown"
+]
+
+
+class Life(msgspec.Struct):
+    """``asked`` is None where the capture began later. ``since_ns`` is from when on what is seen of
+    the partition is about this reassignment. ``accepted``: the broker took it, or showed it."""
+
+    partition: Partition
+    since_ns: int
+    asked: Heard | None = None
+    target: list[int] | None = None
+    before: list[int] | None = None
+    accepted: bool = True
+    code: int | None = None
+    text: str | None = None
+    first_listed_ns: int | None = None
+    last_listed_ns: int | None = None
+    adding: list[int] | None = None
+    removing: list[int] | None = None
+    pending: bool = False
+    """Whether it was seen not to have ended, last."""
+
+    def row(
+        self, cluster: str, outcome: Outcome, evidence: str | None = None, by: Heard | None = None
+    ) -> Row:
+        """``by`` is the exchange that ended it, or showed that it had."""
+        asked = self.asked
+        return "reassignments", (
+            cluster, *self.partition, outcome,
+            asked.requested_ns if asked else None,
+            asked.responded_ns if asked else None,
+            asked.connection if asked else None,
+            asked.request_offset if asked else None,
+            asked.client_id if asked else None,
+            asked.software_name if asked else None,
+            asked.software_version if asked else None,
+            (asked or by or _NOBODY).dialect,
+            self.target, self.before, self._rf_change(), self._allowed(),
+            error_codes.name(self.code) if self.code else None, self.text,
+            self.first_listed_ns, self.last_listed_ns, self.adding, self.removing,
+            by.completed_ns if by else None,
+            evidence,
+            by.connection if by else None,
+            by.request_offset if by else None,
+            by.client_id if by else None,
+        )  # fmt: skip
+
+    def _rf_change(self) -> int | None:
+        if self.target is None or self.before is None:
+            return None
+        return len(self.target) - len(self.before)
+
+    def _allowed(self) -> Any:
+        body = self.asked.request if self.asked is not None else None
+        return (body or {}).get("allowReplicationFactorChange")
+
+    @classmethod
+    def of(cls, heard: Heard, ask: Ask, before: list[int] | None) -> Life:
+        """As it begins, or is refused."""
+        return cls(
+            ask.partition,
+            heard.completed_ns,
+            asked=heard,
+            target=ask.target,
+            before=before,
+            accepted=ask.code == 0,
+            code=ask.code,
+            text=ask.text if ask.code else None,
+        )
+
+
+_NOBODY = Heard(-1, 0, 0, None, "", None, None, None, -1, -1, "kafka", None, None)

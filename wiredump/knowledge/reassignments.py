@@ -1,0 +1,228 @@
+"""Reassignments of partitions (KIP-455), from asked to ended, as a capture shows them.
+
+A reassignment begins where a broker accepts one (45), or, if the capture began later, where a
+listing (46) first has it. It ends
+
+- ``cancelled``, ``replaced`` where 45 cancels it or accepts another target for the partition;
+- ``completed`` by the evidence that is told: ``not listed`` any more by a listing that would have
+  had it, ``metadata`` with the target's replicas, all in sync, or ``nothing to cancel``, by error
+  85; somebody whom the capture does not have may have cancelled it instead in the first and last;
+- ``unknown`` where its topic is deleted (``topic deleted``), or where the capture ends and nothing
+  was seen of it since it was accepted; ``in progress`` where something was.
+
+What is ``refused`` ends where it begins. What is asked of a broker and not answered is ``unknown``,
+unless it is seen to have begun or ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from wiredump.knowledge.asks import Ask, Listed, Partition, asks, covers, listed
+from wiredump.knowledge.clusters import Clusters
+from wiredump.knowledge.heard import ALTER, LIST, Heard
+from wiredump.knowledge.lives import Life
+from wiredump.rows.exchanges import Row
+
+__all__ = ["MOST_PARTITIONS", "Reassignments"]
+
+MOST_PARTITIONS: Final = 500_000
+"""Whose replicas are remembered, of each cluster; beyond that those seen first are forgotten."""
+
+_METADATA, _DELETE_TOPICS, _DESCRIBE_TOPIC_PARTITIONS = 3, 20, 75
+_NO_REASSIGNMENT_IN_PROGRESS: Final = 85
+
+
+class _Cluster(msgspec.Struct):
+    """``replicas`` as last seen, and when."""
+
+    replicas: dict[Partition, tuple[list[int], int]] = {}
+    lives: dict[Partition, Life] = {}
+
+
+class Reassignments:
+    """Feed it exchanges in the order of requests, then ``end`` it; both give rows."""
+
+    def __init__(self, clusters: Clusters | None = None, most: int = MOST_PARTITIONS) -> None:
+        self._clusters = clusters if clusters is not None else Clusters()
+        self._most = most
+        self._known: dict[str, _Cluster] = {}
+
+    def feed(self, heard: Heard) -> Iterator[Row]:
+        """The rows of what this one ends or refuses."""
+        for united in self._clusters.learn(heard):
+            self._unite(united.kept, united.gone)
+        name = self._clusters.of(heard.broker)
+        take = _TAKES.get(heard.api_key)
+        if take is not None:
+            yield from take(self, name, self._cluster(name), heard)
+
+    def end(self) -> Iterator[Row]:
+        """The rows of what the capture does not show the end of."""
+        for name, cluster in sorted(self._known.items()):
+            for life in cluster.lives.values():
+                yield life.row(
+                    self._clusters.name(name), "in progress" if life.pending else "unknown"
+                )
+        self._known.clear()
+
+    def _cluster(self, name: str) -> _Cluster:
+        cluster = self._known.get(name)
+        if cluster is None:
+            cluster = self._known[name] = _Cluster()
+        return cluster
+
+    def _unite(self, kept: str, gone: str) -> None:
+        cluster = self._known.pop(gone, None)
+        if cluster is not None:
+            into = self._cluster(kept)
+            into.replicas = {**cluster.replicas, **into.replicas}
+            into.lives = {**cluster.lives, **into.lives}
+
+    # -- 45 ----------------------------------------------------------------------------------
+
+    def _asked(self, name: str, cluster: _Cluster, heard: Heard) -> Iterator[Row]:
+        def under_way(topic: str | None) -> list[Partition]:
+            return [each for each in cluster.lives if topic is None or each[0] == topic]
+
+        found = asks(heard, under_way)
+        if not found and heard.request is not None and heard.request.get("topics", ()) is None:
+            # A draft's cancellation of everything, of which the capture has seen nothing.
+            rows = (heard.response or {}).get("responses") or [{}]
+            found = [
+                Ask((None, None), None, row.get("errorCode"), row.get("errorString"))
+                for row in rows
+            ]
+        for ask in found:
+            yield from self._ask(self._clusters.name(name), cluster, heard, ask)
+
+    def _ask(self, name: str, cluster: _Cluster, heard: Heard, ask: Ask) -> Iterator[Row]:
+        before = cluster.lives.get(ask.partition)
+        life = Life.of(heard, ask, _before(cluster, heard, ask.partition, before))
+        if ask.code == 0:
+            cluster.lives.pop(ask.partition, None)
+            if ask.target is not None:
+                cluster.lives[ask.partition] = life
+                if before is not None:
+                    yield before.row(name, "replaced", "another target", heard)
+            elif before is not None:
+                yield before.row(name, "cancelled", "cancelled", heard)
+            else:
+                life.asked = None
+                yield life.row(name, "cancelled", "cancelled", heard)
+        elif ask.code is None:
+            if ask.target is not None and before is None:
+                cluster.lives[ask.partition] = life
+            else:
+                yield life.row(name, "unknown")
+        else:
+            yield life.row(name, "refused")
+            if (
+                ask.code == _NO_REASSIGNMENT_IN_PROGRESS
+                and before is not None
+                and before.accepted
+                and before.since_ns <= heard.requested_ns
+            ):
+                del cluster.lives[ask.partition]
+                yield before.row(name, "completed", "nothing to cancel", heard)
+
+    # -- 46 ----------------------------------------------------------------------------------
+
+    def _listed(self, name: str, cluster: _Cluster, heard: Heard) -> Iterator[Row]:
+        rows = listed(heard)
+        if rows is None:
+            return
+        for row in rows:
+            _list(cluster, heard, row)
+        there = {row.partition for row in rows}
+        gone = [
+            life
+            for life in cluster.lives.values()
+            if life.partition not in there
+            and life.accepted
+            and life.since_ns <= heard.requested_ns
+            and covers(heard, life.partition)
+        ]
+        yield from self._end(name, cluster, gone, "not listed", heard)
+
+    def _end(
+        self, name: str, cluster: _Cluster, lives: Iterable[Life], evidence: str, heard: Heard
+    ) -> Iterator[Row]:
+        for life in lives:
+            del cluster.lives[life.partition]
+            outcome = "unknown" if evidence == "topic deleted" else "completed"
+            yield life.row(self._clusters.name(name), outcome, evidence, heard)  # type: ignore[arg-type]
+
+    # -- what metadata shows -----------------------------------------------------------------
+
+    def _shown(self, name: str, cluster: _Cluster, heard: Heard) -> Iterator[Row]:
+        done = []
+        for partition, each in _partitions(heard.response):
+            replicas, isr = each.get("replicaNodes") or [], each.get("isrNodes") or []
+            cluster.replicas.pop(partition, None)
+            cluster.replicas[partition] = (replicas, heard.completed_ns)
+            if len(cluster.replicas) > self._most:
+                del cluster.replicas[next(iter(cluster.replicas))]
+            life = cluster.lives.get(partition)
+            if life is None or life.target is None or life.since_ns > heard.requested_ns:
+                continue
+            target = set(life.target)
+            if set(replicas) == target and target <= set(isr):
+                done.append(life)
+            elif life.accepted:
+                life.pending = True
+        yield from self._end(name, cluster, done, "metadata", heard)
+
+    def _deleted(self, name: str, cluster: _Cluster, heard: Heard) -> Iterator[Row]:
+        rows = (heard.response or {}).get("responses") or ()
+        names = {row.get("name") for row in rows if not row.get("errorCode")}
+        gone = [life for life in cluster.lives.values() if life.partition[0] in names]
+        yield from self._end(name, cluster, gone, "topic deleted", heard)
+
+
+_TAKES: Final[dict[int, Callable[[Reassignments, str, _Cluster, Heard], Iterator[Row]]]] = {
+    ALTER: Reassignments._asked,
+    LIST: Reassignments._listed,
+    _METADATA: Reassignments._shown,
+    _DESCRIBE_TOPIC_PARTITIONS: Reassignments._shown,
+    _DELETE_TOPICS: Reassignments._deleted,
+}
+
+
+def _before(
+    cluster: _Cluster, heard: Heard, partition: Partition, life: Life | None
+) -> list[int] | None:
+    """The replicas before a request, what another one is adding left out."""
+    if life is not None:
+        return life.before
+    seen = cluster.replicas.get(partition)
+    return seen[0] if seen is not None and seen[1] <= heard.requested_ns else None
+
+
+def _list(cluster: _Cluster, heard: Heard, row: Listed) -> None:
+    """Note that the partition is being reassigned."""
+    now = heard.completed_ns
+    life = cluster.lives.get(row.partition)
+    if life is None:
+        before = [broker for broker in row.replicas if broker not in row.adding]
+        released = row.target is not None
+        life = Life(row.partition, now, target=row.target, before=before if released else None)
+        cluster.lives[row.partition] = life
+    elif heard.completed_ns < life.since_ns:
+        return
+    life.accepted = life.pending = True
+    life.first_listed_ns = now if life.first_listed_ns is None else life.first_listed_ns
+    life.last_listed_ns = now
+    life.adding, life.removing = row.adding, row.removing
+    if row.target is not None and life.before is None:
+        life.before = [broker for broker in row.replicas if broker not in row.adding]
+
+
+def _partitions(body: dict[str, Any] | None) -> Iterator[tuple[Partition, dict[str, Any]]]:
+    for topic in (body or {}).get("topics") or ():
+        if topic.get("name") is not None:
+            for each in topic.get("partitions") or ():
+                yield (topic["name"], each.get("partitionIndex")), each

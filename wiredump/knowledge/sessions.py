@@ -1,0 +1,150 @@
+"""Fetch sessions (KIP-227): what an incremental Fetch leaves out because the broker remembers it.
+
+A full request (epoch 0) names every partition, and its response the session that begins. Each
+request of the session then names those that changed, and those it forgets; the others stay with the
+offset they had. Epoch -1 ends a session. A session belongs to the broker, not to the connection.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from wiredump.knowledge.heard import FETCH, Heard
+from wiredump.rows.batches import NO_TOPIC_ID, NameOf
+from wiredump.rows.exchanges import Row
+
+__all__ = ["MOST_PARTITIONS", "Fetches"]
+
+MOST_PARTITIONS: Final = 1_000_000
+"""Remembered, of all sessions; then the session that was silent for longest is forgotten."""
+
+_SESSIONS_SINCE: Final = 7
+_NO_SESSION: Final = 0
+_INITIAL, _FINAL = 0, -1
+_LAST_EPOCH: Final = 2**31 - 1
+
+
+class _Place(NamedTuple):
+    topic: str | None
+    topic_id: str | None
+    partition: int
+
+
+class _Session(msgspec.Struct):
+    """``epoch`` is the next request's. ``complete``: all of its partitions are known."""
+
+    epoch: int
+    complete: bool
+    offsets: dict[_Place, int]
+
+
+class Fetches:
+    """Feed it Fetch exchanges in the order of requests; it gives rows of ``fetches``."""
+
+    def __init__(self, name_of: NameOf, most_partitions: int = MOST_PARTITIONS) -> None:
+        self._name_of = name_of
+        self._most = most_partitions
+        self._sessions: OrderedDict[tuple[str, int], _Session] = OrderedDict()
+        self._partitions = 0
+
+    def feed(self, heard: Heard) -> Iterator[Row]:
+        """The partitions that this one asks for."""
+        body = heard.request
+        if heard.api_key != FETCH or body is None:
+            return
+        asked = dict(_asked(body))
+        if heard.api_version < _SESSIONS_SINCE:
+            yield from self._rows(heard, (None, None), True, asked, asked)
+            return
+        session_id, epoch = body.get("sessionId", _NO_SESSION), body.get("sessionEpoch", _FINAL)
+        key = (heard.broker, session_id)
+        if epoch in (_INITIAL, _FINAL):
+            self._forget(key)
+            yield from self._rows(heard, (session_id, epoch), True, asked, asked)
+            self._begin(heard, epoch, asked)
+            return
+        before = self._take(key)
+        known = before is not None and before.complete and before.epoch == epoch
+        offsets = dict(before.offsets) if before is not None else {}
+        for place in _forgotten(body):
+            offsets.pop(place, None)
+        offsets.update(asked)
+        yield from self._rows(heard, (session_id, epoch), known, offsets, asked)
+        if heard.response is None:  # nobody knows whether the broker took it in
+            if before is not None:
+                self._keep(key, before)
+        elif not heard.response.get("errorCode"):
+            self._keep(key, _Session(_after(epoch), known, offsets))
+
+    def _begin(self, heard: Heard, epoch: int, asked: dict[_Place, int]) -> None:
+        answer = heard.response or {}
+        begun = answer.get("sessionId", _NO_SESSION)
+        if epoch == _INITIAL and begun != _NO_SESSION and not answer.get("errorCode"):
+            self._forget((heard.broker, begun))
+            self._keep((heard.broker, begun), _Session(1, True, asked))
+
+    # -- what is remembered ------------------------------------------------------------------
+
+    def _take(self, key: tuple[str, int]) -> _Session | None:
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            self._partitions -= len(session.offsets)
+        return session
+
+    def _forget(self, key: tuple[str, int]) -> None:
+        self._take(key)
+
+    def _keep(self, key: tuple[str, int], session: _Session) -> None:
+        self._sessions[key] = session
+        self._partitions += len(session.offsets)
+        while self._partitions > self._most and len(self._sessions) > 1:
+            self._take(next(iter(self._sessions)))
+
+    # -- rows --------------------------------------------------------------------------------
+
+    def _rows(
+        self,
+        heard: Heard,
+        session: tuple[int | None, int | None],
+        complete: bool,
+        offsets: dict[_Place, int],
+        asked: dict[_Place, int],
+    ) -> Iterator[Row]:
+        who = (
+            heard.connection, heard.request_offset, heard.requested_ns, heard.broker,
+            heard.client_id, *session, complete,
+        )  # fmt: skip
+        for place, offset in offsets.items():
+            topic = place.topic
+            if topic is None and place.topic_id is not None:
+                topic = self._name_of(place.topic_id, heard.completed_ns)
+            remembered = place not in asked
+            yield "fetches", (*who, topic, place.topic_id, place.partition, offset, remembered)
+        if not offsets:
+            yield "fetches", (*who, None, None, None, None, None)
+
+
+def _after(epoch: int) -> int:
+    return 1 if epoch == _LAST_EPOCH else epoch + 1
+
+
+def _asked(body: dict[str, Any]) -> Iterator[tuple[_Place, int]]:
+    for topic in body.get("topics") or ():
+        for each in topic.get("partitions") or ():
+            place = _place(topic, each.get("partition", -1))
+            yield place, each.get("fetchOffset", -1)
+
+
+def _forgotten(body: dict[str, Any]) -> Iterable[_Place]:
+    for topic in body.get("forgottenTopicsData") or ():
+        for partition in topic.get("partitions") or ():
+            yield _place(topic, partition)
+
+
+def _place(topic: dict[str, Any], partition: int) -> _Place:
+    topic_id = topic.get("topicId")
+    return _Place(topic.get("topic"), None if topic_id == NO_TOPIC_ID else topic_id, partition)

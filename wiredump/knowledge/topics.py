@@ -1,0 +1,74 @@
+"""Topic ids to names, as messages that have both gave them (KIP-516).
+
+An id's name never changes, so that it does not matter who said it. What counts is when: a name is
+known from the moment on at which the message that has it was complete.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, Final
+
+from wiredump.knowledge.heard import INSTRUCTIVE, Heard
+from wiredump.rows.batches import NO_TOPIC_ID
+from wiredump.rows.exchanges import Row
+
+__all__ = ["MOST_TOPICS", "TopicNames"]
+
+MOST_TOPICS: Final = 200_000
+"""Kept; beyond that the one learnt first is forgotten."""
+
+_NAMES: Final = ("name", "topicName", "topic")
+
+
+class TopicNames:
+    """``learn`` from exchanges, then ask for ``name``."""
+
+    def __init__(self, most: int = MOST_TOPICS) -> None:
+        self._most = most
+        self._known: OrderedDict[str, tuple[str, int]] = OrderedDict()
+
+    def learn(self, heard: Heard) -> None:
+        """Take in what an exchange says of names."""
+        if heard.api_key not in INSTRUCTIVE:
+            return
+        for body, at_ns in (
+            (heard.request, heard.requested_ns),
+            (heard.response, heard.completed_ns),
+        ):
+            for topic_id, name in _pairs(body):
+                before = self._known.get(topic_id)
+                if before is not None and before[1] <= at_ns:
+                    continue
+                self._known[topic_id] = (name, at_ns)
+                if len(self._known) > self._most:
+                    self._known.popitem(last=False)
+
+    def name(self, topic_id: str, at_ns: int) -> str | None:
+        """The name, if a message had it by then."""
+        known = self._known.get(topic_id)
+        return known[0] if known is not None and known[1] <= at_ns else None
+
+    def rows(self) -> Iterator[Row]:
+        """Rows of ``topics``."""
+        for topic_id, (name, at_ns) in sorted(self._known.items()):
+            yield "topics", (topic_id, name, at_ns)
+
+
+def _pairs(value: Any) -> Iterator[tuple[str, str]]:
+    """Every struct that has an id and a name."""
+    if isinstance(value, list):
+        for each in value:
+            if isinstance(each, dict | list):
+                yield from _pairs(each)
+    elif isinstance(value, dict):
+        topic_id = value.get("topicId")
+        if topic_id and topic_id != NO_TOPIC_ID:
+            name = next((value[each] for each in _NAMES if value.get(each)), None)
+            if name is not None:
+                yield topic_id, name
+                return
+        for each in value.values():
+            if isinstance(each, dict | list):
+                yield from _pairs(each)

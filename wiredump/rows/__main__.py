@@ -1,0 +1,12 @@
+"""``python -m wiredump.rows``: the tables' documentation, docs/tables.md, to standard output."""
+
+from __future__ import annotations
+
+import sys
+
+from wiredump.rows.documentation import text
+
+__all__: list[str] = []
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

@@ -1,0 +1,39 @@
+"""The tables as Markdown, out of their schema."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wiredump.rows.schema import SCHEMA_VERSION, TABLES, Table
+
+__all__ = ["text"]
+
+_TOP: Final = """# Tables
+
+What `wiredump table` writes, version {version} of the schema. Made by `python -m wiredump.rows`;
+a test compares.
+
+Each table is a folder of Parquet files, whose metadata have this documentation too. Times, which
+end in `_ns`, are int64: nanoseconds since the Unix epoch. `connection` is the number that
+[connections](#connections) has. `capture` and `packet` name a packet: the source's number in
+[lineage](#lineage), and the byte at which its record begins (of a journal: the entry's sequence).
+Text in JSON is as Kafka's own converters write it. `strings` and `int32s` are lists.
+
+Every column may be null where it says so, and no other.
+"""
+
+
+def text() -> str:
+    """The whole file."""
+    contents = " · ".join(f"[{name}](#{name})" for name in TABLES)
+    parts = [_TOP.format(version=SCHEMA_VERSION), f"{contents}\n", *map(_table, TABLES.values())]
+    return "\n".join(parts)
+
+
+def _table(table: Table) -> str:
+    rows = "".join(f"| `{each.name}` | {each.type} | {each.doc} |\n" for each in table.columns)
+    named = ", ".join(f"`{column}`" for column in table.order)
+    return (
+        f"## {table.name}\n\n{table.doc} A row is named by {named}.\n\n"
+        f"| column | type | what it is |\n|---|---|---|\n{rows}"
+    )

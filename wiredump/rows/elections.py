@@ -1,0 +1,61 @@
+"""ElectLeaders (43) to rows of elections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kproto import error_codes
+from wiredump.bodies import Bodies
+from wiredump.model import Exchange
+from wiredump.rows.exchanges import Row
+
+__all__ = ["election_rows"]
+
+_ELECT_LEADERS: Final = 43
+_TYPES: Final = {0: "preferred", 1: "unclean"}
+
+
+def election_rows(item: Exchange, bodies: Bodies) -> Iterator[Row]:
+    """A row for each partition that was asked for or answered, one at least for each request."""
+    if item.api_key != _ELECT_LEADERS or item.request is None or bodies.request is None:
+        return
+    asked = bodies.request.body
+    if asked is None:
+        return
+    number = asked.get("electionType", 0)  # version 0 knows only the preferred
+    named = _partitions(asked.get("topicPartitions"), "topic", "partitions")
+    answer = (bodies.response.body if bodies.response is not None else None) or {}
+    whole = answer.get("errorCode", 0)
+    results = {
+        (topic.get("topic"), each.get("partitionId")): each
+        for topic in answer.get("replicaElectionResults") or ()
+        for each in topic.get("partitionResult") or ()
+    }
+    who = (
+        item.connection.number,
+        item.request.offset,
+        item.request.first_ns,
+        item.connection.broker,
+        item.client_id,
+        _TYPES.get(number, str(number)),
+    )
+    everything = "topicPartitions" in asked and asked["topicPartitions"] is None
+    places = list(dict.fromkeys([*named, *results])) or [(None, None)]
+    for place in places:
+        each = results.get(place)
+        code = each.get("errorCode", 0) if each is not None else whole
+        text = each.get("errorMessage") if each is not None else None
+        answered = each is not None or whole != 0
+        error = error_codes.name(code) if answered else None
+        yield "elections", (*who, everything, *place, answered, error, text)
+
+
+def _partitions(
+    topics: list[dict[str, object]] | None, name: str, numbers: str
+) -> list[tuple[object, object]]:
+    return [
+        (topic.get(name), number)
+        for topic in topics or ()
+        for number in topic.get(numbers) or ()  # type: ignore[attr-defined]
+    ]

@@ -1,0 +1,192 @@
+"""The tables of traffic as such: where it came from, connections, frames, requests, bodies,
+negotiations, anomalies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wiredump.rows.columns import Table, columns
+
+__all__ = [
+    "ACCOUNT",
+    "ANOMALIES",
+    "BODIES",
+    "CONNECTIONS",
+    "FRAMES",
+    "LINEAGE",
+    "NEGOTIATIONS",
+    "REQUESTS",
+]
+
+LINEAGE: Final = Table(
+    "lineage",
+    "What was read to make these tables, and by what.",
+    columns(
+        """
+        capture     int32      number of the source
+        source      string     its path, as it was given
+        kind        string     capture, journal, request log or hexadecimal
+        bytes       int64      bytes read of it
+        first_ns    int64      time of its first packet or entry; null where it has none
+        last_ns     int64      time of its last
+        schema      int32      version of the tables' schema
+        software    string     what made the tables, and its version
+        """
+    ),
+    ("capture",),
+)
+
+CONNECTIONS: Final = Table(
+    "connections",
+    "Connections, in the order of their first packets.",
+    columns(
+        """
+        connection        int32      number
+        client            string     host:port
+        broker            string     host:port, or the broker's id in a journal
+        opened_ns         int64      time of the first packet
+        closed_ns         int64      time of the end; null where the source ends first
+        from_start        bool       whether its first byte was captured
+        protocol          string     kafka, tls or unknown
+        client_id         string     the last client id seen; null without one
+        software_name     string     as ApiVersions said (KIP-511); null where it did not
+        software_version  string     likewise
+        requests          int64      exchanges with a request
+        request_bytes     int64      bytes of frames from the client
+        response_bytes    int64      bytes of frames from the broker
+        anomalies         int64      rows of anomalies it has
+        """
+    ),
+    ("connection",),
+)
+
+FRAMES: Final = Table(
+    "frames",
+    "Frames, each once: requests, responses and bare SASL tokens.",
+    columns(
+        """
+        connection      int32      number of its connection
+        direction       string     request or response
+        offset          int64      of its size's first byte, within the direction
+        size            int64      bytes, size field included
+        missing         int64      bytes of it that were not captured
+        first_ns        int64      time of the packet with its first byte
+        last_ns         int64      time of the packet with its last byte
+        capture         int32      source of the packet with its first byte
+        packet          int64      place of that packet
+        api_key         int16      of the request; null where no request was seen
+        api_version     int16      the version its body is in; null likewise
+        correlation_id  int32      null where the header is cut, or for a SASL token
+        sasl            bool       whether it is a bare SASL token
+        """
+    ),
+    ("connection", "direction", "offset"),
+)
+
+REQUESTS: Final = Table(
+    "requests",
+    "Requests with their responses, and responses without a request.",
+    columns(
+        """
+        connection        int32      number of the connection
+        request_offset    int64      of the request within its direction; null: no request was seen
+        response_offset   int64      of the response; null: no response was seen
+        requested_ns      int64      time of the request's first byte
+        responded_ns      int64      time of the response's last byte
+        latency_ns        int64      from one to the other
+        api_key           int16      null where no request was seen
+        api               string     name as in the messages (AlterPartitionReassignments)
+        api_version       int16      of the request
+        response_version  int16      of the response: 0 where ApiVersions fell back
+        dialect           string     kafka, or the draft whose bytes they are
+        correlation_id    int32      null for SASL tokens
+        client_id         string     of the request's header
+        software_name     string     of the connection by then; null where not told
+        software_version  string     likewise
+        client            string     host:port
+        broker            string     host:port, or the broker's id in a journal
+        request_size      int64      bytes; null without a request
+        response_size     int64      bytes; null without a response
+        expected          bool       false for a Produce with acks=0
+        in_order          bool       false where it overtook an earlier request's response
+        errors            strings    names of error codes in the response, each once, sorted
+        problem           string     why the bodies could not be read whole; null where they could
+        """
+    ),
+    ("connection", "request_offset", "response_offset"),
+)
+
+BODIES: Final = Table(
+    "bodies",
+    "Headers and bodies as JSON text, as Kafka's own converters have it; secrets redacted.",
+    columns(
+        """
+        connection      int32   number of the connection
+        direction       string  request or response
+        offset          int64   of the frame within the direction
+        api_key         int16   null where no request was seen
+        message         string  the message's name (MetadataResponse); null likewise
+        version         int16   the version of the body
+        correlation_id  int32   of the header
+        header          string  JSON; null where it cannot be read
+        body            string  JSON, as far as it could be read; null where nothing could
+        problem         string  why it is not whole; null where it is
+        """
+    ),
+    ("connection", "direction", "offset"),
+)
+
+NEGOTIATIONS: Final = Table(
+    "negotiations",
+    "ApiVersions exchanges, and every answer that a version is not supported.",
+    columns(
+        """
+        connection        int32      number of the connection
+        request_offset    int64      of the request within its direction
+        requested_ns      int64      time of the request
+        client            string     host:port
+        broker            string     host:port, or the broker's id in a journal
+        client_id         string     of the request's header
+        software_name     string     as ApiVersions said; null where it did not
+        software_version  string     likewise
+        event             string     offered, fell back, refused or unsupported
+        api_key           int16      the api asked about or refused; 18 for ApiVersions itself
+        api_version       int16      the version that was asked for
+        lowest            int16      least version the broker offers of it; null where not told
+        highest           int16      greatest likewise
+        """
+    ),
+    ("connection", "request_offset", "event", "api_key"),
+)
+
+ANOMALIES: Final = Table(
+    "anomalies",
+    "Everything that was not as it should be, with the bytes it cost.",
+    columns(
+        """
+        connection    int32      null where it is of no connection
+        direction     string     request or response; null where it has none
+        offset        int64      within the direction; null likewise
+        kind          string     for programs
+        reason        string     for people
+        timestamp_ns  int64      of the packet
+        capture       int32      source
+        packet        int64      place of the packet, or of the damage
+        bytes         int64      of payload that are in no frame because of it
+        missing       int64      bytes that were not captured
+        """
+    ),
+    ("capture", "packet", "kind", "connection", "direction", "offset", "reason"),
+)
+
+ACCOUNT: Final = Table(
+    "account",
+    "Where every byte of TCP payload went; no rows where no source was a capture.",
+    columns(
+        """
+        what   string  payload, of which are frames, retransmitted, anomalies; missing is apart
+        bytes  int64   how many
+        """
+    ),
+    ("what",),
+)

@@ -1,0 +1,108 @@
+"""All tables of one stream of items, by one process: the rows of each item, those that take what
+was said before, and those that are only known at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from kproto.dialects import Dialect
+from wiredump.bodies import Bodies, read
+from wiredump.knowledge.heard import Heard, heard_of
+from wiredump.knowledge.order import InOrder
+from wiredump.knowledge.reassignments import Reassignments
+from wiredump.knowledge.sessions import Fetches
+from wiredump.knowledge.topics import TopicNames
+from wiredump.model import Connection, Exchange, Item
+from wiredump.rows.batches import batch_rows
+from wiredump.rows.connections import ConnectionCounts, account_rows, lineage_rows
+from wiredump.rows.elections import election_rows
+from wiredump.rows.exchanges import Row, rows_of
+from wiredump.rows.schema import TABLES
+
+__all__ = ["TableRows"]
+
+_WITHOUT_BODIES: Final = frozenset({"lineage", "account", "frames"})
+"""Tables that bodies add nothing to: even of anomalies some are found in them."""
+
+
+class TableRows:
+    """``add`` each item, then ``end``: both give rows of ``tables``.
+
+    No more is decoded than those take, and without ``bodies`` nothing is: then ``requests`` has no
+    errors, and the tables that are not in ``UNDECODED`` have no rows. ``values`` keeps the values
+    of records, ``secrets`` what bodies hold of them.
+    """
+
+    def __init__(
+        self,
+        codec: Dialect | None = None,
+        *,
+        tables: Collection[str] = tuple(TABLES),
+        bodies: bool = True,
+        values: bool = False,
+        secrets: bool = False,
+    ) -> None:
+        self.order = InOrder()
+        self._codec = codec
+        self._tables = frozenset(tables)
+        self._decodes = bodies and not self._tables <= _WITHOUT_BODIES
+        self._batches = bool(self._tables & {"batches", "records", "anomalies", "connections"})
+        self._values = values
+        self._secrets = secrets
+        self._counts = ConnectionCounts()
+        self._names = TopicNames()
+        self._fetches = Fetches(self._names.name)
+        self._reassignments = Reassignments()
+
+    def add(self, item: Item) -> Iterator[Row]:
+        """The rows that an item gives."""
+        self._counts.add(item)
+        return self._wanted(self._rows(item))
+
+    def end(
+        self,
+        connections: Mapping[int, Connection],
+        sources: Iterable[tuple[Any, ...]],
+        account: Mapping[str, int],
+    ) -> Iterator[Row]:
+        """The rows of what is known when the last item was added."""
+        yield from self._wanted(self._last(connections))
+        yield from self._wanted(lineage_rows(sources))
+        yield from self._wanted(account_rows(account))
+
+    def _wanted(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            if row[0] == "anomalies":
+                self._counts.add_anomaly(row[1][0])
+            if row[0] in self._tables:
+                yield row
+
+    def _rows(self, item: Item) -> Iterator[Row]:
+        said = read(item, self._codec) if self._decodes and isinstance(item, Exchange) else None
+        yield from rows_of(item, bodies=said is not None, secrets=self._secrets, said=said)
+        if said is not None and isinstance(item, Exchange):
+            yield from self._told(item, said)
+
+    def _told(self, item: Exchange, said: Bodies) -> Iterator[Row]:
+        yield from election_rows(item, said)
+        heard = heard_of(item, said)
+        if heard is not None:
+            self._names.learn(heard)
+            for each in self.order.add(heard):
+                yield from self._in_order(each)
+        if self._batches:
+            yield from batch_rows(item, said, self._names.name, values=self._values)
+
+    def _in_order(self, heard: Heard) -> Iterator[Row]:
+        if "fetches" in self._tables:
+            yield from self._fetches.feed(heard)
+        if "reassignments" in self._tables:
+            yield from self._reassignments.feed(heard)
+
+    def _last(self, connections: Mapping[int, Connection]) -> Iterator[Row]:
+        for heard in self.order.end():
+            yield from self._in_order(heard)
+        yield from self._reassignments.end()
+        yield from self._names.rows()
+        yield from self._counts.rows(connections)

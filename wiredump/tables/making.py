@@ -1,0 +1,32 @@
+"""Sources to a folder of tables, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from wiredump.rows.together import TableRows
+from wiredump.sources import Sources
+from wiredump.tables.writer import TableWriter
+
+__all__ = ["Made", "make_tables"]
+
+
+class Made(NamedTuple):
+    """``rows`` by table. ``account`` says where every byte of TCP payload went, by what it is;
+    empty where no source was a capture. ``late`` exchanges came too late to be in order."""
+
+    rows: Mapping[str, int]
+    account: Mapping[str, int]
+    late: int
+
+
+def make_tables(sources: Sources, rows: TableRows, folder: str, tables: tuple[str, ...]) -> Made:
+    """Write ``tables`` into ``folder``. Raises OutputError where it cannot be used, and
+    UnaccountedError or AccountError where bytes went nowhere, a mistake of ours."""
+    with TableWriter(Path(folder), tables) as writer:
+        for item in sources:
+            writer.add(rows.add(item))
+        writer.add(rows.end(sources.connections, sources.read, sources.account))
+    return Made(writer.rows, sources.account, rows.order.late)
