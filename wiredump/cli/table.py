@@ -76,7 +76,9 @@ def table_command(
 
     rows = TableRows(codec, tables=tables, bodies=not no_bodies, values=values, secrets=secrets)
     with reading(captures) as progress:
-        sources = open_sources(captures, codec=codec, ports=frozenset(ports), progress=progress)
+        sources = open_sources(
+            captures, codec=codec, ports=frozenset(ports), alone=True, progress=progress
+        )
         made = make_tables(sources, rows, out, tables)
     if as_json:
         record = {"out": out, "rows": dict(made.rows), "bytes": dict(made.account)}

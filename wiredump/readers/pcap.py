@@ -78,6 +78,11 @@ class PcapReader:
         self._parts = [chunk[start:]] if self._held else []
         return found
 
+    def go_to(self, position: int) -> None:
+        """What is fed next stands at this byte of the file, and a record begins there."""
+        self._parts, self._held = [], 0
+        self._position = position
+
     def finish(self) -> list[Packet | Anomaly]:
         """Nothing more comes: an anomaly if a record is cut."""
         if self.stopped or not (self._held or not self.interfaces):

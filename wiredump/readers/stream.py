@@ -47,7 +47,7 @@ class Stream:
 
     __slots__ = (
         "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_gaps", "_hole_at",
-        "_hole_since", "_ledger", "_stray_end", "closed", "connection", "direction", "end",
+        "_hole_since", "_ledger", "_recent", "_stray_end", "closed", "connection", "direction", "end",
         "first_sequence", "isn", "next", "next_sequence", "plain", "recent", "started", "waiting",
     )  # fmt: skip
 
@@ -66,6 +66,7 @@ class Stream:
         """Something stands behind a hole."""
         self.recent: list[Piece] = []
         self._ledger = ledger
+        self._recent = ledger.recent_of_stream()
         self._blocks = Blocks()
         self._cut: list[tuple[int, int]] = []
         self._cost = 0
@@ -90,7 +91,7 @@ class Stream:
         """The next bytes: hand them out."""
         ledger, start, size = self._ledger, self.next, len(data)
         ledger.account.data += size
-        ledger.recent.add(self.recent, start, data)
+        self._recent.add(self.recent, start, data)
         ledger.events.append(
             Data(self.connection, self.direction, start, data, timestamp_ns, capture, offset)
         )

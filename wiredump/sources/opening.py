@@ -19,7 +19,7 @@ from kproto.errors import KprotoError
 from kproto.journal import read_journal
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Anomaly, Connection, Item
-from wiredump.readers import Capture, Streams
+from wiredump.readers import Capture, Limits, Streams
 from wiredump.readers.compressed import inflater_for
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.hexadecimal import HexItems, is_hexadecimal
@@ -71,6 +71,7 @@ class Sources:
         codec: Dialect | None,
         ports: frozenset[int],
         follow: bool,
+        alone: bool,
         progress: Callable[[int], object] | None,
     ) -> None:
         self.connections: dict[int, Connection] = {}
@@ -78,6 +79,7 @@ class Sources:
         self._codec = codec
         self._ports = ports
         self._follow = follow
+        self._limits = Limits(alone=alone)
         self._progress = progress or (lambda count: None)
         self._captures: CaptureItems | None = None
         self._streams: Streams | None = None
@@ -125,7 +127,7 @@ class Sources:
     # -- captures ----------------------------------------------------------------------------
 
     def _read_captures(self, files: list[_File]) -> Iterator[Item]:
-        self._streams = streams = Streams()
+        self._streams = streams = Streams(self._limits)
         self._captures = items = CaptureItems(self._codec, ports=self._ports)
         self.connections = items.connections
         captures = [Capture(file.file, number=file.number) for file in files]
@@ -209,9 +211,11 @@ def open_sources(
     codec: Dialect | None = None,
     ports: frozenset[int] = DEFAULT_PORTS,
     follow: bool = False,
+    alone: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
     """Open files by their paths, ``-`` being standard input. They are closed with the process.
+    ``alone``: what becomes of a connection depends on its own packets only (``Limits.alone``).
 
     Raises OSError for what cannot be opened, KprotoError for more than one file to follow.
     """
@@ -224,7 +228,7 @@ def open_sources(
             stack.callback(file.close)
             files.append(_File(path, cast(BinaryIO, file), _kind(file, follow), number))
         stack.pop_all()
-    return Sources(files, codec=codec, ports=ports, follow=follow, progress=progress)
+    return Sources(files, codec=codec, ports=ports, follow=follow, alone=alone, progress=progress)
 
 
 def _open(path: str) -> io.BufferedReader:

@@ -80,7 +80,7 @@ class RequestLogItems:
     def _exchange(self, logged: dict[str, Any], now: int, place: Place) -> Exchange:
         header = logged["requestHeader"]
         key, version = int(header["requestApiKey"]), int(header["requestApiVersion"])
-        connection = self._connection(logged, now)
+        connection = self._connection(logged, now, place)
         if header.get("clientId") is not None:
             connection.client_id = header["clientId"]
         began = now - int(float(logged.get("totalTimeMs", 0)) * 1e6)
@@ -104,7 +104,7 @@ class RequestLogItems:
         """``offset`` is the exchange's number on its connection: there are no bytes to count."""
         return Frame(direction, number, 0, b"", 0, now, now, place, json=body)
 
-    def _connection(self, logged: dict[str, Any], now: int) -> Connection:
+    def _connection(self, logged: dict[str, Any], now: int, place: Place) -> Connection:
         name = str(logged["connection"])
         connection = self._by_name.get(name)
         if connection is None:
@@ -115,6 +115,7 @@ class RequestLogItems:
                 ends["broker"] if ends else str(logged.get("listener", "")),
                 now,
                 protocol="kafka",
+                place=place,
             )
             self._by_name[name] = self.connections[connection.number] = connection
         information = logged.get("clientInformation") or {}
