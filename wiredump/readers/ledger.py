@@ -61,7 +61,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of a connection depends on its own packets, and on nothing else: not on the
     clock that others move, nor on the memory that they take. ``total_bytes`` and ``connections``
     are not limits then, and ``recent_bytes`` is each direction's own, at most ``alone_bytes``."""
-    alone_bytes: int = 128 << 10
+    alone_bytes: int = 64 << 10
     connections: int = 100_000
     """Known at a time, closed ones included; then those silent for longest are forgotten. One
     costs about 2 KiB."""

@@ -301,6 +301,9 @@ class Stream:
         if self.started and (sent > self.next + 1 or (self.end is not None and sent > self.next)):
             self._gap(sent - self.next, "lost", at)
         self.closed, self.plain = True, False
+        if self._ledger.limits.alone:
+            # There is no limit for all of them together, so those that ended keep nothing.
+            self.recent, self._recent = [], self._ledger.recent
 
     def _note_state(self) -> None:
         """Nothing waits, or something does: for the fast path and the ledger."""
