@@ -135,7 +135,7 @@ class PacketRows:
         swapped = other < key
         self._rows.append(
             (
-                SEGMENT, self._capture, segment.offset, *order, segment.timestamp_ns,
+                SEGMENT, segment.capture, segment.offset, *order, segment.timestamp_ns,
                 other if swapped else key, swapped, segment.sequence, segment.acknowledgement,
                 segment.flags, segment.window, payload_at, len(segment.payload), segment.missing,
                 payload,
