@@ -14,12 +14,14 @@ import msgspec
 import pyarrow as pa
 
 from kproto.cli.codec import named_dialect
+from kproto.dialects import Dialect
 from wiredump.model import Item
 from wiredump.readers import Anomaly, Limits, Segment, TcpReassembler
 from wiredump.rows.exchanges import Row
 from wiredump.rows.together import TableRows
 from wiredump.sources.captures import ByteAccount, CaptureItems
 from wiredump.sources.opening import span
+from wiredump.spark.apart import HEARD, NAMED, UNNAMED, Aside
 from wiredump.spark.columns import ANOMALY, SEGMENT, SPLIT, SplitNote, reversed_flow
 from wiredump.spark.parts import Manifest, PartWriter
 from wiredump.spark.payloads import Payloads
@@ -31,7 +33,7 @@ _EMPTY: Final = memoryview(b"")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task has to know. ``tables`` are those that take no more than one connection."""
+    """What a task has to know."""
 
     out: str
     paths: dict[int, str]
@@ -41,6 +43,24 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     bodies: bool = True
     values: bool = False
     secrets: bool = False
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """The tables, with those that are needed to make them."""
+        names = self.bodies and set(self.tables) & {*NAMED, "fetches"}
+        return tuple({*self.tables, "topics"}) if names else self.tables
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Kinds of files that reading connections may give."""
+        return (*self.taken, HEARD, *UNNAMED)
+
+    def rows(self, codec: Dialect, aside: Aside) -> TableRows:
+        """Rows of some connections of many."""
+        return TableRows(
+            codec, tables=self.taken, bodies=self.bodies, values=self.values,
+            secrets=self.secrets, apart=aside,
+        )  # fmt: skip
 
 
 def write_connections(
@@ -62,7 +82,8 @@ class _Work:
         self._options = options
         self._codec = named_dialect(options.dialect)
         self._ports = frozenset(options.ports)
-        self._writer = PartWriter(options.out, options.tables, task)
+        self._writer = PartWriter(options.out, options.files, task)
+        self._aside = Aside(options.tables)
         self._manifest = Manifest()
         self._account = ByteAccount()
         self._key: bytes | None = None
@@ -122,17 +143,13 @@ class _Work:
     def write(self, items: Iterable[Item], rows: TableRows) -> None:
         for item in items:
             self._manifest.saw(*span(item))
-            self._writer.add(rows.add(item))
+            self._writer.add(self._aside.rows(item, rows.add(item)))
 
     def items(self) -> CaptureItems:
         return CaptureItems(self._codec, ports=self._ports)
 
     def rows(self) -> TableRows:
-        options = self._options
-        return TableRows(
-            self._codec, tables=options.tables, bodies=options.bodies, values=options.values,
-            secrets=options.secrets,
-        )  # fmt: skip
+        return self._options.rows(self._codec, self._aside)
 
     def _end_group(self) -> None:
         if self._group is not None:

@@ -24,7 +24,13 @@ from wiredump.sources.opening import kind_of
 from wiredump.spark.columns import FRAGMENT, SPLIT, SQL_SCHEMA, SplitNote
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
-from wiredump.spark.knowledge import KNOWLEDGE, learn
+from wiredump.spark.apart import HEARD, HEARD_SQL, NAMED, unnamed
+from wiredump.spark.knowledge import (
+    gather_names,
+    give_names,
+    write_fetches,
+    write_reassignments,
+)
 from wiredump.spark.parts import (
     STAGING,
     Manifest,
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["DRIVER_TABLES", "Job", "LostError", "Made"]
 
 _ORDER: Final = ("order_ns", "capture", "ordinal")
+_HEARD_ORDER: Final = ("requested_ns", "connection", "request_offset")
 _MANIFEST: Final = "manifest string"
 _BYTES_A_TASK: Final = 64 << 20
 
@@ -91,7 +98,7 @@ class Job(msgspec.Struct, kw_only=True):
             manifests += self._connections(spark, packets, notes)
         if texts:
             manifests += self._texts(spark, texts, kinds)
-        manifests += learn(spark, self.options, self.say)
+        manifests += self._learn(spark, manifests)
         return self._commit(manifests, notes, redone, captures)
 
     # ---- packets -----------------------------------------------------------------------------
@@ -155,6 +162,40 @@ class Job(msgspec.Struct, kw_only=True):
         self.say(f"reading {len(texts)} journals and logs")
         rows = spark.createDataFrame([(number,) for number in texts], "number int")
         return _run(rows.repartition(len(texts)), _text_task(self.options))
+
+    # ---- knowledge ---------------------------------------------------------------------------
+
+    def _learn(self, spark: SparkSession, manifests: list[Manifest]) -> list[Manifest]:
+        """What is made of what tasks put aside; their parts of ``topics`` are replaced."""
+        options = self.options
+        found: list[Manifest] = []
+        files = [each.parts.pop("topics").file for each in manifests if "topics" in each.parts]
+        if "topics" in options.taken:
+            self.say("bringing together what connections learnt")
+            names = _rows(spark, [("topics", msgspec.json.encode(files).decode())])
+            found += _run(names, _names_task(options.out))
+        wanting = [
+            (name, each.parts[unnamed(name)].file)
+            for name in NAMED
+            for each in manifests
+            if unnamed(name) in each.parts
+        ]
+        if wanting:
+            found += _run(_rows(spark, wanting), _naming_task(options.out))
+        heard = [
+            os.path.join(options.out, STAGING, HEARD, each.parts[HEARD].file)
+            for each in manifests
+            if HEARD in each.parts
+        ]
+        if heard:
+            rows = spark.read.schema(HEARD_SQL).parquet(*heard)
+            count = self.partitions or len(heard)
+            fetches = rows.filter(rows.fetch).repartition(count, "broker")
+            task = _heard_task(write_fetches, options.out)
+            found += _run(fetches.sortWithinPartitions("broker", *_HEARD_ORDER), task)
+            others = rows.filter(~rows.fetch).repartition(1).sortWithinPartitions(*_HEARD_ORDER)
+            found += _run(others, _heard_task(write_reassignments, options.out))
+        return found
 
     # ---- the end -----------------------------------------------------------------------------
 
@@ -241,6 +282,36 @@ def _task_number() -> int:
 def _connections_task(options: Options) -> Task:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield _answer(write_connections(batches, options, _task_number()))
+
+    return task
+
+
+def _rows(spark: SparkSession, rows: list[tuple[str, str]]) -> DataFrame:
+    """A task each."""
+    return spark.createDataFrame(rows, "name string, file string").repartition(len(rows))
+
+
+def _names_task(folder: str) -> Task:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for files in batch.column("file").to_pylist():
+                yield _answer(gather_names(folder, msgspec.json.decode(files), 0))
+
+    return task
+
+
+def _naming_task(folder: str) -> Task:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield _answer(give_names(folder, row["name"], row["file"]))
+
+    return task
+
+
+def _heard_task(write: Callable[..., Manifest], folder: str) -> Task:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _answer(write(folder, batches, _task_number()))
 
     return task
 

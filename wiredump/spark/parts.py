@@ -11,12 +11,14 @@ import os
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wiredump.tables.arrow import arrow_schema
+from wiredump.rows.schema import TABLES
+from wiredump.spark.apart import schema_of
 from wiredump.tables.writer import RowGroups
 
 __all__ = [
@@ -71,7 +73,20 @@ class PartWriter(RowGroups):
     def _open(self, name: str) -> pq.ParquetWriter:
         place = self._folder / name
         place.mkdir(parents=True, exist_ok=True)
-        return pq.ParquetWriter(place / self._name, arrow_schema(name), compression="zstd")
+        return pq.ParquetWriter(place / self._name, schema_of(name), compression="zstd")
+
+    def _table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
+        if name in TABLES:
+            return super()._table(name, rows)
+        schema = schema_of(name)
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def manifest(self) -> Manifest:
+        """Close, and tell of nothing but the files."""
+        self.close()
+        return Manifest(parts=self.parts())
 
     def parts(self) -> dict[str, Part]:
         """What was written, by table."""

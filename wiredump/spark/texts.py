@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kproto.cli.codec import named_dialect
-from wiredump.rows.together import TableRows
 from wiredump.sources.opening import open_sources, span
+from wiredump.spark.apart import Aside
 from wiredump.spark.connections import Options
 from wiredump.spark.parts import Manifest, PartWriter
 
@@ -14,18 +14,16 @@ __all__ = ["write_text"]
 def write_text(number: int, options: Options, task: int) -> Manifest:
     """Write the rows of one file."""
     codec = named_dialect(options.dialect)
-    writer = PartWriter(options.out, options.tables, task)
-    rows = TableRows(
-        codec, tables=options.tables, bodies=options.bodies, values=options.values,
-        secrets=options.secrets,
-    )  # fmt: skip
+    aside = Aside(options.tables)
+    writer = PartWriter(options.out, options.files, task)
+    rows = options.rows(codec, aside)
     sources = open_sources(
         [options.paths[number]], codec=codec, ports=frozenset(options.ports), first=number
     )
     manifest = Manifest()
     for item in sources:
         manifest.saw(*span(item))
-        writer.add(rows.add(item))
+        writer.add(aside.rows(item, rows.add(item)))
     writer.add(rows.end(sources.connections, (), {}))
     writer.close()
     manifest.connections = len(sources.connections)

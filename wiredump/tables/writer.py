@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kproto.errors import KprotoError
@@ -40,6 +41,9 @@ class RowGroups:
     def _open(self, name: str) -> pq.ParquetWriter:
         raise NotImplementedError
 
+    def _table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
+        return to_table(name, rows)
+
     def add(self, rows: Iterable[Row]) -> None:
         """Take in rows; those of tables that are not written are passed over."""
         for name, row in rows:
@@ -63,7 +67,7 @@ class RowGroups:
         if held:
             if name not in self._files:
                 self._files[name] = self._open(name)
-            self._files[name].write_table(to_table(name, held))
+            self._files[name].write_table(self._table(name, held))
             self.rows[name] += len(held)
             held.clear()
             self._bytes[name] = 0
