@@ -11,6 +11,7 @@ import kproto
 from kproto.cli.run import run
 from wiredump.cli.report import report_command
 from wiredump.cli.show import show_command
+from wiredump.cli.spark import spark_command
 from wiredump.cli.table import table_command
 
 __all__ = ["cli", "main"]
@@ -24,6 +25,7 @@ def cli() -> None:
 
 cli.add_command(show_command)
 cli.add_command(table_command)
+cli.add_command(spark_command)
 cli.add_command(report_command)
 
 

@@ -47,8 +47,9 @@ class Stream:
 
     __slots__ = (
         "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_gaps", "_hole_at",
-        "_hole_since", "_ledger", "_recent", "_stray_end", "closed", "connection", "direction", "end",
-        "first_sequence", "isn", "next", "next_sequence", "plain", "recent", "started", "waiting",
+        "_hole_since", "_ledger", "_recent", "_stray_end", "closed", "connection", "direction",
+        "end", "first_sequence", "isn", "next", "next_sequence", "plain", "recent", "started",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, connection: int, direction: int, ledger: Ledger) -> None:

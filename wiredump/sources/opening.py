@@ -216,7 +216,8 @@ def open_sources(
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
     """Open files by their paths, ``-`` being standard input. They are closed with the process.
-    ``alone``: what becomes of a connection depends on its own packets only (``Limits.alone``). ``first`` is the number of the first source.
+    ``alone``: what becomes of a connection depends on its own packets only (``Limits.alone``).
+    ``first`` is the number of the first source.
 
     Raises OSError for what cannot be opened, KprotoError for more than one file to follow.
     """

@@ -56,7 +56,8 @@ def unnamed(table: str) -> str:
 UNNAMED: Final = tuple(map(unnamed, NAMED))
 _PLACES: Final = {
     name: tuple(
-        [column.name for column in TABLES[name].columns].index(each) for each in ("topic", "topic_id")
+        [column.name for column in TABLES[name].columns].index(each)
+        for each in ("topic", "topic_id")
     )
     for name in ("batches", "records")
 }

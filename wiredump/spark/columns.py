@@ -1,13 +1,13 @@
 """The rows that stand for packets between stages: one schema, as Spark and as Arrow know it.
 
-===========  =======================================================================================
+========  ==========================================================================================
 kind
-===========  =======================================================================================
-SEGMENT      a TCP segment; ``payload`` is null where the file has it in one piece, at ``payload_at``
-FRAGMENT     a packet with a fragment of a datagram that carries TCP: ``payload`` is a RawPacket
-ANOMALY      something of no connection: ``payload`` is a ``readers.Anomaly``
-SPLIT        what a task read: ``payload`` is a SplitNote
-===========  =======================================================================================
+========  ==========================================================================================
+SEGMENT   a TCP segment; ``payload`` is null where the file has it in one piece, at ``payload_at``
+FRAGMENT  a packet with a fragment of a datagram that carries TCP: ``payload`` is a RawPacket
+ANOMALY   something of no connection: ``payload`` is a ``readers.Anomaly``
+SPLIT     what a task read: ``payload`` is a SplitNote
+========  ==========================================================================================
 
 ``key`` names the two ends whichever way a segment goes: its flow (``readers.Segment.flow``) or, if
 ``reversed``, that of the other way. Other rows have a key of another length, all different.
@@ -81,8 +81,9 @@ class SplitNote(msgspec.Struct):
     """What a task read of a capture. ``first`` is the record it began with, None where it found
     none; ``end`` the first one behind its last. ``trouble`` says why it takes the whole capture to
     read this part of it. ``contexts`` are the places and lengths of blocks that what follows cannot
-    be read without. ``late``: so many packets at most came before one of theirs that is older than
-    they are; ``contexts_known``: it was told of those in front of it. ``earliest`` and ``latest`` (the highest times, sorted) say the same across splits.
+    be read without, ``contexts_known`` whether it was told of those in front of it. ``late``: so
+    many packets at most came before one of theirs that is older than they are; ``earliest`` and
+    ``latest`` (the highest times, sorted) say the same across splits.
     """
 
     capture: int
@@ -149,7 +150,11 @@ class PacketRows:
         """A row of any other kind. ``place`` is the packet's, and its time."""
         packet, time = place
         # One row a group: where many such rows are, many tasks share them.
-        key = b"" if kind == FRAGMENT else pack(">BiqH", kind, self._capture, packet, len(self) & 0xFFFF)
+        key = (
+            b""
+            if kind == FRAGMENT
+            else pack(">BiqH", kind, self._capture, packet, len(self) & 0xFFFF)
+        )
         self._rows.append(
             (
                 kind, self._capture, packet, *order, time, key, False, 0, 0, 0, 0, 0, 0, 0,
@@ -162,7 +167,10 @@ class PacketRows:
         columns = list(zip(*self._rows, strict=True)) or [()] * len(PACKET_SCHEMA)
         self._rows = []
         return pa.RecordBatch.from_arrays(
-            [pa.array(values, each.type) for values, each in zip(columns, PACKET_SCHEMA, strict=True)],
+            [
+                pa.array(values, each.type)
+                for values, each in zip(columns, PACKET_SCHEMA, strict=True)
+            ],
             schema=PACKET_SCHEMA,
         )
 

@@ -33,10 +33,11 @@ _EMPTY: Final = memoryview(b"")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task has to know."""
+    """What a task has to know. ``names`` are the paths as they were given, for people."""
 
     out: str
     paths: dict[int, str]
+    names: dict[int, str] = {}
     tables: tuple[str, ...]
     dialect: str = "auto"
     ports: tuple[int, ...] = (9092,)
@@ -63,9 +64,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-def write_connections(
-    batches: Iterable[pa.RecordBatch], options: Options, task: int
-) -> Manifest:
+def write_connections(batches: Iterable[pa.RecordBatch], options: Options, task: int) -> Manifest:
     """Write the rows of all connections in ``batches``, which are sorted as above."""
     work = _Work(options, task)
     try:
@@ -103,9 +102,16 @@ class _Work:
         read = self.payloads.payload
         flow = back = b""
         group = None
-        for number, (swapped, sequence, acknowledged, flags, window, missing, time, packet) in (
-            enumerate(rows)
-        ):
+        for number, (
+            swapped,
+            sequence,
+            acknowledged,
+            flags,
+            window,
+            missing,
+            time,
+            packet,
+        ) in enumerate(rows):
             key = keys[number]
             if kinds[number] != SEGMENT:
                 self._other(kinds[number], given[number])

@@ -21,10 +21,10 @@ from kproto.errors import KprotoError
 from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.rows.schema import TABLES
 from wiredump.sources.opening import kind_of
+from wiredump.spark.apart import HEARD, HEARD_SQL, NAMED, unnamed
 from wiredump.spark.columns import FRAGMENT, SPLIT, SQL_SCHEMA, SplitNote
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
-from wiredump.spark.apart import HEARD, HEARD_SQL, NAMED, unnamed
 from wiredump.spark.knowledge import (
     gather_names,
     give_names,
@@ -223,9 +223,7 @@ class Job(msgspec.Struct, kw_only=True):
         commit(options.out, wanted, [_only(each, wanted) for each in parts])
         shutil.rmtree(root / STAGING)
         (root / "_SUCCESS").touch()
-        rows = {
-            name: sum(each[name].rows for each in parts if name in each) for name in wanted
-        }
+        rows = {name: sum(each[name].rows for each in parts if name in each) for name in wanted}
         return Made(rows, told, sum(each.connections for each in manifests), redone)
 
     def _sources(
@@ -241,9 +239,11 @@ class Job(msgspec.Struct, kw_only=True):
             sources.update({each[0]: each for each in manifest.sources})
         for number, path in self.options.paths.items():
             if number in read:
-                yield number, path, "capture", read[number], *times.get(number, (None, None))
+                name = self.options.names.get(number, path)
+                yield number, name, "capture", read[number], *times.get(number, (None, None))
             else:
-                yield sources[number]
+                source = sources[number]
+                yield number, self.options.names.get(number, path), *source[2:]
 
 
 def _only(parts: dict[str, Any], wanted: Sequence[str]) -> dict[str, Any]:

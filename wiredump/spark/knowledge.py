@@ -1,8 +1,8 @@
 """The last stage: what takes more than one connection to know, from what tasks put aside.
 
 Names of topic ids are brought together first, by one task: there are as many as topics. Then rows
-that want a name get it, a task a file; fetch sessions, which are a broker's, are read by broker; and
-reassignments, whose clusters only reading tells, by one task from few messages.
+that want a name get it, a task a file; fetch sessions, which are a broker's, are read by broker;
+and reassignments, whose clusters only reading tells, by one task from few messages.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -126,8 +126,6 @@ def write_reassignments(folder: str, batches: Iterable[pa.RecordBatch], task: in
     return writer.manifest()
 
 
-def _told_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, object]]:
+def _told_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     for batch in batches:
         yield from batch.to_pylist()
-
-

@@ -1,8 +1,8 @@
 """What tasks write, and what they say they wrote: a file a table and task, under a name of its own
 until the driver takes it.
 
-A task may run twice, and die half way. So each writes to files that nobody reads, and the files that
-count are those of the manifests that came back.
+A task may run twice, and die half way. So each writes to files that nobody reads, and the files
+that count are those of the manifests that came back.
 """
 
 from __future__ import annotations
@@ -94,13 +94,18 @@ class PartWriter(RowGroups):
 
 
 def commit(folder: str, tables: Iterable[str], parts: Iterable[Mapping[str, Part]]) -> None:
-    """Move the files that count to where readers look for them."""
+    """Move the files that count to where readers look for them. A table without rows has one file
+    without any, which tells its columns."""
     root = Path(folder)
-    for name in tables:
+    empty = set(tables)
+    for name in empty:
         (root / name).mkdir(exist_ok=True)
     for each in parts:
         for name, part in each.items():
             os.replace(root / STAGING / name / part.file, root / name / part.file)
+            empty.discard(name)
+    for name in empty:
+        pq.write_table(schema_of(name).empty_table(), root / name / "part-none.parquet")
 
 
 def encode_manifest(manifest: Manifest) -> str:

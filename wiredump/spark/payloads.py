@@ -45,11 +45,7 @@ class Payloads:
     def payload(self, row: int) -> memoryview:
         """Of one row."""
         place, size = self._places[row], self._sizes[row]
-        if (
-            place < self._start
-            or place + size > self._end
-            or self._captures[row] != self._capture
-        ):
+        if place < self._start or place + size > self._end or self._captures[row] != self._capture:
             self._read(row)
         at = place - self._start
         return self._held[at : at + size]

@@ -7,6 +7,7 @@ business. A part that starts anywhere finds its first record by a guess (``bound
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, BinaryIO, Final, cast
@@ -39,8 +40,8 @@ class Split(msgspec.Struct, array_like=True):
     """Bytes ``start`` to ``end`` of the capture numbered ``capture``, of ``size`` bytes in all.
 
     ``exact``: a record begins at ``start``; otherwise the first one behind it is looked for.
-    ``contexts`` are blocks of pcapng in front of it that it takes beside the file's head. ``whole``:
-    the capture can only be read by one task. ``merged``: there are other captures.
+    ``contexts`` are blocks of pcapng in front of it that it takes beside the file's head.
+    ``whole``: the capture can only be read by one task. ``merged``: there are other captures.
     """
 
     path: str
@@ -97,7 +98,7 @@ class _Reader:
     def whole(self) -> Iterator[pa.RecordBatch]:
         """From the beginning to the end, by the readers alone."""
         split, note = self._split, self._note
-        with open(split.path, "rb", buffering=_BUFFER) as file:
+        with io.BufferedReader(io.FileIO(split.path), _BUFFER) as file:
             file.peek(1)  # as `wiredump.sources` does: what is read at a time is told of
             capture = Capture(cast(BinaryIO, file), number=split.capture)
             packets: Iterable[Packet | Anomaly] = (

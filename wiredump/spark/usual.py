@@ -1,5 +1,5 @@
-"""Segments out of many packets at once: the usual ones, which are IPv4 and TCP, whole, over Ethernet
-or a Linux cooked link, with nothing unusual in front of the ports.
+"""Segments out of many packets at once: the usual ones, which are IPv4 and TCP, whole, over
+Ethernet or a Linux cooked link, with nothing unusual in front of the ports.
 
 What is usual is what ``readers.SegmentReader`` takes its own short way for, to the letter, and the
 rows are the same; everything else is told apart and left to that.

@@ -217,9 +217,7 @@ class PcapngWalk(Walk):
             times[chosen] = known
             kept = places[chosen]
             records.append(
-                Records(
-                    base, clock[0].link_type, kept, kept + 28, captured[chosen], times[chosen]
-                )
+                Records(base, clock[0].link_type, kept, kept + 28, captured[chosen], times[chosen])
             )
         for each in np.flatnonzero(~plain).tolist():
             if each and plain[each - 1]:
