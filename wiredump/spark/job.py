@@ -136,7 +136,7 @@ class Job(msgspec.Struct, kw_only=True):
         """Read once: later stages read what was written of it."""
         place = os.path.join(self.options.out, STAGING, f"packets-{number}")
         rows = spark.read.format("kafka_capture").option("plan", encode_plan(splits)).load()
-        rows.write.parquet(place)
+        rows.write.option("compression", "snappy").parquet(place)
         return spark.read.schema(SQL_SCHEMA).parquet(place)
 
     # ---- connections -------------------------------------------------------------------------

@@ -21,7 +21,6 @@ _DEFAULTS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.parquet.compression.codec": "zstd",
 }
 
 

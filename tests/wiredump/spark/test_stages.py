@@ -1,0 +1,136 @@
+"""Every stage without Spark: the tables are those of one process, however the captures are cut and
+shared out; and where a guess is wrong, somebody notices."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kproto.capture import Conversation
+from kproto.capture.packets import ethernet_frame
+from tests.wiredump.spark import made_up
+from tests.wiredump.spark.pipeline import pipeline, read_all, single
+from tests.wiredump.talk import say
+from wiredump.spark.planning import plan, true_splits
+
+quiet = settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+seeds = st.integers(0, 2**32)
+
+
+def same(tmp_path: Path, files: list[bytes], split_bytes: int, tasks: int) -> set[int]:
+    """Compare; which captures had to be read again."""
+    paths = []
+    for number, data in enumerate(files):
+        path = tmp_path / f"{number}.cap"
+        path.write_bytes(data)
+        paths.append(str(path))
+    folder = tmp_path / "single"
+    for file in sorted(folder.rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    expected = single(paths, folder)
+    found, redone, _ = pipeline(paths, tmp_path / "parts", split_bytes=split_bytes, tasks=tasks)
+    for name, rows in expected.items():
+        assert found[name] == rows, name
+    return redone
+
+
+@quiet
+@given(seeds, st.integers(1, 4000), st.integers(1, 5), st.sampled_from((0.0, 0.2)))
+def test_the_tables_of_one_capture(
+    tmp_path: Path, seed: int, split_bytes: int, tasks: int, odd: float
+) -> None:
+    same(tmp_path, [made_up.capture(seed, odd=odd)], max(split_bytes, 40), tasks)
+
+
+@quiet
+@given(seeds, st.integers(2, 3), st.integers(100, 4000), st.sampled_from((0.0, 0.1, 0.6)))
+def test_the_tables_of_several_captures(
+    tmp_path: Path, seed: int, count: int, split_bytes: int, back: float
+) -> None:
+    files = [made_up.capture(seed + number, back=back) for number in range(count)]
+    same(tmp_path, files, split_bytes, 3)
+
+
+@quiet
+@given(seeds, st.data())
+def test_any_damage(tmp_path: Path, seed: int, data: st.DataObject) -> None:
+    made = bytearray(made_up.capture(seed, odd=0.1))
+    at = data.draw(st.integers(0, len(made) - 1))
+    how = data.draw(st.sampled_from(("cut", "flip", "zeros")))
+    if how == "cut":
+        del made[at:]
+    elif how == "flip":
+        made[at] ^= 1 << data.draw(st.integers(0, 7))
+    else:
+        made[at : at + 40] = bytes(len(made[at : at + 40]))
+    same(tmp_path, [bytes(made)], data.draw(st.sampled_from((200, 1000, 10**6))), 2)
+
+
+def test_a_compressed_capture_is_one_part(tmp_path: Path) -> None:
+    data = gzip.compress(made_up.capture(5))
+    same(tmp_path, [data], 100, 2)
+    assert len(plan([(0, str(tmp_path / "0.cap"))], 100)) == 1
+
+
+def giant(inner: bytes, kind: str) -> bytes:
+    """A connection whose payload holds a capture, which looks like records all the way."""
+    rng = random.Random(1)
+    talk = Conversation(("10.0.0.1", 40_000), ("10.0.1.1", 9092), segment_size=1000)
+    packets = talk.open()
+    for number in range(3):
+        packets += talk.send(say(rng, number).request)
+        packets += talk.send(inner)
+    packets += talk.close()
+    records = [
+        (made_up.START_NS + number * 1000, ethernet_frame(each), len(each) + 14)
+        for number, each in enumerate(packets)
+    ]
+    return made_up.pcap(records) if kind == "pcap" else made_up.pcapng(records, rng, 0.0)
+
+
+@pytest.mark.parametrize("kind", ["pcap", "pcapng"])
+@pytest.mark.parametrize("split_bytes", [150, 1000, 20_000])
+def test_a_capture_within_a_capture_fools_nobody(
+    tmp_path: Path, kind: str, split_bytes: int
+) -> None:
+    tiny = [(made_up.START_NS, bytes(each % 7), 40) for each in range(3000)]
+    # Blocks of pcapng stand at multiples of four, and 82 bytes stand in front of a payload.
+    inner = (
+        made_up.pcap(tiny)
+        if kind == "pcap"
+        else b"\0\0" + made_up.pcapng(tiny, random.Random(2), 0.0)
+    )
+    redone = same(tmp_path, [giant(inner, kind)], split_bytes, 3)
+    assert redone == {0}, "the guess was not fooled, so this shows nothing"
+
+
+@pytest.mark.parametrize("split_bytes", [97, 4096, 10**9])
+def test_one_connection_across_all_parts(tmp_path: Path, split_bytes: int) -> None:
+    redone = same(tmp_path, [giant(bytes(50_000), "pcap")], split_bytes, 4)
+    assert not redone
+
+
+@quiet
+@given(seeds, st.integers(16, 5000), st.sampled_from(("pcap", "pcap>", "pcap-ns", "pcapng")))
+def test_true_splits_begin_with_records(
+    tmp_path: Path, seed: int, split_bytes: int, kind: str
+) -> None:
+    """Whoever reads by them has no need to guess, and reads every packet once."""
+    path = tmp_path / "capture"
+    path.write_bytes(made_up.capture(seed, kind=kind))
+    (whole,) = plan([(0, str(path))], 1 << 30)
+    splits = true_splits(whole, split_bytes)
+    expected, _, _ = read_all([str(path)], 1 << 30)
+    from tests.wiredump.spark.pipeline import packets
+
+    found, notes = packets(splits)
+    assert all(note.first is not None for note in notes)
+    wanted = [row for row in expected.to_pylist() if row["kind"] != 3]
+    assert [row for row in found.to_pylist() if row["kind"] != 3] == wanted
