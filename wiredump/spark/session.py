@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,13 @@ def require_spark() -> None:
             raise MissingExtraError(f"Spark needs {name}", extra="spark")
 
 
-def start(master: str, *, progress: bool = False, remote: str | None = None) -> SparkSession:
+def start(
+    master: str,
+    *,
+    progress: bool = False,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
     """A session on ``master``, or (``remote``) on a Spark Connect server. Raises NoJavaError where
     Java would have to run here and is absent."""
     from pyspark.sql import SparkSession
@@ -45,15 +52,14 @@ def start(master: str, *, progress: bool = False, remote: str | None = None) -> 
     if remote is not None:
         return builder.remote(remote).getOrCreate()
     require_java()
-    settings = dict(_DEFAULTS)
+    settings = {**_DEFAULTS, **(settings or {})}
     settings["spark.ui.showConsoleProgress"] = "true" if progress else "false"
     if master.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     builder = builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    return spark
+    return builder.getOrCreate()
 
 
 def require_java() -> None:

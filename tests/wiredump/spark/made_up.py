@@ -95,7 +95,9 @@ def times(rng: random.Random, count: int, back: float = 0.05) -> list[int]:
     return found
 
 
-def pcap(records: list[tuple[int, bytes, int]], order: str = "<", nanoseconds: bool = False) -> bytes:
+def pcap(
+    records: list[tuple[int, bytes, int]], order: str = "<", nanoseconds: bool = False
+) -> bytes:
     """Of times, captured bytes and lengths on the wire."""
     return container.pcap_header(1, order=order, nanoseconds=nanoseconds) + b"".join(
         container.pcap_record(

@@ -76,9 +76,7 @@ def read_all(paths: Sequence[str], split_bytes: int) -> tuple[pa.Table, list[Spl
         better, new = packets(repeated)
         if again(repeated, new, split_bytes):
             whole = [
-                msgspec.structs.replace(
-                    split, end=split.size, whole=True, exact=False, contexts=[]
-                )
+                msgspec.structs.replace(split, end=split.size, whole=True, exact=False, contexts=[])
                 for split in repeated
                 if split.start == 0
             ]

@@ -7,6 +7,7 @@ import gzip
 import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,14 +15,16 @@ from hypothesis import strategies as st
 from kproto.capture import Conversation
 from kproto.capture.packets import ethernet_frame
 from tests.wiredump.spark import made_up
-from tests.wiredump.spark.pipeline import pipeline, read_all, single
+from tests.wiredump.spark.pipeline import packets, pipeline, read_all, single
 from tests.wiredump.talk import say
+from wiredump.spark.columns import SEGMENT, SPLIT
 from wiredump.spark.planning import plan, true_splits
 
 quiet = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 seeds = st.integers(0, 2**32)
+parts = st.sampled_from((200, 701, 3_000, 20_000, 10**6))
 
 
 def same(tmp_path: Path, files: list[bytes], split_bytes: int, tasks: int) -> set[int]:
@@ -41,16 +44,18 @@ def same(tmp_path: Path, files: list[bytes], split_bytes: int, tasks: int) -> se
     return redone
 
 
+@pytest.mark.slow
 @quiet
-@given(seeds, st.integers(1, 4000), st.integers(1, 5), st.sampled_from((0.0, 0.2)))
+@given(seeds, parts, st.integers(1, 4), st.sampled_from((0.0, 0.2)))
 def test_the_tables_of_one_capture(
     tmp_path: Path, seed: int, split_bytes: int, tasks: int, odd: float
 ) -> None:
-    same(tmp_path, [made_up.capture(seed, odd=odd)], max(split_bytes, 40), tasks)
+    same(tmp_path, [made_up.capture(seed, odd=odd)], split_bytes, tasks)
 
 
+@pytest.mark.slow
 @quiet
-@given(seeds, st.integers(2, 3), st.integers(100, 4000), st.sampled_from((0.0, 0.1, 0.6)))
+@given(seeds, st.integers(2, 3), parts, st.sampled_from((0.0, 0.1, 0.6)))
 def test_the_tables_of_several_captures(
     tmp_path: Path, seed: int, count: int, split_bytes: int, back: float
 ) -> None:
@@ -58,6 +63,7 @@ def test_the_tables_of_several_captures(
     same(tmp_path, files, split_bytes, 3)
 
 
+@pytest.mark.slow
 @quiet
 @given(seeds, st.data())
 def test_any_damage(tmp_path: Path, seed: int, data: st.DataObject) -> None:
@@ -70,7 +76,7 @@ def test_any_damage(tmp_path: Path, seed: int, data: st.DataObject) -> None:
         made[at] ^= 1 << data.draw(st.integers(0, 7))
     else:
         made[at : at + 40] = bytes(len(made[at : at + 40]))
-    same(tmp_path, [bytes(made)], data.draw(st.sampled_from((200, 1000, 10**6))), 2)
+    same(tmp_path, [bytes(made)], data.draw(parts), 2)
 
 
 def test_a_compressed_capture_is_one_part(tmp_path: Path) -> None:
@@ -96,7 +102,7 @@ def giant(inner: bytes, kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
-@pytest.mark.parametrize("split_bytes", [150, 1000, 20_000])
+@pytest.mark.parametrize("split_bytes", [300, 20_000])
 def test_a_capture_within_a_capture_fools_nobody(
     tmp_path: Path, kind: str, split_bytes: int
 ) -> None:
@@ -111,14 +117,15 @@ def test_a_capture_within_a_capture_fools_nobody(
     assert redone == {0}, "the guess was not fooled, so this shows nothing"
 
 
-@pytest.mark.parametrize("split_bytes", [97, 4096, 10**9])
+@pytest.mark.parametrize("split_bytes", [1009, 10**9])
 def test_one_connection_across_all_parts(tmp_path: Path, split_bytes: int) -> None:
     redone = same(tmp_path, [giant(bytes(50_000), "pcap")], split_bytes, 4)
     assert not redone
 
 
+@pytest.mark.slow
 @quiet
-@given(seeds, st.integers(16, 5000), st.sampled_from(("pcap", "pcap>", "pcap-ns", "pcapng")))
+@given(seeds, st.integers(100, 5000), st.sampled_from(("pcap", "pcap>", "pcap-ns", "pcapng")))
 def test_true_splits_begin_with_records(
     tmp_path: Path, seed: int, split_bytes: int, kind: str
 ) -> None:
@@ -128,9 +135,14 @@ def test_true_splits_begin_with_records(
     (whole,) = plan([(0, str(path))], 1 << 30)
     splits = true_splits(whole, split_bytes)
     expected, _, _ = read_all([str(path)], 1 << 30)
-    from tests.wiredump.spark.pipeline import packets
-
     found, notes = packets(splits)
     assert all(note.first is not None for note in notes)
-    wanted = [row for row in expected.to_pylist() if row["kind"] != 3]
-    assert [row for row in found.to_pylist() if row["kind"] != 3] == wanted
+    assert _told(found) == _told(expected)
+
+
+def _told(table: pa.Table) -> list[str]:
+    """Rows in the order of packets, without notes. The keys of what is no segment do not matter."""
+    rows = [row for row in table.to_pylist() if row["kind"] != SPLIT]
+    for row in rows:
+        row["key"] = row["key"] if row["kind"] == SEGMENT else b""
+    return sorted(map(repr, rows))
