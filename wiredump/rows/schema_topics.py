@@ -26,7 +26,7 @@ BATCHES: Final = Table(
     "Record batches of Produce requests, Fetch and ShareFetch responses, whole ones.",
     columns(
         """
-        connection        int64   number of the connection
+        connection        int64   id of the connection
         direction         string  request (Produce) or response
         frame_offset      int64   of the frame within the direction
         timestamp_ns      int64   time of the frame's last byte
@@ -60,7 +60,7 @@ RECORDS: Final = Table(
     "Records of those batches. Markers of control batches are none.",
     columns(
         """
-        connection    int64   number of the connection
+        connection    int64   id of the connection
         direction     string  request (Produce) or response
         frame_offset  int64   of the frame within the direction
         topic         string  as in batches
@@ -85,7 +85,7 @@ FETCHES: Final = Table(
     "Every partition that a Fetch asks for, those that its session remembers (KIP-227) too.",
     columns(
         """
-        connection       int64   number of the connection
+        connection       int64   id of the connection
         request_offset   int64   of the request within its direction
         requested_ns     int64   time of the request
         broker           string  host:port, or the broker's id in a journal
@@ -145,7 +145,7 @@ ELECTIONS: Final = Table(
     "Leader elections that were asked for (ElectLeaders), a row for each partition.",
     columns(
         """
-        connection      int64   number of the connection
+        connection      int64   id of the connection
         request_offset  int64   of the request within its direction
         requested_ns    int64   time of the request
         broker          string  host:port, or the broker's id in a journal

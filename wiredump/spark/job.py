@@ -88,7 +88,15 @@ class Job(msgspec.Struct, kw_only=True):
         kinds = {number: kind_of(path) for number, path in self.options.paths.items()}
         captures = [number for number, kind in kinds.items() if kind == "capture"]
         texts = [number for number, kind in kinds.items() if kind != "capture"]
+        there = root.exists()
         (root / STAGING).mkdir(parents=True)
+        try:
+            return self._run(spark, captures, texts)
+        except BaseException:
+            shutil.rmtree(root if not there else root / STAGING, ignore_errors=True)
+            raise
+
+    def _run(self, spark: SparkSession, captures: list[int], texts: list[int]) -> Made:
         spark.dataSource.register(KafkaCapture)
         manifests: list[Manifest] = []
         notes: list[SplitNote] = []
@@ -97,7 +105,7 @@ class Job(msgspec.Struct, kw_only=True):
             packets, notes, redone = self._packets(spark, captures)
             manifests += self._connections(spark, packets, notes)
         if texts:
-            manifests += self._texts(spark, texts, kinds)
+            manifests += self._texts(spark, texts)
         manifests += self._learn(spark, manifests)
         return self._commit(manifests, notes, redone, captures)
 
@@ -156,9 +164,7 @@ class Job(msgspec.Struct, kw_only=True):
         sorted_rows = rows.repartition(count, "key").sortWithinPartitions("key", *_ORDER)
         return _run(sorted_rows, _connections_task(self.options))
 
-    def _texts(
-        self, spark: SparkSession, texts: list[int], kinds: dict[int, Any]
-    ) -> list[Manifest]:
+    def _texts(self, spark: SparkSession, texts: list[int]) -> list[Manifest]:
         self.say(f"reading {len(texts)} journals and logs")
         rows = spark.createDataFrame([(number,) for number in texts], "number int")
         return _run(rows.repartition(len(texts)), _text_task(self.options))
