@@ -15,6 +15,7 @@ from wiredump.cli.chosen import chosen_tables, counts
 from wiredump.cli.output import Output
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.rows.schema import TABLES
+from wiredump.sources.opening import kind_of
 
 __all__ = ["spark_command"]
 
@@ -70,12 +71,11 @@ def spark_command(
     from wiredump.spark.session import require_spark, start
 
     require_spark()
+    for path in captures:
+        kind_of(path)  # before Spark starts, which takes seconds: whether it is there
     from wiredump.spark.connections import Options
     from wiredump.spark.job import Job
 
-    for path in captures:
-        with open(path, "rb"):
-            pass
     options = Options(
         out=os.path.abspath(out),
         paths=dict(enumerate(map(os.path.abspath, captures))),

@@ -39,10 +39,14 @@ __all__ = [
     "PacketRows",
     "RawPacket",
     "SplitNote",
+    "binaries",
     "reversed_flow",
 ]
 
-SEGMENT, FRAGMENT, ANOMALY, SPLIT = range(4)
+SEGMENT: Final = 0
+FRAGMENT: Final = 1
+ANOMALY: Final = 2
+SPLIT: Final = 3
 
 _FIELDS: Final = (
     ("kind", pa.int8(), "byte"),

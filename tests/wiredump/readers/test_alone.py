@@ -33,14 +33,15 @@ def segments(rng: random.Random, port: int) -> list[Segment]:
     for place in range(1, len(kept)):
         if rng.random() < 0.2:
             kept[place - 1], kept[place] = kept[place], kept[place - 1]
-    reader, out = SegmentReader(Account()), []
+    reader = SegmentReader(Account())
+    out: list[Event] = []
     made = packets(kept, Connection(port=port), step_ns=rng.choice((10**6, 10**7)))
     return [segment for each in made if (segment := reader.feed(each, out)) is not None]
 
 
 def told(events: list[Event]) -> dict[Any, list[Any]]:
     """By the client's port, without the number of the connection."""
-    ports: dict[int, int] = {}
+    ports: dict[Any, int] = {}
     found: dict[Any, list[Any]] = {}
     for event in events:
         if hasattr(event, "client"):
@@ -54,7 +55,7 @@ def told(events: list[Event]) -> dict[Any, list[Any]]:
 def test_a_connection_among_others_is_what_it_is_alone(seed: int, count: int) -> None:
     rng = random.Random(seed)
     talks = [segments(rng, 40_000 + number) for number in range(count)]
-    alone = {}
+    alone: dict[Any, list[Any]] = {}
     for talk in talks:
         tcp = TcpReassembler(limits=TIGHT)
         events = [event for segment in talk for event in tcp.feed(segment)]
