@@ -96,10 +96,11 @@ def times(rng: random.Random, count: int, back: float = 0.05) -> list[int]:
 
 
 def pcap(
-    records: list[tuple[int, bytes, int]], order: str = "<", nanoseconds: bool = False
-) -> bytes:
+    records: list[tuple[int, bytes, int]], order: str = "<", nanoseconds: bool = False,
+    link_type: int = 1,
+) -> bytes:  # fmt: skip
     """Of times, captured bytes and lengths on the wire."""
-    return container.pcap_header(1, order=order, nanoseconds=nanoseconds) + b"".join(
+    return container.pcap_header(link_type, order=order, nanoseconds=nanoseconds) + b"".join(
         container.pcap_record(
             time, data, order=order, nanoseconds=nanoseconds, original_length=length
         )

@@ -36,6 +36,7 @@ from kproto.messages import (
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from kproto.messages.fetch_response import PartitionData
 from kproto.records import Record, build_batch
+from tests.wiredump.readers.conversations import LINKS
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.pipeline import packets, pipeline, read_all, single
 from tests.wiredump.talk import say
@@ -202,6 +203,40 @@ def test_a_capture_within_a_capture_fools_nobody(
 def test_one_connection_across_all_parts(tmp_path: Path, split_bytes: int) -> None:
     redone = same(tmp_path, [giant(bytes(15_000), "pcap")], split_bytes, 4)
     assert not redone
+
+
+@pytest.mark.parametrize("link", sorted(LINKS))
+def test_every_link(tmp_path: Path, link: str) -> None:
+    """Those that are read by the column, and those that are not."""
+    link_type, around = LINKS[link]
+    rng = random.Random(link_type)
+    talks = [made_up.connection(rng, number, 3) for number in range(3)]
+    framed = [around(packet) for packet in made_up.mixed(rng, talks)]
+    records = [
+        (made_up.START_NS + number * 1000, each, len(each)) for number, each in enumerate(framed)
+    ]
+    same(tmp_path, [made_up.pcap(records, link_type=link_type)], 5_000, 2)
+
+
+def test_a_clock_that_steps_back_far(tmp_path: Path) -> None:
+    """Of several captures: one process tells of it, and takes the packet where it stands."""
+    files = []
+    for number in range(2):
+        talk = Conversation(("10.0.0.1", 40_000 + number), ("10.0.1.1", 9092), segment_size=16)
+        packets = talk.open()
+        for each in range(60):
+            packets += talk.send(say(random.Random(each), each).request)
+        records = [
+            (made_up.START_NS + each * 1000 + number * 400, ethernet_frame(packet), 999)
+            for each, packet in enumerate(packets)
+        ]
+        if number == 0:
+            late = records[350]
+            records[350] = (late[0] - 340_000, *late[1:])
+        files.append(made_up.pcap(records))
+    assert same(tmp_path, files, 3_000, 2) == {0}
+    rows = pq.read_table(tmp_path / "parts" / "anomalies").to_pylist()
+    assert [row["capture"] for row in rows if row["kind"] == "clock"] == [0]
 
 
 @pytest.mark.slow
