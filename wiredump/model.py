@@ -29,6 +29,8 @@ class Place(NamedTuple):
 
 class Connection(msgspec.Struct, gc=False):
     """One connection. ``number`` counts from 0 in the order of first packets over all sources;
+    ``place`` is that first packet's (a journal's entry, a log's line), and ``id`` names the
+    connection by it: the same however the sources were read.
     ``client`` and ``broker`` are ``host:port``, IPv6 in brackets. What is learnt on the way (who
     the client said it is, what the bytes turned out to be) is filled in as it is seen.
 
@@ -46,6 +48,12 @@ class Connection(msgspec.Struct, gc=False):
     software: ClientSoftware | None = None
     client_id: str | None = None
     principal: str = ""
+    place: Place | None = None
+
+    @property
+    def id(self) -> int:
+        """``place`` as one number, or ``number`` where there is none."""
+        return self.number if self.place is None else self.place.capture << 48 | self.place.offset
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):

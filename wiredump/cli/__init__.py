@@ -13,6 +13,7 @@ from wiredump.cli.audit import audit_command
 from wiredump.cli.extract import extract_command
 from wiredump.cli.report import report_command
 from wiredump.cli.show import show_command
+from wiredump.cli.spark import spark_command
 from wiredump.cli.table import table_command
 
 __all__ = ["cli", "main"]
@@ -28,6 +29,7 @@ cli.add_command(audit_command)
 cli.add_command(extract_command)
 cli.add_command(show_command)
 cli.add_command(table_command)
+cli.add_command(spark_command)
 cli.add_command(report_command)
 
 

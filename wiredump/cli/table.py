@@ -5,35 +5,17 @@ from __future__ import annotations
 import json
 
 import click
-from rich.table import Table as Shown
 
 from kproto.cli.codec import named_dialect
 from kproto.dialects import DIALECTS
+from wiredump.cli.chosen import chosen_tables, counts
 from wiredump.cli.output import Output
 from wiredump.cli.progress import reading
 from wiredump.conversation import DEFAULT_PORTS
-from wiredump.rows.schema import TABLES, UNDECODED
+from wiredump.rows.schema import TABLES
 from wiredump.tables import require_pyarrow
 
 __all__ = ["table_command"]
-
-
-def _tables(wanted: str | None, bodies: bool) -> tuple[str, ...]:
-    possible = tuple(TABLES) if bodies else UNDECODED
-    if wanted is None:
-        return possible
-    names = [name.strip() for name in wanted.split(",") if name.strip()]
-    for name in names:
-        if name not in TABLES:
-            problem = f"no table {name!r}; there are {', '.join(TABLES)}"
-        elif name not in possible:
-            problem = f"{name} takes bodies, which --no-bodies leaves out"
-        else:
-            continue
-        raise click.BadParameter(problem, param_hint="--tables")
-    if not names:
-        raise click.BadParameter("name at least one table", param_hint="--tables")
-    return tuple(name for name in TABLES if name in names)
 
 
 @click.command("table")
@@ -66,7 +48,7 @@ def table_command(
     A CAPTURE is a pcap or pcapng file, perhaps compressed, a journal, a broker's request log, or -
     for standard input.
     """
-    tables = _tables(wanted, not no_bodies)
+    tables = chosen_tables(wanted, not no_bodies)
     codec = named_dialect(dialect_name)
     require_pyarrow()
     # Only now: these need pyarrow, or are slow to import.
@@ -76,24 +58,18 @@ def table_command(
 
     rows = TableRows(codec, tables=tables, bodies=not no_bodies, values=values, secrets=secrets)
     with reading(captures) as progress:
-        sources = open_sources(captures, codec=codec, ports=frozenset(ports), progress=progress)
+        sources = open_sources(
+            captures, codec=codec, ports=frozenset(ports), alone=True, progress=progress
+        )
         made = make_tables(sources, rows, out, tables)
     if as_json:
         record = {"out": out, "rows": dict(made.rows), "bytes": dict(made.account)}
         click.echo(json.dumps({**record, "late": made.late}))
         return 0
     output = Output()
-    output.render(_counts("rows", dict(made.rows)))
+    output.render(counts("rows", dict(made.rows)))
     if made.account:
-        output.render(_counts("bytes of TCP payload", dict(made.account)))
+        output.render(counts("bytes of TCP payload", dict(made.account)))
     if made.late:
         click.echo(f"wiredump: {made.late} exchanges came too late to be in order", err=True)
     return 0
-
-
-def _counts(title: str, counts: dict[str, int]) -> Shown:
-    shown = Shown("", title, box=None, show_edge=False)
-    shown.columns[1].justify = "right"
-    for name, count in counts.items():
-        shown.add_row(name, f"{count:,}")
-    return shown

@@ -79,7 +79,7 @@ def heard_of(item: Exchange, bodies: Bodies) -> Heard | None:
         return None
     software = item.software
     return Heard(
-        item.connection.number,
+        item.connection.id,
         item.request.offset,
         item.request.first_ns,
         item.response.last_ns if item.response is not None else None,

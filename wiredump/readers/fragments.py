@@ -11,13 +11,13 @@ given up. Those of a whole datagram are taken off again: its segment counts for 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final
+from typing import Final, Protocol
 
 from wiredump.readers.account import Account
 from wiredump.readers.blocks import Block, Blocks
 from wiredump.readers.model import Anomaly, Event, Packet
 
-__all__ = ["LARGEST_DATAGRAM", "TIMEOUT_NS", "Fragments"]
+__all__ = ["LARGEST_DATAGRAM", "TIMEOUT_NS", "Fragments", "Joiner"]
 
 LARGEST_DATAGRAM: Final = 65_535
 TIMEOUT_NS: Final = 30_000_000_000
@@ -27,6 +27,17 @@ _OVERHEAD: Final = 256
 """What keeping a fragment costs beside its bytes, about."""
 _TCP_HEADER: Final = 20
 _LONGEST_HEADER: Final = 60
+
+
+class Joiner(Protocol):
+    """What takes fragments, and gives a datagram's contents with the one that completes it."""
+
+    def add(
+        self, key: Hashable, start: int, more: bool, data: memoryview, packet: Packet,
+        out: list[Event],
+    ) -> bytes | None: ...  # fmt: skip
+
+    def close(self, out: list[Event]) -> None: ...
 
 
 class _Datagram:

@@ -57,6 +57,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a hole stays open without any acknowledgement (one that was not captured)."""
     recent_bytes: int = 8 << 20
     """Handed out and kept to compare repetitions with."""
+    alone: bool = False
+    """What becomes of a connection depends on its own packets, and on nothing else: not on the
+    clock that others move, nor on the memory that they take. ``total_bytes`` and ``connections``
+    are not limits then, and ``recent_bytes`` is each direction's own, at most ``alone_bytes``."""
+    alone_bytes: int = 64 << 10
     connections: int = 100_000
     """Known at a time, closed ones included; then those silent for longest are forgotten. One
     costs about 2 KiB."""
@@ -99,6 +104,11 @@ class Ledger:
         """What all that waits costs."""
         self.waiting: dict[Stream, int] = {}
         """Those with a hole, and when each was last looked at; the longest ago comes first."""
+
+    def recent_of_stream(self) -> Recent:
+        """What a stream that begins is to keep its newest bytes with."""
+        limits = self.limits
+        return Recent(min(limits.recent_bytes, limits.alone_bytes)) if limits.alone else self.recent
 
     def gap(self, stream: Stream, length: int, reason: GapReason, at: At) -> None:
         """The stream's next ``length`` bytes are not there."""

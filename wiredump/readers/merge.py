@@ -16,7 +16,7 @@ from typing import Final
 
 from wiredump.readers.model import Anomaly, Packet
 
-__all__ = ["WINDOW", "merge"]
+__all__ = ["WINDOW", "merge", "sorted_within"]
 
 WINDOW: Final = 256
 """Packets of one capture that are looked at together."""
@@ -32,7 +32,7 @@ def merge(
     # The time of what each would give next; a number decides where times are equal.
     heads: list[tuple[int, int, Packet | Anomaly, Iterator[Packet | Anomaly]]] = []
     for number, capture in enumerate(captures):
-        rest = _sorted(iter(capture), window)
+        rest = sorted_within(iter(capture), window)
         for first in rest:
             heads.append((first.timestamp_ns, number, first, rest))
             break
@@ -49,7 +49,9 @@ def merge(
             heappop(heads)
 
 
-def _sorted(packets: Iterator[Packet | Anomaly], window: int) -> Iterator[Packet | Anomaly]:
+def sorted_within(
+    packets: Iterator[Packet | Anomaly], window: int = WINDOW
+) -> Iterator[Packet | Anomaly]:
     """One capture in the order of time, as far as a window shows it."""
     held: list[tuple[int, int, Packet | Anomaly]] = []
     newest: int | None = None

@@ -14,12 +14,12 @@ from typing import Final
 
 from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
 
-__all__ = ["LARGEST_RECORD", "PcapReader", "begins"]
+__all__ = ["LARGEST_RECORD", "USUAL_LIMIT", "PcapReader", "begins"]
 
 LARGEST_RECORD: Final = 16 << 20
 """No snaplen makes a longer record believable."""
 
-_USUAL_LIMIT: Final = 262_144
+USUAL_LIMIT: Final = 262_144
 """libpcap's maximum snaplen. Some writers' records are longer than the snaplen they tell."""
 
 _FILE_HEADER: Final = 24
@@ -78,6 +78,11 @@ class PcapReader:
         self._parts = [chunk[start:]] if self._held else []
         return found
 
+    def go_to(self, position: int) -> None:
+        """What is fed next stands at this byte of the file, and a record begins there."""
+        self._parts, self._held, self._needed = [], 0, _RECORD_HEADER
+        self._position = position
+
     def finish(self) -> list[Packet | Anomaly]:
         """Nothing more comes: an anomaly if a record is cut."""
         if self.stopped or not (self._held or not self.interfaces):
@@ -95,7 +100,7 @@ class PcapReader:
             reason = f"pcap version {major}.{minor} is not known"
             return Anomaly("damaged", reason, self.capture, 0)
         self.interfaces.append(Interface(link_type & _LINK_TYPE, snaplen))
-        self._limit = min(max(snaplen, _USUAL_LIMIT), LARGEST_RECORD)
+        self._limit = min(max(snaplen, USUAL_LIMIT), LARGEST_RECORD)
         self._unpack = Struct(order + "IIII").unpack_from
         return None
 

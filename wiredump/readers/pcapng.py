@@ -110,6 +110,30 @@ class PcapngReader:
         self._parts = [chunk[start:]] if self._held else []
         return found
 
+    def go_to(self, position: int, time_ns: int) -> None:
+        """What is fed next stands at this byte of the file, and a block begins there; the packet
+        before it was of this time."""
+        self._parts, self._held, self._needed = [], 0, _SHORTEST_BLOCK
+        self._position, self._time = position, time_ns
+
+    @property
+    def order(self) -> str:
+        """Of the section's bytes: ``<`` or ``>``."""
+        return "<" if self._layouts is _LAYOUTS["<"] else ">"
+
+    @property
+    def time_ns(self) -> int:
+        """Of the last packet, or what ``go_to`` was told."""
+        return self._time
+
+    def clock(self, number: int) -> tuple[Interface, int, int, int] | None:
+        """An interface of the section, and its clock: ``ticks * multiplier // divisor + offset``
+        is nanoseconds. None where it is not described."""
+        index = self._first_interface + number
+        if index >= len(self.interfaces):
+            return None
+        return self.interfaces[index], *self._clocks[index]
+
     def finish(self) -> list[Packet | Anomaly]:
         """Nothing more comes: an anomaly if a block is cut."""
         if self.stopped or not self._held:

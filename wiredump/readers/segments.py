@@ -13,7 +13,7 @@ from struct import error as StructError
 from typing import Final
 
 from wiredump.readers.account import Account
-from wiredump.readers.fragments import Fragments
+from wiredump.readers.fragments import Fragments, Joiner
 from wiredump.readers.link import IPV4, IPV6, locate, protocol_name
 from wiredump.readers.model import Anomaly, Event, Packet, Segment
 
@@ -63,12 +63,13 @@ class _Malformed(Exception):
 class SegmentReader:
     """``feed`` packets; each gives a segment, or is counted in the account as what it is.
 
-    Anomalies go to the list that is passed in.
+    Anomalies go to the list that is passed in. ``fragments`` joins those of datagrams, unless
+    somebody else does.
     """
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, fragments: Joiner | None = None) -> None:
         self._account = account
-        self._fragments = Fragments(account)
+        self._fragments = fragments if fragments is not None else Fragments(account)
 
     def feed(self, packet: Packet, out: list[Event]) -> Segment | None:
         """The segment in ``packet``, or completed by it; None if there is none."""

@@ -47,8 +47,9 @@ class Stream:
 
     __slots__ = (
         "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_gaps", "_hole_at",
-        "_hole_since", "_ledger", "_stray_end", "closed", "connection", "direction", "end",
-        "first_sequence", "isn", "next", "next_sequence", "plain", "recent", "started", "waiting",
+        "_hole_since", "_ledger", "_recent", "_stray_end", "closed", "connection", "direction",
+        "end", "first_sequence", "isn", "next", "next_sequence", "plain", "recent", "started",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, connection: int, direction: int, ledger: Ledger) -> None:
@@ -66,6 +67,7 @@ class Stream:
         """Something stands behind a hole."""
         self.recent: list[Piece] = []
         self._ledger = ledger
+        self._recent = ledger.recent_of_stream()
         self._blocks = Blocks()
         self._cut: list[tuple[int, int]] = []
         self._cost = 0
@@ -90,7 +92,7 @@ class Stream:
         """The next bytes: hand them out."""
         ledger, start, size = self._ledger, self.next, len(data)
         ledger.account.data += size
-        ledger.recent.add(self.recent, start, data)
+        self._recent.add(self.recent, start, data)
         ledger.events.append(
             Data(self.connection, self.direction, start, data, timestamp_ns, capture, offset)
         )
@@ -300,6 +302,9 @@ class Stream:
         if self.started and (sent > self.next + 1 or (self.end is not None and sent > self.next)):
             self._gap(sent - self.next, "lost", at)
         self.closed, self.plain = True, False
+        if self._ledger.limits.alone:
+            # There is no limit for all of them together, so those that ended keep nothing.
+            self.recent, self._recent = [], self._ledger.recent
 
     def _note_state(self) -> None:
         """Nothing waits, or something does: for the fast path and the ledger."""

@@ -78,6 +78,7 @@ class TcpReassembler:
     def __init__(self, account: Account | None = None, limits: Limits | None = None) -> None:
         self._account = account if account is not None else Account()
         self._ledger = Ledger(self._account, limits if limits is not None else Limits())
+        self._alone = self._ledger.limits.alone
         # By flow, so by either direction: the connection, that direction, the other one.
         self._flows: dict[bytes, _Found] = {}
         self._connections: dict[int, _Connection] = {}
@@ -101,7 +102,7 @@ class TcpReassembler:
         self._ledger.events = events
         payload, flags = segment.payload, segment.flags
         self._account.payload += len(payload)
-        if self._ledger.waiting:
+        if self._ledger.waiting and not self._alone:
             self._look(segment)
         found = self._flows.get(segment.flow)
         if found is None or flags & _CHANGES or found[0].closed:
@@ -150,7 +151,7 @@ class TcpReassembler:
         if not stream.started:
             stream.begin(sequence)
         stream.place(segment, sequence, bool(segment.flags & FIN))
-        if self._ledger.held > self._ledger.limits.total_bytes:
+        if self._ledger.held > self._ledger.limits.total_bytes and not self._alone:
             self._relieve(segment)
 
     def _settle(self, connection: _Connection, segment: Segment) -> None:
@@ -274,7 +275,7 @@ class TcpReassembler:
                 segment.timestamp_ns, segment.capture, segment.offset,
             )
         )  # fmt: skip
-        if len(self._connections) > self._ledger.limits.connections:
+        if len(self._connections) > self._ledger.limits.connections and not self._alone:
             self._evict(connection)
         return self._flows[flow]
 

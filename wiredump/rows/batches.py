@@ -136,7 +136,7 @@ def _undecodable(field: _Field, reason: str) -> Row:
 
 def _batch(field: _Field, number: int, batch: Batch, values: bool) -> Iterator[Row]:
     frame = field.frame
-    whose = (field.item.connection.number, frame.direction, frame.offset)
+    whose = (field.item.connection.id, frame.direction, frame.offset)
     topic = (field.topic, field.topic_id, field.partition, number)
     problems: list[str] = []
     records: list[Record] | None = None

@@ -22,7 +22,7 @@ class ConnectionCounts:
     def add(self, item: Item) -> None:
         """Take in one item."""
         if isinstance(item, Exchange):
-            _count(item, self._of(item.connection.number))
+            _count(item, self._of(item.connection.id))
 
     def add_anomaly(self, connection: int | None) -> None:
         """Take in a row of ``anomalies``."""
@@ -34,16 +34,16 @@ class ConnectionCounts:
 
     def rows(self, connections: Mapping[int, Connection]) -> Iterator[Row]:
         """A row for every connection, one without items too."""
-        for number, each in sorted(connections.items()):
+        for each in sorted(connections.values(), key=lambda each: each.id):
             software = each.software
             yield (
                 "connections",
                 (
-                    number, each.client, each.broker, each.opened_ns, each.closed_ns,
+                    each.id, each.client, each.broker, each.opened_ns, each.closed_ns,
                     each.from_start, each.protocol, each.client_id,
                     software.name if software else None,
                     software.version if software else None,
-                    *self._counts.get(number, [0, 0, 0, 0]),
+                    *self._counts.get(each.id, [0, 0, 0, 0]),
                 ),
             )  # fmt: skip
 

@@ -14,7 +14,7 @@ What `wiredump table` writes, version {version} of the schema. Made by `python -
 a test compares.
 
 Each table is a folder of Parquet files, whose metadata have this documentation too. Times, which
-end in `_ns`, are int64: nanoseconds since the Unix epoch. `connection` is the number that
+end in `_ns`, are int64: nanoseconds since the Unix epoch. `connection` is the id that
 [connections](#connections) has. `capture` and `packet` name a packet: the source's number in
 [lineage](#lineage), and the byte at which its record begins (of a journal: the entry's sequence).
 Text in JSON is as Kafka's own converters write it. `strings` and `int32s` are lists.

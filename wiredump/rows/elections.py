@@ -33,7 +33,7 @@ def election_rows(item: Exchange, bodies: Bodies) -> Iterator[Row]:
         for each in topic.get("partitionResult") or ()
     }
     who = (
-        item.connection.number,
+        item.connection.id,
         item.request.offset,
         item.request.first_ns,
         item.connection.broker,

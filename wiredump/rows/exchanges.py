@@ -49,7 +49,7 @@ def rows_of(
 
 def anomaly_row(item: Anomaly) -> Row:
     """Its row."""
-    number = item.connection.number if item.connection is not None else None
+    number = item.connection.id if item.connection is not None else None
     return "anomalies", (
         number, item.direction, item.offset, item.kind, item.reason, item.timestamp_ns,
         item.place.capture, item.place.offset, item.size, item.missing,
@@ -78,7 +78,7 @@ def _size(frame: Frame | None) -> int | None:
 
 def _frame(item: Exchange, frame: Frame) -> tuple[Any, ...]:
     return (
-        item.connection.number, frame.direction, frame.offset, _size(frame), frame.missing,
+        item.connection.id, frame.direction, frame.offset, _size(frame), frame.missing,
         frame.first_ns, frame.last_ns, frame.place.capture, frame.place.offset,
         _known(item.api_key), _version(item, frame), _correlation_id(item, frame), frame.sasl,
     )  # fmt: skip
@@ -90,7 +90,7 @@ def _request(item: Exchange, bodies: Bodies | None) -> tuple[Any, ...]:
     assert frame is not None
     software = item.software
     return (
-        connection.number,
+        connection.id,
         asked.offset if asked else None,
         answered.offset if answered else None,
         asked.first_ns if asked else None,
@@ -129,7 +129,7 @@ def _bodies(item: Exchange, bodies: Bodies, secrets: bool) -> Iterator[tuple[Any
     for frame, side in pairs:
         if frame is not None and side is not None:
             yield (
-                item.connection.number, frame.direction, frame.offset, _known(item.api_key),
+                item.connection.id, frame.direction, frame.offset, _known(item.api_key),
                 side.message or None, _known(side.version), _correlation_id(item, frame),
                 _json(side.header), _json(_shown(side, secrets)), side.problem or None,
             )  # fmt: skip
@@ -150,7 +150,7 @@ def _negotiations(item: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:
         return
     software = item.software
     who = (
-        item.connection.number,
+        item.connection.id,
         item.request.offset,
         item.request.first_ns,
         item.connection.client,

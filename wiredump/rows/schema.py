@@ -4,7 +4,7 @@ One description for every writer: Parquet files of one process, Spark, the docum
 that readers of the tables would notice changes ``SCHEMA_VERSION``.
 
 Times, which end in ``_ns``, are int64: nanoseconds since the Unix epoch, which neither Spark's
-timestamps nor Python's hold. ``connection`` is the number that ``connections`` has.
+timestamps nor Python's hold. ``connection`` is the id that ``connections`` has.
 ``capture`` and ``packet`` name a packet: the source's number in ``lineage`` and the byte at which
 its record begins (of a journal: the entry's sequence).
 """

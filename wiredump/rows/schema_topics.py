@@ -26,7 +26,7 @@ BATCHES: Final = Table(
     "Record batches of Produce requests, Fetch and ShareFetch responses, whole ones.",
     columns(
         """
-        connection        int32   number of the connection
+        connection        int64   id of the connection
         direction         string  request (Produce) or response
         frame_offset      int64   of the frame within the direction
         timestamp_ns      int64   time of the frame's last byte
@@ -60,7 +60,7 @@ RECORDS: Final = Table(
     "Records of those batches. Markers of control batches are none.",
     columns(
         """
-        connection    int32   number of the connection
+        connection    int64   id of the connection
         direction     string  request (Produce) or response
         frame_offset  int64   of the frame within the direction
         topic         string  as in batches
@@ -85,7 +85,7 @@ FETCHES: Final = Table(
     "Every partition that a Fetch asks for, those that its session remembers (KIP-227) too.",
     columns(
         """
-        connection       int32   number of the connection
+        connection       int64   id of the connection
         request_offset   int64   of the request within its direction
         requested_ns     int64   time of the request
         broker           string  host:port, or the broker's id in a journal
@@ -114,7 +114,7 @@ REASSIGNMENTS: Final = Table(
         outcome                string  completed, cancelled, replaced, refused, in progress, unknown
         asked_ns               int64   time of the request; null where it was not captured
         answered_ns            int64   time of its response; null without one
-        connection             int32   that it was asked on; null where it was not captured
+        connection             int64   that it was asked on; null where it was not captured
         request_offset         int64   of the request within its direction
         client_id              string  of the request's header
         software_name          string  as ApiVersions said; null where it did not
@@ -132,7 +132,7 @@ REASSIGNMENTS: Final = Table(
         removing               int32s  likewise
         ended_ns               int64   when it was seen to have ended; null where it was not
         evidence               string  why it is taken to have ended (see the documentation)
-        ended_connection       int32   that cancelled or replaced it, or showed it completed
+        ended_connection       int64   that cancelled or replaced it, or showed it completed
         ended_request_offset   int64   of that request
         ended_client_id        string  of that request's header
         """
@@ -145,7 +145,7 @@ ELECTIONS: Final = Table(
     "Leader elections that were asked for (ElectLeaders), a row for each partition.",
     columns(
         """
-        connection      int32   number of the connection
+        connection      int64   id of the connection
         request_offset  int64   of the request within its direction
         requested_ns    int64   time of the request
         broker          string  host:port, or the broker's id in a journal

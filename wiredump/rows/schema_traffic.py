@@ -41,7 +41,7 @@ CONNECTIONS: Final = Table(
     "Connections, in the order of their first packets.",
     columns(
         """
-        connection        int32      number
+        connection        int64      its id: capture << 48 | place of its first packet
         client            string     host:port
         broker            string     host:port, or the broker's id in a journal
         opened_ns         int64      time of the first packet
@@ -65,7 +65,7 @@ FRAMES: Final = Table(
     "Frames, each once: requests, responses and bare SASL tokens.",
     columns(
         """
-        connection      int32      number of its connection
+        connection      int64      id of its connection
         direction       string     request or response
         offset          int64      of its size's first byte, within the direction
         size            int64      bytes, size field included; null in a request log
@@ -88,7 +88,7 @@ REQUESTS: Final = Table(
     "Requests with their responses, and responses without a request.",
     columns(
         """
-        connection        int32      number of the connection
+        connection        int64      id of the connection
         request_offset    int64      of the request within its direction; null: no request was seen
         response_offset   int64      of the response; null: no response was seen
         requested_ns      int64      time of the request's first byte
@@ -121,7 +121,7 @@ BODIES: Final = Table(
     "Headers and bodies as JSON text, as Kafka's own converters have it; secrets redacted.",
     columns(
         """
-        connection      int32   number of the connection
+        connection      int64   id of the connection
         direction       string  request or response
         offset          int64   of the frame within the direction
         api_key         int16   null where no request was seen
@@ -141,7 +141,7 @@ NEGOTIATIONS: Final = Table(
     "ApiVersions exchanges, and every answer that a version is not supported.",
     columns(
         """
-        connection        int32      number of the connection
+        connection        int64      id of the connection
         request_offset    int64      of the request within its direction
         requested_ns      int64      time of the request
         client            string     host:port
@@ -164,7 +164,7 @@ ANOMALIES: Final = Table(
     "Everything that was not as it should be, with the bytes it cost.",
     columns(
         """
-        connection    int32      null where it is of no connection
+        connection    int64      null where it is of no connection
         direction     string     request or response; null where it has none
         offset        int64      within the direction; null likewise
         kind          string     for programs

@@ -4,7 +4,7 @@ was said before, and those that are only known at the end."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kproto.dialects import Dialect
 from wiredump.bodies import Bodies, read
@@ -20,10 +20,20 @@ from wiredump.rows.elections import election_rows
 from wiredump.rows.exchanges import Row, rows_of
 from wiredump.rows.schema import TABLES
 
-__all__ = ["TableRows"]
+__all__ = ["Apart", "TableRows"]
 
 _WITHOUT_BODIES: Final = frozenset({"lineage", "account", "frames"})
 """Tables that bodies add nothing to: even of anomalies some are found in them."""
+
+
+class Apart(Protocol):
+    """Who puts together later what takes more than the items at hand."""
+
+    def heard(self, heard: Heard) -> None:
+        """One that ``fetches`` and ``reassignments`` are made of."""
+
+    def name(self, topic_id: str, at_ns: int) -> str | None:
+        """A topic's name by then, if that is known already."""
 
 
 class TableRows:
@@ -31,7 +41,8 @@ class TableRows:
 
     No more is decoded than those take, and without ``bodies`` nothing is: then ``requests`` has no
     errors, and the tables that are not in ``UNDECODED`` have no rows. ``values`` keeps the values
-    of records, ``secrets`` what bodies hold of them.
+    of records, ``secrets`` what bodies hold of them. With ``apart`` the items are some of many, and
+    ``fetches`` and ``reassignments`` have no rows.
     """
 
     def __init__(
@@ -42,7 +53,9 @@ class TableRows:
         bodies: bool = True,
         values: bool = False,
         secrets: bool = False,
+        apart: Apart | None = None,
     ) -> None:
+        self._apart = apart
         self.order = InOrder()
         self._codec = codec
         self._tables = frozenset(tables)
@@ -93,10 +106,14 @@ class TableRows:
         heard = heard_of(item, said)
         if heard is not None:
             self._names.learn(heard)
-            for each in self.order.add(heard):
-                yield from self._in_order(each)
+            if self._apart is not None:
+                self._apart.heard(heard)
+            else:
+                for each in self.order.add(heard):
+                    yield from self._in_order(each)
         if self._batches:
-            yield from batch_rows(item, said, self._names.name, values=self._values)
+            name_of = self._names.name if self._apart is None else self._apart.name
+            yield from batch_rows(item, said, name_of, values=self._values)
 
     def _in_order(self, heard: Heard) -> Iterator[Row]:
         if "fetches" in self._tables:

@@ -124,6 +124,7 @@ class CaptureItems:
             str(event.server),
             event.timestamp_ns,
             from_start=event.start != "middle",
+            place=Place(event.capture, event.offset),
         )
         self.connections[event.connection] = connection
         self._open[event.connection] = Conversation(connection, self._codec, ports=self._ports)

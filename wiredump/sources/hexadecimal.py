@@ -119,7 +119,9 @@ class HexItems:
     """Feed it lines in order. All is one connection, numbered ``number``."""
 
     def __init__(self, codec: Dialect | None = None, *, capture: int = 0, number: int = 0) -> None:
-        connection = Connection(number, "client:0", "broker:9092", 0, from_start=True)
+        connection = Connection(
+            number, "client:0", "broker:9092", 0, from_start=True, place=Place(capture, 0)
+        )
         self.connections = {number: connection}
         self._talk = Conversation(connection, codec)
         self._capture = capture

@@ -67,6 +67,7 @@ class JournalItems:
             entry.timestamp_ns,
             from_start=True,
             protocol="kafka",
+            place=Place(self._capture, entry.sequence),
         )
         self.connections[number] = connection
         return _Talk(connection)

@@ -19,14 +19,14 @@ from kproto.errors import KprotoError
 from kproto.journal import read_journal
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Anomaly, Connection, Item
-from wiredump.readers import Capture, Streams
+from wiredump.readers import Capture, Limits, Streams
 from wiredump.readers.compressed import inflater_for
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.hexadecimal import HexItems, is_hexadecimal
 from wiredump.sources.journals import JournalItems
 from wiredump.sources.request_logs import MARK, RequestLogItems
 
-__all__ = ["Kind", "Read", "Sources", "open_sources"]
+__all__ = ["Kind", "Read", "Sources", "kind_of", "open_sources", "span"]
 
 Kind: TypeAlias = Literal["capture", "journal", "request log", "hexadecimal"]
 
@@ -71,6 +71,7 @@ class Sources:
         codec: Dialect | None,
         ports: frozenset[int],
         follow: bool,
+        alone: bool,
         progress: Callable[[int], object] | None,
     ) -> None:
         self.connections: dict[int, Connection] = {}
@@ -78,10 +79,11 @@ class Sources:
         self._codec = codec
         self._ports = ports
         self._follow = follow
+        self._limits = Limits(alone=alone)
         self._progress = progress or (lambda count: None)
         self._captures: CaptureItems | None = None
         self._streams: Streams | None = None
-        self._bytes = dict.fromkeys(range(len(files)), 0)
+        self._bytes = dict.fromkeys((file.number for file in files), 0)
         self._times: dict[int, tuple[int, int]] = {}
 
     def __iter__(self) -> Iterator[Item]:
@@ -116,7 +118,7 @@ class Sources:
     def _note(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items, their times noted."""
         for item in items:
-            capture, first, last = _span(item)
+            capture, first, last = span(item)
             if first:
                 before = self._times.get(capture, (first, last))
                 self._times[capture] = min(before[0], first), max(before[1], last)
@@ -125,7 +127,7 @@ class Sources:
     # -- captures ----------------------------------------------------------------------------
 
     def _read_captures(self, files: list[_File]) -> Iterator[Item]:
-        self._streams = streams = Streams()
+        self._streams = streams = Streams(self._limits)
         self._captures = items = CaptureItems(self._codec, ports=self._ports)
         self.connections = items.connections
         captures = [Capture(file.file, number=file.number) for file in files]
@@ -191,7 +193,7 @@ class Sources:
             yield rest.decode(errors="surrogateescape")
 
 
-def _span(item: Item) -> tuple[int, int, int]:
+def span(item: Item) -> tuple[int, int, int]:
     """The source an item is of, and its first and last time."""
     if isinstance(item, Anomaly):
         return item.place.capture, item.timestamp_ns, item.timestamp_ns
@@ -209,9 +211,13 @@ def open_sources(
     codec: Dialect | None = None,
     ports: frozenset[int] = DEFAULT_PORTS,
     follow: bool = False,
+    alone: bool = False,
+    first: int = 0,
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
     """Open files by their paths, ``-`` being standard input. They are closed with the process.
+    ``alone``: what becomes of a connection depends on its own packets only (``Limits.alone``).
+    ``first`` is the number of the first source.
 
     Raises OSError for what cannot be opened, KprotoError for more than one file to follow.
     """
@@ -219,12 +225,18 @@ def open_sources(
         raise KprotoError("only one file can be followed")
     files = []
     with ExitStack() as stack:
-        for number, path in enumerate(paths):
+        for number, path in enumerate(paths, first):
             file = _open(path)
             stack.callback(file.close)
             files.append(_File(path, cast(BinaryIO, file), _kind(file, follow), number))
         stack.pop_all()
-    return Sources(files, codec=codec, ports=ports, follow=follow, progress=progress)
+    return Sources(files, codec=codec, ports=ports, follow=follow, alone=alone, progress=progress)
+
+
+def kind_of(path: str) -> Kind:
+    """What a file is. Raises OSError."""
+    with _open(path) as file:
+        return _kind(file, follow=False)
 
 
 def _open(path: str) -> io.BufferedReader:

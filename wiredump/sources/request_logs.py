@@ -87,7 +87,7 @@ class RequestLogItems:
         header = logged["requestHeader"]
         key, version = int(header["requestApiKey"]), int(header["requestApiVersion"])
         began = now - int(float(logged.get("totalTimeMs", 0)) * 1e6)
-        connection = self._connection(logged, began)
+        connection = self._connection(logged, began, place)
         if header.get("clientId") is not None:
             connection.client_id = header["clientId"]
         number = self._counts[connection.number] = self._counts.get(connection.number, -1) + 1
@@ -120,7 +120,7 @@ class RequestLogItems:
         """``offset`` is the exchange's number on its connection: there are no bytes to count."""
         return Frame(direction, number, 0, b"", 0, now, now, place, json=body)
 
-    def _connection(self, logged: dict[str, Any], now: int) -> Connection:
+    def _connection(self, logged: dict[str, Any], now: int, place: Place) -> Connection:
         name = str(logged["connection"])
         ends = _ENDS.fullmatch(name)
         if logged.get("isForwarded") is True:
@@ -133,6 +133,7 @@ class RequestLogItems:
                 ends["broker"] if ends else str(logged.get("listener", "")),
                 now,
                 protocol="kafka",
+                place=place,
             )
             self._by_name[name] = self.connections[connection.number] = connection
         information = logged.get("clientInformation") or {}

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kproto.errors import KprotoError
@@ -14,7 +15,7 @@ from wiredump.rows.exchanges import Row
 from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema, to_table
 
-__all__ = ["ROW_GROUP", "OutputError", "TableWriter"]
+__all__ = ["ROW_GROUP", "OutputError", "RowGroups", "TableWriter", "require_empty"]
 
 ROW_GROUP: Final = 65_536
 """Rows of a table that are held, sorted and written at a time."""
@@ -33,42 +34,22 @@ def _sized(table: str) -> list[int]:
     return [place for place, each in enumerate(columns) if each.type in ("string", "binary")]
 
 
-class TableWriter:
-    """Writes ``folder/TABLE/part-0.parquet``. As a context manager it closes every file; left by
-    an exception it leaves what was written until then, which readers can tell by its missing
-    footer.
+class RowGroups:
+    """Holds rows of each table and writes them a row group at a time, to files that ``_open``
+    opens when there is something to write. ``rows`` counts those written."""
 
-    Raises OutputError where ``folder`` holds something already.
-    """
-
-    def __init__(self, folder: Path, tables: Iterable[str] = TABLES) -> None:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise OutputError(f"{folder} is not an empty folder: name another, or empty it")
+    def __init__(self, tables: Iterable[str]) -> None:
         self.rows: dict[str, int] = dict.fromkeys(tables, 0)
         self._files: dict[str, pq.ParquetWriter] = {}
-        self._held: dict[str, list[tuple[Any, ...]]] = {}
-        self._bytes: dict[str, int] = {}
+        self._held: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.rows}
+        self._bytes: dict[str, int] = dict.fromkeys(self.rows, 0)
         self._sized = {name: _sized(name) for name in self.rows}
-        for name in self.rows:
-            place = folder / name
-            place.mkdir(parents=True)
-            self._files[name] = pq.ParquetWriter(
-                place / "part-0.parquet", arrow_schema(name), compression="zstd"
-            )
-            self._held[name] = []
-            self._bytes[name] = 0
 
-    def __enter__(self) -> TableWriter:
-        return self
+    def _open(self, name: str) -> pq.ParquetWriter:
+        raise NotImplementedError
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
+    def _table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
+        return to_table(name, rows)
 
     def add(self, rows: Iterable[Row]) -> None:
         """Take in rows; those of tables that are not written are passed over."""
@@ -96,7 +77,48 @@ class TableWriter:
     def _flush(self, name: str) -> None:
         held = self._held[name]
         if held:
-            self._files[name].write_table(to_table(name, held))
+            if name not in self._files:
+                self._files[name] = self._open(name)
+            self._files[name].write_table(self._table(name, held))
             self.rows[name] += len(held)
             held.clear()
             self._bytes[name] = 0
+
+
+class TableWriter(RowGroups):
+    """Writes ``folder/TABLE/part-0.parquet``. As a context manager it closes every file; left by
+    an exception it leaves what was written until then, which readers can tell by its missing
+    footer.
+
+    Raises OutputError where ``folder`` holds something already.
+    """
+
+    def __init__(self, folder: Path, tables: Iterable[str] = TABLES) -> None:
+        super().__init__(tables)
+        require_empty(folder)
+        self._folder = folder
+        for name in self.rows:
+            (folder / name).mkdir(parents=True)
+            self._files[name] = self._open(name)
+
+    def _open(self, name: str) -> pq.ParquetWriter:
+        place = self._folder / name / "part-0.parquet"
+        return pq.ParquetWriter(place, arrow_schema(name), compression="zstd")
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+
+
+def require_empty(folder: Path) -> None:
+    """Raise OutputError where ``folder`` cannot be written to without mixing with what is there."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OutputError(f"{folder} is not an empty folder: name another, or empty it")

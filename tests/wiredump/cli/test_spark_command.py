@@ -1,0 +1,108 @@
+"""``wiredump spark``: what it says where it cannot run, and what it prints where it can."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.toolchain import require, require_module
+from tests.wiredump.spark import made_up
+from tests.wiredump.spark.pipeline import LOCAL, load, single
+from wiredump.cli import main
+
+
+def wiredump(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    code = ended.value.code
+    return code if isinstance(code, int) else 0, out, err
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    path = tmp_path / "a.pcap"
+    path.write_bytes(made_up.capture(11, kind="pcap"))
+    return path
+
+
+def test_without_the_extra(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, capture: Path
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "pyspark" else found(name)
+    )
+    code, _, err = wiredump(capsys, "spark", str(capture), "--out", str(capture.parent / "out"))
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "pip install 'kproto[spark]'" in err
+
+
+def test_without_java(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, capture: Path
+) -> None:
+    require_module("pyspark")
+    monkeypatch.setenv("JAVA_HOME", str(capture.parent))
+    code, _, err = wiredump(capsys, "spark", str(capture), "--out", str(capture.parent / "out"))
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "Java" in err
+    assert "wiredump table" in err
+    assert not (capture.parent / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("-", "--out", "x"), "standard input"),
+        (("a", "--out", "x", "--tables", "frame"), "no table 'frame'"),
+        (("a", "--out", "x", "--split-bytes", "0"), "0 is not in the range"),
+    ],
+)
+def test_wrong_usage(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str
+) -> None:
+    code, _, err = wiredump(capsys, "spark", *arguments)
+    assert code == 2
+    assert problem in err
+
+
+def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    require_module("pyspark")
+    code, _, err = wiredump(capsys, "spark", str(tmp_path / "no.pcap"), "--out", str(tmp_path))
+    assert code == 1
+    assert "no.pcap" in err
+
+
+@pytest.mark.slow
+@pytest.mark.java
+@pytest.mark.parametrize("where", [("--master", "local[1]"), ("--remote", "local[1]")])
+def test_tables_are_those_of_wiredump_table(capture: Path, where: tuple[str, str]) -> None:
+    """As a process of its own; through a Spark Connect server, too."""
+    require("java")
+    require_module("pyspark")
+    if where[0] == "--remote":
+        require_module("grpc")
+    out = capture.parent / "out"
+    root = str(Path(__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, "-m", "wiredump", "spark", str(capture), "--out", str(out), "--json",
+         "--split-bytes", "8000", "--partitions", "2", *where],
+        env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True, timeout=300,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    expected = single([str(capture)], capture.parent / "one")
+    assert load(out) == expected
+    assert {name: told["rows"][name] for name in LOCAL} == {
+        name: len(rows) for name, rows in expected.items()
+    }
+    assert told["again"] == []

@@ -1,0 +1,36 @@
+"""One small Spark session for all tests here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.toolchain import require, require_module
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """``local[2]``: loopback only, no page of its own, little memory."""
+    require("java")
+    require_module("pyspark")
+    from wiredump.spark.session import start
+
+    place = tmp_path_factory.mktemp("spark")
+    root = str(Path(__file__).parents[3])
+    os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = start(
+        "local[2]",
+        settings={
+            "spark.driver.memory": "1g",
+            "spark.local.dir": str(place),
+            "spark.sql.warehouse.dir": str(place / "warehouse"),
+            "spark.sql.shuffle.partitions": "2",
+        },
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,155 @@
+"""The pipeline's stages one after the other in this process, with lists in the place of Spark's
+shuffles; and the tables of one process, to compare with."""
+
+from __future__ import annotations
+
+import shutil
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from wiredump.rows.schema import TABLES
+from wiredump.rows.together import TableRows
+from wiredump.sources import open_sources
+from wiredump.spark.apart import HEARD, NAMED, unnamed
+from wiredump.spark.columns import FRAGMENT, PACKET_SCHEMA, SPLIT, SplitNote
+from wiredump.spark.connections import Options, write_connections
+from wiredump.spark.fragments import join_fragments
+from wiredump.spark.knowledge import (
+    gather_names,
+    give_names,
+    write_fetches,
+    write_reassignments,
+)
+from wiredump.spark.parts import STAGING, Manifest
+from wiredump.spark.planning import again, plan
+from wiredump.spark.splits import Split, read_split
+from wiredump.tables.making import make_tables
+
+LOCAL = tuple(name for name in TABLES if name not in ("lineage", "account"))
+Tables = dict[str, list[str]]
+
+
+def single(paths: Sequence[str], folder: Path) -> Tables:
+    """By one process."""
+    make_tables(open_sources(paths, alone=True), TableRows(), str(folder), tuple(TABLES))
+    return load(folder)
+
+
+def load(folder: Path, names: Sequence[str] = LOCAL) -> Tables:
+    """The rows of each table, sorted."""
+    return {
+        name: sorted(
+            repr(row)
+            for file in sorted((folder / name).glob("*.parquet"))
+            for row in pq.read_table(file).to_pylist()
+        )
+        for name in names
+    }
+
+
+def packets(
+    splits: list[Split],
+) -> tuple[pa.Table, list[SplitNote]]:
+    batches = [batch for split in splits for batch in read_split(split)]
+    table = pa.Table.from_batches(batches, PACKET_SCHEMA)
+    notes = [
+        msgspec.msgpack.decode(row["payload"], type=SplitNote)
+        for row in table.to_pylist()
+        if row["kind"] == SPLIT
+    ]
+    return table, notes
+
+
+def read_all(paths: Sequence[str], split_bytes: int) -> tuple[pa.Table, list[SplitNote], set[int]]:
+    """Packets, notes, and the captures that had to be read again."""
+    splits = plan(list(enumerate(paths)), split_bytes, merged=len(paths) > 1)
+    table, notes = packets(splits)
+    repeated = again(splits, notes, split_bytes)
+    redone = {split.capture for split in repeated}
+    if redone:
+        better, new = packets(repeated)
+        if again(repeated, new, split_bytes):
+            whole = [
+                msgspec.structs.replace(split, end=split.size, whole=True, exact=False, contexts=[])
+                for split in repeated
+                if split.start == 0
+            ]
+            better, new = packets(whole)
+        kept = table.filter(pa.array([each not in redone for each in table["capture"].to_pylist()]))
+        table = pa.concat_tables([kept, better])
+        notes = [note for note in notes if note.capture not in redone] + new
+    return table, notes, redone
+
+
+def _sorted(table: pa.Table, *columns: str) -> pa.Table:
+    return table.sort_by([(name, "ascending") for name in columns])
+
+
+def pipeline(
+    paths: Sequence[str], folder: Path, *, split_bytes: int, tasks: int
+) -> tuple[Tables, set[int], list[Manifest]]:
+    """By the stages: tables, captures that were read again, manifests of connections."""
+    shutil.rmtree(folder, ignore_errors=True)
+    options = Options(out=str(folder), paths=dict(enumerate(paths)), tables=LOCAL)
+    table, notes, redone = read_all(paths, split_bytes)
+    is_fragment = pa.array([kind == FRAGMENT for kind in table["kind"].to_pylist()])
+    fragments = _sorted(table.filter(is_fragment), "order_ns", "capture", "ordinal")
+    rows = table.filter(pa.compute.invert(is_fragment))
+    if sum(note.fragments for note in notes):
+        joined = list(join_fragments(fragments.to_batches(max_chunksize=7)))
+        rows = pa.concat_tables([rows, pa.Table.from_batches(joined, PACKET_SCHEMA)])
+    share = [zlib.crc32(key) % tasks for key in rows["key"].to_pylist()]
+    manifests = []
+    for task in range(tasks):
+        mine = rows.filter(pa.array([each == task for each in share]))
+        mine = _sorted(mine, "key", "order_ns", "capture", "ordinal")
+        manifests.append(write_connections(mine.to_batches(max_chunksize=50), options, task))
+    assert sum(each.account["payload"] for each in manifests) == sum(
+        each.expected for each in manifests
+    )
+    made = [*manifests, *_learn(str(folder), manifests, tasks)]
+    for name in LOCAL:
+        (folder / name).mkdir(exist_ok=True)
+        for each in made:
+            if name in each.parts:
+                file = each.parts[name].file
+                (folder / STAGING / name / file).rename(folder / name / file)
+    return load(folder), redone, manifests
+
+
+def _learn(folder: str, manifests: list[Manifest], tasks: int) -> list[Manifest]:
+    files = [each.parts.pop("topics").file for each in manifests if "topics" in each.parts]
+    made = [gather_names(folder, files, 0)]
+    for name in NAMED:
+        for each in manifests:
+            if unnamed(name) in each.parts:
+                made.append(give_names(folder, name, each.parts[unnamed(name)].file))
+    heard: list[dict[str, Any]] = []
+    for each in manifests:
+        if HEARD in each.parts:
+            place = Path(folder) / STAGING / HEARD / each.parts[HEARD].file
+            heard += pq.read_table(place).to_pylist()
+    order = ("requested_ns", "connection", "request_offset")
+    for task in range(tasks):
+        mine = [
+            row
+            for row in heard
+            if row["fetch"] and zlib.crc32(row["broker"].encode()) % tasks == task
+        ]
+        mine.sort(key=lambda row: (row["broker"], *(row[name] for name in order)))
+        made.append(write_fetches(folder, _batches(mine), task))
+    others = sorted(
+        (row for row in heard if not row["fetch"]), key=lambda row: tuple(row[n] for n in order)
+    )
+    made.append(write_reassignments(folder, _batches(others), 0))
+    return made
+
+
+def _batches(rows: list[dict[str, Any]]) -> list[pa.RecordBatch]:
+    return pa.Table.from_pylist(rows).to_batches() if rows else []

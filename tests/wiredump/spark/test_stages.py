@@ -1,0 +1,264 @@
+"""Every stage without Spark: the tables are those of one process, however the captures are cut and
+shared out; and where a guess is wrong, somebody notices."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kproto
+from kproto.capture import Conversation
+from kproto.capture.packets import ethernet_frame
+from kproto.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseTopic,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopic,
+    ReassignableTopicResponse,
+)
+from kproto.messages.fetch_request import FetchPartition, FetchTopic
+from kproto.messages.fetch_response import PartitionData
+from kproto.records import Record, build_batch
+from tests.wiredump.readers.conversations import LINKS
+from tests.wiredump.spark import made_up
+from tests.wiredump.spark.pipeline import packets, pipeline, read_all, single
+from tests.wiredump.talk import say
+from wiredump.spark.columns import SEGMENT, SPLIT
+from wiredump.spark.planning import plan, true_splits
+
+quiet = settings(
+    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+seeds = st.integers(0, 2**32)
+parts = st.sampled_from((200, 701, 3_000, 20_000, 10**6))
+
+
+def same(tmp_path: Path, files: list[bytes], split_bytes: int, tasks: int) -> set[int]:
+    """Compare; which captures had to be read again."""
+    paths = []
+    for number, data in enumerate(files):
+        path = tmp_path / f"{number}.cap"
+        path.write_bytes(data)
+        paths.append(str(path))
+    folder = tmp_path / "single"
+    for file in sorted(folder.rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    expected = single(paths, folder)
+    found, redone, _ = pipeline(paths, tmp_path / "parts", split_bytes=split_bytes, tasks=tasks)
+    for name, rows in expected.items():
+        assert found[name] == rows, name
+    return redone
+
+
+@pytest.mark.slow
+@quiet
+@given(seeds, parts, st.integers(1, 4), st.sampled_from((0.0, 0.2)))
+def test_the_tables_of_one_capture(
+    tmp_path: Path, seed: int, split_bytes: int, tasks: int, odd: float
+) -> None:
+    same(tmp_path, [made_up.capture(seed, odd=odd)], split_bytes, tasks)
+
+
+@pytest.mark.slow
+@quiet
+@given(seeds, st.integers(2, 3), parts, st.sampled_from((0.0, 0.1, 0.6)))
+def test_the_tables_of_several_captures(
+    tmp_path: Path, seed: int, count: int, split_bytes: int, back: float
+) -> None:
+    files = [made_up.capture(seed + number, back=back) for number in range(count)]
+    same(tmp_path, files, split_bytes, 3)
+
+
+@pytest.mark.slow
+@quiet
+@given(seeds, st.data())
+def test_any_damage(tmp_path: Path, seed: int, data: st.DataObject) -> None:
+    made = bytearray(made_up.capture(seed, odd=0.1))
+    at = data.draw(st.integers(0, len(made) - 1))
+    how = data.draw(st.sampled_from(("cut", "flip", "zeros")))
+    if how == "cut":
+        del made[at:]
+    elif how == "flip":
+        made[at] ^= 1 << data.draw(st.integers(0, 7))
+    else:
+        made[at : at + 40] = bytes(len(made[at : at + 40]))
+    same(tmp_path, [bytes(made)], data.draw(parts), 2)
+
+
+def test_a_compressed_capture_is_one_part(tmp_path: Path) -> None:
+    data = gzip.compress(made_up.capture(5))
+    same(tmp_path, [data], 100, 2)
+    assert len(plan([(0, str(tmp_path / "0.cap"))], 100)) == 1
+
+
+def giant(inner: bytes, kind: str) -> bytes:
+    """A connection whose payload holds a capture, which looks like records all the way."""
+    rng = random.Random(1)
+    talk = Conversation(("10.0.0.1", 40_000), ("10.0.1.1", 9092), segment_size=1000)
+    packets = talk.open()
+    for number in range(3):
+        packets += talk.send(say(rng, number).request)
+        packets += talk.send(inner)
+    packets += talk.close()
+    records = [
+        (made_up.START_NS + number * 1000, ethernet_frame(each), len(each) + 14)
+        for number, each in enumerate(packets)
+    ]
+    return made_up.pcap(records) if kind == "pcap" else made_up.pcapng(records, rng, 0.0)
+
+
+def test_what_other_connections_said(tmp_path: Path) -> None:
+    """Names of topic ids, fetch sessions, reassignments: said on one connection, of use on another,
+    which other tasks read."""
+    topic = uuid.UUID(int=0xF00)
+    batch = build_batch([Record(value=b"v", timestamp=5)])
+    ask = FetchTopic(topic_id=topic, partitions=[FetchPartition(partition=2, fetch_offset=7)])
+    begin = FetchRequest(session_id=0, session_epoch=0, topics=[ask])
+    go_on = FetchRequest(session_id=9, session_epoch=1)
+    partition = ReassignablePartition(partition_index=0, replicas=[4])
+    alter = AlterPartitionReassignmentsRequest(
+        topics=[ReassignableTopic(name="foo", partitions=[partition])]
+    )
+    altered = AlterPartitionReassignmentsResponse(
+        responses=[
+            ReassignableTopicResponse(
+                name="foo", partitions=[ReassignablePartitionResponse(partition_index=0)]
+            )
+        ]
+    )
+    named = MetadataResponse(topics=[MetadataResponseTopic(name="foo", topic_id=topic)])
+
+    def fetched(records: bytes) -> FetchResponse:
+        parts = [PartitionData(partition_index=2, records=records)]
+        return FetchResponse(
+            session_id=9, responses=[FetchableTopicResponse(topic_id=topic, partitions=parts)]
+        )
+
+    said = [
+        (0, begin, fetched(batch), 13),
+        (1, MetadataRequest(topics=None), named, 12),
+        (2, alter, altered, 1),
+        (3, go_on, fetched(batch), 13),
+        (0, begin, fetched(batch[:-3] + b"xxx"), 13),
+        (4, ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse(), 0),
+    ]
+    codec = kproto.dialect("kafka")
+    talks = [Conversation(("10.0.0.1", 40_000 + each), ("10.0.1.1", 9092)) for each in range(5)]
+    packets = [packet for talk in talks for packet in talk.open()]
+    for number, (which, request, response, version) in enumerate(said):
+        raw = codec.encode_request(request, api_version=version, correlation_id=number)
+        packets += talks[which].send(raw)
+        raw = codec.encode_response(response, api_version=version, correlation_id=number)
+        packets += talks[which].send(raw, from_server=True)
+    records = [
+        (made_up.START_NS + number * 1000, ethernet_frame(each), len(each) + 14)
+        for number, each in enumerate(packets)
+    ]
+    same(tmp_path, [made_up.pcap(records)], 500, 5)
+    tables = {
+        name: pq.read_table(tmp_path / "parts" / name).to_pylist()
+        for name in ("topics", "batches", "fetches", "reassignments", "anomalies")
+    }
+    assert [row["topic"] for row in tables["topics"]] == ["foo"]
+    assert sorted(str(row["topic"]) for row in tables["batches"]) == ["None", "foo", "foo"]
+    assert {row["remembered"] for row in tables["fetches"]} == {True, False}
+    assert [row["outcome"] for row in tables["reassignments"]] == ["completed"]
+    assert any(row["reason"].startswith("foo-2") for row in tables["anomalies"])
+
+
+@pytest.mark.parametrize("kind", ["pcap", "pcapng"])
+@pytest.mark.parametrize("split_bytes", [300, 20_000])
+def test_a_capture_within_a_capture_fools_nobody(
+    tmp_path: Path, kind: str, split_bytes: int
+) -> None:
+    tiny = [(made_up.START_NS, bytes(each % 7), 40) for each in range(3000)]
+    # Blocks of pcapng stand at multiples of four, and 82 bytes stand in front of a payload.
+    inner = (
+        made_up.pcap(tiny)
+        if kind == "pcap"
+        else b"\0\0" + made_up.pcapng(tiny, random.Random(2), 0.0)
+    )
+    redone = same(tmp_path, [giant(inner, kind)], split_bytes, 3)
+    assert redone == {0}, "the guess was not fooled, so this shows nothing"
+
+
+@pytest.mark.parametrize("split_bytes", [1009, 10**9])
+def test_one_connection_across_all_parts(tmp_path: Path, split_bytes: int) -> None:
+    redone = same(tmp_path, [giant(bytes(15_000), "pcap")], split_bytes, 4)
+    assert not redone
+
+
+@pytest.mark.parametrize("link", sorted(LINKS))
+def test_every_link(tmp_path: Path, link: str) -> None:
+    """Those that are read by the column, and those that are not."""
+    link_type, around = LINKS[link]
+    rng = random.Random(link_type)
+    talks = [made_up.connection(rng, number, 3) for number in range(3)]
+    framed = [around(packet) for packet in made_up.mixed(rng, talks)]
+    records = [
+        (made_up.START_NS + number * 1000, each, len(each)) for number, each in enumerate(framed)
+    ]
+    same(tmp_path, [made_up.pcap(records, link_type=link_type)], 5_000, 2)
+
+
+def test_a_clock_that_steps_back_far(tmp_path: Path) -> None:
+    """Of several captures: one process tells of it, and takes the packet where it stands."""
+    files = []
+    for number in range(2):
+        talk = Conversation(("10.0.0.1", 40_000 + number), ("10.0.1.1", 9092), segment_size=16)
+        packets = talk.open()
+        for each in range(60):
+            packets += talk.send(say(random.Random(each), each).request)
+        records = [
+            (made_up.START_NS + each * 1000 + number * 400, ethernet_frame(packet), 999)
+            for each, packet in enumerate(packets)
+        ]
+        if number == 0:
+            late = records[350]
+            records[350] = (late[0] - 340_000, *late[1:])
+        files.append(made_up.pcap(records))
+    assert same(tmp_path, files, 3_000, 2) == {0}
+    rows = pq.read_table(tmp_path / "parts" / "anomalies").to_pylist()
+    assert [row["capture"] for row in rows if row["kind"] == "clock"] == [0]
+
+
+@pytest.mark.slow
+@quiet
+@given(seeds, st.integers(100, 5000), st.sampled_from(("pcap", "pcap>", "pcap-ns", "pcapng")))
+def test_true_splits_begin_with_records(
+    tmp_path: Path, seed: int, split_bytes: int, kind: str
+) -> None:
+    """Whoever reads by them has no need to guess, and reads every packet once."""
+    path = tmp_path / "capture"
+    path.write_bytes(made_up.capture(seed, kind=kind))
+    (whole,) = plan([(0, str(path))], 1 << 30)
+    splits = true_splits(whole, split_bytes)
+    expected, _, _ = read_all([str(path)], 1 << 30)
+    found, notes = packets(splits)
+    assert all(note.first is not None for note in notes)
+    assert _told(found) == _told(expected)
+
+
+def _told(table: pa.Table) -> list[str]:
+    """Rows in the order of packets, without notes. The keys of what is no segment do not matter."""
+    rows = [row for row in table.to_pylist() if row["kind"] != SPLIT]
+    for row in rows:
+        row["key"] = row["key"] if row["kind"] == SEGMENT else b""
+    return sorted(map(repr, rows))

@@ -1,0 +1,139 @@
+"""The tables through Spark are those of one process, whatever the size of parts."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from kproto.capture import JournalCapture
+from kproto.journal import Entry
+from kproto.messages import ApiVersionsRequest, MetadataRequest
+from mockbroker import MockCluster
+from tests.mockbroker.wire import connect
+from tests.wiredump.spark import made_up
+from tests.wiredump.spark.pipeline import LOCAL, load, single
+from wiredump.spark.connections import Options
+from wiredump.spark.job import Job, Made
+from wiredump.tables.writer import OutputError
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+
+def through_spark(spark, paths: list[str], out: Path, split_bytes: int, tasks: int = 2) -> Made:
+    options = Options(out=str(out), paths=dict(enumerate(paths)), tables=LOCAL)
+    return Job(options=options, split_bytes=split_bytes, partitions=tasks).run(spark)
+
+
+def compare(one: Path, other: Path) -> None:
+    for names in (LOCAL, ("lineage", "account")):
+        expected, found = load(one, names), load(other, names)
+        for name, rows in expected.items():
+            assert found[name] == rows, name
+
+
+@pytest.fixture(scope="module")
+def journal() -> list[Entry]:
+    async def talk() -> list[Entry]:
+        mock = MockCluster(brokers=3, topics=["foo:2:3"], clock="manual")
+        async with mock:
+            for _ in range(3):
+                async with connect(mock) as wire:
+                    hello = ApiVersionsRequest(
+                        client_software_name="acc", client_software_version="1.2"
+                    )
+                    await wire.ask(hello, 3)
+                    await wire.ask(MetadataRequest(topics=None), 12)
+        return list(mock.journal)
+
+    return asyncio.run(talk())
+
+
+@pytest.mark.parametrize("split_bytes", [3_000, 20_000, 10**8])
+def test_one_torn_capture(spark, tmp_path: Path, split_bytes: int) -> None:
+    path = tmp_path / "torn.pcap"
+    path.write_bytes(made_up.capture(7, connections=5, exchanges=5, odd=0.0, kind="pcap"))
+    single([str(path)], tmp_path / "one")
+    made = through_spark(spark, [str(path)], tmp_path / "spark", split_bytes)
+    compare(tmp_path / "one", tmp_path / "spark")
+    assert made.account["payload"] == sum(
+        made.account[name] for name in ("frames", "retransmitted", "anomalies")
+    )
+    assert not (tmp_path / "spark" / "_staging").exists()
+    assert (tmp_path / "spark" / "_SUCCESS").exists()
+
+
+def test_several_captures_and_a_journal(spark, tmp_path: Path, journal) -> None:
+    paths = []
+    for number in range(2):
+        path = tmp_path / f"{number}.pcapng"
+        path.write_bytes(made_up.capture(20 + number, kind="pcapng", odd=0.3, back=0.5))
+        paths.append(str(path))
+    path = tmp_path / "mock.jsonl"
+    path.write_text("".join(msgspec.json.encode(entry).decode() + "\n" for entry in journal))
+    paths.append(str(path))
+    single(paths, tmp_path / "one")
+    made = through_spark(spark, paths, tmp_path / "spark", 10_000)
+    compare(tmp_path / "one", tmp_path / "spark")
+    assert made.connections > 3
+
+
+def test_a_mock_clusters_traffic(spark, tmp_path: Path, journal) -> None:
+    writer = JournalCapture()
+    path = tmp_path / "mock.pcapng"
+    path.write_bytes(writer.start() + b"".join(writer.add(entry) for entry in journal))
+    single([str(path)], tmp_path / "one")
+    through_spark(spark, [str(path)], tmp_path / "spark", 4_000)
+    compare(tmp_path / "one", tmp_path / "spark")
+    software = pq.read_table(tmp_path / "spark" / "connections")["software_name"].to_pylist()
+    assert set(software) == {"acc"}
+
+
+def test_the_folder_has_to_be_empty(spark, tmp_path: Path) -> None:
+    path = tmp_path / "a.pcap"
+    path.write_bytes(made_up.capture(1))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "theirs").touch()
+    with pytest.raises(OutputError, match="not an empty folder"):
+        through_spark(spark, [str(path)], tmp_path / "out", 1000)
+
+
+def test_a_job_of_ones_own(spark, tmp_path: Path) -> None:
+    """Segments by two parts of a file, and the files' payload by their places."""
+    from wiredump.spark import KafkaCapture
+
+    path = tmp_path / "a.pcap"
+    path.write_bytes(made_up.capture(3, share=0.0, kind="pcap"))
+    spark.dataSource.register(KafkaCapture)
+    reader = spark.read.format("kafka_capture").option("splitBytes", "2000")
+    rows = reader.load(str(path)).filter("kind = 0").collect()
+    from wiredump.readers import Account, Capture
+    from wiredump.readers.segments import SegmentReader
+
+    segments = SegmentReader(Account())
+    fed = [segments.feed(packet, []) for packet in Capture(str(path))]
+    expected = [segment for segment in fed if segment is not None]
+    data = path.read_bytes()
+    assert sorted(
+        (row.packet, row.sequence, data[row.payload_at : row.payload_at + row.payload_size])
+        for row in rows
+    ) == [(each.offset, each.sequence, bytes(each.payload)) for each in expected]
+
+
+def test_a_part_that_does_not_fit_fails(spark, tmp_path: Path) -> None:
+    """What the driver of ``wiredump spark`` would read again, a job of one's own is told of."""
+    from tests.wiredump.spark.test_stages import giant
+    from wiredump.spark import KafkaCapture
+
+    tiny = [(made_up.START_NS, bytes(each % 7), 40) for each in range(3000)]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(giant(made_up.pcap(tiny), "pcap"))
+    spark.dataSource.register(KafkaCapture)
+    reader = spark.read.format("kafka_capture").option("splitBytes", "5000")
+    with pytest.raises(Exception, match="set the option whole"):
+        reader.load(str(path)).count()
+    whole = reader.option("whole", "true").load(str(path))
+    assert whole.filter("kind = 0").count() > 100

@@ -1,0 +1,124 @@
+"""``wiredump spark``: captures and journals to Parquet files, by Apache Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import click
+
+from kproto.cli.codec import named_dialect
+from kproto.dialects import DIALECTS
+from kproto.errors import KprotoError
+from wiredump.cli.chosen import chosen_tables, counts
+from wiredump.cli.output import Output
+from wiredump.conversation import DEFAULT_PORTS
+from wiredump.rows.schema import TABLES
+from wiredump.sources.opening import kind_of
+
+__all__ = ["spark_command"]
+
+_SPLIT_BYTES = 64 << 20
+
+
+@click.command("spark")
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.option("--out", required=True, metavar="DIR", help="A folder: a new one, or empty.")
+@click.option("--master", default="local[*]", show_default=True, metavar="URL",
+              help="Spark's master: local[4], spark://HOST:PORT, yarn, k8s://...")  # fmt: skip
+@click.option("--remote", metavar="URL", help="A Spark Connect server, in place of --master.")
+@click.option("--split-bytes", type=click.IntRange(1), default=_SPLIT_BYTES, show_default=True,
+              help="Of a capture, for one task to read.")  # fmt: skip
+@click.option("--partitions", type=click.IntRange(1),
+              help="Tasks that share the connections.  [default: one for 64 MiB]")  # fmt: skip
+@click.option("--tables", "wanted", metavar="NAME,NAME...",
+              help=f"Only these. All: {', '.join(TABLES)}.")  # fmt: skip
+@click.option("--no-bodies", is_flag=True, help="Decode headers only, which is quicker.")
+@click.option("--secrets", is_flag=True, help="Keep passwords, tokens and keys in bodies.")
+@click.option("--values", is_flag=True, help="Keep the values of records, not only their hashes.")
+@click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
+              help=f"One of {', '.join(DIALECTS)}, or a folder of schemas.")  # fmt: skip
+@click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
+              default=sorted(DEFAULT_PORTS), show_default=True,
+              help="A hint at which end is the broker. Repeatable.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="The counts as one JSON object.")
+def spark_command(
+    captures: tuple[str, ...],
+    out: str,
+    master: str,
+    remote: str | None,
+    split_bytes: int,
+    partitions: int | None,
+    wanted: str | None,
+    no_bodies: bool,
+    secrets: bool,
+    values: bool,
+    dialect_name: str,
+    ports: tuple[int, ...],
+    as_json: bool,
+) -> int:
+    """Write what CAPTUREs hold as the tables of `wiredump table`, by Apache Spark.
+
+    CAPTUREs and DIR have to be on a file system that every executor has. More of Spark's settings
+    come from its own spark-defaults.conf (SPARK_CONF_DIR).
+    """
+    tables = chosen_tables(wanted, not no_bodies)
+    named_dialect(dialect_name)
+    if "-" in captures:
+        raise click.BadParameter("standard input cannot be shared out", param_hint="CAPTURE")
+    # Only now: these need pyspark and pyarrow, which may be absent.
+    from wiredump.spark.session import require_spark, start
+
+    require_spark()
+    for path in captures:
+        kind_of(path)  # before Spark starts, which takes seconds: whether it is there
+    from wiredump.spark.connections import Options
+    from wiredump.spark.job import Job
+
+    options = Options(
+        out=os.path.abspath(out),
+        paths=dict(enumerate(map(os.path.abspath, captures))),
+        names=dict(enumerate(captures)),
+        tables=tables,
+        dialect=os.path.abspath(dialect_name) if os.path.isdir(dialect_name) else dialect_name,
+        ports=ports,
+        bodies=not no_bodies,
+        values=values,
+        secrets=secrets,
+    )
+    on_terminal = sys.stderr.isatty()
+
+    def say(text: str) -> None:
+        if on_terminal:
+            click.echo(f"wiredump: {text}", err=True)
+
+    spark = start(master, progress=on_terminal, remote=remote)
+    try:
+        made = Job(options=options, split_bytes=split_bytes, partitions=partitions, say=say).run(
+            spark
+        )
+    except KprotoError:
+        raise
+    except Exception as error:
+        raise KprotoError(f"the Spark job failed: {_first_line(error)}") from error
+    finally:
+        spark.stop()
+    if as_json:
+        record = {"out": out, "rows": made.rows, "bytes": made.account, "again": made.again}
+        click.echo(json.dumps({**record, "connections": made.connections}))
+        return 0
+    output = Output()
+    output.render(counts("rows", made.rows))
+    if made.account:
+        output.render(counts("bytes of TCP payload", made.account))
+    for path in made.again:
+        click.echo(f"wiredump: {path} had to be read twice", err=True)
+    return 0
+
+
+def _first_line(error: Exception) -> str:
+    """A task's own exception says more than Spark's around it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception"))]
+    return (told or lines or [type(error).__name__])[-1]

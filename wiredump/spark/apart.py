@@ -1,0 +1,131 @@
+"""What one connection cannot know, put aside by the tasks that read connections: exchanges that say
+something of others, and rows whose topic nobody has named yet.
+
+Both are files in the staging folder like any table's. ``heard`` has what ``wiredump.knowledge``
+listens to, with the order it has to be told in. The unnamed tables are those of ``wiredump.rows``
+with two more columns: when the exchange was complete, and the id that the name stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from wiredump.knowledge.heard import FETCH, Heard
+from wiredump.model import Exchange, Item
+from wiredump.rows.batches import completed_ns
+from wiredump.rows.exchanges import Row
+from wiredump.rows.schema import TABLES
+from wiredump.tables.arrow import arrow_schema
+
+__all__ = [
+    "HEARD",
+    "HEARD_SQL",
+    "NAMED",
+    "UNNAMED",
+    "Aside",
+    "decode_heard",
+    "schema_of",
+    "unnamed",
+]
+
+HEARD: Final = "heard"
+HEARD_SQL: Final = (
+    "fetch boolean, broker string, requested_ns long, connection long, request_offset long, "
+    "heard binary"
+)
+_HEARD_SCHEMA: Final = pa.schema(
+    [
+        ("fetch", pa.bool_()), ("broker", pa.string()), ("requested_ns", pa.int64()),
+        ("connection", pa.int64()), ("request_offset", pa.int64()), ("heard", pa.binary()),
+    ]
+)  # fmt: skip
+
+NAMED: Final = ("batches", "records", "anomalies")
+"""Tables in which a topic's name may be wanted."""
+
+
+def unnamed(table: str) -> str:
+    """What the rows are kept as that still want one."""
+    return f"unnamed-{table}"
+
+
+UNNAMED: Final = tuple(map(unnamed, NAMED))
+_PLACES: Final = {
+    name: tuple(
+        [column.name for column in TABLES[name].columns].index(each)
+        for each in ("topic", "topic_id")
+    )
+    for name in ("batches", "records")
+}
+_KIND, _REASON = (
+    [column.name for column in TABLES["anomalies"].columns].index(each)
+    for each in ("kind", "reason")
+)
+
+
+def schema_of(name: str) -> pa.Schema:
+    """Of any file that tasks write."""
+    if name == HEARD:
+        return _HEARD_SCHEMA
+    if name in UNNAMED:
+        schema = arrow_schema(name.removeprefix("unnamed-"))
+        return schema.append(pa.field("wanted_ns", pa.int64())).append(
+            pa.field("wanted_id", pa.string())
+        )
+    return arrow_schema(name)
+
+
+class Aside:
+    """``wiredump.rows.together.Apart`` for one group of connections: ``rows`` sorts what an item
+    gave, ``take`` gives what was heard."""
+
+    def __init__(self, tables: Iterable[str]) -> None:
+        tables = frozenset(tables)
+        self._fetches = "fetches" in tables
+        self._others = "reassignments" in tables
+        self._heard: list[Row] = []
+        self._wanted: set[str] = set()
+
+    def heard(self, heard: Heard) -> None:
+        is_fetch = heard.api_key == FETCH
+        if self._fetches if is_fetch else self._others:
+            place = (heard.requested_ns, heard.connection, heard.request_offset)
+            told = msgspec.msgpack.encode(heard)
+            self._heard.append((HEARD, (is_fetch, heard.broker, *place, told)))
+
+    def name(self, topic_id: str, at_ns: int) -> str | None:
+        self._wanted.add(topic_id)
+        return None
+
+    def rows(self, item: Item, rows: Iterable[Row]) -> Iterator[Row]:
+        """All rows of an item: those that want a name under another, and what was heard."""
+        self._wanted.clear()
+        for name, row in rows:
+            wanted = self._wanted_by(name, row)
+            if wanted is None or not isinstance(item, Exchange):
+                yield name, row
+            else:
+                yield unnamed(name), (*row, completed_ns(item), wanted)
+        yield from self._heard
+        self._heard = []
+
+    def _wanted_by(self, name: str, row: tuple[Any, ...]) -> str | None:
+        """The topic id whose name belongs into a row, None where it has all it takes."""
+        if not self._wanted:
+            return None
+        if name in _PLACES:
+            topic, topic_id = _PLACES[name]
+            return row[topic_id] if row[topic] is None else None
+        if name == "anomalies" and row[_KIND] == "undecodable-batch":
+            # Its reason begins with the topic, or what stands for it, and the partition.
+            return next((each for each in self._wanted if row[_REASON].startswith(each)), None)
+        return None
+
+
+def decode_heard(told: bytes) -> Heard:
+    """From a row of ``heard``."""
+    return msgspec.msgpack.decode(told, type=Heard)

@@ -1,0 +1,189 @@
+"""The rows that stand for packets between stages: one schema, as Spark and as Arrow know it.
+
+========  ==========================================================================================
+kind
+========  ==========================================================================================
+SEGMENT   a TCP segment; ``payload`` is null where the file has it in one piece, at ``payload_at``
+FRAGMENT  a packet with a fragment of a datagram that carries TCP: ``payload`` is a RawPacket
+ANOMALY   something of no connection: ``payload`` is a ``readers.Anomaly``
+SPLIT     what a task read: ``payload`` is a SplitNote
+========  ==========================================================================================
+
+``key`` names the two ends whichever way a segment goes: its flow (``readers.Segment.flow``) or, if
+``reversed``, that of the other way. Other rows have a key of another length, all different.
+
+``order_ns``, ``capture``, ``ordinal`` are the order in which one process would meet the packets
+(``readers.merge``): the place in the file where there is one capture, time first where there are
+several. Payloads are MessagePack where they are structs.
+"""
+
+from __future__ import annotations
+
+from struct import pack
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from wiredump.readers import Anomaly, Segment
+
+__all__ = [
+    "ANOMALY",
+    "FRAGMENT",
+    "PACKET_SCHEMA",
+    "SEGMENT",
+    "SPLIT",
+    "SQL_SCHEMA",
+    "PacketRows",
+    "RawPacket",
+    "SplitNote",
+    "binaries",
+    "reversed_flow",
+]
+
+SEGMENT: Final = 0
+FRAGMENT: Final = 1
+ANOMALY: Final = 2
+SPLIT: Final = 3
+
+_FIELDS: Final = (
+    ("kind", pa.int8(), "byte"),
+    ("capture", pa.int32(), "int"),
+    ("packet", pa.int64(), "long"),
+    ("order_ns", pa.int64(), "long"),
+    ("ordinal", pa.int64(), "long"),
+    ("timestamp_ns", pa.int64(), "long"),
+    ("key", pa.binary(), "binary"),
+    ("reversed", pa.bool_(), "boolean"),
+    ("sequence", pa.int64(), "long"),
+    ("acknowledgement", pa.int64(), "long"),
+    ("flags", pa.int16(), "short"),
+    ("window", pa.int32(), "int"),
+    ("payload_at", pa.int64(), "long"),
+    ("payload_size", pa.int32(), "int"),
+    ("missing", pa.int64(), "long"),
+    ("payload", pa.binary(), "binary"),
+)
+
+PACKET_SCHEMA: Final = pa.schema([(name, type_) for name, type_, _ in _FIELDS])
+SQL_SCHEMA: Final = ", ".join(f"{name} {type_}" for name, _, type_ in _FIELDS)
+
+_IPV4_FLOW: Final = 12
+
+
+class RawPacket(msgspec.Struct, array_like=True):
+    """What it takes to read a packet again."""
+
+    link_type: int
+    original_length: int
+    data: bytes
+
+
+class SplitNote(msgspec.Struct):
+    """What a task read of a capture. ``first`` is the record it began with, None where it found
+    none; ``end`` the first one behind its last. ``trouble`` says why it takes the whole capture to
+    read this part of it. ``contexts`` are the places and lengths of blocks that what follows cannot
+    be read without, ``contexts_known`` whether it was told of those in front of it. ``late``: so
+    many packets at most came before one of theirs that is older than they are; ``earliest`` and
+    ``latest`` (the highest times, sorted) say the same across splits.
+    """
+
+    capture: int
+    start: int
+    first: int | None = None
+    end: int = 0
+    size: int = 0
+    read: int = 0
+    packets: int = 0
+    segments: int = 0
+    fragments: int = 0
+    malformed: int = 0
+    others: dict[str, int] = {}
+    payload: int = 0
+    anomalous: int = 0
+    damaged: bool = False
+    whole: bool = False
+    trouble: str = ""
+    contexts: list[tuple[int, int]] = []
+    contexts_known: bool = False
+    late: int = 0
+    earliest: int | None = None
+    latest: list[int] = []
+
+
+def reversed_flow(flow: bytes) -> bytes:
+    """The flow of what is sent the other way."""
+    address = 4 if len(flow) == _IPV4_FLOW else 16
+    ports = 2 * address
+    return (
+        flow[address:ports] + flow[:address] + flow[ports + 2 : ports + 4] + flow[ports : ports + 2]
+    )
+
+
+class PacketRows:
+    """Rows one by one, for what is not done by the column."""
+
+    def __init__(self, capture: int) -> None:
+        self._capture = capture
+        self._rows: list[tuple[Any, ...]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def segment(
+        self, segment: Segment, order: tuple[int, int], payload_at: int, payload: bytes | None
+    ) -> None:
+        """``payload`` where it cannot be read at ``payload_at``."""
+        key, other = segment.flow, reversed_flow(segment.flow)
+        swapped = other < key
+        self._rows.append(
+            (
+                SEGMENT, segment.capture, segment.offset, *order, segment.timestamp_ns,
+                other if swapped else key, swapped, segment.sequence, segment.acknowledgement,
+                segment.flags, segment.window, payload_at, len(segment.payload), segment.missing,
+                payload,
+            )
+        )  # fmt: skip
+
+    def other(
+        self, kind: int, value: RawPacket | Anomaly | SplitNote, place: tuple[int, int],
+        order: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """A row of any other kind. ``place`` is the packet's, and its time."""
+        packet, time = place
+        # One row a group: where many such rows are, many tasks share them.
+        key = (
+            b""
+            if kind == FRAGMENT
+            else pack(">BiqH", kind, self._capture, packet, len(self) & 0xFFFF)
+        )
+        self._rows.append(
+            (
+                kind, self._capture, packet, *order, time, key, False, 0, 0, 0, 0, 0, 0, 0,
+                msgspec.msgpack.encode(value),
+            )
+        )  # fmt: skip
+
+    def take(self) -> pa.RecordBatch:
+        """What was added since the last time."""
+        columns = list(zip(*self._rows, strict=True)) or [()] * len(PACKET_SCHEMA)
+        self._rows = []
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(values, each.type)
+                for values, each in zip(columns, PACKET_SCHEMA, strict=True)
+            ],
+            schema=PACKET_SCHEMA,
+        )
+
+
+def binaries(raw: npt.NDArray[np.uint8]) -> pa.Array:
+    """A row of bytes each, all of one length."""
+    count, width = raw.shape
+    offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
+    data = np.ascontiguousarray(raw)
+    return pa.Array.from_buffers(
+        pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )

@@ -1,0 +1,210 @@
+"""Sorted packets to rows of tables: what one task does for its share of the connections.
+
+All packets between two ends come one after the other, in the order in which one process would meet
+them, so that the same reassembly and the same rows come out. When the next two ends begin, nothing
+of the last is kept: memory does not grow with the number of connections, nor with their length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from kproto.cli.codec import named_dialect
+from kproto.dialects import Dialect
+from wiredump.model import Item
+from wiredump.readers import Anomaly, Limits, Segment, TcpReassembler
+from wiredump.rows.exchanges import Row
+from wiredump.rows.together import TableRows
+from wiredump.sources.captures import ByteAccount, CaptureItems
+from wiredump.sources.opening import span
+from wiredump.spark.apart import HEARD, NAMED, UNNAMED, Aside
+from wiredump.spark.columns import ANOMALY, SEGMENT, SPLIT, SplitNote, reversed_flow
+from wiredump.spark.parts import Manifest, PartWriter
+from wiredump.spark.payloads import Payloads
+
+__all__ = ["Options", "write_connections"]
+
+_ALONE: Final = Limits(alone=True)
+_EMPTY: Final = memoryview(b"")
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task has to know. ``names`` are the paths as they were given, for people."""
+
+    out: str
+    paths: dict[int, str]
+    names: dict[int, str] = {}
+    tables: tuple[str, ...]
+    dialect: str = "auto"
+    ports: tuple[int, ...] = (9092,)
+    bodies: bool = True
+    values: bool = False
+    secrets: bool = False
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """The tables, with those that are needed to make them."""
+        names = self.bodies and set(self.tables) & {*NAMED, "fetches"}
+        return tuple({*self.tables, "topics"}) if names else self.tables
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Kinds of files that reading connections may give."""
+        return (*self.taken, HEARD, *UNNAMED)
+
+    def rows(self, codec: Dialect, aside: Aside) -> TableRows:
+        """Rows of some connections of many."""
+        return TableRows(
+            codec, tables=self.taken, bodies=self.bodies, values=self.values,
+            secrets=self.secrets, apart=aside,
+        )  # fmt: skip
+
+
+def write_connections(batches: Iterable[pa.RecordBatch], options: Options, task: int) -> Manifest:
+    """Write the rows of all connections in ``batches``, which are sorted as above."""
+    work = _Work(options, task)
+    try:
+        for batch in batches:
+            work.take(batch)
+        return work.end()
+    finally:
+        work.payloads.close()
+
+
+class _Work:
+    def __init__(self, options: Options, task: int) -> None:
+        self.payloads = Payloads(options.paths)
+        self._options = options
+        self._codec = named_dialect(options.dialect)
+        self._ports = frozenset(options.ports)
+        self._writer = PartWriter(options.out, options.files, task)
+        self._aside = Aside(options.tables)
+        self._manifest = Manifest()
+        self._account = ByteAccount()
+        self._key: bytes | None = None
+        self._group: _Group | None = None
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        kinds, keys = columns["kind"], columns["key"]
+        captures, places = columns["capture"], columns["payload_at"]
+        sizes, given = columns["payload_size"], columns["payload"]
+        self.payloads.expect(captures, places, sizes)
+        rows = zip(
+            columns["reversed"], columns["sequence"], columns["acknowledgement"],
+            columns["flags"], columns["window"], columns["missing"], columns["timestamp_ns"],
+            columns["packet"], strict=True,
+        )  # fmt: skip
+        read = self.payloads.payload
+        flow = back = b""
+        group = None
+        for number, (
+            swapped,
+            sequence,
+            acknowledged,
+            flags,
+            window,
+            missing,
+            time,
+            packet,
+        ) in enumerate(rows):
+            key = keys[number]
+            if kinds[number] != SEGMENT:
+                self._other(kinds[number], given[number])
+                continue
+            if group is None or key != self._key:
+                group = self._group_of(key)
+                flow, back = key, reversed_flow(key)
+            size = sizes[number]
+            payload = _EMPTY
+            if size:
+                payload = read(number) if given[number] is None else memoryview(given[number])
+            group.feed(
+                Segment(
+                    back if swapped else flow, sequence, acknowledged, flags, window, payload,
+                    missing, time, captures[number], packet,
+                )
+            )  # fmt: skip
+        self._manifest.segments += batch.num_rows
+
+    def _group_of(self, key: bytes) -> _Group:
+        if self._group is None or key != self._key:
+            self._end_group()
+            self._key = key
+            self._group = _Group(self)
+        return self._group
+
+    def _other(self, kind: int, payload: bytes) -> None:
+        if kind == SPLIT:
+            self._manifest.expected += msgspec.msgpack.decode(payload, type=SplitNote).payload
+        elif kind == ANOMALY:
+            group = _Group(self)
+            group.tell(msgspec.msgpack.decode(payload, type=Anomaly))
+            self._finish(group)
+
+    def write(self, items: Iterable[Item], rows: TableRows) -> None:
+        for item in items:
+            self._manifest.saw(*span(item))
+            self._writer.add(self._aside.rows(item, rows.add(item)))
+
+    def items(self) -> CaptureItems:
+        return CaptureItems(self._codec, ports=self._ports)
+
+    def rows(self) -> TableRows:
+        return self._options.rows(self._codec, self._aside)
+
+    def _end_group(self) -> None:
+        if self._group is not None:
+            self._finish(self._group)
+            self._group = None
+
+    def _finish(self, group: _Group) -> None:
+        account = group.finish()
+        self._writer.add(group.last_rows())
+        self._manifest.connections += len(group.items.connections)
+        for name in account.__struct_fields__:
+            setattr(self._account, name, getattr(self._account, name) + getattr(account, name))
+
+    def end(self) -> Manifest:
+        self._end_group()
+        self._writer.close()
+        self._account.check()
+        manifest = self._manifest
+        manifest.account = {
+            name: getattr(self._account, name) for name in self._account.__struct_fields__
+        }
+        manifest.parts = self._writer.parts()
+        return manifest
+
+
+class _Group:
+    """All connections between two ends."""
+
+    def __init__(self, work: _Work) -> None:
+        self._work = work
+        self._tcp = TcpReassembler(limits=_ALONE)
+        self._rows = work.rows()
+        self.items = work.items()
+
+    def feed(self, segment: Segment) -> None:
+        for event in self._tcp.feed(segment):
+            items = self.items.feed(event)
+            if items:
+                self._work.write(items, self._rows)
+
+    def tell(self, anomaly: Anomaly) -> None:
+        self._work.write(self.items.feed(anomaly), self._rows)
+
+    def finish(self) -> ByteAccount:
+        for event in self._tcp.close():
+            self._work.write(self.items.feed(event), self._rows)
+        self._tcp.account.check()
+        self.items.account.check()
+        return self.items.account
+
+    def last_rows(self) -> Iterator[Row]:
+        return self._rows.end(self.items.connections, (), {})

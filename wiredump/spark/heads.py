@@ -1,0 +1,86 @@
+"""What has to be known of a capture before any part of it can be read: its format, byte order, and
+where its first record begins. Knows bytes of the beginning of a file, and nothing behind them.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import BinaryIO, Final, Literal, NamedTuple
+
+from wiredump.readers import pcap, pcapng
+from wiredump.readers.pcap import LARGEST_RECORD
+
+__all__ = ["CONTEXT_BLOCKS", "PACKET_BLOCKS", "Head", "head_of"]
+
+_FILE_HEADER: Final = 24
+_SHORTEST_BLOCK: Final = 12
+_LARGEST_HEAD: Final = 64 << 20
+_SECTION: Final = 0x0A0D0D0A
+
+PACKET_BLOCKS: Final = frozenset((2, 3, 6))
+"""pcapng blocks that are packets: obsolete, simple, enhanced."""
+CONTEXT_BLOCKS: Final = frozenset((_SECTION, 1))
+"""pcapng blocks without which packets behind them cannot be read: sections, interfaces."""
+
+_PCAP_ORDERS: Final = {0xA1B2C3D4: False, 0xA1B23C4D: True}
+_PCAPNG_ORDERS: Final = {bytes.fromhex("1a2b3c4d"): ">", bytes.fromhex("4d3c2b1a"): "<"}
+
+
+class Head(NamedTuple):
+    """``first`` is where the first record begins (pcapng: the first packet's block); everything in
+    front of it is context. ``order`` is ``<`` or ``>``. ``limit`` is the longest record that pcap
+    believes. ``seconds`` is the first record's time in pcap, None where there is no record."""
+
+    format: Literal["pcap", "pcapng"]
+    order: str
+    first: int
+    nanoseconds: bool = False
+    limit: int = LARGEST_RECORD
+    seconds: int | None = None
+
+
+def head_of(file: BinaryIO) -> Head | None:
+    """None for what can only be read from its beginning to its end: compressed files, and those
+    whose head is not as it should be. ``file`` is left anywhere."""
+    start = file.read(_FILE_HEADER)
+    if pcap.begins(start):
+        return _pcap(file, start)
+    if pcapng.begins(start):
+        file.seek(0)
+        return _pcapng(file)
+    return None
+
+
+def _pcap(file: BinaryIO, start: bytes) -> Head | None:
+    if len(start) < _FILE_HEADER:
+        return None
+    order = "<" if Struct("<I").unpack_from(start)[0] in _PCAP_ORDERS else ">"
+    magic, major, snaplen = Struct(order + "IH10xI").unpack_from(start)
+    if major != 2:
+        return None
+    limit = min(max(snaplen, pcap.USUAL_LIMIT), LARGEST_RECORD)
+    record = file.read(4)
+    seconds = Struct(order + "I").unpack(record)[0] if len(record) == 4 else None
+    return Head("pcap", order, _FILE_HEADER, _PCAP_ORDERS[magic], limit, seconds)
+
+
+def _pcapng(file: BinaryIO) -> Head | None:
+    """Walks the blocks up to the first packet."""
+    order, position = "<", 0
+    while position < _LARGEST_HEAD:
+        file.seek(position)
+        head = file.read(_SHORTEST_BLOCK)
+        if len(head) < _SHORTEST_BLOCK:
+            return Head("pcapng", order, position) if position and not head else None
+        block, length = Struct(order + "II").unpack_from(head)
+        if block == _SECTION:
+            order = _PCAPNG_ORDERS.get(head[8:12], "")
+            if not order:
+                return None
+            (length,) = Struct(order + "I").unpack_from(head, 4)
+        if block in PACKET_BLOCKS:
+            return Head("pcapng", order, position)
+        if length < _SHORTEST_BLOCK or length & 3 or length > LARGEST_RECORD:
+            return None
+        position += length
+    return None

@@ -1,0 +1,331 @@
+"""The pipeline, as its driver sees it: one stage after the other, and what each answered.
+
+What comes to the driver is a note a part and a manifest a task; packets and rows never do. Only
+DataFrames are used, so that a session on a Spark Connect server does as well.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from kproto.errors import KprotoError
+from wiredump.rows.connections import account_rows, lineage_rows
+from wiredump.rows.schema import TABLES
+from wiredump.sources.opening import kind_of
+from wiredump.spark.apart import HEARD, HEARD_SQL, NAMED, unnamed
+from wiredump.spark.columns import FRAGMENT, SPLIT, SQL_SCHEMA, SplitNote
+from wiredump.spark.connections import Options, write_connections
+from wiredump.spark.fragments import join_fragments
+from wiredump.spark.knowledge import (
+    gather_names,
+    give_names,
+    write_fetches,
+    write_reassignments,
+)
+from wiredump.spark.parts import (
+    STAGING,
+    Manifest,
+    PartWriter,
+    commit,
+    decode_manifest,
+    encode_manifest,
+)
+from wiredump.spark.planning import again, plan
+from wiredump.spark.source import KafkaCapture, encode_plan
+from wiredump.spark.splits import Split
+from wiredump.spark.texts import write_text
+from wiredump.tables.writer import require_empty
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["DRIVER_TABLES", "Job", "LostError", "Made"]
+
+_ORDER: Final = ("order_ns", "capture", "ordinal")
+_HEARD_ORDER: Final = ("requested_ns", "connection", "request_offset")
+_MANIFEST: Final = "manifest string"
+_BYTES_A_TASK: Final = 64 << 20
+
+DRIVER_TABLES: Final = ("lineage", "account")
+"""Of a few rows each, which only the driver knows."""
+
+
+class LostError(KprotoError):
+    """What tasks wrote is not what tasks read: a mistake of ours, or of a file system."""
+
+
+class Made(NamedTuple):
+    """As ``tables.making.Made``; ``again`` names captures that had to be read twice."""
+
+    rows: dict[str, int]
+    account: dict[str, int]
+    connections: int
+    again: list[str]
+
+
+class Job(msgspec.Struct, kw_only=True):
+    """What to make of which files. ``options.paths`` are those of captures and text alike."""
+
+    options: Options
+    split_bytes: int
+    partitions: int | None = None
+    say: Callable[[str], object] = lambda text: None
+
+    def run(self, spark: SparkSession) -> Made:
+        """Write the tables. Raises OutputError where the folder cannot be used, and whatever Spark
+        raises for a task that failed; then no table is there, and no ``_SUCCESS``."""
+        root = Path(self.options.out)
+        require_empty(root)
+        kinds = {number: kind_of(path) for number, path in self.options.paths.items()}
+        captures = [number for number, kind in kinds.items() if kind == "capture"]
+        texts = [number for number, kind in kinds.items() if kind != "capture"]
+        there = root.exists()
+        (root / STAGING).mkdir(parents=True)
+        try:
+            return self._run(spark, captures, texts)
+        except BaseException:
+            shutil.rmtree(root if not there else root / STAGING, ignore_errors=True)
+            raise
+
+    def _run(self, spark: SparkSession, captures: list[int], texts: list[int]) -> Made:
+        spark.dataSource.register(KafkaCapture)
+        manifests: list[Manifest] = []
+        notes: list[SplitNote] = []
+        redone: list[str] = []
+        if captures:
+            packets, notes, redone = self._packets(spark, captures)
+            manifests += self._connections(spark, packets, notes)
+        if texts:
+            manifests += self._texts(spark, texts)
+        manifests += self._learn(spark, manifests)
+        return self._commit(manifests, notes, redone, captures)
+
+    # ---- packets -----------------------------------------------------------------------------
+
+    def _packets(
+        self, spark: SparkSession, captures: list[int]
+    ) -> tuple[DataFrame, list[SplitNote], list[str]]:
+        """The packets of all captures, once it is certain that they are."""
+        paths = self.options.paths
+        splits = plan(
+            [(number, paths[number]) for number in captures],
+            self.split_bytes,
+            merged=len(captures) > 1,
+        )
+        self.say(f"reading packets: {len(splits)} parts")
+        packets = self._read(spark, splits, 0)
+        notes = _notes(packets)
+        repeated = again(splits, notes, self.split_bytes)
+        redone = sorted({split.capture for split in repeated})
+        if redone:
+            self.say(f"reading once more: {', '.join(paths[number] for number in redone)}")
+            kept = packets.filter(~packets.capture.isin(redone))
+            better = self._read(spark, repeated, 1)
+            new = _notes(better)
+            if again(repeated, new, self.split_bytes):
+                # A pcapng whose packets have no times, say: only one task gets them right.
+                whole = [_whole(split) for split in repeated if split.start == 0]
+                better = self._read(spark, whole, 2)
+                new = _notes(better)
+            notes = [note for note in notes if note.capture not in redone] + new
+            packets = kept.unionAll(better)
+        return packets, notes, [paths[number] for number in redone]
+
+    def _read(self, spark: SparkSession, splits: list[Split], number: int) -> DataFrame:
+        """Read once: later stages read what was written of it."""
+        place = os.path.join(self.options.out, STAGING, f"packets-{number}")
+        rows = spark.read.format("kafka_capture").option("plan", encode_plan(splits)).load()
+        rows.write.option("compression", "snappy").parquet(place)
+        return spark.read.schema(SQL_SCHEMA).parquet(place)
+
+    # ---- connections -------------------------------------------------------------------------
+
+    def _connections(
+        self, spark: SparkSession, packets: DataFrame, notes: list[SplitNote]
+    ) -> list[Manifest]:
+        rows = packets.filter(packets.kind != FRAGMENT)
+        if any(note.fragments for note in notes):
+            self.say("joining fragments")
+            fragments = packets.filter(packets.kind == FRAGMENT)
+            joined = fragments.repartition(1).sortWithinPartitions(*_ORDER)
+            rows = rows.unionAll(joined.mapInArrow(join_fragments, SQL_SCHEMA))
+        size = sum({note.capture: note.size for note in notes}.values())
+        count = self.partitions or max(1, math.ceil(size / _BYTES_A_TASK))
+        self.say(f"reassembling connections: {count} tasks")
+        sorted_rows = rows.repartition(count, "key").sortWithinPartitions("key", *_ORDER)
+        return _run(sorted_rows, _connections_task(self.options))
+
+    def _texts(self, spark: SparkSession, texts: list[int]) -> list[Manifest]:
+        self.say(f"reading {len(texts)} journals and logs")
+        rows = spark.createDataFrame([(number,) for number in texts], "number int")
+        return _run(rows.repartition(len(texts)), _text_task(self.options))
+
+    # ---- knowledge ---------------------------------------------------------------------------
+
+    def _learn(self, spark: SparkSession, manifests: list[Manifest]) -> list[Manifest]:
+        """What is made of what tasks put aside; their parts of ``topics`` are replaced."""
+        options = self.options
+        found: list[Manifest] = []
+        files = [each.parts.pop("topics").file for each in manifests if "topics" in each.parts]
+        if "topics" in options.taken:
+            self.say("bringing together what connections learnt")
+            names = _rows(spark, [("topics", msgspec.json.encode(files).decode())])
+            found += _run(names, _names_task(options.out))
+        wanting = [
+            (name, each.parts[unnamed(name)].file)
+            for name in NAMED
+            for each in manifests
+            if unnamed(name) in each.parts
+        ]
+        if wanting:
+            found += _run(_rows(spark, wanting), _naming_task(options.out))
+        heard = [
+            os.path.join(options.out, STAGING, HEARD, each.parts[HEARD].file)
+            for each in manifests
+            if HEARD in each.parts
+        ]
+        if heard:
+            rows = spark.read.schema(HEARD_SQL).parquet(*heard)
+            count = self.partitions or len(heard)
+            fetches = rows.filter(rows.fetch).repartition(count, "broker")
+            task = _heard_task(write_fetches, options.out)
+            found += _run(fetches.sortWithinPartitions("broker", *_HEARD_ORDER), task)
+            others = rows.filter(~rows.fetch).repartition(1).sortWithinPartitions(*_HEARD_ORDER)
+            found += _run(others, _heard_task(write_reassignments, options.out))
+        return found
+
+    # ---- the end -----------------------------------------------------------------------------
+
+    def _commit(
+        self,
+        manifests: list[Manifest],
+        notes: list[SplitNote],
+        redone: list[str],
+        captures: list[int],
+    ) -> Made:
+        options, root = self.options, Path(self.options.out)
+        account = Counter[str]()
+        for manifest in manifests:
+            account.update(manifest.account)
+        expected = sum(manifest.expected for manifest in manifests)
+        if account["payload"] != expected:
+            raise LostError(f"{expected} bytes of payload read, {account['payload']} accounted for")
+        told = dict(account) if captures else {}
+        last = PartWriter(options.out, DRIVER_TABLES, 0)
+        last.add(lineage_rows(self._sources(manifests, notes)))
+        last.add(account_rows(told))
+        last.close()
+        parts = [manifest.parts for manifest in manifests] + [last.parts()]
+        wanted = [name for name in TABLES if name in {*options.tables, *DRIVER_TABLES}]
+        commit(options.out, wanted, [_only(each, wanted) for each in parts])
+        shutil.rmtree(root / STAGING)
+        (root / "_SUCCESS").touch()
+        rows = {name: sum(each[name].rows for each in parts if name in each) for name in wanted}
+        return Made(rows, told, sum(each.connections for each in manifests), redone)
+
+    def _sources(
+        self, manifests: list[Manifest], notes: list[SplitNote]
+    ) -> Iterator[tuple[Any, ...]]:
+        read = {note.capture: note.read for note in notes}
+        times: dict[int, tuple[int, int]] = {}
+        sources = {}
+        for manifest in manifests:
+            for capture, (first, last) in manifest.times.items():
+                before = times.get(capture, (first, last))
+                times[capture] = min(before[0], first), max(before[1], last)
+            sources.update({each[0]: each for each in manifest.sources})
+        for number, path in self.options.paths.items():
+            if number in read:
+                name = self.options.names.get(number, path)
+                yield number, name, "capture", read[number], *times.get(number, (None, None))
+            else:
+                source = sources[number]
+                yield number, self.options.names.get(number, path), *source[2:]
+
+
+def _only(parts: dict[str, Any], wanted: Sequence[str]) -> dict[str, Any]:
+    return {name: part for name, part in parts.items() if name in wanted}
+
+
+def _whole(split: Split) -> Split:
+    return msgspec.structs.replace(
+        split, start=0, end=split.size, exact=False, whole=True, contexts=[]
+    )
+
+
+def _notes(packets: DataFrame) -> list[SplitNote]:
+    found = packets.filter(packets.kind == SPLIT).select("payload").collect()
+    return [msgspec.msgpack.decode(bytes(row[0]), type=SplitNote) for row in found]
+
+
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _run(rows: DataFrame, task: Task) -> list[Manifest]:
+    return [decode_manifest(row[0]) for row in rows.mapInArrow(task, _MANIFEST).collect()]
+
+
+def _answer(manifest: Manifest) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"manifest": [encode_manifest(manifest)]})
+
+
+def _task_number() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0
+
+
+def _connections_task(options: Options) -> Task:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _answer(write_connections(batches, options, _task_number()))
+
+    return task
+
+
+def _rows(spark: SparkSession, rows: list[tuple[str, str]]) -> DataFrame:
+    """A task each."""
+    return spark.createDataFrame(rows, "name string, file string").repartition(len(rows))
+
+
+def _names_task(folder: str) -> Task:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for files in batch.column("file").to_pylist():
+                yield _answer(gather_names(folder, msgspec.json.decode(files), 0))
+
+    return task
+
+
+def _naming_task(folder: str) -> Task:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield _answer(give_names(folder, row["name"], row["file"]))
+
+    return task
+
+
+def _heard_task(write: Callable[..., Manifest], folder: str) -> Task:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _answer(write(folder, batches, _task_number()))
+
+    return task
+
+
+def _text_task(options: Options) -> Task:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("number").to_pylist():
+                yield _answer(write_text(number, options, _task_number()))
+
+    return task

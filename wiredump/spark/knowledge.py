@@ -1,0 +1,131 @@
+"""The last stage: what takes more than one connection to know, from what tasks put aside.
+
+Names of topic ids are brought together first, by one task: there are as many as topics. Then rows
+that want a name get it, a task a file; fetch sessions, which are a broker's, are read by broker;
+and reassignments, whose clusters only reading tells, by one task from few messages.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from wiredump.knowledge.reassignments import Reassignments
+from wiredump.knowledge.sessions import Fetches
+from wiredump.rows.exchanges import Row
+from wiredump.spark.apart import decode_heard, schema_of
+from wiredump.spark.parts import STAGING, Manifest, Part, PartWriter
+
+__all__ = ["Names", "gather_names", "give_names", "write_fetches", "write_reassignments"]
+
+_NAMES: Final = "names.parquet"
+
+
+class Names:
+    """Topic ids, their names and since when: what all tasks together learnt."""
+
+    def __init__(self, folder: str) -> None:
+        self._table = pq.read_table(Path(folder) / STAGING / _NAMES)
+        self._known = {
+            row["topic_id"]: (row["topic"], row["first_ns"]) for row in self._table.to_pylist()
+        }
+
+    def name(self, topic_id: str, at_ns: int) -> str | None:
+        """The name, if a message had it by then."""
+        known = self._known.get(topic_id)
+        return known[0] if known is not None and known[1] <= at_ns else None
+
+    def column(self, ids: pa.Array, at_ns: pa.Array) -> pa.Array:
+        """The same for many."""
+        index = pc.index_in(ids, value_set=self._table.column("topic_id"))
+        since = self._table.column("first_ns").combine_chunks().take(index)
+        names = self._table.column("topic").combine_chunks().take(index)
+        return pc.if_else(pc.less_equal(since, at_ns), names, pa.scalar(None, pa.string()))
+
+
+def gather_names(folder: str, files: Iterable[str], task: int) -> Manifest:
+    """Of each id the name that was told first: the table ``topics``."""
+    known: dict[str, tuple[int, str]] = {}
+    for file in sorted(files):
+        for batch in pq.ParquetFile(Path(folder) / STAGING / "topics" / file).iter_batches():
+            for row in batch.to_pylist():
+                told = row["first_ns"], row["topic"]
+                known[row["topic_id"]] = min(told, known.get(row["topic_id"], told))
+    rows: list[Row] = [
+        ("topics", (topic_id, name, first_ns))
+        for topic_id, (first_ns, name) in sorted(known.items())
+    ]
+    schema = schema_of("topics")
+    columns = [list(each) for each in zip(*(row for _, row in rows), strict=True)] or [[]] * 3
+    arrays = [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
+    pq.write_table(pa.table(arrays, schema=schema), Path(folder) / STAGING / _NAMES)
+    writer = PartWriter(folder, ("topics",), task)
+    writer.add(rows)
+    return writer.manifest()
+
+
+def give_names(folder: str, table: str, file: str) -> Manifest:
+    """The file's rows as ``table`` has them, named as far as names are known."""
+    names = Names(folder)
+    source = pq.ParquetFile(Path(folder) / STAGING / f"unnamed-{table}" / file)
+    schema = schema_of(table)
+    place = Path(folder) / STAGING / table
+    place.mkdir(parents=True, exist_ok=True)
+    name = f"named-{os.urandom(8).hex()}-{file}"
+    rows = 0
+    with pq.ParquetWriter(place / name, schema, compression="zstd") as writer:
+        for batch in source.iter_batches():
+            known = names.column(batch.column("wanted_id"), batch.column("wanted_ns"))
+            if table == "anomalies":
+                at, column = schema.get_field_index("reason"), _told(batch, known)
+            else:
+                at, column = schema.get_field_index("topic"), known
+            arrays = batch.columns[: len(schema)]
+            arrays[at] = column
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            rows += batch.num_rows
+    return Manifest(parts={table: Part(name, rows)})
+
+
+def _told(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:
+    """Reasons with the name in the place of the id that they begin with."""
+    told = []
+    for reason, wanted, name in zip(
+        batch.column("reason").to_pylist(), batch.column("wanted_id").to_pylist(),
+        known.to_pylist(), strict=True,
+    ):  # fmt: skip
+        told.append(reason if name is None else name + reason[len(wanted) :])
+    return pa.array(told, pa.string())
+
+
+def write_fetches(folder: str, batches: Iterable[pa.RecordBatch], task: int) -> Manifest:
+    """``heard`` fetches, sorted by broker and then in order."""
+    names = Names(folder)
+    writer = PartWriter(folder, ("fetches",), task)
+    broker, fetches = None, Fetches(names.name)
+    for each in _told_rows(batches):
+        if each["broker"] != broker:
+            broker, fetches = each["broker"], Fetches(names.name)
+        writer.add(fetches.feed(decode_heard(each["heard"])))
+    return writer.manifest()
+
+
+def write_reassignments(folder: str, batches: Iterable[pa.RecordBatch], task: int) -> Manifest:
+    """All others, in order."""
+    writer = PartWriter(folder, ("reassignments",), task)
+    reassignments = Reassignments()
+    for each in _told_rows(batches):
+        writer.add(reassignments.feed(decode_heard(each["heard"])))
+    writer.add(reassignments.end())
+    return writer.manifest()
+
+
+def _told_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        yield from batch.to_pylist()

@@ -1,0 +1,67 @@
+"""Whether packets that many tasks read can be put in order by their times alone.
+
+One process merges several captures within a window (``readers.merge``): a packet keeps its place by
+time unless more than ``WINDOW`` packets of its capture that are later came before it. Each task
+notes how many that can be at most in its part; here the parts are put together.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from wiredump.readers import Anomaly, Packet
+from wiredump.readers.merge import WINDOW
+from wiredump.spark.columns import SplitNote
+from wiredump.spark.usual import Ints, Records
+
+__all__ = ["in_order", "note_walked"]
+
+_KEPT: Final = WINDOW + 1
+
+
+def note_walked(
+    note: SplitNote, base: int, records: list[Records], others: list[Packet | Anomaly]
+) -> None:
+    """Take in the times of a chunk, whatever its packets are."""
+    if any(isinstance(each, Anomaly) for each in others):
+        note.trouble = note.trouble or "what cannot be read has a place in the order of time"
+    places = [each.places + base for each in records]
+    times = [each.times for each in records]
+    places.append(np.array([each.offset for each in others], np.int64))
+    times.append(np.array([each.timestamp_ns for each in others], np.int64))
+    by_place = np.argsort(np.concatenate(places), kind="stable")
+    _note(note, np.concatenate(times)[by_place])
+
+
+def _note(note: SplitNote, times: Ints) -> None:
+    if not len(times):
+        return
+    earliest = int(times.min())
+    # How many came before that are later: of this chunk, and of those before it.
+    highest = np.maximum.accumulate(times)
+    first_later = np.searchsorted(highest, times, side="right")
+    inside = int((np.arange(len(times)) - first_later).max(initial=0))
+    note.late = max(note.late, inside + _later(note.latest, earliest))
+    note.earliest = earliest if note.earliest is None else min(note.earliest, earliest)
+    newest = np.sort(np.concatenate([np.array(note.latest, np.int64), times]))[-_KEPT:]
+    note.latest = newest.tolist()
+
+
+def _later(latest: list[int], time: int) -> int:
+    return len(latest) - bisect_right(latest, time)
+
+
+def in_order(notes: Iterable[SplitNote]) -> bool:
+    """Whether time alone gives the order of one capture, whose parts these are, in their order."""
+    latest: list[int] = []
+    for note in notes:
+        if note.earliest is None:
+            continue
+        if note.late + _later(latest, note.earliest) > WINDOW:
+            return False
+        latest = sorted(latest + note.latest)[-_KEPT:]
+    return True

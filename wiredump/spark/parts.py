@@ -1,0 +1,118 @@
+"""What tasks write, and what they say they wrote: a file a table and task, under a name of its own
+until the driver takes it.
+
+A task may run twice, and die half way. So each writes to files that nobody reads, and the files
+that count are those of the manifests that came back.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from wiredump.rows.schema import TABLES
+from wiredump.spark.apart import schema_of
+from wiredump.tables.writer import RowGroups
+
+__all__ = [
+    "STAGING",
+    "Manifest",
+    "Part",
+    "PartWriter",
+    "commit",
+    "decode_manifest",
+    "encode_manifest",
+]
+
+STAGING: Final = "_staging"
+
+
+class Part(msgspec.Struct):
+    """A file, and how many rows it has."""
+
+    file: str
+    rows: int
+
+
+class Manifest(msgspec.Struct):
+    """What one task did. ``account`` counts bytes of payload by where they went, ``expected`` those
+    that its rows' notes told of; ``times`` are first and last of each capture. ``sources`` are
+    lineage rows of text files."""
+
+    parts: dict[str, Part] = {}
+    account: dict[str, int] = {}
+    expected: int = 0
+    segments: int = 0
+    connections: int = 0
+    times: dict[int, tuple[int, int]] = {}
+    sources: list[tuple[int, str, str, int, int | None, int | None]] = []
+    late: int = 0
+
+    def saw(self, capture: int, first: int, last: int) -> None:
+        """Take in the times of an item."""
+        if first:
+            before = self.times.get(capture, (first, last))
+            self.times[capture] = min(before[0], first), max(before[1], last)
+
+
+class PartWriter(RowGroups):
+    """Writes ``folder/_staging/TABLE/<name>.parquet``; ``close``, then ``parts`` tells of them."""
+
+    def __init__(self, folder: str, tables: Iterable[str], task: int) -> None:
+        super().__init__(tables)
+        self._folder = Path(folder) / STAGING
+        self._name = f"part-{task:05d}-{uuid.uuid4().hex}.parquet"
+
+    def _open(self, name: str) -> pq.ParquetWriter:
+        place = self._folder / name
+        place.mkdir(parents=True, exist_ok=True)
+        return pq.ParquetWriter(place / self._name, schema_of(name), compression="zstd")
+
+    def _table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
+        if name in TABLES:
+            return super()._table(name, rows)
+        schema = schema_of(name)
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def manifest(self) -> Manifest:
+        """Close, and tell of nothing but the files."""
+        self.close()
+        return Manifest(parts=self.parts())
+
+    def parts(self) -> dict[str, Part]:
+        """What was written, by table."""
+        return {name: Part(self._name, rows) for name, rows in self.rows.items() if rows}
+
+
+def commit(folder: str, tables: Iterable[str], parts: Iterable[Mapping[str, Part]]) -> None:
+    """Move the files that count to where readers look for them. A table without rows has one file
+    without any, which tells its columns."""
+    root = Path(folder)
+    empty = set(tables)
+    for name in empty:
+        (root / name).mkdir(exist_ok=True)
+    for each in parts:
+        for name, part in each.items():
+            os.replace(root / STAGING / name / part.file, root / name / part.file)
+            empty.discard(name)
+    for name in empty:
+        pq.write_table(schema_of(name).empty_table(), root / name / "part-none.parquet")
+
+
+def encode_manifest(manifest: Manifest) -> str:
+    """As a task answers."""
+    return msgspec.json.encode(manifest).decode()
+
+
+def decode_manifest(text: str) -> Manifest:
+    """Of a task's answer."""
+    return msgspec.json.decode(text, type=Manifest)

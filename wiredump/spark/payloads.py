@@ -1,0 +1,85 @@
+"""Payloads, read back from captures by their places: packets travel without them.
+
+Few files are open at a time, and what stands close together is read at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final
+
+from kproto.errors import KprotoError
+
+__all__ = ["ChangedError", "Payloads"]
+
+_FILES: Final = 64
+_APART: Final = 4096
+"""Bytes between two payloads that are rather read than skipped."""
+_MOST: Final = 1 << 20
+"""Bytes read at once."""
+
+
+class ChangedError(KprotoError):
+    """A capture is shorter than it was when its packets were read."""
+
+
+class Payloads:
+    """``paths`` of captures by their numbers. Rows come in the order in which they are needed."""
+
+    def __init__(self, paths: Mapping[int, str]) -> None:
+        self._paths = paths
+        self._files: OrderedDict[int, int] = OrderedDict()
+        self._captures: list[int] = []
+        self._places: list[int] = []
+        self._sizes: list[int] = []
+        self._held = memoryview(b"")
+        self._start = self._end = 0
+        self._capture = -1
+
+    def expect(self, captures: list[int], places: list[int], sizes: list[int]) -> None:
+        """The rows that ``payload`` will be asked for by their numbers."""
+        self._captures, self._places, self._sizes = captures, places, sizes
+
+    def payload(self, row: int) -> memoryview:
+        """Of one row."""
+        place, size = self._places[row], self._sizes[row]
+        if place < self._start or place + size > self._end or self._captures[row] != self._capture:
+            self._read(row)
+        at = place - self._start
+        return self._held[at : at + size]
+
+    def _read(self, row: int) -> None:
+        """This row's, and those of the rows behind it that stand close by."""
+        capture, start = self._captures[row], self._places[row]
+        end = start + self._sizes[row]
+        places, sizes, captures = self._places, self._sizes, self._captures
+        for following in range(row + 1, len(places)):
+            place = places[following]
+            if not sizes[following]:
+                continue
+            if captures[following] != capture or not end <= place <= end + _APART:
+                break
+            if place + sizes[following] - start > _MOST:
+                break
+            end = place + sizes[following]
+        data = os.pread(self._file(capture), end - start, start)
+        if len(data) < end - start:
+            raise ChangedError(f"{self._paths[capture]}: is shorter than it was: keep it as it is")
+        self._held, self._start, self._end, self._capture = memoryview(data), start, end, capture
+
+    def _file(self, capture: int) -> int:
+        file = self._files.pop(capture, None)
+        if file is None:
+            file = os.open(self._paths[capture], os.O_RDONLY)
+            if len(self._files) >= _FILES:
+                os.close(self._files.popitem(last=False)[1])
+        self._files[capture] = file
+        return file
+
+    def close(self) -> None:
+        """Close every file."""
+        while self._files:
+            os.close(self._files.popitem()[1])
+        self._start = self._end = 0

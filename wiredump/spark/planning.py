@@ -1,0 +1,168 @@
+"""Captures to parts, and whether what tasks read of the parts is the whole and nothing else.
+
+Knows sizes and notes; of files only what ``true_splits`` walks through.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import BinaryIO, Final, cast
+
+from wiredump.readers.pcap import LARGEST_RECORD
+from wiredump.spark.columns import SplitNote
+from wiredump.spark.heads import CONTEXT_BLOCKS, head_of
+from wiredump.spark.order import in_order
+from wiredump.spark.splits import Split
+
+__all__ = ["DEFAULT_SPLIT", "again", "plan", "true_splits"]
+
+DEFAULT_SPLIT: Final = 64 << 20
+
+_READ: Final = 1 << 20
+_RECORD: Final = 16
+_BLOCK: Final = 12
+
+
+def plan(
+    paths: Iterable[tuple[int, str]], split_bytes: int = DEFAULT_SPLIT, *, merged: bool = False
+) -> list[Split]:
+    """Parts of equal length of each capture (its number, its path), a part for what cannot be read
+    in parts."""
+    splits = []
+    for capture, path in paths:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            whole = head_of(cast(BinaryIO, file)) is None
+        step = max(size, 1) if whole else max(1, split_bytes)
+        for start in range(0, max(size, 1), step):
+            end = min(size, start + step)
+            splits.append(Split(path, capture, start, end, size, whole=whole, merged=merged))
+    return splits
+
+
+def again(splits: list[Split], notes: Iterable[SplitNote], split_bytes: int) -> list[Split]:
+    """Parts of those captures that have to be read once more, and how; none if all is well."""
+    by_capture: dict[int, list[SplitNote]] = defaultdict(list)
+    for note in notes:
+        by_capture[note.capture].append(note)
+    found = []
+    for first in (split for split in splits if split.start == 0):
+        mine = sorted(by_capture[first.capture], key=lambda note: note.start)
+        if mine and all(note.whole for note in mine):
+            continue
+        whole = Split(
+            first.path, first.capture, 0, first.size, first.size, whole=True, merged=first.merged
+        )
+        if any(note.damaged or note.trouble for note in mine) or not in_order(mine):
+            found.append(whole)
+        elif not _closes(mine, first.size) or _contexts_in_between(mine):
+            found += true_splits(first, split_bytes) or [whole]
+    return found
+
+
+def _closes(notes: list[SplitNote], size: int) -> bool:
+    """Whether each part begins where the one before it ended."""
+    position = notes[0].first if notes else None
+    for note in notes:
+        if position == size and not note.packets:
+            continue  # behind the last whole record
+        if note.first is None or note.first != position:
+            return False
+        position = note.end
+    return position == size
+
+
+def _contexts_in_between(notes: list[SplitNote]) -> bool:
+    """Whether a part was read without knowing of a block that stands in another."""
+    seen = False
+    for note in notes:
+        if seen and note.packets and not note.contexts_known:
+            return True
+        seen = seen or bool(note.contexts)
+    return False
+
+
+def true_splits(split: Split, split_bytes: int) -> list[Split]:
+    """A capture's parts, each of which begins with a record: found by going from one record to the
+    next, from the first. None where that comes to what cannot be one."""
+    with open(split.path, "rb") as file:
+        head = head_of(cast(BinaryIO, file))
+    if head is None:
+        return []
+    number = os.open(split.path, os.O_RDONLY)
+    try:
+        if head.format == "pcap":
+            ends = _records(number, head.first, split.size, head.order, head.limit)
+        else:
+            ends = _blocks(number, head.first, split.size, head.order)
+        starts, contexts, known = [0], [[]], []  # type: ignore[var-annotated]
+        position = head.first
+        for end, is_context in ends:
+            if end < 0:
+                return []
+            if position >= starts[-1] + max(1, split_bytes) and position > head.first:
+                starts.append(position)
+                contexts.append(list(known))
+            if is_context:
+                known.append((position, end - position))
+            position = end
+    finally:
+        os.close(number)
+    ends_of = [*starts[1:], split.size]
+    return [
+        Split(
+            split.path, split.capture, start, end, split.size, exact=True, merged=split.merged,
+            contexts=context,
+        )
+        for start, end, context in zip(starts, ends_of, contexts, strict=True)
+    ]  # fmt: skip
+
+
+class _Bytes:
+    """Headers of a file, read some at a time."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._data = b""
+        self._base = 0
+
+    def at(self, position: int, length: int) -> bytes:
+        start = position - self._base
+        if start < 0 or start + length > len(self._data):
+            self._data, self._base, start = os.pread(self._file, _READ, position), position, 0
+        return self._data[start : start + length]
+
+
+def _records(
+    file: int, position: int, size: int, order: str, limit: int
+) -> Iterator[tuple[int, bool]]:
+    """Where each record ends, -1 for one that cannot be."""
+    data, length = _Bytes(file), Struct(order + "8xI4x").unpack
+    while position + _RECORD <= size:
+        (captured,) = length(data.at(position, _RECORD))
+        position += _RECORD + captured
+        if captured > limit:
+            yield -1, False
+            return
+        if position <= size:
+            yield position, False
+
+
+def _blocks(file: int, position: int, size: int, order: str) -> Iterator[tuple[int, bool]]:
+    """Where each block ends, and whether what follows cannot be read without it."""
+    data = _Bytes(file)
+    while position + _BLOCK <= size:
+        head = data.at(position, _BLOCK)
+        block, length = Struct(order + "II").unpack_from(head)
+        if block in CONTEXT_BLOCKS and block != 1:
+            order = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}.get(head[8:12], "")
+            length = Struct(order + "I").unpack_from(head, 4)[0] if order else 0
+        if length < _BLOCK or length & 3 or length > LARGEST_RECORD:
+            yield -1, False
+            return
+        position += length
+        if position <= size:
+            yield position, block in CONTEXT_BLOCKS

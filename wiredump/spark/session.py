@@ -1,0 +1,74 @@
+"""A Spark session for the command: what it needs, and what is said where that is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kproto.errors import KprotoError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["NoJavaError", "require_spark", "start"]
+
+_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+class NoJavaError(KprotoError):
+    """Spark has no Java to run on."""
+
+
+def require_spark() -> None:
+    """Raise MissingExtraError where one of Spark's Python packages is not installed."""
+    for name in ("pyspark", "pyarrow", "pandas"):
+        if importlib.util.find_spec(name) is None:
+            raise MissingExtraError(f"Spark needs {name}", extra="spark")
+
+
+def start(
+    master: str,
+    *,
+    progress: bool = False,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session on ``master``, or (``remote``) on a Spark Connect server. Raises NoJavaError where
+    Java would have to run here and is absent."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("wiredump")
+    if remote is not None:
+        return builder.remote(remote).getOrCreate()
+    require_java()
+    settings = {**_DEFAULTS, **(settings or {})}
+    settings["spark.ui.showConsoleProgress"] = "true" if progress else "false"
+    if master.startswith("local"):
+        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    builder = builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def require_java() -> None:
+    """Raise NoJavaError where there is no Java to be found, by the places where Spark looks."""
+    home = os.environ.get("JAVA_HOME")
+    found = (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
+    if not found:
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "none is on PATH"
+        raise NoJavaError(
+            f"Spark runs on Java 17 or newer, and {where}: install one (Debian: "
+            "apt-get install openjdk-17-jre-headless), or use `wiredump table`"
+        )

@@ -1,0 +1,145 @@
+"""``spark.read.format("kafka_capture")``: captures as a data source of Spark's, for any job.
+
+::
+
+    from wiredump.spark import KafkaCapture
+    spark.dataSource.register(KafkaCapture)
+    packets = spark.read.format("kafka_capture").load(["a.pcap", "b.pcapng"])
+
+A row is a TCP segment (``kind`` 0), without its payload where ``payload_at`` says where that is in
+the file; see ``columns``. Paths are of a file system that every executor has, and may be patterns.
+Options: ``splitBytes`` (64 MiB), ``whole`` (true: a task a file).
+
+Whether the parts of a file fit together can only be told by all of their notes (``kind`` 3). Here
+each task looks at where the next part will begin; where that is not where its own ended, or a part
+cannot be read without the others, the job fails and says so. ``wiredump spark`` reads such a file
+once more, and right.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from glob import glob
+from typing import Any, Final, cast
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from kproto.errors import KprotoError
+from wiredump.spark.boundaries import find_record
+from wiredump.spark.columns import SPLIT, SQL_SCHEMA, SplitNote
+from wiredump.spark.heads import head_of
+from wiredump.spark.planning import DEFAULT_SPLIT, plan
+from wiredump.spark.splits import Split, read_split
+
+__all__ = ["KafkaCapture", "PartError", "encode_plan"]
+
+_PLAN: Final = "plan"
+
+
+class PartError(KprotoError):
+    """A part of a capture that cannot be read for itself."""
+
+
+def encode_plan(splits: list[Split]) -> str:
+    """The option ``plan``: parts that somebody has worked out, and will check."""
+    return msgspec.json.encode(splits).decode()
+
+
+class _Partition(InputPartition):
+    def __init__(self, split: bytes, checks: bool) -> None:
+        super().__init__(split)
+        self.split = split
+        self.checks = checks
+
+
+class KafkaCapture(DataSource):
+    """Registered by name; see the module."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka_capture"
+
+    def schema(self) -> str:
+        return SQL_SCHEMA
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return _Reader(dict(self.options))
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = {name.lower(): value for name, value in options.items()}
+
+    def partitions(self) -> list[InputPartition]:
+        given = self._options.get(_PLAN)
+        if given is not None:
+            splits = msgspec.json.decode(given, type=list[Split])
+            return [_Partition(msgspec.msgpack.encode(split), False) for split in splits]
+        paths = _paths(self._options)
+        merged = len(paths) > 1
+        whole = self._options.get("whole", "false").lower() == "true"
+        split_bytes = int(self._options.get("splitbytes", DEFAULT_SPLIT))
+        splits = plan(list(enumerate(paths)), split_bytes, merged=merged)
+        if whole:
+            splits = [
+                msgspec.structs.replace(split, end=split.size, whole=True)
+                for split in splits
+                if split.start == 0
+            ]
+        return [_Partition(msgspec.msgpack.encode(split), True) for split in splits]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Partition)
+        split = msgspec.msgpack.decode(partition.split, type=Split)
+        last = None
+        for batch in read_split(split):
+            yield batch
+            last = batch
+        if partition.checks and last is not None:
+            _check(split, _note(last))
+
+
+def _paths(options: dict[str, str]) -> list[str]:
+    given = json.loads(options["paths"]) if "paths" in options else [options.get("path", "")]
+    found = []
+    for path in given:
+        matching = sorted(glob(path)) or [path]
+        found += matching
+    if not any(found):
+        raise PartError("no captures: name them in load(...)")
+    return found
+
+
+def _note(batch: pa.RecordBatch) -> SplitNote:
+    row = batch.slice(batch.num_rows - 1).to_pylist()[0]
+    assert row["kind"] == SPLIT
+    return msgspec.msgpack.decode(row["payload"], type=SplitNote)
+
+
+def _check(split: Split, note: SplitNote) -> None:
+    """Raise PartError unless the next part will begin where this one ended."""
+    if note.whole:
+        return
+    problem = note.trouble
+    if note.damaged and split.end < split.size:
+        problem = "the file is damaged"
+    elif note.contexts and split.end < split.size:
+        problem = "what follows takes a block that stands within this part"
+    elif split.end < split.size and note.end < split.size:
+        with open(split.path, "rb") as file:
+            head = head_of(cast(Any, file))
+            assert head is not None
+            if find_record(file.fileno(), split.size, head, split.end) != note.end:
+                problem = "the next part would begin in the midst of a packet"
+    elif note.first is None and note.packets:
+        problem = "no packet was found"
+    if problem:
+        name = os.path.basename(split.path)
+        raise PartError(
+            f"{name}, bytes {split.start} to {split.end}: {problem}; "
+            "set the option whole to true, or use `wiredump spark`, which looks closer"
+        )

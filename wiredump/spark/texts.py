@@ -1,0 +1,32 @@
+"""Journals, request logs and hexadecimal to rows of tables: a task a file."""
+
+from __future__ import annotations
+
+from kproto.cli.codec import named_dialect
+from wiredump.sources.opening import open_sources, span
+from wiredump.spark.apart import Aside
+from wiredump.spark.connections import Options
+from wiredump.spark.parts import Manifest, PartWriter
+
+__all__ = ["write_text"]
+
+
+def write_text(number: int, options: Options, task: int) -> Manifest:
+    """Write the rows of one file."""
+    codec = named_dialect(options.dialect)
+    aside = Aside(options.tables)
+    writer = PartWriter(options.out, options.files, task)
+    rows = options.rows(codec, aside)
+    sources = open_sources(
+        [options.paths[number]], codec=codec, ports=frozenset(options.ports), first=number
+    )
+    manifest = Manifest()
+    for item in sources:
+        manifest.saw(*span(item))
+        writer.add(aside.rows(item, rows.add(item)))
+    writer.add(rows.end(sources.connections, (), {}))
+    writer.close()
+    manifest.connections = len(sources.connections)
+    manifest.parts = writer.parts()
+    manifest.sources = [tuple(each) for each in sources.read]  # type: ignore[misc]
+    return manifest

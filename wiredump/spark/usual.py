@@ -1,0 +1,126 @@
+"""Segments out of many packets at once: the usual ones, which are IPv4 and TCP, whole, over
+Ethernet or a Linux cooked link, with nothing unusual in front of the ports.
+
+What is usual is what ``readers.SegmentReader`` takes its own short way for, to the letter, and the
+rows are the same; everything else is told apart and left to that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from wiredump.spark.columns import PACKET_SCHEMA, SEGMENT, binaries
+
+__all__ = ["Records", "usual_rows"]
+
+Ints = npt.NDArray[np.int64]
+_Bytes = npt.NDArray[np.uint8]
+
+_TYPE_AT: Final = {1: 12, 113: 14}
+_LENGTH: Final = 42
+"""EtherType, IPv4 and TCP headers."""
+_IPV4: Final = 0x0800
+_MORE_OR_OFFSET: Final = 0x3FFF
+
+
+class Records:
+    """Records of a chunk that stands at ``base`` of the file: where each begins, where in the chunk
+    its packet's bytes are, how many, and its time. All are of one link type."""
+
+    def __init__(
+        self, base: int, link_type: int, places: Ints, begins: Ints, captured: Ints, times: Ints
+    ) -> None:
+        self.base = base
+        self.link_type = link_type
+        self.places = places
+        self.begins = begins
+        self.captured = captured
+        self.times = times
+
+
+def usual_rows(
+    chunk: bytes, records: Records, capture: int, merged: bool
+) -> tuple[pa.RecordBatch, Ints, int]:
+    """The usual ones' rows, the numbers of all others, and how much payload those have."""
+    raw = np.frombuffer(chunk, np.uint8)
+    count = len(records.places)
+    at = _TYPE_AT.get(records.link_type)
+    if at is None or not count:
+        return _none(), np.arange(count), 0
+    long = np.flatnonzero(records.captured >= at + _LENGTH)
+    begins = records.begins[long] + at
+    heads = raw[begins[:, None] + np.arange(_LENGTH)]
+    length = _number(heads, 4, 2)
+    payload = 2 + 20 + (heads[:, 34].astype(np.int64) >> 4 << 2)
+    end = 2 + length
+    usual = (
+        (_number(heads, 0, 2) == _IPV4)
+        & (heads[:, 2] == 0x45)
+        & (heads[:, 11] == 6)
+        & (heads[:, 34] >= 0x50)
+        & (_number(heads, 8, 2) & _MORE_OR_OFFSET == 0)
+        & (payload <= end)
+        & (end <= records.captured[long] - at)
+    )
+    chosen = long[usual]
+    rest = np.ones(count, np.bool_)
+    rest[chosen] = False
+    heads, begins = heads[usual], begins[usual]
+    payload, sizes = payload[usual], (end - payload)[usual]
+    rows = _rows(records, chosen, heads, records.base + begins + payload, sizes, capture, merged)
+    return rows, np.flatnonzero(rest), int(sizes.sum())
+
+
+def _none() -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([], each.type) for each in PACKET_SCHEMA], schema=PACKET_SCHEMA
+    )
+
+
+def _rows(
+    records: Records, chosen: Ints, heads: _Bytes, payload_at: Ints, sizes: Ints, capture: int,
+    merged: bool,
+) -> pa.RecordBatch:  # fmt: skip
+    count = len(chosen)
+    places = records.base + records.places[chosen]
+    times = records.times[chosen]
+    flows = heads[:, 14:26]
+    source, destination = _number(flows, 0, 4), _number(flows, 4, 4)
+    from_port, to_port = _number(flows, 8, 2), _number(flows, 10, 2)
+    swapped = (destination < source) | ((destination == source) & (to_port < from_port))
+    keys = np.where(swapped[:, None], flows[:, [4, 5, 6, 7, 0, 1, 2, 3, 10, 11, 8, 9]], flows)
+    columns: dict[str, Any] = {
+        "kind": np.full(count, SEGMENT, np.int8),
+        "capture": np.full(count, capture, np.int32),
+        "packet": places,
+        "order_ns": times if merged else np.zeros(count, np.int64),
+        "ordinal": places,
+        "timestamp_ns": times,
+        "key": binaries(keys),
+        "reversed": swapped,
+        "sequence": _number(heads, 26, 4),
+        "acknowledgement": _number(heads, 30, 4),
+        "flags": heads[:, 35].astype(np.int16),
+        "window": _number(heads, 36, 2).astype(np.int32),
+        "payload_at": payload_at,
+        "payload_size": sizes.astype(np.int32),
+        "missing": np.zeros(count, np.int64),
+        "payload": pa.nulls(count, pa.binary()),
+    }
+    arrays = [
+        value if isinstance(value, pa.Array) else pa.array(value, each.type)
+        for each, value in zip(PACKET_SCHEMA, columns.values(), strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=PACKET_SCHEMA)
+
+
+def _number(raw: _Bytes, at: int, width: int) -> Ints:
+    """Big-endian numbers, one a row."""
+    number = np.zeros(len(raw), np.int64)
+    for place in range(at, at + width):
+        number = number << 8 | raw[:, place]
+    return number
