@@ -34,6 +34,10 @@ def _sized(table: str) -> list[int]:
     return [place for place, each in enumerate(columns) if each.type in ("string", "binary")]
 
 
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, str | bytes) else 0
+
+
 class RowGroups:
     """Holds rows of each table and writes them a row group at a time, to files that ``_open``
     opens when there is something to write. ``rows`` counts those written."""
@@ -43,7 +47,8 @@ class RowGroups:
         self._files: dict[str, pq.ParquetWriter] = {}
         self._held: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.rows}
         self._bytes: dict[str, int] = dict.fromkeys(self.rows, 0)
-        self._sized = {name: _sized(name) for name in self.rows}
+        # Of a table that is nobody's but the writer's, the columns' types are not known.
+        self._sized = {name: _sized(name) for name in self.rows if name in TABLES}
 
     def _open(self, name: str) -> pq.ParquetWriter:
         raise NotImplementedError
@@ -59,10 +64,8 @@ class RowGroups:
                 continue
             held.append(row)
             size = self._bytes[name]
-            for place in self._sized[name]:
-                value = row[place]
-                if value is not None:
-                    size += len(value)
+            for place in self._sized.get(name, range(len(row))):
+                size += _length(row[place])
             self._bytes[name] = size
             if len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
                 self._flush(name)

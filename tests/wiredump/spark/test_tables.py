@@ -52,6 +52,7 @@ def journal() -> list[Entry]:
     return asyncio.run(talk())
 
 
+@pytest.mark.requirement("C-11")
 @pytest.mark.parametrize("split_bytes", [3_000, 20_000, 10**8])
 def test_one_torn_capture(spark, tmp_path: Path, split_bytes: int) -> None:
     path = tmp_path / "torn.pcap"
@@ -66,6 +67,7 @@ def test_one_torn_capture(spark, tmp_path: Path, split_bytes: int) -> None:
     assert (tmp_path / "spark" / "_SUCCESS").exists()
 
 
+@pytest.mark.requirement("A-46", "C-11")
 def test_several_captures_and_a_journal(spark, tmp_path: Path, journal) -> None:
     paths = []
     for number in range(2):
