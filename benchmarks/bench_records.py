@@ -33,9 +33,8 @@ from benchmarks.report import Mark, Section, conclude, machine
 from benchmarks.timing import Timing, interleave
 from kproto import extension
 from kproto.records import Compression, Record, RecordBatchBuilder, RecordBatches, build_batch
-from kproto.records.columns import read_columns
+from kproto.records.columns import RecordColumns, read_columns
 from kproto.records.native import record_codec
-from kproto.records.table import RecordColumns
 
 __all__ = ["main", "measure"]
 

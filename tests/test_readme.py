@@ -20,13 +20,18 @@ from click.testing import CliRunner
 
 import kproto.__main__
 import mockbroker.cli
+import wiredump.cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 CODEC = (ROOT / "docs/codec.md").read_text()
 MOCKBROKER = (ROOT / "docs/mockbroker.md").read_text()
-TOOLS = {"kproto": kproto.__main__.cli, "mockbroker": mockbroker.cli.cli}
+TOOLS = {
+    "kproto": kproto.__main__.cli,
+    "mockbroker": mockbroker.cli.cli,
+    "wiredump": wiredump.cli.cli,
+}
 
 
 def blocks(language: str, text: str = README) -> list[str]:

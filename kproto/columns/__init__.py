@@ -17,8 +17,8 @@ Where the native engine runs, no Python object is made for a value (``kproto/nat
 elsewhere the same buffers come out of decoded messages (``pure``). This package knows no wire rule.
 """
 
+from kproto.arrow import Column
 from kproto.columns.layout import Field
-from kproto.columns.selection import MOST_BYTES, Selection, select
-from kproto.columns.table import Column, Columns
+from kproto.columns.selection import MOST_BYTES, Columns, Selection, select
 
 __all__ = ["MOST_BYTES", "Column", "Columns", "Field", "Selection", "select"]

@@ -9,17 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
+from kproto.arrow import Column, Table
 from kproto.codegen import codec
 from kproto.codegen.base import Buffer, Message
 from kproto.columns.layout import ARROW_FORMATS, Field, lay_out
 from kproto.columns.pure import PureSelection
-from kproto.columns.table import Column, Columns
 from kproto.errors import BodyError, DecodeError, LimitError, SelectionError
 
-__all__ = ["MOST_BYTES", "Selection", "select"]
+__all__ = ["MOST_BYTES", "Columns", "Selection", "select"]
 
 MOST_BYTES: Final = 2**31 - 1
 """What int32 offsets reach: no buffer of a column is larger."""
+
+
+class Columns(Table, frozen=True, kw_only=True, eq=False):
+    """What ``Selection.read`` gives: a row an element of the deepest chosen array, or a body."""
+
+    @property
+    def frame(self) -> Column:
+        """Of each row, which body it came from."""
+        return self.index
 
 
 def select(
@@ -114,7 +123,7 @@ class Selection:
             raise LimitError(f"its rows would take a column past {limit} bytes", index=full_at)
         return Columns(
             rows=rows,
-            frame=Column(name="frame", format="i", nullable=False, length=rows, data=frame),
+            index=Column(name="frame", format="i", nullable=False, length=rows, data=frame),
             columns=tuple(
                 _column(field, rows, each) for field, each in zip(self.fields, columns, strict=True)
             ),

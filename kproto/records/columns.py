@@ -17,6 +17,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
+from kproto.arrow import Column, Table
 from kproto.errors import BodyError, DecodeError, LimitError, SelectionError, UnknownNameError
 from kproto.records.batch import Batch
 from kproto.records.batches import RecordBatches
@@ -25,13 +26,21 @@ from kproto.records.native import RecordSink
 from kproto.records.record import read_in_python
 from kproto.records.record_batch import RecordBatch
 from kproto.records.sink import Blobs, Made, Wanted, bits, make_sink
-from kproto.records.table import Column, RecordColumns
 
-__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "MOST_BYTES", "read_columns"]
+__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "MOST_BYTES", "RecordColumns", "read_columns"]
 
 MOST_BYTES: Final = 2**31 - 1
 """What int32 offsets reach: no buffer of a column is larger."""
 LEAST_LIMIT: Final = 8
+
+
+class RecordColumns(Table, frozen=True, kw_only=True, eq=False):
+    """What ``read_columns`` gives: a row a record."""
+
+    @property
+    def input(self) -> Column:
+        """Of each row, which input it came from."""
+        return self.index
 
 
 class _OfBatch(NamedTuple):
@@ -193,7 +202,7 @@ class _Gathered:
                 columns.append(self._repeated(name, _OF_BATCH[name].format, values))
         return RecordColumns(
             rows=made.rows,
-            input=self._repeated("input", "i", [run.input for run in self._runs]),
+            index=self._repeated("input", "i", [run.input for run in self._runs]),
             columns=tuple(columns),
             errors=errors,
         )

@@ -240,7 +240,7 @@ def test_codegen(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = kproto_cli(capsys, "codegen", "--show", "HeartbeatRequest", "4")
     assert code == 0
     compile(out, "codec", "exec")
-    assert "def decode(buf, p):" in out
+    assert "def decode(buf, offset=None):" in out
 
 
 def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,7 @@ def test_json_names_and_names_of_ones_own():
     table = selection.read([])
     assert list(table.to_pydict()) == ["frame", "topic", "index"]
     assert table["topic"].name == "topic"
-    with pytest.raises(UnknownNameError, match=r"no column 'name'; there are topic, index, frame"):
+    with pytest.raises(UnknownNameError, match=r"no column 'name'; there are frame, topic, index"):
         table["name"]
 
 

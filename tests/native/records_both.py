@@ -15,6 +15,7 @@ from tests.support.shaken import WRONG_VALUES
 
 __all__ = [
     "codec",
+    "codec_type",
     "damage",
     "random_records",
     "same_batches",
@@ -44,6 +45,11 @@ def codec() -> RecordCodec:
     found = record_codec()
     assert found is not None
     return found
+
+
+def codec_type() -> Any:
+    """The class in C: its module is not there to import where it was not built."""
+    return type(codec())
 
 
 def _payload(rng: random.Random) -> bytes | None:

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto import extension
-from kproto.native import _engine
 from kproto.records import Compression, Record, RecordBatches, build_batch
 from kproto.records.record_batch import HEADER_SIZE
 from tests.native.records_both import (
     LONGS,
     codec,
+    codec_type,
     damage,
     random_records,
     same_batches,
@@ -222,9 +222,9 @@ def test_only_a_plain_class_of_records() -> None:
 
     for cls in (Collected, Data, Fewer, Swapped, Loud, int, 5, None):
         with pytest.raises((ValueError, TypeError, RuntimeError)):
-            _engine.RecordCodec(cls)
+            codec_type()(cls)
     with pytest.raises(TypeError):
-        _engine.RecordCodec(Record, gc=False)
+        codec_type()(Record, gc=False)
 
 
 def test_without_a_class_it_takes_python_does_it_all() -> None:

@@ -11,9 +11,15 @@ from typing import Any
 
 import pytest
 
-from kproto.native import _engine
 from kproto.records import Record, RecordBatches, build_batch
-from tests.native.records_both import codec, damage, random_records, section, shake_records
+from tests.native.records_both import (
+    codec,
+    codec_type,
+    damage,
+    random_records,
+    section,
+    shake_records,
+)
 from tests.native.test_memory import LOOPS, collector, least_growth
 from tests.records.mutations import PLAIN, batch_of, record_of
 from tests.support import seeds
@@ -126,9 +132,9 @@ def test_a_count_reserves_nothing() -> None:
 @pytest.mark.counts_memory
 def test_codecs_are_freed() -> None:
     def once() -> None:
-        _engine.RecordCodec(Record)
+        codec_type()(Record)
         for wrong in (int, dict, 5):
             with pytest.raises((ValueError, TypeError)):
-                _engine.RecordCodec(wrong)
+                codec_type()(wrong)
 
     assert least_growth(once, 100) < 100

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kproto import DecodeError, extension
+from kproto.arrow import Column
 from kproto.errors import BodyError, LimitError, SelectionError, UnknownNameError
 from kproto.records import Compression, Record, RecordBatches, TimestampType, build_batch
-from kproto.records.columns import COLUMNS, DEFAULT_COLUMNS, read_columns
-from kproto.records.table import Column, RecordColumns
+from kproto.records.columns import COLUMNS, DEFAULT_COLUMNS, RecordColumns, read_columns
 from tests.records.mutations import with_right_checksums
 from tests.records.strategies import batches
 from tests.support.toolchain import require_module

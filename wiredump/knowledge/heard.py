@@ -6,6 +6,8 @@ bodies are the same JSON. Of a Fetch response only what concerns the session is 
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +21,7 @@ __all__ = [
     "INSTRUCTIVE",
     "Heard",
     "JsonBody",
-    "heard_of",
+    "heard_of", "heard_of_row",
     "trimmed",
 ]  # fmt: skip
 
@@ -90,6 +92,28 @@ def heard_of(item: Exchange, bodies: Bodies) -> Heard | None:
         item.dialect,
         bodies.request.body if bodies.request is not None else None,
         trimmed(item.api_key, bodies.response.body if bodies.response is not None else None),
+    )
+
+
+def heard_of_row(row: Mapping[str, Any], request: str | None, response: str | None) -> Heard | None:
+    """The same of a row of ``requests``, by the names of its columns, and the JSON texts that
+    ``bodies`` has of its two frames."""
+    if row["request_offset"] is None or row["api_key"] not in HEARD:
+        return None
+    return Heard(
+        row["connection"],
+        row["request_offset"],
+        row["requested_ns"],
+        row["responded_ns"],
+        row["broker"],
+        row["client_id"],
+        row["software_name"],
+        row["software_version"],
+        row["api_key"],
+        row["api_version"],
+        row["dialect"],
+        None if request is None else json.loads(request),
+        trimmed(row["api_key"], None if response is None else json.loads(response)),
     )
 
 

@@ -14,7 +14,7 @@ __all__ = ["LONGEST_NS", "MOST_WEIGHT", "InOrder"]
 LONGEST_NS: Final = 120_000_000_000
 """How long an exchange may take and keep its place."""
 
-MOST_WEIGHT: Final = 2_000_000
+MOST_WEIGHT: Final = 1_000_000
 """Of all that wait; about 100 bytes each."""
 
 
@@ -52,9 +52,11 @@ class InOrder:
             yield self._pop()
 
     def end(self) -> Iterator[Heard]:
-        """The rest."""
+        """The rest. What is added after that begins anew, and may be of any time."""
         while self._waiting:
             yield self._pop()
+        self._now_ns = 0
+        self._last = None
 
     def _pop(self) -> Heard:
         self._last, weight, heard = heappop(self._waiting)

@@ -19,6 +19,9 @@ __all__ = ["MOST_TOPICS", "TopicNames"]
 MOST_TOPICS: Final = 200_000
 """Kept; beyond that the one learnt first is forgotten."""
 
+_SINCE: Final = {3: 10, 4: 5, 6: 7, 19: 7, 20: 6}
+"""The first version with ids, of those whose first has none: older ones are not looked through."""
+
 _NAMES: Final = ("name", "topicName", "topic")
 
 
@@ -31,7 +34,7 @@ class TopicNames:
 
     def learn(self, heard: Heard) -> None:
         """Take in what an exchange says of names."""
-        if heard.api_key not in INSTRUCTIVE:
+        if heard.api_key not in INSTRUCTIVE or heard.api_version < _SINCE.get(heard.api_key, 0):
             return
         for body, at_ns in (
             (heard.request, heard.requested_ns),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
-from typing import Any
+from typing import Any, Final
 
 from kproto.journal import printable
 
 __all__ = ["STYLE", "count", "details", "duration", "figure", "moment", "section", "table", "text"]
 
-STYLE = """
+STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --soft: #5c6670;
   --line: #d9dee3; --band: #f4f6f8; --mark: #0b62a8; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e7eb; --paper: #14171a; --soft: #9aa4ae;
@@ -19,7 +19,7 @@ STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0; font: 15px/1.5 system-ui, sans-serif; color: var(--ink);
   background: var(--paper); }
-header, main, footer { max-width: 70rem; margin: 0 auto; padding: 0 1rem; }
+header, main, footer { max-width: 76rem; margin: 0 auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin: 1.2rem 0 0.2rem; }
 h2 { font-size: 1.2rem; margin: 2.2rem 0 0.4rem; padding-top: 0.6rem;
   border-top: 1px solid var(--line); }
@@ -39,8 +39,9 @@ dl.facts dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums;
 table { border-collapse: collapse; width: 100%; font-size: 0.87rem; }
 th, td { text-align: left; padding: 0.3rem 0.6rem; border-bottom: 1px solid var(--line);
   vertical-align: top; }
-td { overflow-wrap: break-word; max-width: 24rem; }
+td { overflow-wrap: break-word; min-width: 5rem; max-width: 24rem; }
 th { white-space: nowrap; background: var(--band); }
+td.roomy { min-width: 12rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 figure svg { display: block; width: 100%; min-width: 21rem; max-width: 44rem; height: auto; }
 details { margin: 0.3rem 0; }
@@ -78,21 +79,25 @@ def duration(ns: float | None) -> str:
     return f"{ns / 1e6:.1f} ms" if ns < 1e9 else f"{ns / 1e9:.2f} s"
 
 
+_KINDS: Final = {"#": ' class="number"', "~": ' class="roomy"'}
+
+
 def table(
     name: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str = ""
 ) -> str:
-    """``heads`` that end in # are of numbers. Values are plain; ints get separators."""
-    numbers = [head.endswith("#") for head in heads]
+    """``heads`` that end in # are of numbers, in ~ of texts that need room. Values are plain; ints
+    get separators."""
+    kinds = [_KINDS.get(head[-1:], "") for head in heads]
 
-    def cell(value: Any, number: bool) -> str:
+    def cell(value: Any, kind: str) -> str:
         shown = count(value) if type(value) is int else text(value)
-        return f'<td class="number">{shown}</td>' if number else f"<td>{shown}</td>"
+        return f"<td{kind}>{shown}</td>"
 
     top = "".join(
-        f'<th scope="col"{" class=number" if number else ""}>{text(head.rstrip("#"))}</th>'
-        for head, number in zip(heads, numbers, strict=True)
+        f'<th scope="col"{kind}>{text(head.rstrip("#~"))}</th>'
+        for head, kind in zip(heads, kinds, strict=True)
     )
-    body = "".join("<tr>" + "".join(map(cell, row, numbers)) + "</tr>\n" for row in rows)
+    body = "".join("<tr>" + "".join(map(cell, row, kinds)) + "</tr>\n" for row in rows)
     told = f"<caption class=soft>{text(caption)}</caption>" if caption else ""
     # Focusable, or who has no pointer could not scroll it.
     return (

@@ -164,7 +164,7 @@ def _clients(measured: Measured) -> str:
         (each.software, each.version, each.client_id, len(each.versions), each.requests)
         for each in clients
     ]
-    heads = ("software", "version", "client id", "apis#", "requests#")
+    heads = ("software", "version", "client id~", "apis#", "requests#")
     return (
         told
         + table("clients", heads, rows)
@@ -196,7 +196,7 @@ def _unsupported(measured: Measured) -> str:
          row["count"])
         for row in measured.unsupported.rows
     ]  # fmt: skip
-    heads = ("first (UTC)", "event", "api", "version asked#", "offered#", "client", "times#")
+    heads = ("first (UTC)", "event", "api", "version asked#", "offered#", "client~", "times#")
     return table("unsupported", heads, rows)
 
 
@@ -207,16 +207,16 @@ def _reassignments(measured: Measured) -> str:
     outcomes = ", ".join(f"{name}: {count(n)}" for name, n in sorted(measured.outcomes.items()))
     plot = reassignments_plot(cut.rows, measured.requests.last_ns)
     rows = [
-        (moment(row["asked_ns"] or row["first_listed_ns"] or row["ended_ns"]), row["cluster"],
+        (moment(row["asked_ns"] or row["first_listed_ns"] or row["ended_ns"]),
          f"{row['topic'] or '?'}-{'?' if row['partition'] is None else row['partition']}",
-         row["outcome"], _brokers(row["before"]), _brokers(row["target"]), row["rf_change"],
-         row["error"], row["error_message"] or row["evidence"],
-         _lasted(row), _who(row) if row["asked_ns"] else "before the capture")
+         row["outcome"], _why(row), _brokers(row["before"]), _brokers(row["target"]),
+         row["rf_change"], _lasted(row), _who(row) if row["asked_ns"] else "before the capture",
+         row["cluster"])
         for row in cut.rows
     ]  # fmt: skip
     heads = (
-        "asked (UTC)", "cluster", "partition", "outcome", "before", "target", "RF change#",
-        "error", "why", "took#", "client",
+        "asked (UTC)", "partition", "outcome", "why", "before", "target", "RF change#", "took#",
+        "client~", "cluster",
     )  # fmt: skip
     return (
         f'<p id="outcomes">{text(outcomes)}</p>\n'
@@ -228,6 +228,11 @@ def _reassignments(measured: Measured) -> str:
 
 def _brokers(replicas: list[int] | None) -> str:
     return "" if replicas is None else ", ".join(map(str, replicas))
+
+
+def _why(row: Row) -> str:
+    """The error and the broker's own words, or what shows that it ended."""
+    return ": ".join(filter(None, (row["error"], row["error_message"]))) or row["evidence"] or ""
 
 
 def _lasted(row: Row) -> str:
@@ -247,7 +252,7 @@ def _elections(measured: Measured) -> str:
          row["client_id"])
         for row in cut.rows
     ]  # fmt: skip
-    heads = ("asked (UTC)", "type", "partition", "result", "message", "client id")
+    heads = ("asked (UTC)", "type", "partition", "result", "message~", "client id~")
     return table("elections", heads, rows) + _more(cut)
 
 
@@ -263,7 +268,7 @@ def _anomalies(measured: Measured) -> str:
          row["offset"], f"{row['capture']}:{row['packet']}")
         for row in measured.anomalies.rows
     ]  # fmt: skip
-    heads = ("time (UTC)", "kind", "reason", "connection", "direction", "offset#", "packet#")
+    heads = ("time (UTC)", "kind", "reason~", "connection", "direction", "offset#", "packet#")
     return (
         table("anomaly-kinds", ("kind", "anomalies#", "bytes#", "bytes missing#"), kinds)
         + "<h3>Each</h3>\n"

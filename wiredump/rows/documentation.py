@@ -18,8 +18,6 @@ end in `_ns`, are int64: nanoseconds since the Unix epoch. `connection` is the i
 [connections](#connections) has. `capture` and `packet` name a packet: the source's number in
 [lineage](#lineage), and the byte at which its record begins (of a journal: the entry's sequence).
 Text in JSON is as Kafka's own converters write it. `strings` and `int32s` are lists.
-
-Every column may be null where it says so, and no other.
 """
 
 

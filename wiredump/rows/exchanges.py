@@ -158,11 +158,13 @@ def _negotiations(item: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:
     if item.api_key == _API_VERSIONS:
         refused = body.get("errorCode") == _UNSUPPORTED_VERSION
         event = "fell back" if refused else "offered"
+        told = False
         for range_ in body.get("apiKeys", ()):
             key = range_["apiKey"]
+            told = told or key == _API_VERSIONS
             asked = item.api_version if key == _API_VERSIONS else None
             yield (*who, event, key, asked, range_["minVersion"], range_["maxVersion"])
-        if refused and not body.get("apiKeys"):
+        if refused and not told:  # older brokers do not say what they would take
             yield (*who, "refused", _API_VERSIONS, item.api_version, None, None)
     elif any(error.code == _UNSUPPORTED_VERSION for error in bodies.errors):
         yield (*who, "unsupported", item.api_key, item.api_version, None, None)

@@ -73,6 +73,10 @@ class TableRows:
         self._counts.add(item)
         return self._wanted(self._rows(item))
 
+    def turn(self) -> Iterator[Row]:
+        """Another source follows, whose times may be earlier."""
+        return self._wanted(self._rest())
+
     def end(
         self,
         connections: Mapping[int, Connection],
@@ -117,9 +121,12 @@ class TableRows:
         if "reassignments" in self._tables:
             yield from self._reassignments.feed(heard)
 
-    def _last(self, connections: Mapping[int, Connection]) -> Iterator[Row]:
+    def _rest(self) -> Iterator[Row]:
         for heard in self.order.end():
             yield from self._in_order(heard)
+
+    def _last(self, connections: Mapping[int, Connection]) -> Iterator[Row]:
+        yield from self._rest()
         yield from self._reassignments.end()
         yield from self._names.rows()
         yield from self._counts.rows(connections)

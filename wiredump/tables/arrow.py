@@ -39,8 +39,26 @@ def to_table(name: str, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Rows of one table, sorted by what names a row."""
     schema = arrow_schema(name)
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return _sorted(TABLES[name], pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, type_)
+    except (OverflowError, UnicodeEncodeError, pa.ArrowInvalid):
+        return pa.array([_fitting(value, type_) for value in values], type_)
+
+
+def _fitting(value: Any, type_: pa.DataType) -> Any:
+    """Where a peer's or a capture's numbers leave the type, which only damaged ones do, the nearest
+    that is in it; where a text is no Unicode (a path), what is."""
+    if isinstance(value, str):
+        return value.encode(errors="surrogateescape").decode(errors="replace")
+    if isinstance(value, int) and pa.types.is_signed_integer(type_):
+        greatest = 2 ** (type_.bit_width - 1) - 1
+        return min(max(value, -greatest - 1), greatest)
+    return value
 
 
 def _sorted(table: Table, rows: pa.Table) -> pa.Table:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from wiredump.model import Anomaly, Item
 from wiredump.rows.together import TableRows
 from wiredump.sources import Sources
 from wiredump.tables.writer import TableWriter
@@ -22,11 +23,25 @@ class Made(NamedTuple):
     late: int
 
 
+def _source(item: Item) -> int:
+    if isinstance(item, Anomaly):
+        return item.place.capture
+    frame = item.request or item.response
+    return frame.place.capture if frame is not None else 0
+
+
 def make_tables(sources: Sources, rows: TableRows, folder: str, tables: tuple[str, ...]) -> Made:
     """Write ``tables`` into ``folder``. Raises OutputError where it cannot be used, and
     UnaccountedError or AccountError where bytes went nowhere, a mistake of ours."""
+    texts = {each.number for each in sources.read if each.kind != "capture"}
+    current: int | None = None
     with TableWriter(Path(folder), tables) as writer:
         for item in sources:
+            # Captures are merged by time, and the others follow one after the other.
+            source = _source(item)
+            if source in texts and source != current:
+                writer.add(rows.turn())
+                current = source
             writer.add(rows.add(item))
         writer.add(rows.end(sources.connections, sources.read, sources.account))
     return Made(writer.rows, sources.account, rows.order.late)

@@ -28,6 +28,12 @@ class OutputError(KprotoError):
     """The folder to write to cannot be used: says why, and what to do."""
 
 
+def _sized(schema: pa.Schema) -> list[int]:
+    """The places of its columns of text and binary."""
+    types = (pa.string(), pa.binary())
+    return [place for place, each in enumerate(schema) if each.type in types]
+
+
 class RowGroups:
     """Holds rows of each table and writes them a row group at a time, to files that ``_open``
     opens when there is something to write. ``rows`` counts those written."""
@@ -37,9 +43,13 @@ class RowGroups:
         self._files: dict[str, pq.ParquetWriter] = {}
         self._held: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.rows}
         self._bytes: dict[str, int] = dict.fromkeys(self.rows, 0)
+        self._sized = {name: _sized(self._schema(name)) for name in self.rows}
 
     def _open(self, name: str) -> pq.ParquetWriter:
         raise NotImplementedError
+
+    def _schema(self, name: str) -> pa.Schema:
+        return arrow_schema(name)
 
     def _table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
         return to_table(name, rows)
@@ -51,8 +61,13 @@ class RowGroups:
             if held is None:
                 continue
             held.append(row)
-            self._bytes[name] += sum(len(value) for value in row if isinstance(value, str | bytes))
-            if len(held) >= ROW_GROUP or self._bytes[name] >= ROW_GROUP_BYTES:
+            size = self._bytes[name]
+            for place in self._sized[name]:
+                value = row[place]
+                if value is not None:
+                    size += len(value)
+            self._bytes[name] = size
+            if len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
                 self._flush(name)
 
     def close(self) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
-import signal
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -32,14 +30,14 @@ class Source(list[Item]):
 
 
 class Growing:
-    """Somebody presses Ctrl-C while it waits for more."""
+    """Somebody presses Ctrl-C while it waits for more. Raised here, not sent: another thread of
+    this process may take a signal, and then it comes too late."""
 
     account: ClassVar = {"frames": 5}
 
     def __iter__(self) -> Iterator[Item]:
         yield examples.listen(examples.FALLBACK)[0]
-        os.kill(os.getpid(), signal.SIGINT)
-        yield examples.listen(examples.HELLO)[0]
+        raise KeyboardInterrupt
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +132,6 @@ def test_follow_goes_on_until_interrupted(capsys: pytest.CaptureFixture[str]) ->
     code, out, err = wiredump(capsys, "show", "growing", "--follow")
     assert (code, err) == (0, "")
     assert "ApiVersions v4" in out
-    assert "ApiVersions v3" not in out
     assert out.endswith("1 request on 1 connection\n")
     code, out, _ = wiredump(capsys, "show", "growing")
     assert code == 130

@@ -19,7 +19,11 @@ from kproto.messages import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
     TopicProduceData,
+    share_fetch_response,
 )
 from kproto.messages.fetch_response import PartitionData
 from kproto.records import Compression, Record, build_batch
@@ -158,3 +162,14 @@ def test_topic_ids_have_the_name_that_was_told_before(make, version: int) -> Non
     (topic,) = tables["topics"]
     assert topic["topic_id"] == tables["batches"][0]["topic_id"]
     assert (topic["topic"], topic["first_ns"]) == ("foo", 4 * 10**9)
+
+
+def test_share_fetches_have_records_too() -> None:
+    data = build_batch([Record(value=b"v", timestamp=7)])
+    part = share_fetch_response.PartitionData(partition_index=2, records=data)
+    topic = ShareFetchableTopicResponse(topic_id=FOO, partitions=[part])
+    item = exchange(ShareFetchRequest(), ShareFetchResponse(responses=[topic]), 1, at=5)
+    tables = tables_of([metadata(at=1), item])
+    (batch,), (record,) = tables["batches"], tables["records"]
+    assert (batch["api_key"], batch["topic"], batch["partition"]) == (78, "foo", 2)
+    assert (record["topic"], record["timestamp_ms"]) == ("foo", 7)

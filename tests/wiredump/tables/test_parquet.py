@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from kproto.capture import JournalCapture
 from kproto.errors import MissingExtraError
+from kproto.journal import Entry, JournalWriter
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
     ApiVersionsRequest,
@@ -33,8 +38,8 @@ from wiredump.tables.writer import OutputError, TableWriter
 
 
 @pytest.fixture(scope="module")
-def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    async def talk() -> bytes:
+def journal() -> list[Entry]:
+    async def talk() -> list[Entry]:
         mock = MockCluster(brokers=4, topics=["foo=1,2,3"], clock="manual")
         async with mock, connect(mock) as wire:
             hello = ApiVersionsRequest(client_software_name="acc", client_software_version="1.2")
@@ -45,11 +50,16 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
             topic = ReassignableTopic(name="foo", partitions=[partition])
             await wire.ask(AlterPartitionReassignmentsRequest(topics=[topic]), 1)
             await wire.ask(ListPartitionReassignmentsRequest(topics=None), 0)
-        writer = JournalCapture()
-        return writer.start() + b"".join(writer.add(entry) for entry in mock.journal)
+        return list(mock.journal)
 
+    return asyncio.run(talk())
+
+
+@pytest.fixture(scope="module")
+def capture(journal: list[Entry], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("captures") / "talk.pcapng"
-    path.write_bytes(asyncio.run(talk()))
+    writer = JournalCapture()
+    path.write_bytes(writer.start() + b"".join(writer.add(entry) for entry in journal))
     return path
 
 
@@ -124,6 +134,48 @@ def test_the_command_writes_counts_and_accounts(capture, tmp_path, capsys) -> No
     assert sum(frames) == account["frames"]
     (row,) = pq.read_table(f"{out}/reassignments").to_pylist()
     assert (row["topic"], row["target"], row["outcome"]) == ("foo", [4], "in progress")
+
+
+def test_a_journal_may_be_older_than_the_capture_before_it(
+    journal, capture, tmp_path, capsys
+) -> None:
+    lines = tmp_path / "talk.jsonl"
+    with lines.open("w", encoding="utf-8") as file:
+        writer = JournalWriter(file)
+        for entry in journal:
+            writer.write(msgspec.structs.replace(entry, timestamp_ns=entry.timestamp_ns - 10**15))
+    out = str(tmp_path / "both")
+    code, text, err = wiredump(
+        capsys, "table", str(capture), str(lines), str(lines), "--out", out, "--json"
+    )
+    assert (code, err) == (0, "")
+    told = json.loads(text)
+    assert told["late"] == 0
+    assert told["rows"]["reassignments"] == told["rows"]["lineage"] == 3
+    rows = pq.read_table(f"{out}/reassignments").to_pylist()
+    assert {row["outcome"] for row in rows} == {"in progress", "replaced"}
+    kinds = pq.read_table(f"{out}/lineage").column("kind").to_pylist()
+    assert kinds == ["capture", "journal", "journal"]
+
+
+def test_a_terminal_sees_how_far_it_is(capture, tmp_path) -> None:
+    """And standard output has none of it."""
+    leader, follower = os.openpty()
+    command = [sys.executable, "-m", "wiredump", "table", str(capture), "--json"]
+    try:
+        done = subprocess.run(
+            [*command, "--out", str(tmp_path / "t")],
+            stdout=subprocess.PIPE,
+            stderr=follower,
+            timeout=60,
+            check=True,
+            env={**os.environ, "TERM": "xterm"},
+        )
+        assert b"reading" in os.read(leader, 65536)
+    finally:
+        os.close(leader)
+        os.close(follower)
+    assert json.loads(done.stdout)["bytes"]["payload"] > 0
 
 
 def test_tables_are_chosen(capture, tmp_path, capsys) -> None:

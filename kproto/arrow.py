@@ -1,13 +1,14 @@
-"""Columns of records: buffers in Arrow's columnar format, and the ways out of them.
+"""Columns as they were read: buffers in Arrow's layout, and the ways out of them.
 
-Nothing here knows what a batch is. pyarrow is imported when ``to_arrow`` asks for it, and not
-needed for anything else.
+https://arrow.apache.org/docs/format/Columnar.html. Nothing here knows what a message
+or a record is. pyarrow is imported when ``to_arrow`` asks for it, and not needed for anything else.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
@@ -15,10 +16,15 @@ import msgspec
 
 from kproto.errors import BodyError, MissingExtraError, UnknownNameError
 
-__all__ = ["Column", "RecordColumns"]
+__all__ = ["Column", "Export", "Table"]
 
-_CASTS: Final = {"c": "b", "s": "h", "i": "i", "l": "q"}
+_CASTS: Final = {
+    "c": "b", "s": "h", "S": "H", "i": "i", "I": "I", "l": "q", "g": "d",
+}  # fmt: skip
 """Format string of Arrow's C data interface -> that of ``memoryview.cast``."""
+
+Export = Callable[[tuple[Any, ...]], tuple[object, object]]
+"""Columns, as ``Column.exported`` gives them, to the capsules of Arrow's PyCapsule interface."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -53,8 +59,20 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             made += (self.offsets,)
         return made if self.data is None else (*made, self.data)
 
+    @property
+    def children(self) -> tuple[Column, ...]:
+        """Those below it, as Arrow counts them."""
+        return self.fields if self.child is None else (self.child,)
+
+    def exported(self) -> tuple[Any, ...]:
+        """As ``kproto/native/arrow.c`` takes it."""
+        counts = self.length, self.null_count
+        below = tuple(child.exported() for child in self.children)
+        return self.name, self.format, self.nullable, *counts, self.buffers, below
+
     def to_list(self) -> list[Any]:
-        """The values: int, bool, bytes, str, None, and lists of tuples."""
+        """The values as decoding gives them: str, bytes, UUID, int, float, bool, list, None, and
+        structs as tuples."""
         values = self._values()
         if self.validity is None:
             return values
@@ -71,6 +89,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             return [raw.decode() for raw in found] if self.format == "u" else found
         if self.format == "b":
             return [bool(bit) for bit, _ in zip(_bits(data), range(self.length), strict=False)]
+        if self.format == "w:16":
+            return [uuid.UUID(bytes=data[at : at + 16]) for at in range(0, len(data), 16)]
         return memoryview(data).cast(_CASTS[self.format]).tolist()  # type: ignore[call-overload, no-any-return]  # one of few
 
 
@@ -78,18 +98,19 @@ def _bits(data: bytes) -> Iterator[int]:
     return (byte >> bit & 1 for byte in data for bit in range(8))
 
 
-class RecordColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What ``read_columns`` gives: columns of equal length, a row a record.
+class Table(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Columns of equal length.
 
-    ``input`` says of each row which input it came from, and is the first column of what
-    ``to_arrow`` and ``to_pydict`` give. ``errors`` are the bad inputs that ``errors="collect"``
-    left out.
+    ``index`` says of each row where it came from: int32, and the first column of what ``to_arrow``
+    and ``to_pydict`` give. ``errors`` are the bad inputs that ``errors="collect"`` left out.
     """
 
     rows: int
-    input: Column
+    index: Column
     columns: tuple[Column, ...]
     errors: tuple[BodyError, ...] = ()
+    export: Export | None = None
+    """Of the native engine: makes the capsules. Without it pyarrow does."""
 
     def __len__(self) -> int:
         return self.rows
@@ -98,15 +119,25 @@ class RecordColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return iter(self.columns)
 
     def __getitem__(self, name: str) -> Column:
-        for column in (self.input, *self.columns):
+        for column in (self.index, *self.columns):
             if column.name == name:
                 return column
-        known = ", ".join(column.name for column in (self.input, *self.columns))
+        known = ", ".join(column.name for column in (self.index, *self.columns))
         raise UnknownNameError(f"no column {name!r}; there are {known}")
 
     def to_pydict(self) -> dict[str, list[Any]]:
-        """Lists of Python values by column name, ``input`` first."""
-        return {column.name: column.to_list() for column in (self.input, *self.columns)}
+        """Lists of Python values by column name, ``index`` first."""
+        return {column.name: column.to_list() for column in (self.index, *self.columns)}
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """Arrow's PyCapsule interface: ``pyarrow.record_batch(table)`` and other libraries take
+        these very buffers. ``requested_schema`` is not looked at, as the interface allows. The
+        native engine needs no pyarrow for it."""
+        if self.export is None:
+            made: tuple[object, object] = self.to_arrow().__arrow_c_array__(requested_schema)
+            return made
+        children = tuple(column.exported() for column in (self.index, *self.columns))
+        return self.export(("", "+s", False, self.rows, 0, (None,), children))
 
     def to_arrow(self) -> Any:
         """A ``pyarrow.RecordBatch`` over these very buffers: none is copied. Raises
@@ -115,7 +146,7 @@ class RecordColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             pyarrow = importlib.import_module("pyarrow")
         except ImportError:
             raise MissingExtraError("to_arrow needs pyarrow", extra="arrow") from None
-        columns = (self.input, *self.columns)
+        columns = (self.index, *self.columns)
         fields = [_field(pyarrow, column) for column in columns]
         arrays = [
             _array(pyarrow, column, field.type)
@@ -125,27 +156,29 @@ class RecordColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def _field(pyarrow: Any, column: Column) -> Any:
+    return pyarrow.field(column.name, _type(pyarrow, column), nullable=column.nullable)
+
+
+def _type(pyarrow: Any, column: Column) -> Any:
     if column.child is not None:
-        kind = pyarrow.list_(_field(pyarrow, column.child))
-    elif column.fields:
-        kind = pyarrow.struct([_field(pyarrow, field) for field in column.fields])
-    else:
-        kind = {
-            "b": pyarrow.bool_, "c": pyarrow.int8, "s": pyarrow.int16, "i": pyarrow.int32,
-            "l": pyarrow.int64, "u": pyarrow.string, "z": pyarrow.binary,
-        }[column.format]()  # fmt: skip
-    return pyarrow.field(column.name, kind, nullable=column.nullable)
+        return pyarrow.list_(_field(pyarrow, column.child))
+    if column.fields:
+        return pyarrow.struct([_field(pyarrow, field) for field in column.fields])
+    if column.format == "w:16":
+        return pyarrow.binary(16)
+    return {
+        "b": pyarrow.bool_, "c": pyarrow.int8, "s": pyarrow.int16, "S": pyarrow.uint16,
+        "i": pyarrow.int32, "I": pyarrow.uint32, "l": pyarrow.int64, "g": pyarrow.float64,
+        "u": pyarrow.string, "z": pyarrow.binary,
+    }[column.format]()  # fmt: skip
 
 
-def _array(pyarrow: Any, column: Column, kind: Any) -> Any:
+def _array(pyarrow: Any, column: Column, type_: Any) -> Any:
     buffers = [None if raw is None else pyarrow.py_buffer(raw) for raw in column.buffers]
-    children = None
-    if column.child is not None:
-        children = [_array(pyarrow, column.child, kind.value_type)]
-    elif column.fields:
-        children = [
-            _array(pyarrow, field, kind.field(at).type) for at, field in enumerate(column.fields)
-        ]
+    children = [
+        _array(pyarrow, below, type_.value_type if column.child else type_.field(at).type)
+        for at, below in enumerate(column.children)
+    ]
     return pyarrow.Array.from_buffers(
-        kind, column.length, buffers, null_count=column.null_count, children=children
+        type_, column.length, buffers, null_count=column.null_count, children=children or None
     )

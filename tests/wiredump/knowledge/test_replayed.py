@@ -1,0 +1,74 @@
+"""What is remembered of a capture at hand, and of its tables of requests and bodies, is the same:
+whoever has only those can make the rest."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wiredump import talk
+from tests.wiredump.knowledge.test_sessions import PLACES, fetch
+from tests.wiredump.rows.tabled import Tables, named, tables_of
+from wiredump.knowledge.heard import heard_of_row
+from wiredump.knowledge.reassignments import Reassignments
+from wiredump.knowledge.sessions import Fetches
+from wiredump.knowledge.topics import TopicNames
+from wiredump.rows.exchanges import Row
+
+REPLAYED = ("topics", "fetches", "reassignments")
+
+
+def replayed(tables: Tables) -> Tables:
+    """Made of ``requests`` and ``bodies`` alone."""
+    texts = {
+        (row["connection"], row["direction"], row["offset"]): row["body"]
+        for row in tables["bodies"]
+    }
+    heard = []
+    for row in tables["requests"]:
+        request, response = (
+            texts.get((row["connection"], direction, row[f"{direction}_offset"]))
+            for direction in ("request", "response")
+        )
+        found = heard_of_row(row, request, response)
+        if found is not None:
+            heard.append(found)
+    names = TopicNames()
+    for each in heard:
+        names.learn(each)
+    fetches, reassignments = Fetches(names.name), Reassignments()
+    rows: list[Row] = []
+    for each in sorted(heard, key=lambda one: one.order):
+        rows += fetches.feed(each)
+        rows += reassignments.feed(each)
+    return named([*rows, *reassignments.end(), *names.rows()])
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(talk, "KEYS", [1, 3, 19, 20, 45, 45, 46, 75])
+
+
+@given(st.integers(0, 2**40), st.integers(1, 6), st.sampled_from([0, 0.2]))
+def test_of_any_traffic(seed: int, most: int, share: float) -> None:
+    rng = random.Random(seed)
+    pieces = talk.delivered([talk.say(rng, number) for number in range(most)])
+    whole = tables_of(talk.listen(talk.torn(talk.chopped(pieces, rng, 99), rng, share)))
+    again = replayed(whole)
+    for name in REPLAYED:
+        assert again[name] == whole[name]
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 9))
+def test_of_sessions(rng: random.Random, steps: int) -> None:
+    items = [fetch(dict.fromkeys(PLACES, 1), (0, 0), at=1, begun=77)]
+    for epoch in range(1, steps):
+        changed = dict.fromkeys(rng.sample(PLACES, 2), epoch)
+        items.append(fetch(changed, (77, epoch), at=2 * epoch + 1, begun=77))
+    rng.shuffle(items)
+    whole = tables_of(items)
+    assert whole["fetches"]
+    assert replayed(whole)["fetches"] == whole["fetches"]

@@ -1,0 +1,297 @@
+"""The report: what it says is what the tables say, and nothing in them becomes markup."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kproto.errors import MissingExtraError
+from kproto.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kproto.messages.api_versions_response import ApiVersion
+from kproto.messages.elect_leaders_request import TopicPartitions
+from tests.wiredump.rows.tabled import connections_of, exchange
+from wiredump.cli import main
+from wiredump.model import Anomaly, Item, Place
+from wiredump.report.measured import MOST_SHOWN, measure
+from wiredump.report.page import SECTIONS, page
+from wiredump.report.requests import Client, measure_requests
+from wiredump.rows.schema import TABLES
+from wiredump.rows.together import TableRows
+from wiredump.tables.reading import InputError, TableFolder
+from wiredump.tables.writer import TableWriter
+
+HOSTILE = "<script>alert(1)</script>\" onload='x' $\\frac{1}{ &amp; \u202e\x00]]>"
+
+
+def written(
+    folder: Path, items: list[Item], tables: tuple[str, ...] = tuple(TABLES)
+) -> TableFolder:
+    rows = TableRows(tables=tables)
+    with TableWriter(folder, tables) as writer:
+        for item in items:
+            writer.add(rows.add(item))
+        account = {"payload": 12345, "frames": 12345, "retransmitted": 0, "anomalies": 0}
+        source = (0, HOSTILE, "capture", 99, 10**9, 2 * 10**9)
+        writer.add(rows.end(connections_of(items), [source], account))
+    return TableFolder(str(folder))
+
+
+def hello(at: int, client_id: str, error: int = 0) -> Item:
+    request = ApiVersionsRequest(client_software_name="acc", client_software_version="1.0")
+    offered = ApiVersion(api_key=18 if error else 3, min_version=0, max_version=2 if error else 9)
+    answer = ApiVersionsResponse(error_code=error, api_keys=[offered])
+    return exchange(request, answer, 3, at=at, client_id=client_id)
+
+
+def metadata(at: int, took: int = 1, client_id: str = "c") -> Item:
+    return exchange(
+        MetadataRequest(topics=None), MetadataResponse(), 9, at=at, took=took, client_id=client_id
+    )
+
+
+def reassignment(at: int, topic: str, client_id: str = "c") -> Item:
+    partition = ReassignablePartition(partition_index=0, replicas=[1, 2])
+    request = AlterPartitionReassignmentsRequest(
+        topics=[ReassignableTopic(name=topic, partitions=[partition])]
+    )
+    answer = AlterPartitionReassignmentsResponse(error_code=41, error_message=HOSTILE)
+    return exchange(request, answer, 0, at=at, client_id=client_id)
+
+
+def election(at: int, topic: str) -> Item:
+    request = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=topic, partitions=[0])])
+    return exchange(request, ElectLeadersResponse(), 2, at=at, client_id=HOSTILE)
+
+
+class _Page(HTMLParser):
+    """Well nested, and what it has."""
+
+    VOID = ("meta", "br", "hr", "img", "link", "input")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: dict[str, int] = {}
+        self.ids: list[str] = []
+        self.attributes: list[tuple[str, str, str | None]] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def check(text: str) -> _Page:
+    """What holds for every page."""
+    found = _Page(text)
+    assert not {"script", "link", "iframe", "object", "img", "base", "form"} & set(found.tags)
+    assert len(set(found.ids)) == len(found.ids)
+    for tag, name, value in found.attributes:
+        assert not name.startswith("on"), (tag, name)
+        if name in ("href", "src", "xlink:href"):
+            assert value is not None
+            assert value.startswith("#")
+            assert value[1:] in found.ids
+    for place in re.findall(r"url\(([^)]*)\)", text):
+        assert place.startswith("#")
+        assert place[1:] in found.ids
+    assert "\x00" not in text
+    assert "\u202e" not in text
+    assert set(SECTIONS) <= set(found.ids)
+    assert found.tags["main"] == found.tags["h1"] == found.tags["nav"] == 1
+    return found
+
+
+def test_nothing_from_the_wire_becomes_markup(tmp_path: Path) -> None:
+    items = [
+        hello(1, HOSTILE),
+        hello(2, HOSTILE, error=35),
+        metadata(4, client_id=HOSTILE),
+        reassignment(6, HOSTILE, HOSTILE),
+        election(8, HOSTILE),
+        Anomaly(HOSTILE, HOSTILE, Place(0, 1), 5, None),
+    ]
+    found = check(page(measure(written(tmp_path / "t", items)), HOSTILE))
+    assert "<script>alert(1)</script>" in found.words
+    for name in ("traffic", "latency", "errors", "reassignments"):
+        assert f"plot-{name}" in found.ids
+    for name in ("unsupported", "elections", "anomalies", "account", "lineage", "client-0"):
+        assert f"table-{name}" in found.ids
+    assert "12,345 bytes of TCP payload, 12,345 accounted for" in found.words
+
+
+def test_without_any_traffic_there_is_a_page(tmp_path: Path) -> None:
+    found = check(page(measure(written(tmp_path / "t", []))))
+    assert "svg" not in found.tags
+    assert "None." in found.words
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_any_one_table_is_enough(tmp_path: Path, name: str) -> None:
+    items = [hello(1, "c"), metadata(3), reassignment(5, "foo"), election(7, "foo")]
+    found = check(page(measure(written(tmp_path / "t", items, (name,)))))
+    shown = {each for each, (_, needs, _) in SECTIONS.items() if needs == name}
+    missing = found.words.count("was not made")
+    assert missing == len(SECTIONS) - len(shown)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=60))
+def test_percentiles_are_within_two_percent(
+    tmp_path_factory: pytest.TempPathFactory, waited: list[int]
+) -> None:
+    items = [metadata(number, took) for number, took in enumerate(waited)]
+    folder = written(tmp_path_factory.mktemp("t") / "t", items, ("requests",))
+    (found,) = measure_requests(folder).latencies
+    assert (found.answers, found.greatest) == (len(waited), max(waited) * 10**9)
+    for quantile, value in found.quantiles.items():
+        exact = sorted(waited)[math.ceil(len(waited) * quantile) - 1] * 10**9
+        assert abs(value / exact - 1) < 0.02
+
+
+def test_counts_are_the_tables(tmp_path: Path) -> None:
+    items = [hello(1, "a"), hello(3, "b", error=35), metadata(5, client_id="a"), metadata(7)]
+    items.append(exchange(MetadataRequest(topics=None), None, 9, at=9))
+    measured = measure(written(tmp_path / "t", items))
+    requests = measured.requests
+    assert (requests.total, requests.failed, requests.unanswered) == (5, 1, 1)
+    assert [(each.api, each.version, each.requests) for each in requests.traffic] == [
+        ("Metadata", 9, 3), ("ApiVersions", 3, 2),
+    ]  # fmt: skip
+    assert requests.clients[0] == Client(
+        "acc", "1.0", "a", 2, {"ApiVersions": {3: 1}, "Metadata": {9: 1}}
+    )
+    assert requests.errors is not None
+    assert {name: sum(row) for name, row in requests.errors.counts.items()} == {
+        "UNSUPPORTED_VERSION": 1
+    }
+    assert measured.offered[3] == {(0, 9): 1}
+    ((event),) = measured.unsupported.rows
+    assert (event["event"], event["client_id"], event["count"]) == ("fell back", "b", 1)
+
+
+def test_files_of_several_writers_are_one_table(tmp_path: Path) -> None:
+    """As Spark leaves them: many parts, other files beside them."""
+    for number in range(3):
+        written(tmp_path / f"t{number}", [metadata(number * 10 + 1)])
+        place = tmp_path / "all" / "requests" / f"day={number}"
+        place.mkdir(parents=True)
+        part = tmp_path / f"t{number}" / "requests" / "part-0.parquet"
+        part.rename(place / "part-0.parquet")
+    (tmp_path / "all" / "requests" / "_SUCCESS").touch()
+    assert measure(TableFolder(str(tmp_path / "all"))).requests.total == 3
+
+
+def test_long_lists_are_cut_and_say_so(tmp_path: Path) -> None:
+    anomalies = [
+        Anomaly("gap", f"number {n}", Place(0, n), 10**9 + n) for n in range(MOST_SHOWN + 7)
+    ]
+    measured = measure(written(tmp_path / "t", list(anomalies)))
+    assert [row["reason"] for row in measured.anomalies.rows] == [
+        f"number {n}" for n in range(MOST_SHOWN)
+    ]
+    assert f"The first {MOST_SHOWN} of {MOST_SHOWN + 7}." in check(page(measured)).words
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+
+def wiredump(capsys: Any, *arguments: str) -> tuple[Any, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    return ended.value.code, out, err
+
+
+def test_the_command_writes_the_page(tmp_path: Path, capsys: Any) -> None:
+    written(tmp_path / "t", [hello(1, "c"), metadata(3)])
+    out = tmp_path / "report.html"
+    ended = wiredump(capsys, "report", str(tmp_path / "t"), "--out", str(out), "--title", "Ours")
+    assert ended == (0, "", "")
+    found = check(out.read_text(encoding="utf-8"))
+    assert found.words.count("Ours") == 2
+    code, text, _ = wiredump(capsys, "report", str(tmp_path / "t"), "--out", "-", "--title", "Ours")
+    assert code == 0
+    assert text == out.read_text(encoding="utf-8")  # the same tables, the same page
+
+
+def test_what_cannot_be_is_one_line(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad" / "requests").mkdir(parents=True)
+    (tmp_path / "bad" / "requests" / "part-0.parquet").write_bytes(b"no parquet at all")
+    for folder, told in (
+        ("none", "is no folder of tables"),
+        ("empty", "has none of the tables"),
+        ("bad", "part-0.parquet cannot be read"),
+    ):
+        out = tmp_path / "out.html"
+        code, _, err = wiredump(capsys, "report", str(tmp_path / folder), "--out", str(out))
+        assert code == 1
+        assert told in err
+        assert err.count("\n") == 1
+        assert not out.exists()
+
+    def absent() -> None:
+        raise MissingExtraError("tables need pyarrow", extra="tables")
+
+    monkeypatch.setattr("wiredump.cli.report.require_pyarrow", absent)
+    code, _, err = wiredump(capsys, "report", str(tmp_path), "--out", "-")
+    assert (code, err) == (1, "wiredump: tables need pyarrow: pip install 'kproto[tables]'\n")
+
+
+def test_another_version_of_the_schema_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
+    folder = written(tmp_path / "t", [metadata(1)])
+    monkeypatch.setattr("wiredump.tables.reading.SCHEMA_VERSION", 99)
+    with pytest.raises(InputError, match="its schema has version 1, and this reads 99"):
+        measure(folder)
+
+
+def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
+    written(tmp_path / "t", [metadata(1)])
+    program = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from wiredump.cli import main\n"
+        f"main(['report', {str(tmp_path / 't')!r}, '--out', '-'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr == "wiredump: a report needs matplotlib: pip install 'kproto[report]'\n"
