@@ -40,7 +40,8 @@ HEARD_SQL: Final = (
 _HEARD_SCHEMA: Final = pa.schema(
     [
         ("fetch", pa.bool_()), ("part", pa.int32()), ("broker", pa.string()),
-        ("requested_ns", pa.int64()), ("connection", pa.int64()), ("request_offset", pa.int64()), ("heard", pa.binary()),
+        ("requested_ns", pa.int64()), ("connection", pa.int64()), ("request_offset", pa.int64()),
+        ("heard", pa.binary()),
     ]
 )  # fmt: skip
 
