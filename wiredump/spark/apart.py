@@ -34,13 +34,14 @@ __all__ = [
 
 HEARD: Final = "heard"
 HEARD_SQL: Final = (
-    "fetch boolean, broker string, requested_ns long, connection long, request_offset long, "
-    "heard binary"
+    "fetch boolean, part int, broker string, requested_ns long, connection long, "
+    "request_offset long, heard binary"
 )
 _HEARD_SCHEMA: Final = pa.schema(
     [
-        ("fetch", pa.bool_()), ("broker", pa.string()), ("requested_ns", pa.int64()),
-        ("connection", pa.int64()), ("request_offset", pa.int64()), ("heard", pa.binary()),
+        ("fetch", pa.bool_()), ("part", pa.int32()), ("broker", pa.string()),
+        ("requested_ns", pa.int64()), ("connection", pa.int64()), ("request_offset", pa.int64()),
+        ("heard", pa.binary()),
     ]
 )  # fmt: skip
 
@@ -81,9 +82,11 @@ def schema_of(name: str) -> pa.Schema:
 
 class Aside:
     """``wiredump.rows.together.Apart`` for one group of connections: ``rows`` sorts what an item
-    gave, ``take`` gives what was heard."""
+    gave, and tells what was heard. ``part``: captures are 0, and every other
+    source begins anew in time behind them."""
 
-    def __init__(self, tables: Iterable[str]) -> None:
+    def __init__(self, tables: Iterable[str], part: int = 0) -> None:
+        self._part = part
         tables = frozenset(tables)
         self._fetches = "fetches" in tables
         self._others = "reassignments" in tables
@@ -95,7 +98,7 @@ class Aside:
         if self._fetches if is_fetch else self._others:
             place = (heard.requested_ns, heard.connection, heard.request_offset)
             told = msgspec.msgpack.encode(heard)
-            self._heard.append((HEARD, (is_fetch, heard.broker, *place, told)))
+            self._heard.append((HEARD, (is_fetch, self._part, heard.broker, *place, told)))
 
     def name(self, topic_id: str, at_ns: int) -> str | None:
         self._wanted.add(topic_id)

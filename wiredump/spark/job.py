@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["DRIVER_TABLES", "Job", "LostError", "Made"]
 
 _ORDER: Final = ("order_ns", "capture", "ordinal")
-_HEARD_ORDER: Final = ("requested_ns", "connection", "request_offset")
+_HEARD_ORDER: Final = ("part", "requested_ns", "connection", "request_offset")
 _MANIFEST: Final = "manifest string"
 _BYTES_A_TASK: Final = 64 << 20
 

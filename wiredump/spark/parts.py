@@ -75,6 +75,9 @@ class PartWriter(RowGroups):
         place.mkdir(parents=True, exist_ok=True)
         return pq.ParquetWriter(place / self._name, schema_of(name), compression="zstd")
 
+    def _schema(self, name: str) -> pa.Schema:
+        return schema_of(name)
+
     def _table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
         if name in TABLES:
             return super()._table(name, rows)

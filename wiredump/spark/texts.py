@@ -14,7 +14,7 @@ __all__ = ["write_text"]
 def write_text(number: int, options: Options, task: int) -> Manifest:
     """Write the rows of one file."""
     codec = named_dialect(options.dialect)
-    aside = Aside(options.tables)
+    aside = Aside(options.tables, number + 1)
     writer = PartWriter(options.out, options.files, task)
     rows = options.rows(codec, aside)
     sources = open_sources(

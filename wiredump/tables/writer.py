@@ -28,14 +28,10 @@ class OutputError(KprotoError):
     """The folder to write to cannot be used: says why, and what to do."""
 
 
-def _sized(table: str) -> list[int]:
+def _sized(schema: pa.Schema) -> list[int]:
     """The places of its columns of text and binary."""
-    columns = TABLES[table].columns
-    return [place for place, each in enumerate(columns) if each.type in ("string", "binary")]
-
-
-def _length(value: Any) -> int:
-    return len(value) if isinstance(value, str | bytes) else 0
+    types = (pa.string(), pa.binary())
+    return [place for place, each in enumerate(schema) if each.type in types]
 
 
 class RowGroups:
@@ -47,11 +43,13 @@ class RowGroups:
         self._files: dict[str, pq.ParquetWriter] = {}
         self._held: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.rows}
         self._bytes: dict[str, int] = dict.fromkeys(self.rows, 0)
-        # Of a table that is nobody's but the writer's, the columns' types are not known.
-        self._sized = {name: _sized(name) for name in self.rows if name in TABLES}
+        self._sized = {name: _sized(self._schema(name)) for name in self.rows}
 
     def _open(self, name: str) -> pq.ParquetWriter:
         raise NotImplementedError
+
+    def _schema(self, name: str) -> pa.Schema:
+        return arrow_schema(name)
 
     def _table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
         return to_table(name, rows)
@@ -64,8 +62,10 @@ class RowGroups:
                 continue
             held.append(row)
             size = self._bytes[name]
-            for place in self._sized.get(name, range(len(row))):
-                size += _length(row[place])
+            for place in self._sized[name]:
+                value = row[place]
+                if value is not None:
+                    size += len(value)
             self._bytes[name] = size
             if len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
                 self._flush(name)

@@ -135,7 +135,7 @@ def _learn(folder: str, manifests: list[Manifest], tasks: int) -> list[Manifest]
         if HEARD in each.parts:
             place = Path(folder) / STAGING / HEARD / each.parts[HEARD].file
             heard += pq.read_table(place).to_pylist()
-    order = ("requested_ns", "connection", "request_offset")
+    order = ("part", "requested_ns", "connection", "request_offset")
     for task in range(tasks):
         mine = [
             row
