@@ -51,8 +51,7 @@ class _Mark(NamedTuple):
 class FrameCutter:
     """Feed it the stream; each call returns the pieces that it completed, in order.
 
-    ``in_step`` says whether the first byte fed begins a frame. ``framed`` and ``passed`` count the
-    bytes returned so far in frames and outside; with ``held`` they are all that was fed.
+    ``in_step`` says whether the first byte fed begins a frame.
     """
 
     def __init__(
@@ -65,8 +64,6 @@ class FrameCutter:
     ) -> None:
         self.direction = direction
         self.max_size = max_size
-        self.framed = 0
-        self.passed = 0
         self._find = find
         self._in_step = in_step
         self._why = "" if in_step else "before the first frame that can be told"
@@ -81,17 +78,6 @@ class FrameCutter:
         self._cut: _CutFrame | None = None
         # Passed over and not returned yet, so that what is returned does not depend on chunking.
         self._passing: Passed | None = None
-
-    @property
-    def held(self) -> int:
-        return len(self._held) + (self._cut.bytes_seen if self._cut else 0)
-
-    @property
-    def offset(self) -> int:
-        """The stream's offset of the next byte to come."""
-        if self._cut is not None:
-            return self._cut.at
-        return self._base + len(self._held)
 
     @property
     def in_step(self) -> bool:
@@ -126,14 +112,6 @@ class FrameCutter:
         self._in_step = False
         self._base += size
         self._fresh = self._base
-        return pieces
-
-    def lose_step(self, why: str) -> list[Piece]:
-        """Forget where frames begin, and look for the next one that can be told."""
-        pieces: list[Piece] = []
-        self._in_step = False
-        self._why = why
-        self._advance(pieces)
         return pieces
 
     def end(self) -> list[Piece]:
@@ -194,7 +172,6 @@ class FrameCutter:
     def _frame(self, start: int, end: int) -> Frame:
         first = self._mark(self._base + start)
         last = self._mark(self._base + end - 1)
-        self.framed += end - start
         return Frame(
             self.direction, self._base + start, end - start, bytes(self._held[start:end]), 0,
             first.timestamp_ns, last.timestamp_ns, first.place,
@@ -208,7 +185,6 @@ class FrameCutter:
         return marks[0]
 
     def _pass(self, start: int, end: int, reason: str) -> None:
-        self.passed += end - start
         before = self._passing
         if before is not None and before.reason == reason:
             self._passing = before._replace(size=before.size + end - start)
@@ -271,7 +247,6 @@ class FrameCutter:
         assert cut is not None
         self._cut = None
         self._base = cut.at
-        self.framed += cut.size - cut.missing
         pieces.append(cut.frame(self.direction))
 
 
@@ -292,10 +267,6 @@ class _CutFrame:
     @property
     def end(self) -> int:
         return self.offset + self.size
-
-    @property
-    def bytes_seen(self) -> int:
-        return self.at - self.offset - self.missing
 
     def frame(self, direction: Direction) -> Frame:
         return Frame(

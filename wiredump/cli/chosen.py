@@ -1,13 +1,39 @@
-"""Which tables a command is to write, and what it says of those it wrote."""
+"""Which tables a command is to write, from what, and what it says of those it wrote."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import click
 from rich.table import Table as Shown
 
+from kproto.dialects import DIALECTS
+from wiredump.conversation import DEFAULT_PORTS
 from wiredump.rows.schema import TABLES, UNDECODED
 
-__all__ = ["chosen_tables", "counts"]
+__all__ = ["chosen_tables", "counts", "table_options"]
+
+_OPTIONS = (
+    click.option("--tables", "wanted", metavar="NAME,NAME...",
+                 help=f"Only these. All: {', '.join(TABLES)}."),
+    click.option("--no-bodies", is_flag=True, help="Decode headers only, which is quicker."),
+    click.option("--secrets", is_flag=True, help="Keep passwords, tokens and keys in bodies."),
+    click.option("--values", is_flag=True,
+                 help="Keep the values of records, not only their hashes."),
+    click.option("--dialect", "dialect_name", default="auto", show_default=True,
+                 metavar="NAME|DIR", help=f"One of {', '.join(DIALECTS)}, or a folder of schemas."),
+    click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
+                 default=sorted(DEFAULT_PORTS), show_default=True,
+                 help="A hint at which end is the broker. Repeatable."),
+    click.option("--json", "as_json", is_flag=True, help="The counts as one JSON object."),
+)  # fmt: skip
+
+
+def table_options(command: Callable[..., int]) -> Callable[..., int]:
+    """The options of every command that writes tables, in this order."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
 
 
 def chosen_tables(wanted: str | None, bodies: bool) -> tuple[str, ...]:

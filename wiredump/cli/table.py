@@ -7,12 +7,9 @@ import json
 import click
 
 from kproto.cli.codec import named_dialect
-from kproto.dialects import DIALECTS
-from wiredump.cli.chosen import chosen_tables, counts
+from wiredump.cli.chosen import chosen_tables, counts, table_options
 from wiredump.cli.output import Output
 from wiredump.cli.progress import reading
-from wiredump.conversation import DEFAULT_PORTS
-from wiredump.rows.schema import TABLES
 from wiredump.tables import require_pyarrow
 
 __all__ = ["table_command"]
@@ -21,17 +18,7 @@ __all__ = ["table_command"]
 @click.command("table")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--out", required=True, metavar="DIR", help="A folder: a new one, or empty.")
-@click.option("--tables", "wanted", metavar="NAME,NAME...",
-              help=f"Only these. All: {', '.join(TABLES)}.")  # fmt: skip
-@click.option("--no-bodies", is_flag=True, help="Decode headers only, which is quicker.")
-@click.option("--secrets", is_flag=True, help="Keep passwords, tokens and keys in bodies.")
-@click.option("--values", is_flag=True, help="Keep the values of records, not only their hashes.")
-@click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
-              help=f"One of {', '.join(DIALECTS)}, or a folder of schemas.")  # fmt: skip
-@click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
-              default=sorted(DEFAULT_PORTS), show_default=True,
-              help="A hint at which end is the broker. Repeatable.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="The counts as one JSON object.")
+@table_options
 def table_command(
     captures: tuple[str, ...],
     out: str,
