@@ -71,12 +71,12 @@ class Faults(FaultRules):
             dispatcher.cluster.topics, dispatcher.cluster.now_ms,
             request.body if isinstance(request, RequestReceived) else None, call,
         )  # fmt: skip
-        try:
-            return self.take(asked)
-        except Exception as error:  # a test's predicate; the broker lives on
-            _log.error("a predicate of a rule failed", exc_info=error)
-            dispatcher.note_event(session, "fault-predicate-failed", f"{error!r}")
-            return None
+
+        def failed(rule: ActiveFault, error: Exception) -> None:
+            _log.error("the predicate of rule %s failed", rule.name, exc_info=error)
+            dispatcher.note_event(session, "fault-predicate-failed", f"{rule.name}: {error!r}")
+
+        return self.take(asked, failed)
 
 
 class FaultedExchange:

@@ -185,11 +185,9 @@ class Fault(
         return ", ".join(f"{name} {value}" for name, value in given.items() if name not in _WHICH)
 
     def describe(self) -> str:
-        """One line: the name, or what was given."""
+        """One line: all that was given but the name."""
         given = self.to_dict()
-        return str(given.pop("name", "")) or " ".join(
-            f"{name}={value}" for name, value in given.items()
-        )
+        return " ".join(f"{name}={value}" for name, value in given.items() if name != "name")
 
 
 def _milliseconds(name: str, value: int | str | None) -> int | None:
