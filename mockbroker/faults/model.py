@@ -177,7 +177,11 @@ class Fault(
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it, members at their defaults left out."""
-        return dict(msgspec.to_builtins(self))
+        given = msgspec.to_builtins(self)
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in given.items()
+        }
 
     def describe_actions(self) -> str:
         """One line: what it does to those it takes."""
