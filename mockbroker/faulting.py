@@ -310,7 +310,8 @@ class FaultedExchange:
             self._problems += problems
             frame = frames.altered(frame, fault)
         self._note("; ".join([self._fault.describe_actions(), *self._problems]))
-        steps: list[Step] = list(plan_answer(frame, fault, self._recorder(version)))
+        record = self._recorder(version, framed=whole is None)
+        steps: list[Step] = list(plan_answer(frame, fault, record))
         if self._session.ended:
             steps.append(End("fin"))
         return Plan(tuple(steps))
@@ -369,10 +370,14 @@ class FaultedExchange:
             self._session, self._request, f"fault: {self._rule.name}", note
         )
 
-    def _recorder(self, version: int) -> Callable[[bytes], None]:
+    def _recorder(self, version: int, *, framed: bool) -> Callable[[bytes], None]:
         def record(frame: bytes) -> None:
+            said_id = None
+            if framed and len(frame) >= 8:
+                said_id = int.from_bytes(frame[4:8], "big", signed=True)
+            mark = f"fault: {self._rule.name}"
             self._dispatcher.record_either(
-                self._session, self._request, version, frame, f"fault: {self._rule.name}"
+                self._session, self._request, version, frame, mark, said_id
             )
 
         return record

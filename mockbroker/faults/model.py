@@ -135,6 +135,8 @@ class Fault(
             self._normalise()
         except FaultError:
             raise
+        except (TypeError, AttributeError) as error:  # made in Python, where nobody checks types
+            raise FaultError(f"a member is of no type it can have: {error}") from None
         except ClusterError as error:
             raise FaultError(str(error), rule=self.name) from None
         problem = conflict(self)
