@@ -167,7 +167,8 @@ class FaultedExchange:
             return self._reply()
         if fault.error is not None:
             return await self._error()
-        silent = fault.never_answer or fault.raw or fault.garbage or fault.tls_alert is not None
+        instead = (fault.raw, fault.garbage, fault.tls_alert)
+        silent = fault.never_answer or any(each is not None for each in instead)
         if applies or (applies is None and not silent):
             return await self._broker(self._request)
         return None
