@@ -1,0 +1,277 @@
+"""Real traffic and its capture: librdkafka against its own mock cluster, on a loopback of our own.
+
+    unshare --net python -m benchmarks.dump.traffic big OUT.pcap --megabytes 150
+
+is how ``captures`` starts this. It sets the loopback interface up as a network card looks to a
+capture (MTU 1500, no segments put together), so it refuses to run where other traffic could be met:
+the network namespace has to have no other interface. OUT.pcap.json has the brokers' ports, and what
+was sent and received.
+
+``small``: many api keys in small frames: every compression codec, transactions, a consumer group of
+each protocol, an admin client's questions; over and over until the capture is large enough.
+``big``: batches of 16 kB, values of 50 to 1150 bytes, several producers and consumers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+__all__ = ["main"]
+
+BROKERS = 3
+TOPICS = ("t1", "t2", "t3")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+BIG_CLIENTS = 4
+POLL_SECONDS = 0.05
+MOST_AHEAD = 5000
+
+
+class Unsuitable(SystemExit):
+    """This place is no place to capture in; the text says why."""
+
+
+def prepare_loopback() -> None:
+    others = [name for name in os.listdir("/sys/class/net") if name != "lo"]
+    links = json.loads(subprocess.check_output(["ip", "-json", "link"]))
+    if len(links) != 1:
+        raise Unsuitable(f"not a network namespace of its own: {len(links)} interfaces, {others}")
+    # One segment at a time: no offload, so that packets are what a card would send.
+    subprocess.run(
+        ["ip", "link", "set", "dev", "lo", "mtu", "1500", "gso_max_segs", "1", "up"], check=True
+    )
+
+
+@contextmanager
+def captured(path: Path, told: dict[str, Any]) -> Iterator[None]:
+    """Whatever crosses the loopback meanwhile is in ``path``."""
+    command = ["tcpdump", "-i", "lo", "-s", "0", "-B", "131072", "-n", "-U", "-w", str(path), "tcp"]
+    if os.geteuid() == 0:
+        command[1:1] = ["-Z", "root"]  # it would give up root, and then may not write there
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            if path.exists() and path.stat().st_size >= 24:
+                break
+            time.sleep(0.05)
+        yield
+        time.sleep(1)
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    told["tcpdump"] = errors.decode().strip().splitlines()[-3:]
+
+
+def _cluster(settings: dict[str, Any]) -> tuple[Any, str]:
+    """A producer in whose process the brokers live, and where those are."""
+    from confluent_kafka import Producer
+
+    host = Producer({"test.mock.num.brokers": BROKERS, "log_level": 0, **settings})
+    brokers = host.list_topics(timeout=10).brokers.values()
+    return host, ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+
+
+def small(path: Path, size: int, told: dict[str, Any]) -> None:
+    host, servers = _cluster({"client.id": "prod-é"})
+    told["ports"] = _ports(servers)
+    done: Counter[str] = Counter()
+    turn = 0
+    while path.stat().st_size < size:
+        turn += 1
+        for step in (_topics, _transactions, _producers, _group, _questions):
+            try:
+                done[step.__name__] += step(servers, turn)
+            except Exception as error:
+                # What a release of the mock cluster lacks is no reason to have no capture.
+                done[f"{step.__name__}: {type(error).__name__}"] += 1
+    host.flush(5)
+    told["done"] = dict(done)
+
+
+def _topics(servers: str, turn: int) -> int:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": servers, "client.id": f"adm-{turn}"})
+    made = admin.create_topics([NewTopic(f"{topic}-{turn}", 6, 1) for topic in TOPICS])
+    for future in made.values():
+        future.result(0.5)  # the mock of some releases never answers; topics come by themselves
+    return len(made)
+
+
+def _transactions(servers: str, turn: int) -> int:
+    from confluent_kafka import Producer
+
+    producer = Producer(
+        {
+            "bootstrap.servers": servers, "client.id": f"tx-{turn}", "linger.ms": 0,
+            "transactional.id": f"tx-{turn}",
+        }
+    )  # fmt: skip
+    producer.init_transactions(10)
+    for number in range(10):
+        producer.begin_transaction()
+        for each in range(20):
+            producer.produce(
+                f"t1-{turn}", key=f"k{each}", value=b"tx%d" % each, headers={"h": b"1"}
+            )
+            producer.poll(0)
+        producer.abort_transaction(10) if number % 5 == 4 else producer.commit_transaction(10)
+    return 10
+
+
+def _producers(servers: str, turn: int) -> int:
+    from confluent_kafka import Producer
+
+    sent = 0
+    for codec in CODECS:
+        producer = Producer(
+            {
+                "bootstrap.servers": servers, "compression.type": codec, "linger.ms": 0,
+                "client.id": f"p-{codec}", "batch.num.messages": 4,
+            }
+        )  # fmt: skip
+        for number in range(600):
+            producer.produce(
+                f"t2-{turn}", key=f"k{number}", value=(f"value {number} " * 8).encode()
+            )
+            producer.poll(0)
+            sent += 1
+        producer.flush(10)
+    return sent
+
+
+def _group(servers: str, turn: int) -> int:
+    from confluent_kafka import Consumer
+
+    received = 0
+    protocols = ({}, {"group.protocol": "consumer"})
+    for protocol in protocols:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": servers, "group.id": f"g{len(protocol)}-{turn}",
+                "auto.offset.reset": "earliest", "client.id": "cons-1", "fetch.wait.max.ms": 5,
+                "max.partition.fetch.bytes": 1024, **protocol,
+            }
+        )  # fmt: skip
+        consumer.subscribe([f"t1-{turn}", f"t2-{turn}"])
+        end, wanted = time.monotonic() + 2, received + 2200
+        while time.monotonic() < end and received < wanted:
+            received += sum(each.error() is None for each in consumer.consume(500, POLL_SECONDS))
+        with suppress(Exception):
+            consumer.commit(asynchronous=False)
+        consumer.close()
+    return received
+
+
+def _questions(servers: str, turn: int) -> int:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+
+    admin = AdminClient({"bootstrap.servers": servers, "client.id": f"ask-{turn}"})
+    topic = f"t1-{turn}"
+    asked: list[Callable[[], Any]] = [
+        admin.list_consumer_groups,
+        lambda: admin.describe_consumer_groups([f"g0-{turn}"])[f"g0-{turn}"],
+        lambda: admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]),
+        lambda: admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.latest()}),
+        admin.describe_cluster,
+        lambda: admin.delete_records([TopicPartition(topic, 0, 1)]),
+    ]
+    for ask in asked:
+        with suppress(Exception):
+            answer = ask()
+            for each in answer.values() if isinstance(answer, dict) else (answer,):
+                each.result(0.5)
+    return len(asked)
+
+
+def big(path: Path, size: int, told: dict[str, Any]) -> None:
+    from confluent_kafka import Consumer, Producer
+
+    host, servers = _cluster({})
+    told["ports"] = _ports(servers)
+    common = {"bootstrap.servers": servers}
+    producers = [
+        Producer(
+            {**common, "client.id": f"prod-{number}", "linger.ms": 5, "batch.size": 16384}
+        )
+        for number in range(BIG_CLIENTS)
+    ]
+    # Each reads one topic of its own.
+    consumers = [
+        Consumer({
+            **common, "client.id": f"cons-{number}", "group.id": f"g{number}",
+            "auto.offset.reset": "earliest", "max.partition.fetch.bytes": 16384,
+            "fetch.wait.max.ms": 5,
+        })
+        for number in range(len(TOPICS))
+    ]  # fmt: skip
+    for topic in TOPICS:
+        producers[0].produce(topic, value=b"first")  # or there is no such topic to subscribe to
+    producers[0].flush(10)
+    for topic, consumer in zip(TOPICS, consumers, strict=True):
+        consumer.subscribe([topic])
+    end = time.monotonic() + 10
+    while time.monotonic() < end and not all(each.assignment() for each in consumers):
+        for consumer in consumers:
+            consumer.poll(POLL_SECONDS)
+    blob = bytes(random.Random(1).randrange(32, 127) for _ in range(65536))
+    lengths = random.Random(2)
+    sent = received = 0
+    while path.stat().st_size < size * 0.97:
+        # The mock forgets old batches: consumers are waited for.
+        ahead = sent - received > MOST_AHEAD
+        for _ in range(0 if ahead else 500):
+            at, length = lengths.randrange(60000), lengths.randrange(50, 1150)
+            try:
+                producers[sent % BIG_CLIENTS].produce(
+                    TOPICS[sent % len(TOPICS)], key=b"key-%d" % sent, value=blob[at : at + length]
+                )
+            except BufferError:
+                producers[sent % BIG_CLIENTS].poll(POLL_SECONDS)
+                continue
+            sent += 1
+        for producer in producers:
+            producer.poll(0)
+        for consumer in consumers:
+            received += sum(each.error() is None for each in consumer.consume(500, 0.002))
+    for consumer in consumers:
+        consumer.close()
+    for producer in producers:
+        producer.flush(10)
+    host.flush(5)
+    told.update(sent=sent, received=received)
+
+
+def _ports(servers: str) -> list[int]:
+    return [int(server.rpartition(":")[2]) for server in servers.split(",")]
+
+
+SHAPES = {"small": small, "big": big}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("shape", choices=SHAPES)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--megabytes", type=float, required=True)
+    arguments = parser.parse_args()
+    prepare_loopback()
+    told: dict[str, Any] = {}
+    with captured(arguments.out, told):
+        SHAPES[arguments.shape](arguments.out, int(arguments.megabytes * 1e6), told)
+    Path(f"{arguments.out}.json").write_text(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
