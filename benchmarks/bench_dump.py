@@ -22,6 +22,7 @@ frames as tshark does.
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -50,6 +51,8 @@ PARTS = ("frames", "records", "others", "spark", "memory")
 TSHARK, TSHARK_RECORDS, TSHARK_JSON = "tshark -T fields", "tshark, records' fields", "tshark -T json"
 FRAMES, RECORDS, ALL = "table, frames", "table, records", "table, all tables"
 FRAMES_TWO, RECORDS_TWO = "table, frames, --jobs 2", "table, records, --jobs 2"
+NEWEST = "-newest"
+"""How captures are called of whose bodies tshark decodes next to nothing."""
 SHOW, SCAN = "show", "numpy scan"
 
 
@@ -117,6 +120,9 @@ def judge(measured: Measured, parts: tuple[str, ...]) -> list[Mark]:
     if "frames" in parts:
         marks.append(at_least("frame table against tshark, a core", measured, TSHARK, FRAMES, 15))
     if "records" in parts:
+        aim = "all records against tshark -T fields of the same records, a core"
+        known = {name: runs for name, runs in measured.items() if not name.endswith(NEWEST)}
+        marks.append(at_least(aim, known, TSHARK_RECORDS, RECORDS, 8, rows="records"))
         aim = "all records against tshark's frame table, a core"
         marks.append(at_least(aim, measured, TSHARK, RECORDS, 8, rows=None))
     return marks
@@ -150,12 +156,13 @@ SHOWN_ROWS = ("frames", "records", "packets", "lines")
 
 def text(run: Run, rounds: int) -> list[str]:
     version = subprocess.run(["tshark", "--version"], capture_output=True, check=True)
-    release = version.stdout.decode().splitlines()[0].split(" (")[0]
+    release = re.search(r"\d+\.\d+\.\d+", version.stdout.decode())
     origins = "; ".join(
         f"{each.name}, {each.megabytes:.0f} MB: {each.origin}" for each in run.captures
     )
     return [
-        f"{machine(['pyarrow', 'numpy', 'pyspark', 'confluent-kafka'])}, {release}. Medians of "
+        f"{machine(['pyarrow', 'numpy', 'pyspark', 'confluent-kafka'])}, tshark "
+        f"{release[0] if release else 'unknown'}. Medians of "
         f"{rounds} interleaved rounds, whole processes from start to end; ratios above 1: ours is "
         f"faster. Captures: {origins}.",
         f"tshark prints {', '.join(FRAME_FIELDS)}; for records {len(RECORD_FIELDS)} fields, key "
@@ -232,9 +239,12 @@ def main() -> None:
     maker = Maker(arguments.workdir, real=not arguments.synthetic)
     run = Run()
     if set(parts) & {"frames", "records", "others"}:
-        run.captures = [
-            maker.traffic("small", arguments.small), maker.traffic("big", arguments.big)
-        ]  # fmt: skip
+        made = [
+            maker.traffic(shape, size, newest=newest)
+            for newest in (False, True)
+            for shape, size in (("small", arguments.small), ("big", arguments.big))
+        ]
+        run.captures = [each for each in made if each is not None]
         run.measured = measure(run.captures, parts, arguments.rounds, maker.folder)
         run.tables += rows_of(run.captures, run.measured)
         run.marks += judge(run.measured, parts)

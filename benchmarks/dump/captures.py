@@ -53,16 +53,23 @@ class Maker:
         if real and (missing := _missing()):
             self._refused = missing
 
-    def traffic(self, shape: str, megabytes: float) -> Capture:
-        """``small`` or ``big``, real if that works here."""
+    def traffic(self, shape: str, megabytes: float, *, newest: bool = False) -> Capture | None:
+        """``small`` or ``big``, real if that works here; ``newest``: in versions that tshark does
+        not decode, None where there is no real traffic."""
+        name = f"{shape}-newest" if newest else shape
+        versions = "in its newest versions" if newest else "in versions that tshark decodes"
         if not self._refused:
             try:
                 return self._kept(
-                    shape, megabytes, "traffic", lambda path: _capture(shape, path, megabytes),
-                    "librdkafka and its mock cluster, captured by tcpdump in a network namespace",
+                    name, megabytes, "traffic",
+                    lambda path: _capture(shape, path, megabytes, newest),
+                    f"librdkafka and its mock cluster {versions}, captured by tcpdump in a network "
+                    "namespace",
                 )  # fmt: skip
             except (subprocess.SubprocessError, OSError) as error:
                 self._refused = f"capturing failed ({_last_line(error)})"
+        if newest:
+            return None
         write = {"small": synthetic.write_small, "big": synthetic.write_big}[shape]
         return self._kept(
             shape, megabytes, "synthetic",
@@ -102,7 +109,8 @@ class Maker:
 
 def _key(source: str) -> str:
     """Of a capture made by that module: changes with it."""
-    names = {source, "synthetic"} if source == "giant" else {source}
+    more = {"giant": "synthetic", "traffic": "mock_cluster"}
+    names = {source, more.get(source, source)}
     text = b"".join((HERE / f"{name}.py").read_bytes() for name in sorted(names))
     return hashlib.sha256(text).hexdigest()[:12]
 
@@ -118,14 +126,14 @@ def _missing() -> str:
     return ""
 
 
-def _capture(shape: str, path: Path, megabytes: float) -> dict[str, Any]:
+def _capture(shape: str, path: Path, megabytes: float, newest: bool) -> dict[str, Any]:
     """In a namespace of its own; one of users, too, where we are not root."""
     apart = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--net"]
     command = [*apart, sys.executable, "-m", "benchmarks.dump.traffic", shape, str(path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     print(f"capturing {shape}, {megabytes:g} MB", file=sys.stderr, flush=True)
     subprocess.run(
-        [*command, "--megabytes", str(megabytes)], check=True, timeout=TRAFFIC_SECONDS, cwd=ROOT,
+        [*command, "--megabytes", str(megabytes), *(["--newest"] if newest else [])], check=True, timeout=TRAFFIC_SECONDS, cwd=ROOT,
         env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )  # fmt: skip

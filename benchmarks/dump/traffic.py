@@ -10,6 +10,8 @@ was sent and received.
 ``small``: many api keys in small frames: every compression codec, transactions, a consumer group of
 each protocol, an admin client's questions; over and over until the capture is large enough.
 ``big``: batches of 16 kB, values of 50 to 1150 bytes, several producers and consumers.
+
+In versions that tshark decodes, unless ``--newest``: then in those that librdkafka likes best.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from benchmarks.dump.mock_cluster import KNOWN_TO_TSHARK, MockCluster
 
 __all__ = ["main"]
 
@@ -72,29 +76,26 @@ def captured(path: Path, told: dict[str, Any]) -> Iterator[None]:
     told["tcpdump"] = errors.decode().strip().splitlines()[-3:]
 
 
-def _cluster(settings: dict[str, Any]) -> tuple[Any, str]:
-    """A producer in whose process the brokers live, and where those are."""
-    from confluent_kafka import Producer
-
-    host = Producer({"test.mock.num.brokers": BROKERS, "log_level": 0, **settings})
-    brokers = host.list_topics(timeout=10).brokers.values()
-    return host, ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
-
-
-def small(path: Path, size: int, told: dict[str, Any]) -> None:
-    host, servers = _cluster({"client.id": "prod-é"})
-    told["ports"] = _ports(servers)
+def small(path: Path, size: int, servers: str, newest: bool, told: dict[str, Any]) -> None:
     done: Counter[str] = Counter()
     turn = 0
     while path.stat().st_size < size:
         turn += 1
-        for step in (_topics, _transactions, _producers, _group, _questions):
+        # tshark knows nothing of the newer group protocol.
+        protocols = [{}, {"group.protocol": "consumer"}] if newest else [{}]
+        steps: dict[str, Callable[[], int]] = {
+            "topics": lambda: _topics(servers, turn),
+            "transactions": lambda: _transactions(servers, turn),
+            "producers": lambda: _producers(servers, turn),
+            "group": lambda: _group(servers, turn, protocols),
+            "questions": lambda: _questions(servers, turn),
+        }
+        for name, step in steps.items():
             try:
-                done[step.__name__] += step(servers, turn)
+                done[name] += step()
             except Exception as error:
                 # What a release of the mock cluster lacks is no reason to have no capture.
-                done[f"{step.__name__}: {type(error).__name__}"] += 1
-    host.flush(5)
+                done[f"{name}: {type(error).__name__}"] += 1
     told["done"] = dict(done)
 
 
@@ -150,11 +151,10 @@ def _producers(servers: str, turn: int) -> int:
     return sent
 
 
-def _group(servers: str, turn: int) -> int:
+def _group(servers: str, turn: int, protocols: list[dict[str, str]]) -> int:
     from confluent_kafka import Consumer
 
     received = 0
-    protocols = ({}, {"group.protocol": "consumer"})
     for protocol in protocols:
         consumer = Consumer(
             {
@@ -164,7 +164,7 @@ def _group(servers: str, turn: int) -> int:
             }
         )  # fmt: skip
         consumer.subscribe([f"t1-{turn}", f"t2-{turn}"])
-        end, wanted = time.monotonic() + 2, received + 2200
+        end, wanted = time.monotonic() + 6, received + 2200
         while time.monotonic() < end and received < wanted:
             received += sum(each.error() is None for each in consumer.consume(500, POLL_SECONDS))
         with suppress(Exception):
@@ -195,11 +195,9 @@ def _questions(servers: str, turn: int) -> int:
     return len(asked)
 
 
-def big(path: Path, size: int, told: dict[str, Any]) -> None:
+def big(path: Path, size: int, servers: str, newest: bool, told: dict[str, Any]) -> None:
     from confluent_kafka import Consumer, Producer
 
-    host, servers = _cluster({})
-    told["ports"] = _ports(servers)
     common = {"bootstrap.servers": servers}
     producers = [
         Producer(
@@ -249,12 +247,7 @@ def big(path: Path, size: int, told: dict[str, Any]) -> None:
         consumer.close()
     for producer in producers:
         producer.flush(10)
-    host.flush(5)
     told.update(sent=sent, received=received)
-
-
-def _ports(servers: str) -> list[int]:
-    return [int(server.rpartition(":")[2]) for server in servers.split(",")]
 
 
 SHAPES = {"small": small, "big": big}
@@ -265,11 +258,15 @@ def main() -> None:
     parser.add_argument("shape", choices=SHAPES)
     parser.add_argument("out", type=Path)
     parser.add_argument("--megabytes", type=float, required=True)
+    parser.add_argument("--newest", action="store_true", help="versions that tshark cannot read")
     arguments = parser.parse_args()
     prepare_loopback()
-    told: dict[str, Any] = {}
+    cluster = MockCluster(BROKERS, {} if arguments.newest else KNOWN_TO_TSHARK)
+    ports = [int(server.rpartition(":")[2]) for server in cluster.servers.split(",")]
+    told: dict[str, Any] = {"ports": ports}
+    make, size = SHAPES[arguments.shape], int(arguments.megabytes * 1e6)
     with captured(arguments.out, told):
-        SHAPES[arguments.shape](arguments.out, int(arguments.megabytes * 1e6), told)
+        make(arguments.out, size, cluster.servers, arguments.newest, told)
     Path(f"{arguments.out}.json").write_text(json.dumps(told))
 
 
