@@ -11,8 +11,8 @@ Reproduce and compare::
 Parts: ``frames`` (the frame table), ``records`` (all of them, with key, offset, timestamp and hash
 of the value), ``others`` (for information), ``spark``, ``memory``.
 
-Captures are of real traffic (``dump/traffic.py``), made once and kept in ``.cache``; where a machine
-does not let us capture, they are written (``dump/synthetic.py``), and the text says so. All
+Captures are of real traffic (``dump/traffic.py``), made once and kept in ``.cache``; where a
+machine does not let us capture, they are written (``dump/synthetic.py``), and the text says so. All
 programs run as a user would start them, from process start to the end, each pinned to one
 processor unless it says otherwise. Processor time is that of all processes, user and system.
 What tshark prints goes to a file, and so does what we write. Each program has to find as many
@@ -41,16 +41,23 @@ from benchmarks.dump.cases import (
     tshark_fields,
     tshark_json,
 )
+from benchmarks.dump.memory_part import measure_memory, memory_marks, memory_table
 from benchmarks.dump.programs import pinned
+from benchmarks.dump.spark_part import measure_spark, spark_marks, spark_tables
 from benchmarks.dump_marks import Measured, Runs, at_least, ratio
 from benchmarks.report import Mark, Section, conclude, machine
 
 __all__ = ["PARTS", "arguments_of", "main", "programs"]
 
 PARTS = ("frames", "records", "others", "spark", "memory")
-TSHARK, TSHARK_RECORDS, TSHARK_JSON = "tshark -T fields", "tshark, records' fields", "tshark -T json"
+TSHARK, TSHARK_RECORDS, TSHARK_JSON = (
+    "tshark -T fields",
+    "tshark, records' fields",
+    "tshark -T json",
+)
 FRAMES, RECORDS, ALL = "table, frames", "table, records", "table, all tables"
 FRAMES_TWO, RECORDS_TWO = "table, frames, --jobs 2", "table, records, --jobs 2"
+SCALE_CONNECTIONS = 24
 NEWEST = "-newest"
 """How captures are called of whose bodies tshark decodes next to nothing."""
 SHOW, SCAN = "show", "numpy scan"
@@ -68,7 +75,9 @@ class Run:
     figures: dict[str, object] = field(default_factory=dict)
 
 
-def programs(capture: Capture, parts: tuple[str, ...], scratch: Path) -> dict[str, tuple[Case, int]]:
+def programs(
+    capture: Capture, parts: tuple[str, ...], scratch: Path
+) -> dict[str, tuple[Case, int]]:
     """What runs on a capture in these parts, and on how many processors."""
 
     def ours(tables: str | None, *options: str) -> Case:
@@ -172,6 +181,37 @@ def text(run: Run, rounds: int) -> list[str]:
     ]
 
 
+def add_spark(run: Run, maker: Maker, arguments: argparse.Namespace) -> None:
+    big = maker.traffic("big", arguments.big)
+    assert big is not None  # only newest versions may be missing
+    scale = maker.giant(arguments.scale, SCALE_CONNECTIONS)
+    found = measure_spark(big, scale, arguments.rounds, maker.folder, say)
+    run.tables += spark_tables(found)
+    run.marks += spark_marks(found)
+    run.captures += [each for each in (big, scale) if each not in run.captures]
+    run.texts.append(
+        "Spark's jobs are run in sessions that are started already, and after a first one: what "
+        "that takes is shown apart. The session of local[1] has one processor for all of Java and "
+        "Python, that of local[2] two."
+    )
+    runs = {**found.runs, **{f"{name}, scaling": each for name, each in found.scaling.items()}}
+    run.figures["spark"] = {
+        name: {"wall_s": each.wall, "cpu_s": each.cpu, "rows": each.rows}
+        for name, each in runs.items()
+    }
+
+
+def add_memory(run: Run, maker: Maker, arguments: argparse.Namespace) -> None:
+    big = maker.traffic("big", arguments.big)
+    assert big is not None
+    captures = [big, maker.giant(arguments.big), maker.giant(arguments.giant)]
+    peaks = measure_memory(captures, maker.folder, say, spark=not arguments.no_spark)
+    run.tables.append(memory_table(peaks, captures))
+    run.marks += memory_marks(peaks, captures)
+    run.captures += [each for each in captures if each not in run.captures]
+    run.figures["memory"] = peaks
+
+
 def section(run: Run, rounds: int) -> Section:
     plain = {
         capture: {
@@ -202,6 +242,11 @@ def arguments_of(line: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--giant", type=_size, default=3000.0, metavar="MB", help="one connection, for memory"
     )
+    parser.add_argument(
+        "--scale", type=_size, default=600.0, metavar="MB",
+        help=f"{SCALE_CONNECTIONS} connections, for one processor against two",
+    )  # fmt: skip
+    parser.add_argument("--no-spark", action="store_true", help="memory without Spark's")
     parser.add_argument("--workdir", type=Path, help="for captures and tables; else .cache")
     parser.add_argument("--synthetic", action="store_true", help="capture no real traffic")
     parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
@@ -248,6 +293,10 @@ def main() -> None:
         run.measured = measure(run.captures, parts, arguments.rounds, maker.folder)
         run.tables += rows_of(run.captures, run.measured)
         run.marks += judge(run.measured, parts)
+    if "spark" in parts:
+        add_spark(run, maker, arguments)
+    if "memory" in parts:
+        add_memory(run, maker, arguments)
     conclude("dump", section(run, arguments.rounds), dry_run=arguments.dry_run)
 
 

@@ -133,7 +133,8 @@ def _capture(shape: str, path: Path, megabytes: float, newest: bool) -> dict[str
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     print(f"capturing {shape}, {megabytes:g} MB", file=sys.stderr, flush=True)
     subprocess.run(
-        [*command, "--megabytes", str(megabytes), *(["--newest"] if newest else [])], check=True, timeout=TRAFFIC_SECONDS, cwd=ROOT,
+        [*command, "--megabytes", str(megabytes), *(["--newest"] if newest else [])],
+        check=True, timeout=TRAFFIC_SECONDS, cwd=ROOT,
         env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )  # fmt: skip

@@ -56,7 +56,9 @@ def write(path: Path, size: int, connections: int = 1) -> dict[str, Any]:
         )
         for number in range(connections)
     ]  # fmt: skip
-    opened = [pcap_record(BEGAN_NS, ethernet_frame(packet)) for talk in talks for packet in talk.open()]
+    opened = [
+        pcap_record(BEGAN_NS, ethernet_frame(packet)) for talk in talks for packet in talk.open()
+    ]
     blocks = [_block(talk) for talk in talks]
     length = sum(len(block.data) for block in blocks)
     rounds = -(-size // (length * COPIES)) * COPIES

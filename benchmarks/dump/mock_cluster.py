@@ -61,4 +61,3 @@ def _library() -> ctypes.CDLL:
     library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
     library.rd_kafka_mock_cluster_bootstraps.argtypes = [ctypes.c_void_p]
     return library
-

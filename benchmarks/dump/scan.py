@@ -16,25 +16,34 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["scan"]
+__all__ = ["record_bounds", "scan"]
 
 _FILE_HEADER, _HEADER, _IP = 24, 16, 14
 _LENGTH = Struct("<I")
 
 
-def scan(path: Path) -> dict[str, int]:
-    """Ethernet and IPv4 only, little-endian."""
-    data = path.read_bytes()
-    starts, at, end, unpack = [], _FILE_HEADER, len(data), _LENGTH.unpack_from
+def record_bounds(data: bytes) -> list[tuple[int, int]]:
+    """Where each whole record of a little-endian capture begins and ends."""
+    bounds, at, end, unpack = [], _FILE_HEADER, len(data), _LENGTH.unpack_from
     while at + _HEADER <= end:
-        starts.append(at)
-        at += _HEADER + unpack(data, at + 8)[0]
+        following = at + _HEADER + unpack(data, at + 8)[0]
+        if following > end:
+            break
+        bounds.append((at, following))
+        at = following
+    return bounds
+
+
+def scan(path: Path) -> dict[str, int]:
+    """Ethernet and IPv4 only."""
+    data = path.read_bytes()
+    bounds = np.array(record_bounds(data), np.int64).reshape(-1, 2)
     octets: np.ndarray[Any, np.dtype[np.uint8]] = np.frombuffer(data, np.uint8)
-    ip = np.array(starts, np.int64) + _HEADER + _IP
+    ip = bounds[:, 0] + _HEADER + _IP
     words = (octets[ip] & 15).astype(np.int64) * 4
     total = octets[ip + 2].astype(np.int64) << 8 | octets[ip + 3]
     tcp = (octets[ip + words + 12] >> 4).astype(np.int64) * 4
-    return {"packets": len(starts), "payload": int((total - words - tcp).sum())}
+    return {"packets": len(bounds), "payload": int((total - words - tcp).sum())}
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class Session:
 
     def __init__(self, processors: frozenset[int], scratch: Path) -> None:
         self._scratch = scratch
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed in __exit__
         master = f"local[{len(processors)}]"
         # Before Java begins, which makes itself at home on as many processors as it sees.
         pin = ",".join(map(str, sorted(processors)))
@@ -91,9 +91,7 @@ class Session:
                 told = self._answer()
             finally:
                 peak = watch.end() if watch else 0
-        return Done(
-            told["wall"], told["cpu"], told["rows"], watch.by_name if watch else {}, peak
-        )
+        return Done(told["wall"], told["cpu"], told["rows"], watch.by_name if watch else {}, peak)
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None

@@ -37,7 +37,17 @@ from kproto.messages.produce_response import (
 )
 from kproto.records import Compression, Record, build_batch
 
-__all__ = ["BEGAN_NS", "BIG", "PORT", "SEGMENT", "STEP_NS", "Exchange", "exchanges", "write_big", "write_small"]
+__all__ = [
+    "BEGAN_NS",
+    "BIG",
+    "PORT",
+    "SEGMENT",
+    "STEP_NS",
+    "Exchange",
+    "exchanges",
+    "write_big",
+    "write_small",
+]
 
 PORT = 9092
 SEGMENT = 1448
@@ -108,9 +118,7 @@ def _bodies(kind: str, number: int, shape: Shape) -> tuple[Any, Any, int]:
             given = PartitionData(partition_index=partition, records=_batch(number, shape))
             return (
                 FetchRequest(topics=[FetchTopic(topic=topic, partitions=[asked])]),
-                FetchResponse(
-                    responses=[FetchableTopicResponse(topic=topic, partitions=[given])]
-                ),
+                FetchResponse(responses=[FetchableTopicResponse(topic=topic, partitions=[given])]),
                 11,
             )
         case "metadata":

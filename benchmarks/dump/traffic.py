@@ -26,6 +26,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ __all__ = ["main"]
 BROKERS = 3
 TOPICS = ("t1", "t2", "t3")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+CLASSIC: dict[str, str] = {}
 BIG_CLIENTS = 4
 POLL_SECONDS = 0.05
 MOST_AHEAD = 5000
@@ -77,22 +80,19 @@ def captured(path: Path, told: dict[str, Any]) -> Iterator[None]:
 
 
 def small(path: Path, size: int, servers: str, newest: bool, told: dict[str, Any]) -> None:
+    steps: dict[str, Callable[[str, int], int]] = {
+        "topics": _topics, "transactions": _transactions, "producers": _producers,
+        "group": partial(_group, CLASSIC), "questions": _questions,
+    }  # fmt: skip
+    if newest:  # tshark knows nothing of that group protocol
+        steps["consumer group"] = partial(_group, {"group.protocol": "consumer"})
     done: Counter[str] = Counter()
     turn = 0
     while path.stat().st_size < size:
         turn += 1
-        # tshark knows nothing of the newer group protocol.
-        protocols = [{}, {"group.protocol": "consumer"}] if newest else [{}]
-        steps: dict[str, Callable[[], int]] = {
-            "topics": lambda: _topics(servers, turn),
-            "transactions": lambda: _transactions(servers, turn),
-            "producers": lambda: _producers(servers, turn),
-            "group": lambda: _group(servers, turn, protocols),
-            "questions": lambda: _questions(servers, turn),
-        }
         for name, step in steps.items():
             try:
-                done[name] += step()
+                done[name] += step(servers, turn)
             except Exception as error:
                 # What a release of the mock cluster lacks is no reason to have no capture.
                 done[f"{name}: {type(error).__name__}"] += 1
@@ -100,10 +100,9 @@ def small(path: Path, size: int, servers: str, newest: bool, told: dict[str, Any
 
 
 def _topics(servers: str, turn: int) -> int:
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    admin = AdminClient({"bootstrap.servers": servers, "client.id": f"adm-{turn}"})
-    made = admin.create_topics([NewTopic(f"{topic}-{turn}", 6, 1) for topic in TOPICS])
+    kafka: Any = import_module("confluent_kafka.admin")
+    admin = kafka.AdminClient({"bootstrap.servers": servers, "client.id": f"adm-{turn}"})
+    made = admin.create_topics([kafka.NewTopic(f"{topic}-{turn}", 6, 1) for topic in TOPICS])
     for future in made.values():
         future.result(0.5)  # the mock of some releases never answers; topics come by themselves
     return len(made)
@@ -151,39 +150,37 @@ def _producers(servers: str, turn: int) -> int:
     return sent
 
 
-def _group(servers: str, turn: int, protocols: list[dict[str, str]]) -> int:
+def _group(protocol: dict[str, str], servers: str, turn: int) -> int:
     from confluent_kafka import Consumer
 
-    received = 0
-    for protocol in protocols:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": servers, "group.id": f"g{len(protocol)}-{turn}",
-                "auto.offset.reset": "earliest", "client.id": "cons-1", "fetch.wait.max.ms": 5,
-                "max.partition.fetch.bytes": 1024, **protocol,
-            }
-        )  # fmt: skip
-        consumer.subscribe([f"t1-{turn}", f"t2-{turn}"])
-        end, wanted = time.monotonic() + 6, received + 2200
-        while time.monotonic() < end and received < wanted:
-            received += sum(each.error() is None for each in consumer.consume(500, POLL_SECONDS))
-        with suppress(Exception):
-            consumer.commit(asynchronous=False)
-        consumer.close()
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers, "group.id": f"g{len(protocol)}-{turn}",
+            "auto.offset.reset": "earliest", "client.id": "cons-1", "fetch.wait.max.ms": 5,
+            "max.partition.fetch.bytes": 1024, **protocol,
+        }
+    )  # fmt: skip
+    consumer.subscribe([f"t1-{turn}", f"t2-{turn}"])
+    end, received = time.monotonic() + 6, 0
+    while time.monotonic() < end and received < 2200:
+        received += sum(each.error() is None for each in consumer.consume(500, POLL_SECONDS))
+    with suppress(Exception):
+        consumer.commit(asynchronous=False)
+    consumer.close()
     return received
 
 
 def _questions(servers: str, turn: int) -> int:
     from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
-    admin = AdminClient({"bootstrap.servers": servers, "client.id": f"ask-{turn}"})
+    kafka: Any = import_module("confluent_kafka.admin")
+    admin = kafka.AdminClient({"bootstrap.servers": servers, "client.id": f"ask-{turn}"})
     topic = f"t1-{turn}"
     asked: list[Callable[[], Any]] = [
         admin.list_consumer_groups,
         lambda: admin.describe_consumer_groups([f"g0-{turn}"])[f"g0-{turn}"],
-        lambda: admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]),
-        lambda: admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.latest()}),
+        lambda: admin.describe_configs([kafka.ConfigResource(kafka.ResourceType.TOPIC, topic)]),
+        lambda: admin.list_offsets({TopicPartition(topic, 0): kafka.OffsetSpec.latest()}),
         admin.describe_cluster,
         lambda: admin.delete_records([TopicPartition(topic, 0, 1)]),
     ]
@@ -200,9 +197,7 @@ def big(path: Path, size: int, servers: str, newest: bool, told: dict[str, Any])
 
     common = {"bootstrap.servers": servers}
     producers = [
-        Producer(
-            {**common, "client.id": f"prod-{number}", "linger.ms": 5, "batch.size": 16384}
-        )
+        Producer({**common, "client.id": f"prod-{number}", "linger.ms": 5, "batch.size": 16384})
         for number in range(BIG_CLIENTS)
     ]
     # Each reads one topic of its own.
