@@ -119,9 +119,9 @@ def measure(
 
 
 def say(text: str) -> None:
-    """On a terminal only: what is going on."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+    """What is going on: in one line of a terminal, and line by line in a log."""
+    begin, end = ("\r\033[K", "") if sys.stderr.isatty() else ("", "\n")
+    print(f"{begin}{text}", end=end, file=sys.stderr, flush=True)
 
 
 def judge(measured: Measured, parts: tuple[str, ...]) -> list[Mark]:
@@ -297,6 +297,8 @@ def main() -> None:
         add_spark(run, maker, arguments)
     if "memory" in parts:
         add_memory(run, maker, arguments)
+    if sys.stderr.isatty():
+        say("")
     conclude("dump", section(run, arguments.rounds), dry_run=arguments.dry_run)
 
 

@@ -23,7 +23,7 @@ __all__ = ["EXCHANGES_A_BLOCK", "write"]
 
 EXCHANGES_A_BLOCK = 8
 COPIES = 32
-"""Written at a time."""
+"""Written at a time, of a block of one connection."""
 
 _RECORD, _LINK, _IP, _TCP = 16, 14, 20, 20
 _SEQUENCE = _RECORD + _LINK + _IP + 4
@@ -61,12 +61,13 @@ def write(path: Path, size: int, connections: int = 1) -> dict[str, Any]:
     ]
     blocks = [_block(talk) for talk in talks]
     length = sum(len(block.data) for block in blocks)
-    rounds = -(-size // (length * COPIES)) * COPIES
+    copies = max(1, COPIES // connections)
+    rounds = -(-size // (length * copies)) * copies
     with path.open("wb") as file:
         file.write(pcap_header(ETHERNET) + b"".join(opened))
         packets = 0
-        for first in range(0, rounds, COPIES):
-            packets = _put(file, blocks, first, packets)
+        for first in range(0, rounds, copies):
+            packets = _put(file, blocks, range(first, first + copies), packets)
     exchanged = rounds * EXCHANGES_A_BLOCK * connections
     return {
         "ports": [PORT],
@@ -75,15 +76,16 @@ def write(path: Path, size: int, connections: int = 1) -> dict[str, Any]:
     }
 
 
-def _put(file: Any, blocks: list[Block], first: int, packets: int) -> int:
-    """``COPIES`` of every block, in turn; how many packets there are by then."""
+def _put(file: Any, blocks: list[Block], numbers: range, packets: int) -> int:
+    """Copies of every block, in turn; how many packets there are by then."""
     parts: list[Bytes] = []
     each_round = sum(len(block.times) for block in blocks)
     before = 0
     for block in blocks:
-        copies = np.arange(first, first + COPIES, dtype=np.int64)[:, None]
-        data = np.tile(np.frombuffer(block.data, np.uint8), (COPIES, 1))
-        number = packets + (copies - first) * each_round + before + np.arange(len(block.times))
+        copies = np.array(numbers, np.int64)[:, None]
+        data = np.tile(np.frombuffer(block.data, np.uint8), (len(numbers), 1))
+        turn = copies - numbers.start
+        number = packets + turn * each_round + before + np.arange(len(block.times))
         nanoseconds = BEGAN_NS + number * STEP_NS
         _set(data, block.times, nanoseconds // 10**9, "<u4")
         _set(data, block.times + 4, nanoseconds % 10**9 // 1000, "<u4")
@@ -92,7 +94,7 @@ def _put(file: Any, blocks: list[Block], first: int, packets: int) -> int:
         parts.append(data)
         before += len(block.times)
     file.write(np.concatenate(parts, axis=1).tobytes())
-    return packets + COPIES * each_round
+    return packets + len(numbers) * each_round
 
 
 def _set(data: Bytes, places: Numbers, values: Numbers, kind: str) -> None:
