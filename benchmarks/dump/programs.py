@@ -5,11 +5,12 @@ Linux only, for it reads /proc. Knows nothing of captures.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 import tempfile
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _SAMPLE_SECONDS = 0.05
 
+LAUNCHER = Path(__file__).resolve().parent / "launcher.py"
+
 
 class FailedError(Exception):
     """A program that was to be measured ended badly; the text has what it said."""
@@ -27,8 +30,8 @@ class FailedError(Exception):
 
 class Taken(NamedTuple):
     """``wall`` and ``cpu`` (user and system, all processes) in seconds, ``peak`` in bytes: the most
-    that all processes had resident at one time. ``peak_main`` is the first one's alone, as the
-    kernel keeps it. ``output`` is what it printed."""
+    that all processes had resident at one time. ``peak_main`` is that of the largest one alone, as
+    the kernel keeps it. ``output`` is what it printed."""
 
     wall: float
     cpu: float
@@ -54,28 +57,32 @@ def run(
 ) -> Taken:
     """Run to the end, on these processors only. ``watched``: with the memory of its children, which
     is looked up every 50 ms. Raises FailedError where the status is not 0."""
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complaints:
-        began = time.perf_counter()
+    pin = ",".join(map(str, sorted(processors)))
+    answer, told = os.pipe()
+    with (
+        open(answer, "rb") as answers,
+        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as complaints,
+    ):
+        launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(told), pin]
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=complaints,
-            env={**os.environ, **(environment or {})},
+            [*launcher, *command], stdin=subprocess.DEVNULL, stdout=said, stderr=complaints,
+            env={**os.environ, **(environment or {})}, pass_fds=[told],
         )  # fmt: skip
-        # Of a program that has hardly begun: all that it starts inherits them.
-        os.sched_setaffinity(process.pid, processors)
-        watch = Watch(process.pid) if watched else None
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-        peak_main = usage.ru_maxrss * 1024
-        peak = max(peak_main, watch.end() if watch else 0)
+        os.close(told)
+        watch = Watch(process.pid, with_root=False) if watched else None
+        found = answers.read()
+        process.wait()
+        sampled = watch.end() if watch else 0
         said.seek(0)
         complaints.seek(0)
         output, errors = said.read(), complaints.read()
-    if process.returncode != 0:
+    status, wall, cpu, peak = json.loads(found) if found else (process.returncode, 0, 0, 0)
+    if status != 0:
         last = errors.decode("utf-8", "replace").strip().splitlines()[-5:]
         shown = " ".join(map(str, command))[:200]
-        raise FailedError(f"status {process.returncode} of {shown}: {' / '.join(last)}")
-    return Taken(wall, usage.ru_utime + usage.ru_stime, peak, peak_main, output)
+        raise FailedError(f"status {status} of {shown}: {' / '.join(last)}")
+    return Taken(wall, cpu, max(peak, sampled), peak, output)
 
 
 def tree(root: int) -> dict[int, str]:
@@ -107,10 +114,12 @@ def cpu_seconds(root: int) -> float:
     return ticks / _TICKS
 
 
-def resident(root: int) -> dict[str, int]:
+def resident(root: int, *, with_root: bool = True) -> dict[str, int]:
     """Bytes resident of a process and its descendants, summed up by what they are called."""
     sums: dict[str, int] = {}
     for pid, name in tree(root).items():
+        if pid == root and not with_root:
+            continue
         try:
             pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         except (OSError, IndexError):
@@ -132,10 +141,11 @@ def _stat(pid: int) -> list[str] | None:
 class Watch:
     """Looks at a process tree's memory from a thread, until ``end``."""
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: int, *, with_root: bool = True) -> None:
         self.peak = 0
         self.by_name: dict[str, int] = {}
         self._root = root
+        self._with_root = with_root
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
@@ -148,7 +158,7 @@ class Watch:
 
     def _look(self) -> None:
         while not self._ended.wait(_SAMPLE_SECONDS):
-            found = resident(self._root)
+            found = resident(self._root, with_root=self._with_root)
             self.peak = max(self.peak, sum(found.values()))
             for name, size in found.items():
                 self.by_name[name] = max(size, self.by_name.get(name, 0))

@@ -168,10 +168,25 @@ def test_processor_time_has_that_of_children():
     assert taken.peak >= taken.peak_main > 1_000_000
 
 
+def test_a_peak_is_the_programs_own():
+    """Not what this process has, which a fork would have it begin with."""
+    here = bytearray(200_000_000)
+    here[::4096] = b"x" * len(here[::4096])
+    small = run([sys.executable, "-c", "pass"], pinned(1))
+    large = run(
+        [sys.executable, "-c", "x = bytearray(90_000_000); x[:] = b'x' * len(x)"], pinned(1)
+    )
+    assert small.peak < 60_000_000 < 90_000_000 < large.peak
+
+
 def test_a_program_that_fails_is_told_of_in_its_words():
     with pytest.raises(FailedError, match=r"status 3 of .*: oh no"):
         run([sys.executable, "-c", "import sys; print('oh no', file=sys.stderr); sys.exit(3)"],
             pinned(1))  # fmt: skip
+    with pytest.raises(
+        FailedError, match="status 127 of nothing-like-it: nothing-like-it: No such"
+    ):
+        run(["nothing-like-it"], pinned(1))
     with pytest.raises(FailedError, match="4096 processors"):
         pinned(4096)
 
