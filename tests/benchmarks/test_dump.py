@@ -168,6 +168,12 @@ def test_processor_time_has_that_of_children():
     assert taken.peak >= taken.peak_main > 1_000_000
 
 
+def test_processor_time_has_that_of_orphans():
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {burn!r}])"
+    assert run([sys.executable, "-c", code], pinned(1)).cpu >= 0.3
+
+
 def test_a_peak_is_the_programs_own():
     """Not what this process has, which a fork would have it begin with."""
     here = bytearray(200_000_000)
