@@ -22,6 +22,7 @@ frames as tshark does.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -42,10 +43,11 @@ from benchmarks.dump.cases import (
     tshark_json,
 )
 from benchmarks.dump.memory_part import measure_memory, memory_marks, memory_table
-from benchmarks.dump.programs import pinned
+from benchmarks.dump.programs import FailedError, pinned
 from benchmarks.dump.spark_part import measure_spark, spark_marks, spark_tables
 from benchmarks.dump_marks import Measured, Runs, at_least, ratio
 from benchmarks.report import Mark, Section, conclude, machine
+from scripts import toolchains
 
 __all__ = ["PARTS", "arguments_of", "main", "programs"]
 
@@ -173,7 +175,7 @@ def text(run: Run, rounds: int) -> list[str]:
         f"{machine(['pyarrow', 'numpy', 'pyspark', 'confluent-kafka'])}, tshark "
         f"{release[0] if release else 'unknown'}. Medians of "
         f"{rounds} interleaved rounds, whole processes from start to end; ratios above 1: ours is "
-        f"faster. Captures: {origins}.",
+        f"faster. Load of the machine at the end: {os.getloadavg()[1]:.1f}. Captures: {origins}.",
         f"tshark prints {', '.join(FRAME_FIELDS)}; for records {len(RECORD_FIELDS)} fields, key "
         "and value among them. It is given the brokers' ports, and told to put segments in order. "
         "Ours finds Kafka by its bytes, writes Parquet, and hashes every value (BLAKE2b).",
@@ -280,6 +282,16 @@ def _size(text: str) -> float:
 
 def main() -> None:
     arguments = arguments_of()
+    if missing := toolchains.missing(["tshark"]):
+        raise SystemExit(f"bench_dump: {'; '.join(missing)}")
+    try:
+        measure_all(arguments)
+    except FailedError as error:
+        raise SystemExit(f"bench_dump: {error}") from error
+
+
+def measure_all(arguments: argparse.Namespace) -> None:
+    """The parts that were asked for, and what they came to."""
     parts: tuple[str, ...] = arguments.only
     maker = Maker(arguments.workdir, real=not arguments.synthetic)
     run = Run()

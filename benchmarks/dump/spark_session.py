@@ -1,8 +1,8 @@
 """A Spark that stays started, asked for one job after the other: a line of JSON each way.
 
-    python -m benchmarks.dump.spark_session local[1]
+    python -m benchmarks.dump.spark_session local[1] 0
 
-Started with the processors it is to have. Says when it is ready and what starting took, then
+On these processors only. Says when it is ready and what starting took, then
 answers each job with seconds, processor time of all its processes (Java, Python's driver and
 workers) and rows. ``bench_dump`` is on the other side, in ``SparkSession``'s place, so that jobs
 of two sessions can be run in turn.
@@ -50,10 +50,9 @@ class Session:
         self._scratch = scratch
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed in __exit__
         master = f"local[{len(processors)}]"
-        # Before Java begins, which makes itself at home on as many processors as it sees.
         pin = ",".join(map(str, sorted(processors)))
         self._process = subprocess.Popen(
-            ["taskset", "-c", pin, sys.executable, "-m", "benchmarks.dump.spark_session", master],
+            [sys.executable, "-m", "benchmarks.dump.spark_session", master, pin],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
@@ -133,6 +132,8 @@ def _run(spark: Any, job: str, source: str, out: str) -> dict[str, int]:
 
 def main() -> None:
     began = time.perf_counter()
+    # Before Java begins, which makes itself at home on as many processors as it sees.
+    os.sched_setaffinity(0, set(map(int, sys.argv[2].split(","))))
     # Nothing but answers goes the way of answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
