@@ -18,6 +18,7 @@ from tests.wiredump.talk import Said
 
 __all__ = [
     "PEM",
+    "SERVER",
     "SUITES",
     "Passage",
     "Suite",
