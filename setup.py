@@ -41,5 +41,6 @@ setup(
         "kproto": ["py.typed"],
         "kproto.native": ["*.pyi"],
         "mockbroker": ["py.typed", "profiles/*.json"],
+        "mockbroker.control": ["*.html"],
     },
 )
