@@ -60,6 +60,8 @@ async def _index(asked: Asked) -> object:
 
         return _listed(ROUTES)
     text, policy = _page()
+    if asked.wants_token:
+        text = text.replace("<html ", "<html data-token ", 1)
     return web.Response(
         text=text,
         content_type=_HTML,

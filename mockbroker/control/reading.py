@@ -38,8 +38,10 @@ async def _state(asked: Asked) -> dict[str, Any]:
 
 
 async def _log(asked: Asked) -> list[dict[str, Any]]:
-    since = asked.query.get("since", 0)
-    return [action.to_dict() for action in asked.mock.cluster.log.since(since)]
+    found = asked.mock.cluster.log.since(asked.query.get("since", 0))
+    if "last" in asked.query:
+        found = found[max(len(found) - asked.query["last"], 0) :]
+    return [action.to_dict() for action in found]
 
 
 async def _log_stream(asked: Asked) -> web.StreamResponse:
@@ -81,7 +83,7 @@ READING: Final = (
         "Everything that happened to the cluster, in order.",
         _log,
         array_of(ref("Action")),
-        query=(_SINCE,),
+        query=(_SINCE, Member("last", WHOLE, query_integer, "The newest so many.")),
     ),
     Route(
         "GET",
