@@ -83,20 +83,20 @@ async def test_the_page(browser: Any, width: int, scheme: Scheme) -> None:
     ):
         page = watched.page
         await reads(page.locator("#status"), "live")
-        await reads(in_row(watched, "foo-0", 4), "1, 2, 3")
+        await reads(in_row(watched, "foo-0", 5), "1, 2, 3")
         mock.fault(name="moved", api=46, error="NOT_CONTROLLER", times=1)
         await talk(mock)
         await talk(mock, HOSTILE)
 
         # The table follows; what has changed is marked.
-        await reads(in_row(watched, "foo-0", 5), "4, 5")
-        await reads(in_row(watched, "foo-0", 6), "1, 2, 3")
+        await reads(in_row(watched, "foo-0", 6), "4, 5")
+        await reads(in_row(watched, "foo-0", 7), "1, 2, 3")
         mock.join_isr("foo-0", 4)
-        await reads(in_row(watched, "foo-0", 4), "1, 2, 3, 4")
-        assert "changed" in await in_row(watched, "foo-0", 4).get_attribute("class")
+        await reads(in_row(watched, "foo-0", 5), "1, 2, 3, 4")
+        assert "changed" in await in_row(watched, "foo-0", 5).get_attribute("class")
         mock.join_isr("foo-0", 5)
-        await reads(in_row(watched, "foo-0", 3), "4, 5")
-        await reads(in_row(watched, "foo-0", 5), "–")
+        await reads(in_row(watched, "foo-0", 4), "4, 5")
+        await reads(in_row(watched, "foo-0", 6), "\N{EN DASH}")
         mock.failover(2)
         await reads(page.locator("[data-broker='2']"), "broker 2 · controller, epoch 2")
         await mock.stop_broker(6)
@@ -182,11 +182,11 @@ async def test_another_cluster_is_chosen(browser: Any) -> None:
                 assert response.status == 201
         async with opened(browser, url, width=PHONE, name="control-clusters") as watched:
             page = watched.page
-            await reads(in_row(watched, "foo-0", 4), "1, 2, 3")
+            await reads(in_row(watched, "foo-0", 5), "1, 2, 3")
             await page.locator("#clusters select").select_option("2")
-            await reads(in_row(watched, "second-0", 4), "1, 2")
+            await reads(in_row(watched, "second-0", 5), "1, 2")
             await reads(page.locator("#about"), "kafka-2.4 · 2 brokers")
-            assert await in_row(watched, "foo-0", 4).count() == 0
+            assert await in_row(watched, "foo-0", 5).count() == 0
             await looks_right(watched)
 
 
