@@ -101,11 +101,15 @@ class Conversation:
         """Bytes of one direction that the capture does not have."""
         return self._take(_Event(forward, None, size, reason, timestamp_ns, place))
 
+    def conclude(self) -> list[Item]:
+        """No more will come: what it is, and which end is the broker, is settled by now."""
+        if self._undecided is None:
+            return []
+        return self._decide(self._recognise(final=True) or "unknown")
+
     def end(self, why: str) -> list[Item]:
         """No more will come; ``why`` goes into the anomalies of what is not complete."""
-        items: list[Item] = []
-        if self._undecided is not None:
-            items += self._decide(self._recognise(final=True) or "unknown")
+        items = self.conclude()
         for direction in self._cutters:
             items += self._sort(direction, self._cutters[direction].end())
         items += self._pairing.end(why)

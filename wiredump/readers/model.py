@@ -21,6 +21,7 @@ __all__ = [
     "CloseReason",
     "Closed",
     "Data",
+    "EndedWith",
     "Endpoint",
     "Event",
     "Gap",
@@ -196,10 +197,15 @@ CloseReason: TypeAlias = Literal["fin", "reset", "reused", "evicted", "end"]
 ``evicted``: too many at a time. ``end``: the captures ended."""
 
 
+EndedWith: TypeAlias = Literal["fin", "reset"]
+
+
 class Closed(msgspec.Struct, frozen=True, gc=False):
     """No Data or Gap of this connection follows; Retransmission and Anomaly may.
 
     ``client_bytes`` and ``server_bytes`` are the lengths of its two directions, gaps included.
+    ``ended_by`` is the direction of the first FIN, or of the reset where none came before it, and
+    ``ended_with`` says which of the two; None where neither was captured.
     """
 
     connection: int
@@ -209,6 +215,8 @@ class Closed(msgspec.Struct, frozen=True, gc=False):
     timestamp_ns: int
     capture: int
     offset: int
+    ended_by: int | None = None
+    ended_with: EndedWith | None = None
 
 
 AnomalyKind: TypeAlias = Literal[

@@ -18,6 +18,7 @@ from wiredump.readers.model import (
     At,
     Closed,
     CloseReason,
+    EndedWith,
     Endpoint,
     Event,
     Opened,
@@ -47,8 +48,8 @@ class _Connection:
     """Its newest packet is kept as three numbers: a segment would keep its file's bytes alive."""
 
     __slots__ = (
-        "capture", "closed", "closed_at", "flow", "number", "offset", "reversed_flow", "start",
-        "streams", "timestamp_ns",
+        "capture", "closed", "closed_at", "ended_by", "ended_with", "flow", "number", "offset",
+        "reversed_flow", "start", "streams", "timestamp_ns",
     )  # fmt: skip
 
     def __init__(
@@ -61,12 +62,19 @@ class _Connection:
         self.streams: tuple[Stream, Stream]
         self.closed = False
         self.closed_at = 0
+        self.ended_by: int | None = None
+        self.ended_with: EndedWith | None = None
         self.timestamp_ns = self.capture = self.offset = 0
 
     def saw(self, segment: Segment) -> None:
         self.timestamp_ns = segment.timestamp_ns
         self.capture = segment.capture
         self.offset = segment.offset
+
+    def ends(self, direction: int, how: EndedWith) -> None:
+        """The first one counts."""
+        if self.ended_by is None:
+            self.ended_by, self.ended_with = direction, how
 
 
 _Found = tuple[_Connection, Stream, Stream]
@@ -196,6 +204,8 @@ class TcpReassembler:
             self._reset(connection, stream, segment)
         elif segment.payload or segment.missing or flags & FIN:
             self._place(stream, segment)
+            if stream.end is not None:
+                connection.ends(stream.direction, "fin")
             self._settle(connection, segment)
 
     def _reset(self, connection: _Connection, stream: Stream, segment: Segment) -> None:
@@ -207,6 +217,7 @@ class TcpReassembler:
             reason = f"a reset {ahead} bytes off" if not believed else f"a reset with {size} bytes"
             self._ledger.anomaly("reset", reason, size, stream, None, segment)
         if believed:
+            connection.ends(stream.direction, "reset")
             self._close(connection, "reset", segment)
 
     def _place_after_close(self, stream: Stream, segment: Segment) -> None:
@@ -291,7 +302,7 @@ class TcpReassembler:
         self._ledger.events.append(
             Closed(
                 connection.number, reason, client.next, server.next,
-                at.timestamp_ns, at.capture, at.offset,
+                at.timestamp_ns, at.capture, at.offset, connection.ended_by, connection.ended_with,
             )
         )  # fmt: skip
 
