@@ -279,7 +279,8 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, capsys: Any, monkeypatch: An
 def test_another_version_of_the_schema_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
     folder = written(tmp_path / "t", [metadata(1)])
     monkeypatch.setattr("wiredump.tables.reading.SCHEMA_VERSION", 99)
-    with pytest.raises(InputError, match=f"its schema has version {SCHEMA_VERSION}, and this reads 99"):
+    told = f"its schema has version {SCHEMA_VERSION}, and this reads 99"
+    with pytest.raises(InputError, match=told):
         measure(folder)
 
 
