@@ -68,9 +68,13 @@ class RequestShape:
             re.escape(bytes([high])) + b"[" + b"".join(_hex(low) for low in lows) + b"]|"
             for high, lows in _by_high_byte(self._newest).items()
         ).removesuffix(b"|")
-        # A lookahead, so that candidates may overlap. Sizes: below 128 MiB.
+        # A lookahead, so that candidates may overlap. Sizes: below 128 MiB, and from 8 on, or zeros
+        # would be candidates at every byte.
         self._pattern = re.compile(
-            b"(?=[\\x00-\\x07][\\x00-\\xff]{3}(?:" + keys + b")\\x00[\\x00-\\x1f])", re.DOTALL
+            b"(?!\\x00{3}[\\x00-\\x07])(?=[\\x00-\\x07][\\x00-\\xff]{3}(?:"
+            + keys
+            + b")\\x00[\\x00-\\x1f])",
+            re.DOTALL,
         )
 
     def fits(self, data: bytes | bytearray, at: int, end: int) -> bool | None:

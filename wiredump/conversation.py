@@ -66,7 +66,7 @@ class Conversation:
         self._undecided: list[_Event] | None = []
         known = self._use(ports)
         self._requests = Requests(self._pairing.is_request)
-        self._recognition = Recognition(
+        self._recognition: Recognition | None = Recognition(
             self._requests, self._most_awaited, forward=not self.flipped,
             from_start=connection.from_start, known=known,
         )  # fmt: skip
@@ -122,6 +122,7 @@ class Conversation:
         if self._undecided is None:
             return self._dispatch(event)
         self._undecided.append(event)
+        assert self._recognition is not None
         if event.raw is None:
             self._recognition.gap(event.forward)
         else:
@@ -133,6 +134,7 @@ class Conversation:
 
     def _recognise(self, *, final: bool = False) -> Protocol | None:
         """The protocol by what was seen so far, None while that is too little."""
+        assert self._recognition is not None
         found = self._recognition.protocol(final=final)
         if self._recognition.forward == self.flipped:
             self._flip()
@@ -140,6 +142,7 @@ class Conversation:
 
     def _decide(self, protocol: Protocol) -> list[Item]:
         events, self._undecided = self._undecided or [], None
+        self._recognition = None
         from_start = self.connection.from_start
         if protocol == "tls":
             self.connection.protocol = "tls"

@@ -152,10 +152,11 @@ class Data(msgspec.Struct, frozen=True, gc=False):
     offset: int
 
 
-GapReason: TypeAlias = Literal["lost", "snaplen", "resync"]
+GapReason: TypeAlias = Literal["lost", "snaplen", "resync", "memory"]
 """``lost``: never captured. ``snaplen``: the packet was, but cut short in front of these bytes.
 ``resync``: so much is missing that sequence numbers cannot tell how much; the length is what they
-say, which may be 4 GiB too few."""
+say, which may be 4 GiB too few. ``memory``: all connections together took more than
+``Limits.alone_total_bytes``, so that nobody waited for these."""
 
 
 class Gap(msgspec.Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, Literal
 
 from wiredump.readers.account import Account
-from wiredump.readers.ledger import Ledger, Limits
+from wiredump.readers.ledger import OVERHEAD, Ledger, Limits
 from wiredump.readers.model import (
     FROM_CLIENT,
     FROM_SERVER,
@@ -87,6 +87,8 @@ class TcpReassembler:
         self._account = account if account is not None else Account()
         self._ledger = Ledger(self._account, limits if limits is not None else Limits())
         self._alone = self._ledger.limits.alone
+        self._unweighed = 0
+        """At least what was kept since everything was weighed."""
         # By flow, so by either direction: the connection, that direction, the other one.
         self._flows: dict[bytes, _Found] = {}
         self._connections: dict[int, _Connection] = {}
@@ -110,7 +112,11 @@ class TcpReassembler:
         self._ledger.events = events
         payload, flags = segment.payload, segment.flags
         self._account.payload += len(payload)
-        if self._ledger.waiting and not self._alone:
+        if self._alone:
+            self._unweighed += len(payload) + OVERHEAD
+            if self._unweighed > self._ledger.limits.alone_total_bytes // 4:
+                self._weigh(segment)
+        elif self._ledger.waiting:
             self._look(segment)
         found = self._flows.get(segment.flow)
         if found is None or flags & _CHANGES or found[0].closed:
@@ -324,6 +330,19 @@ class TcpReassembler:
         ledger = self._ledger
         while ledger.held > ledger.limits.total_bytes:
             next(iter(ledger.waiting)).give_up(segment)
+
+    def _weigh(self, segment: Segment) -> None:
+        """Whether those that are alone take too much in all; seldom enough to ask each of them."""
+        self._unweighed = 0
+        ledger, limit = self._ledger, self._ledger.limits.alone_total_bytes
+        streams = [stream for each in self._connections.values() for stream in each.streams]
+        if ledger.held + sum(stream.remembered for stream in streams) <= limit // 4 * 3:
+            return
+        for stream in streams:
+            if not stream.closed:
+                stream.forget()
+        while ledger.held > limit // 2:
+            next(iter(ledger.waiting)).give_up(segment, "memory")
 
 
 def _reverse(flow: bytes) -> bytes:
