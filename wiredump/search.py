@@ -19,9 +19,11 @@ from typing import Final, NamedTuple, Protocol
 __all__ = ["Candidate", "Found", "Frames", "Search"]
 
 JUDGED_PER_BYTE: Final = 16
-JUDGED_AT_LEAST: Final = 32 << 20
-"""Bytes of candidates decoded in vain, for each byte looked through, and to begin with. What
-made-up bytes ask beyond that is not believed; of real traffic the first or second one decodes."""
+JUDGED_AT_LEAST: Final = 8 << 20
+A_JUDGEMENT: Final = 1024
+"""Bytes of candidates decoded in vain, for each byte looked through and to begin with, and as how
+many a decoding counts beside those it reads. What made-up bytes ask beyond that is not believed; of
+real traffic the first or second candidate decodes."""
 
 
 class Found(NamedTuple):
@@ -162,11 +164,12 @@ class Search:
     def _decodes(self, frames: Frames, candidate: Candidate) -> bool | None:
         if not candidate.known:
             return None
-        if candidate.size > self._credit:
+        price = candidate.size + A_JUDGEMENT
+        if price > self._credit:
             return False
         with memoryview(self.held) as held:
             raw = bytes(held[candidate.at : candidate.at + candidate.size])
         decodes = frames.decodes(raw)
         if not decodes:
-            self._credit -= candidate.size
+            self._credit -= price
         return decodes

@@ -23,7 +23,7 @@ from kproto.messages import (
 from tests.wiredump.talk import KAFKA, Piece, listen
 from wiredump.boundaries import Asked, Responses
 from wiredump.model import Anomaly, Exchange, Item
-from wiredump.search import Candidate, Search
+from wiredump.search import JUDGED_AT_LEAST, JUDGED_PER_BYTE, Candidate, Search
 
 
 def request(body: Any, version: int, number: int) -> bytes:
@@ -199,6 +199,6 @@ def test_looking_is_linear(size: int, packet: int) -> None:
         assert found.at is None
         del held[: found.keep]
         base, needs = base + found.keep, found.needs
-    assert frames.judged <= (32 << 20) + 16 * total
+    assert frames.judged <= JUDGED_AT_LEAST + JUDGED_PER_BYTE * total
     # Each candidate that has to wait is met a second time.
     assert frames.looked <= 2 * total // 8 + number
