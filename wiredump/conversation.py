@@ -186,14 +186,16 @@ class Conversation:
             if event.raw:
                 self._count_other(direction, event)
             return items
-        if self._pairing.bare_tokens:
-            cutter.least = 0
         pieces = (
             cutter.gap(event.missing, event.timestamp_ns, event.place, event.reason)
             if event.raw is None
             else cutter.data(event.raw, event.timestamp_ns, event.place)
         )
-        return items + self._sort(direction, pieces)
+        items += self._sort(direction, pieces)
+        if pieces and self._pairing.bare_tokens:
+            for each in self._cutters.values():
+                each.least = 0
+        return items
 
     def _gap_anomaly(self, direction: Direction, event: _Event) -> Anomaly:
         reason = f"{event.missing} bytes missing: {event.reason}"

@@ -62,7 +62,7 @@ class Pairing:
         self._bare = False
         """Whether SASL tokens may be travelling without a header."""
         self.bare_tokens = False
-        """Whether they may have, ever: whether a SaslHandshake v0 was seen."""
+        """Whether they may have, ever: whether a SaslHandshake v0 was answered."""
         self._newest: int | None = None
         self._answered: int | None = None
         self._halves: tuple[int, int, frozenset[int]] = (0, 0, frozenset())
@@ -131,8 +131,6 @@ class Pairing:
     def _exchange(self, frame: Frame) -> Exchange:
         _, key, version, correlation_id = _prefix(frame.raw)
         self._newest = correlation_id
-        if key == _SASL_HANDSHAKE and version == 0:
-            self.bare_tokens = True
         client_id = request_client_id(frame.raw)
         connection = self.connection
         connection.protocol = "kafka"
@@ -232,6 +230,7 @@ class Pairing:
         asked.response = frame
         asked.response_version = _response_version(asked, frame.raw)
         if asked.api_key == _SASL_HANDSHAKE and asked.api_version == 0:
+            self.bare_tokens = True
             self._bare = frame.raw[8:10] == b"\0\0"
         return [asked]
 
