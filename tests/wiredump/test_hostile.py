@@ -125,24 +125,19 @@ def test_looking_for_a_connection_in_garbage(monkeypatch, piece, size, port) -> 
 
 @pytest.mark.slow
 def test_a_hundred_thousand_tiny_connections() -> None:
-    """Each asks and is never answered; some lack their beginning, or what was answered."""
+    """Each asks and is never answered; half of them lack their beginning, and ports come again."""
     count = 100_000
     streams, items = Streams(Limits(alone=True)), CaptureItems()
-    anomalies = exchanges = 0
+    exchanges = 0
     for number in range(count):
         connection = replace(Connection(), port=1_024 + number % 60_000, isns=(number, 5))
         sent = [Sent(0, 0, flags=SYN), Sent(0, 0, beat(number))]
         for packet in packets(sent[number % 2 :], connection):
             for event in streams.feed(packet):
-                for item in items.feed(event):
-                    exchanges += isinstance(item, Exchange)
-                    anomalies += not isinstance(item, Exchange)
+                exchanges += sum(isinstance(item, Exchange) for item in items.feed(event))
     for event in streams.close():
-        for item in items.feed(event):
-            exchanges += isinstance(item, Exchange)
-            anomalies += not isinstance(item, Exchange)
+        exchanges += sum(isinstance(item, Exchange) for item in items.feed(event))
     streams.account.check()
     items.account.check()
     assert items.account.payload == items.account.frames + items.account.retransmitted
-    assert exchanges == anomalies
-    assert exchanges >= count // 2
+    assert exchanges == count
