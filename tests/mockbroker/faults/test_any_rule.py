@@ -74,7 +74,7 @@ def rules(draw: st.DrawFn) -> Fault:
         raise
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), fault=rules(), pair=st.sampled_from(PAIRS))
 def test_the_broker_lives_on_and_tells(data, fault, pair):
     key, version = pair
