@@ -20,6 +20,7 @@ __all__ = [
     "ClusterSpec",
     "Expectation",
     "Level",
+    "Rule",
     "Selector",
     "Step",
     "Variant",

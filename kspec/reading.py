@@ -13,11 +13,14 @@ import msgspec
 import yaml
 
 from kproto.dialects import dialect
+from kproto.errors import KprotoError
 from kproto.journal import squash
 from kspec.errors import CaseError
 from kspec.kinds import is_kind
-from kspec.model import CALLS, LEVELS, MAX_TIMEOUT_MS, Case, CaseFile, Expectation, Selector, Step, Variant
+from kspec.model import CALLS, LEVELS, MAX_TIMEOUT_MS, Case, CaseFile, Expectation, Rule, Selector, Step, Variant
 from kspec.patterns import parse_range
+from kspec.steps import check_step
+from mockbroker.faults import fault_of
 
 __all__ = ["NAME", "api_key", "parse_case", "step_name"]
 
@@ -166,8 +169,12 @@ _KINDS_OF_STEP: Final = ("call", "reconnect", "cluster", "faults", "clear_faults
 def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
     """The names of the calls. Each is unique, since expectations go by them."""
     names: set[str] = set()
+    _check_faults(case.faults, "faults", refuse)
     for number, step in enumerate(case.steps):
         place = f"steps[{number}]"
+        _check_faults(step.faults or [], f"{place}.faults", refuse)
+        if step.cluster is not None:
+            _attempt(lambda text=step.cluster: check_step(text), f"{place}.cluster", refuse)
         given = [kind for kind in _KINDS_OF_STEP if getattr(step, kind) not in (None, False)]
         if len(given) != 1:
             refuse(place, f"one of {', '.join(_KINDS_OF_STEP)} a step; here: {given or 'none'}")
@@ -182,6 +189,18 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
             for kind, selector in _selectors(step.wait):
                 _check_selector(selector, f"{place}.wait.{kind}", names, refuse)
     return names
+
+
+def _check_faults(rules: list[Rule], place: str, refuse: Callable[[str, str], None]) -> None:
+    for number, rule in enumerate(rules):
+        _attempt(lambda rule=rule: fault_of(rule), f"{place}[{number}]", refuse)
+
+
+def _attempt(work: Callable[[], object], place: str, refuse: Callable[[str, str], None]) -> None:
+    try:
+        work()
+    except KprotoError as error:
+        refuse(place, str(error))
 
 
 def step_name(step: Step) -> str:

@@ -21,13 +21,13 @@ import msgspec
 
 from kspec.errors import AdapterError
 from kspec.kinds import Answer
+from kspec.results import Greeting
 from kspec.wrong.client import Client
 
 __all__ = [
     "ANSWER_SECONDS",
     "GREETING_SECONDS",
     "Adapter",
-    "Greeting",
     "LocalAdapter",
     "ProcessAdapter",
 ]
@@ -38,15 +38,6 @@ ANSWER_SECONDS: Final = 15.0
 """How long a call may take before the client counts as hung: many of its own time-outs."""
 STOP_SECONDS: Final = 2.0
 _LONGEST_LINE: Final = 16 * 1024 * 1024
-
-
-class Greeting(msgspec.Struct, frozen=True):
-    """The first line an adapter says. Fields nobody knows are passed over."""
-
-    client: str
-    version: str = ""
-    language: str = ""
-    capabilities: list[str] = []
 
 
 class Adapter(Protocol):
@@ -75,6 +66,8 @@ class LocalAdapter:
                 return Answer.of(await self._client.call(op, arguments))
         except TimeoutError:
             raise AdapterError(f"no answer to {op} in {ANSWER_SECONDS:.0f} s", hung=True) from None
+        except Exception as error:  # of a process of its own this would be the end
+            raise AdapterError(f"the client died of {type(error).__name__}: {error}") from error
 
     async def stop(self) -> None:
         await self._client.close()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kproto.schema.versions import Versions
 from kspec.errors import KspecError
 from kspec.model import Case, ClusterSpec
 from kspec.reading import api_key
+from kspec.steps import take_step
 from mockbroker import MockCluster
+from mockbroker.faults import faults_of
 
 __all__ = ["Stage", "cluster_of"]
 
@@ -44,17 +46,19 @@ def _apis(spec: ClusterSpec) -> dict[int, Versions | None]:
 
 
 class Stage:
-    """A started cluster, and its steps in the words of ``mockbroker ctl``."""
+    """A started cluster, its steps and its faults."""
 
     def __init__(self, mock: MockCluster, case: Case) -> None:
         self.mock = mock
         self._case = case
+        self._faults: list[Any] = []
 
     async def start(self) -> None:
         await self.mock.start()
         controller = self._case.cluster.controller
         if controller is not None and controller != self.mock.cluster.controller_id:
             self.mock.failover(controller)
+        self.add_faults(self._case.faults)
 
     async def stop(self) -> None:
         await self.mock.stop()
@@ -71,34 +75,22 @@ class Stage:
         return found
 
     async def step(self, text: str) -> None:
-        """Raises KspecError for what is no step, ClusterError for what cannot be done."""
-        verb, *words = text.split()
-        count, perform = _STEPS.get(verb, (0, None))
-        if perform is None or len(words) != count:
-            known = ", ".join(f"{name} ({n} words)" for name, (n, _) in _STEPS.items())
-            raise KspecError(f"no such step: {text!r}; there are {known}")
-        done = perform(self.mock, words)
-        if isinstance(done, Awaitable):
-            await done
+        """Raises KprotoError for what is no step, or cannot be done."""
+        await take_step(self.mock, text)
 
+    # ---- faults ----------------------------------------------------------------------------------
 
-def _milliseconds(text: str) -> int:
-    if text.endswith("ms"):
-        return int(text[:-2])
-    return int(text[:-1]) * 1000 if text.endswith("s") else int(text)
+    def add_faults(self, rules: Sequence[Mapping[str, Any]]) -> None:
+        self._faults += self.mock.load_faults(faults_of(list(rules)))
 
+    def clear_faults(self) -> None:
+        for fault in self._faults:
+            if fault.live:
+                self.mock.remove_fault(fault)
 
-_Step = Callable[[MockCluster, Sequence[str]], Any]
-
-_STEPS: Final[Mapping[str, tuple[int, _Step]]] = {
-    "failover": (1, lambda mock, words: mock.failover(int(words[0]))),
-    "stop-broker": (1, lambda mock, words: mock.stop_broker(int(words[0]))),
-    "start-broker": (1, lambda mock, words: mock.start_broker(int(words[0]))),
-    "join-isr": (2, lambda mock, words: mock.join_isr(words[0], int(words[1]))),
-    "leave-isr": (2, lambda mock, words: mock.leave_isr(words[0], int(words[1]))),
-    "hold-metadata": (1, lambda mock, words: mock.hold_metadata(int(words[0]))),
-    "release-metadata": (1, lambda mock, words: mock.release_metadata(int(words[0]))),
-    "hold-elections": (0, lambda mock, words: mock.hold_elections()),
-    "release-elections": (0, lambda mock, words: mock.release_elections()),
-    "advance": (1, lambda mock, words: mock.advance(_milliseconds(words[0]))),
-}
+    def unhit(self) -> list[str]:
+        """The faults that nothing set off, where not one was set off; else none: a case may offer
+        several for what clients do in different ways."""
+        if any(fault.hits for fault in self._faults):
+            return []
+        return [fault.fault.describe() for fault in self._faults]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kproto import error_codes
 from kproto.dialects import dialect
-from kproto.errors import UnsupportedVersionError
 
 if TYPE_CHECKING:
     from kspec.wrong.client import Client
@@ -144,10 +143,9 @@ async def alter_reassignments(client: Client, arguments: Arguments) -> dict[str,
     )
 
     def check(link: Link) -> None:
-        if guarded and link.choose_version(_ALTER_REASSIGNMENTS) < _GUARD_SINCE:
-            raise UnsupportedVersionError(
-                "The broker does not support the AllowReplicationFactorChange option"
-            )
+        if guarded:
+            problem = "The broker does not support the AllowReplicationFactorChange option"
+            client.require(link, _ALTER_REASSIGNMENTS, _GUARD_SINCE, problem)
 
     answer = await client.ask(client.controller_link, request, _top, check)
     rows = {
@@ -199,8 +197,9 @@ async def elect_leaders(client: Client, arguments: Arguments) -> dict[str, Any]:
     )
 
     def check(link: Link) -> None:
-        if unclean and link.choose_version(_ELECT_LEADERS) < _TYPES_SINCE:
-            raise UnsupportedVersionError("The broker only elects preferred leaders")
+        if unclean:
+            problem = "The broker only elects preferred leaders"
+            client.require(link, _ELECT_LEADERS, _TYPES_SINCE, problem)
 
     answer = await client.ask(
         client.controller_link, request, lambda body: getattr(body, "error_code", 0), check

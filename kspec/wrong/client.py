@@ -191,6 +191,11 @@ class Client:
         """What is known to be out of date."""
         self.controller_id = -1
 
+    def require(self, link: Link, api_key: int, version: int, problem: str) -> None:
+        """Nothing is sent where the broker's versions cannot say it."""
+        if link.choose_version(api_key) < version:
+            raise UnsupportedVersionError(problem)
+
     # ---- telling ---------------------------------------------------------------------------------
 
     def outcomes(

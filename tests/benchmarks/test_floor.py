@@ -11,7 +11,7 @@ import kproto
 from benchmarks import bench_start, construct_peer
 from benchmarks.floor import clone_of
 from benchmarks.workloads import WORKLOADS, Workload
-from demo.install import AbsentError
+from kspec.runner.install import AbsentError
 from kproto.codegen import codec
 from kproto.messages import HeartbeatRequest
 from kproto.schema.load import load_directory, schemas_directory

@@ -1,0 +1,8 @@
+"""Every misbehaviour, registered. A new module of some is named here."""
+
+from __future__ import annotations
+
+from kspec.wrong import answers, frames, retries, versions
+from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
+
+__all__ = ["MISBEHAVIOURS", "Misbehaviour", "answers", "frames", "retries", "versions", "wrong_client"]
