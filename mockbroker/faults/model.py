@@ -28,6 +28,13 @@ Place: TypeAlias = Literal["before", "after"]
 Part: TypeAlias = Literal["header", "body", "elements"]
 Swap: TypeAlias = Literal["order", "ids"]
 
+_WHICH: Final = frozenset(
+    {
+        "name", "broker", "api", "version", "client_id", "software", "software_version", "topic",
+        "partition", "connection", "nth", "probability", "seed", "times", "expires",
+    }
+)  # fmt: skip
+"""Members that say which requests and how often, and not what happens."""
 _DURATIONS: Final = ("expires", "delay", "throttle", "hold_for", "split_delay")
 _HEX: Final = ("unknown_tag_data", "trailing", "raw", "follow_with")
 _INT32: Final = (-(2**31), 2**31 - 1)
@@ -49,7 +56,9 @@ _BOUNDS: Final[dict[str, tuple[int, int]]] = {
 }
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Fault(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """Which requests, how often, and what happens to them.
 
     Durations are milliseconds, or text such as ``500ms`` and ``2s``; ranges a number, or text such
@@ -137,7 +146,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             self._keep(name, _milliseconds(name, getattr(self, name)))
         for name in _HEX:
             self._keep(name, _hex(name, getattr(self, name)))
-        changed = {path: _hex(f"set_bytes of {path!r}", each) for path, each in self.set_bytes.items()}
+        changed = {
+            path: _hex(f"set_bytes of {path!r}", each) for path, each in self.set_bytes.items()
+        }
         self._keep("set_bytes", changed)
         self._keep("error", _error_code(self.error))
         self._keep("version", _range("version", self.version, 0))
@@ -167,6 +178,11 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it, members at their defaults left out."""
         return dict(msgspec.to_builtins(self))
+
+    def describe_actions(self) -> str:
+        """One line: what it does to those it takes."""
+        given = self.to_dict()
+        return ", ".join(f"{name} {value}" for name, value in given.items() if name not in _WHICH)
 
     def describe(self) -> str:
         """One line: the name, or what was given."""

@@ -62,8 +62,10 @@ def parse_step(text: str) -> ClusterStep:
 
 
 def _broker(text: str) -> BrokerChoice:
-    if text == "self" or text == "other":
-        return text
+    if text == "self":
+        return "self"
+    if text == "other":
+        return "other"
     if not re.fullmatch(r"[0-9]{1,9}", text):
         raise ClusterError(f"{text!r} is no broker: use an id, self or other")
     return int(text)
