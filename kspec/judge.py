@@ -25,6 +25,8 @@ Verdict: TypeAlias = Literal["fail", "unsupported", "non-strict", "informational
 VERDICTS: tuple[Verdict, ...] = ("fail", "unsupported", "non-strict", "informational", "pass")
 """Worst first."""
 
+_STRICT = ("must", "must_not", "step")
+
 GROWTH = 1.3
 """KIP-580 doubles a pause and shakes it by a fifth, so that the next is a third longer at least."""
 
@@ -34,7 +36,7 @@ class Finding:
     """One expectation and what came of it. ``holds`` None: it could not be judged. ``evidence`` is
     a sentence; ``sequences`` the entries of the journal it is about."""
 
-    level: Level | Literal["applies", "process"]
+    level: Level | Literal["process", "step"]
     says: str
     holds: bool | None
     evidence: str
@@ -60,7 +62,7 @@ class Judgement:
 def judge(case: Case, played: Played) -> Judgement:
     """The verdict on one play of one variant."""
     findings = tuple(_examine(case, played))
-    strict = [each for each in findings if each.broken and each.level in ("must", "must_not")]
+    strict = [each for each in findings if each.broken and each.level in _STRICT]
     lax = [each for each in findings if each.broken and each.level in ("should", "should_not")]
     if played.broken is not None:
         return Judgement("fail", played.broken, findings)
@@ -107,6 +109,8 @@ def _unsupported(case: Case, played: Played) -> str | None:
 def _examine(case: Case, played: Played) -> Iterable[Finding]:
     if played.broken is not None:
         yield Finding("process", "the client stays usable", False, played.broken)
+    if played.blocked is not None:
+        yield Finding("step", "what the client does lets the case go on", False, played.blocked)
     for level, each in case.expectations():
         yield Finding(level, each.says, *_evaluate(each, played))
 

@@ -59,6 +59,7 @@ class Selector(Strict):
     """Which entries of the journal. Every field given has to fit."""
 
     api: Api | list[Api] | None = None
+    other_than: Api | list[Api] | None = None
     version: Count | None = None
     broker: int | list[int] | None = None
     connection: int | None = None
@@ -178,7 +179,7 @@ class Case(Strict):
     source: str
     about: str
     wrong: Wrong
-    profile: str = "kafka-4.1"
+    profile: str = "kafka-4.4"
     cluster: ClusterSpec = ClusterSpec()
     client: ClientSpec = ClientSpec()
     faults: list[Rule] = []

@@ -270,9 +270,11 @@ def _check_selector(
 ) -> None:
     if selector.version is not None:
         _check_range(selector.version, f"{place}.version", refuse)
-    for api in selector.api if isinstance(selector.api, list) else [selector.api]:
-        if api is not None and api_key(api) is None:
-            refuse(f"{place}.api", f"{api!r} is no api of Kafka's")
+    for word in ("api", "other_than"):
+        named = getattr(selector, word, None)
+        for api in named if isinstance(named, list) else [named]:
+            if api is not None and api_key(api) is None:
+                refuse(f"{place}.{word}", f"{api!r} is no api of Kafka's")
     for word in ("during", "since", "until"):
         name = getattr(selector, word, None)
         if name is not None and name not in names:

@@ -38,6 +38,7 @@ class Moment:
 @dataclass(slots=True)
 class Played:
     """All there is to judge by. ``broken`` says that the client's process died or hung;
+    ``blocked`` that a step on the cluster could not be done, since the client had not done its part;
     ``wire_only`` that nobody heard what the client made of it; ``unhit`` names the faults that
     nothing the client sent set off."""
 
@@ -46,6 +47,7 @@ class Played:
     state: Mapping[str, Any] = field(default_factory=dict)
     unhit: list[str] = field(default_factory=list)
     broken: str | None = None
+    blocked: str | None = None
     wire_only: bool = False
 
     def connection_number(self, connection_id: int) -> int:
@@ -102,6 +104,8 @@ def fits(selector: Selector | SubSelector, entry: Entry, played: Played) -> bool
     if selector.event is not None and entry.event not in _listed(selector.event):
         return False
     if isinstance(selector, Selector):
+        if selector.other_than is not None and entry.api_key in _keys(selector.other_than):
+            return False
         if selector.note is not None and selector.note not in entry.note:
             return False
         if selector.client_id is not None and mismatch(selector.client_id, entry.client_id):

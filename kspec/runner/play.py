@@ -16,6 +16,7 @@ from kspec.reading import step_name
 from kspec.runner.adapters import Adapter
 from kspec.runner.stage import Stage, cluster_of
 from kspec.wire import Direction, Moment, Played, select
+from mockbroker.errors import ClusterError
 
 __all__ = ["LONGEST_CALL_MS", "play"]
 
@@ -26,7 +27,8 @@ _POLL_SECONDS: Final = 0.005
 
 
 async def play(case: Case, adapter: Adapter) -> Played:
-    """Raises KprotoError where the case cannot be staged; what the client does is evidence."""
+    """Raises KprotoError where the case cannot be staged; what the client does is evidence, and so is
+    a step that its doings leave the cluster unable to take."""
     stage = Stage(cluster_of(case), case)
     played = Played()
     await stage.start()
@@ -54,7 +56,11 @@ async def _act(case: Case, stage: Stage, adapter: Adapter, played: Played) -> No
     for step in case.steps:
         if played.moments.get("connect") is not None and step.call is not None:
             continue  # the client could not even be made: nothing can be asked of it
-        await _take(step, case, stage, adapter, played)
+        try:
+            await _take(step, case, stage, adapter, played)
+        except ClusterError as error:
+            played.blocked = f"{step.cluster}: {error}"
+            return
 
 
 async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:

@@ -54,6 +54,12 @@ TOOLCHAINS: dict[str, Toolchain] = {
         "the crate kafka-protocol, in the benchmarks alone",
         "install Rust with Cargo, 1.85 or newer (Debian 13: cargo)",
     ),
+    "kcat": Toolchain(
+        "kcat",
+        ["-V"],
+        "kcat as a client of the conformance suite",
+        "install kcat (Debian: kcat)",
+    ),
     "tshark": Toolchain(
         "tshark",
         ["--version"],
