@@ -28,6 +28,7 @@ from kspec.runner import schedule
 from kspec.runner.baseline import read_baseline, write_baseline
 from kspec.runner.contestants import chosen
 from kspec.runner.files import CASES, choose, load_cases
+from kspec.runner.proof import prove
 from kspec.wrong.all import MISBEHAVIOURS
 
 __all__ = ["main"]
@@ -113,6 +114,22 @@ def list_misbehaviours() -> None:
     for name, each in sorted(MISBEHAVIOURS.items()):
         table.add_row(name, each.about)
     _console().print(table)
+
+
+@commands.command("prove")
+@click.argument("wanted", nargs=-1, metavar="[CASE|GLOB]...")
+@click.option("--jobs", type=click.IntRange(1, 64), default=16, show_default=True)
+@_folder
+def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
+    """Show that each case passes for the reference client, and fails for the misbehaviour it names
+    and for no other of its group's."""
+    every = load_cases(folder)
+    cases = choose(every, wanted)
+    flaws = asyncio.run(prove(cases, every, jobs=jobs))
+    for flaw in flaws:
+        click.echo(str(flaw))
+    click.echo(f"{len(cases)} cases, {len(flaws)} flaws")
+    sys.exit(1 if flaws else 0)
 
 
 @commands.command("run")
