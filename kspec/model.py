@@ -165,10 +165,12 @@ class Step(Strict):
 
 
 class Wrong(Strict):
-    """The proof that the case can fail: ``by`` is the misbehaviour that must; ``also`` are others
-    that are known to fail it too, which the test of neighbours then expects."""
+    """The proof that the case can fail: ``by`` is the misbehaviour that must, or that gets the
+    ``verdict`` non-strict where that is all a case can give for it; ``also`` are others that are
+    known to fail it too, which the test of neighbours then expects."""
 
     by: str
+    verdict: Literal["fail", "non-strict"] = "fail"
     also: list[str] = []
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,7 @@ GREETING_SECONDS: Final = 30.0
 ANSWER_SECONDS: Final = 15.0
 """How long a call may take before the client counts as hung: many of its own time-outs."""
 STOP_SECONDS: Final = 2.0
+_COMPLAINT: Final = re.compile(r"(Error|Exception|panic|fatal)\b.*[:!]")
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 
 
@@ -160,8 +162,11 @@ class ProcessAdapter:
             async with asyncio.timeout(STOP_SECONDS):
                 await self._process.wait()
         self._stderr.seek(0)
-        words = " ".join(self._stderr.read().decode(errors="replace").split())
-        return f"the client's process ended: {words[-400:] or 'without a word'}"
+        lines = self._stderr.read().decode(errors="replace").splitlines()
+        # A stack begins with what happened.
+        told = next((n for n, line in enumerate(lines) if _COMPLAINT.search(line)), 0)
+        words = " ".join(" ".join(lines[told:]).split())
+        return f"the client's process ended: {words[:300] or 'without a word'}"
 
     async def stop(self) -> None:
         """End of input asks it to go; what does not go by itself is ended."""

@@ -60,8 +60,7 @@ def _flaws(name: str, case: CaseFile, judgement: Judgement) -> list[Flaw]:
     failed = judgement.verdict == "fail"
     if case.case.informational:
         return []  # it asks for nothing, so nobody can be wrong
-    lax = not (case.case.must or case.case.must_not)
-    if name == wrong.by and not failed and not (lax and judgement.verdict == "non-strict"):
+    if name == wrong.by and judgement.verdict != wrong.verdict:
         return [Flaw(case.id, f"{name} does not fail it: {_told(judgement)}")]
     if name in wrong.also and not failed:
         return [Flaw(case.id, f"{name} is declared to fail it too, and does not")]

@@ -116,3 +116,15 @@ class TakesEverythingForNothing(Link):
             if getattr(body, name, ()) is None:
                 setattr(body, name, [])
         return super().send(body, version)
+
+
+@misbehaves("swaps-adding-and-removing")
+class SwapsAddingAndRemoving(Client):
+    """Shows the replicas that a reassignment removes as those it adds."""
+
+    def success(self, result: Any) -> dict[str, Any]:
+        rows = result.values() if isinstance(result, dict) else ()
+        for row in rows:
+            if isinstance(row, dict) and "adding" in row:
+                row["adding"], row["removing"] = row["removing"], row["adding"]
+        return super().success(result)

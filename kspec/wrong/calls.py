@@ -52,6 +52,10 @@ async def describe_cluster(client: Client, _arguments: Arguments) -> dict[str, A
         answer = await client.ask(
             client.any_link, _message("DescribeClusterRequest")(), _top
         )
+        client.learn_brokers(
+            {each.broker_id: (each.host, each.port) for each in answer.brokers},
+            answer.controller_id,
+        )
         brokers = [each.broker_id for each in answer.brokers]
         return {"brokers": sorted(brokers), "controller": answer.controller_id}
     answer = await client.ask(client.any_link, _message("MetadataRequest")(topics=[]), _none)

@@ -143,8 +143,13 @@ class Client:
 
     def learn(self, metadata: Any) -> None:
         """Take over who is there and who is in control."""
-        self.brokers = {each.node_id: (each.host, each.port) for each in metadata.brokers}
-        self.controller_id = metadata.controller_id
+        self.learn_brokers(
+            {each.node_id: (each.host, each.port) for each in metadata.brokers},
+            metadata.controller_id,
+        )
+
+    def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
+        self.brokers, self.controller_id = brokers, controller_id
 
     # ---- asking ----------------------------------------------------------------------------------
 

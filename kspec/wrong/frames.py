@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kproto.errors import DecodeError, RemoteProtocolError
+from kproto.framing import SIZE_LENGTH, encode_frame
 from kspec.wrong.client import Client
 from kspec.wrong.link import Link, TimedOutError
 from kspec.wrong.registry import misbehaves
@@ -91,7 +92,8 @@ class ReadsBeyondTheEnd(Link):
     def decode(self, frame: bytes, api_key: int, version: int) -> Any:
         for missing in range(4096):
             try:
-                return super().decode(frame + bytes(missing), api_key, version)
+                longer = encode_frame(frame[SIZE_LENGTH:] + bytes(missing))
+                return super().decode(longer, api_key, version)
             except DecodeError:
                 continue
         return super().decode(frame, api_key, version)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kspec.wrong.client import Client
 from kspec.wrong.link import Link
 from kspec.wrong.registry import misbehaves
@@ -66,16 +64,16 @@ class IgnoresThrottle(Link):
 class KnowsItsBootstrapOnly(Client):
     """Talks to nobody but the brokers it was told of."""
 
-    def learn(self, metadata: Any) -> None:
-        super().learn(metadata)
+    def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
         known = set(self.bootstrap)
-        self.brokers = {key: where for key, where in self.brokers.items() if where in known}
+        kept = {key: where for key, where in brokers.items() if where in known}
+        super().learn_brokers(kept, controller_id)
 
 
 @misbehaves("forgets-its-bootstrap")
 class ForgetsItsBootstrap(Client):
     """Where none of the brokers it has learned of is left, does not think of those it was told."""
 
-    def learn(self, metadata: Any) -> None:
-        super().learn(metadata)
+    def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
+        super().learn_brokers(brokers, controller_id)
         self.bootstrap = []
