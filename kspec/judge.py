@@ -73,6 +73,8 @@ def judge(case: Case, played: Played) -> Judgement:
         return Judgement("fail", _sentence(strict), findings)
     if lax:
         return Judgement("non-strict", _sentence(lax), findings)
+    if findings and all(each.holds is None for each in findings):
+        return Judgement("unsupported", f"nothing to judge by: {findings[0].evidence}", findings)
     if case.informational:
         seen = [each.says for each in findings if each.holds]
         return Judgement("informational", "; ".join(seen), findings)
@@ -217,10 +219,11 @@ def _numbers(entries: Sequence[Entry]) -> tuple[int, ...]:
 
 
 def _of_result(each: Expectation, played: Played) -> Evaluation:
+    if played.wire_only:
+        return None, "judged by the wire alone", ()
     moment = played.moments.get(each.result or "")
     if moment is None:
-        reason = "judged by the wire alone" if played.wire_only else "the call was never made"
-        return None, reason, ()
+        return None, "the call was never made", ()
     if moment.answer.unsupported is not None:
         return None, f"unsupported: {moment.answer.unsupported}", ()
     problem = _problem(each, moment)

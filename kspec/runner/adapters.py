@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, ClassVar, Final, Protocol
 
 import msgspec
 
@@ -43,7 +43,10 @@ _LONGEST_LINE: Final = 16 * 1024 * 1024
 
 
 class Adapter(Protocol):
-    """What a case needs of a client."""
+    """What a case needs of a client. ``wire_only``: it does not tell what it made of answers."""
+
+    @property
+    def wire_only(self) -> bool: ...
 
     @property
     def greeting(self) -> Greeting: ...
@@ -57,6 +60,8 @@ class Adapter(Protocol):
 
 class LocalAdapter:
     """The reference client, or a wrong one, on this event loop."""
+
+    wire_only: ClassVar[bool] = False
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -77,6 +82,8 @@ class LocalAdapter:
 
 class ProcessAdapter:
     """A program that speaks the lines. ``start`` makes one."""
+
+    wire_only: ClassVar[bool] = False
 
     def __init__(self, process: asyncio.subprocess.Process, stderr: IO[bytes]) -> None:
         self._process = process

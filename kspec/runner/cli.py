@@ -25,6 +25,7 @@ from kspec.catalog import CLIENTS
 from kspec.report import as_html, as_json, as_junit
 from kspec.results import Greeting, Report, Result, new_failures
 from kspec.runner import schedule
+from kspec.runner.bystanders import ByCommand, ByHand
 from kspec.runner.baseline import read_baseline, write_baseline
 from kspec.runner.contestants import chosen
 from kspec.runner.files import CASES, choose, load_cases
@@ -137,6 +138,10 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
               "`reference` and `wrong:NAME`. May be given again; all, unless any is.")  # fmt: skip
 @click.option("--adapter", "adapters", multiple=True, metavar="CMD",
               help="Your own: a program that speaks the lines of docs/adapters.md.")  # fmt: skip
+@click.option("--command", "programs", multiple=True, metavar="CMD",
+              help="A program to run for each call; {bootstrap} in it is where to connect. Judged "
+              "by the wire alone.")  # fmt: skip
+@click.option("--manual", is_flag=True, help="Print where to connect, and wait for Enter.")
 @click.option("--case", "wanted", multiple=True, metavar="ID|GLOB", help="Only these cases.")
 @click.option("--baseline", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Known failures: exit 1 only on others.")  # fmt: skip
@@ -151,6 +156,8 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
 def run_cases(
     names: tuple[str, ...],
     adapters: tuple[str, ...],
+    programs: tuple[str, ...],
+    manual: bool,
     wanted: tuple[str, ...],
     baseline: Path | None,
     write_baseline_to: Path | None,
@@ -163,8 +170,16 @@ def run_cases(
     console = _console()
     cases = choose(load_cases(folder), wanted)
     known = read_baseline(baseline) if baseline is not None else {}
-    with console.status("") as status:
-        clients, absent = chosen(names, adapters, status.update)
+    clients: list[schedule.Contestant] = [
+        ByCommand("command" if len(programs) == 1 else f"command {number}", each)
+        for number, each in enumerate(programs, 1)
+    ]
+    clients += [ByHand()] * manual
+    absent: dict[str, str] = {}
+    if names or adapters or not clients:
+        with console.status("") as status:
+            found, absent = chosen(names, adapters, status.update)
+        clients += found
     for name, why in absent.items():
         console.print(f"{name} is absent: {why}", style="yellow", highlight=False)
     greetings: dict[str, Greeting] = {}
@@ -175,7 +190,7 @@ def run_cases(
             _tell(console, result)
 
     results = asyncio.run(
-        schedule.run(clients, cases, jobs=jobs, told=told, greeted=greetings.__setitem__)
+        schedule.run(clients, cases, jobs=1 if manual else jobs, told=told, greeted=greetings.__setitem__)
     )
     new, stale = new_failures(results, known)
     report = Report(
