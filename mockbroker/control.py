@@ -20,6 +20,7 @@ from aiohttp import web
 from kproto.dialects import AutoDialect
 from kproto.errors import KprotoError
 from kproto.journal import Entry
+from mockbroker.control_faults import FaultRoutes
 from mockbroker.endpoints import dialable, is_loopback, show
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
@@ -185,6 +186,7 @@ class ControlServer:
         app.router.add_get("/log", self._log)
         app.router.add_get("/journal", self._journal)
         app.router.add_get("/znode", self._znode)
+        FaultRoutes(self._mock).add_to(app.router)
         app.router.add_post("/{command}", self._step)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()

@@ -4,12 +4,12 @@ knows, another version. Messages in and out; no frames. What could not be done i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kproto.codegen.base import Message, MessageStruct
 from kproto.codegen.codec import schema_of, structs_of
-from kproto.schema.model import Struct
+from kproto.schema.model import Field, Struct
 from mockbroker.faults.echo import Echo
 from mockbroker.faults.model import Fault
 from mockbroker.faults.narrowing import merged
@@ -59,6 +59,7 @@ def refusal(
         return None
     body = Echo(request, request_version, topics).answer(response, version, places)
     place_error(body, version, places, _code(fault), fault.error_message, topics)
+    recast(body, version)
     return body
 
 
@@ -83,6 +84,7 @@ def error_over(
     if not place_error(taken, version, places, code, message, topics, wanted):
         place_error(taken, version, places, code, message, topics)
     merged(body, taken, taken, version, places, topics)
+    recast(body, version)
     return True
 
 
@@ -102,7 +104,9 @@ def merged_error(
     failing = Echo(taken, request_version, topics).answer(response, version, places)
     place_error(failing, version, places, _code(fault), fault.error_message, topics)
     order = Echo(whole, request_version, topics).answer(response, version, places)
-    return merged(rest, failing, order, version, places, topics)
+    merged(rest, failing, order, version, places, topics)
+    recast(rest, version)
+    return rest
 
 
 def replied(reply: dict[str, Any], response: type[Message], version: int) -> Message:
@@ -151,7 +155,18 @@ def recast(body: Message, version: int) -> None:
     _recast(body, schema_of(cls).root, structs_of(cls), version)
 
 
-def _recast(holder: Any, struct: Struct, classes: Any, version: int) -> None:
+def _something(field: Field, classes: Mapping[str, type[MessageStruct]]) -> Any:
+    """In place of a null that may not be, where the default is null at other versions."""
+    if field.type.struct is not None:
+        return classes[field.type.struct.name]()
+    if field.type.kind in ("bytes", "records"):
+        return b""
+    return "" if field.type.kind == "string" else []
+
+
+def _recast(
+    holder: Any, struct: Struct, classes: Mapping[str, type[MessageStruct]], version: int
+) -> None:
     fresh = classes[struct.name]()
     for field in struct.fields:
         held = getattr(holder, field.python_name)
@@ -159,7 +174,7 @@ def _recast(holder: Any, struct: Struct, classes: Any, version: int) -> None:
         if absent or (held is None and not field.is_nullable(version)):
             value = getattr(fresh, field.python_name)
             if value is None and not absent:
-                value = "" if field.type.kind == "string" else []
+                value = _something(field, classes)
             setattr(holder, field.python_name, value)
         elif field.type.inner_struct is not None and held is not None:
             for each in held if field.type.kind == "array" else (held,):

@@ -153,7 +153,8 @@ def _from_yaml(text: str, source: str) -> list[Fault]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if isinstance(error, FaultError):
             raise
-        raise FaultError(f"no YAML: {error}", source=source) from None
+        problem = " ".join(str(error).split())
+        raise FaultError(f"no YAML: {problem}", source=source) from None
     lines = _lines(root)
     return _rules(
         [] if document is None else document,
