@@ -74,7 +74,7 @@ class Driver:
 
 def _translated(op: str, key: str, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if op == "alter":
-        guard = {name: given[name] for name in ("allow_replication_factor_change",) if name in given}
+        guard = {name: value for name, value in given.items() if name.startswith("allow_")}
         return "alter_reassignments", {"assignments": {key: given["replicas"]}, **guard}
     if op == "list":
         partitions = [f"{topic}-{index}" for topic, index in given["partitions"]]

@@ -39,47 +39,45 @@ _BY_CODE: Final[Mapping[int, str]] = {
     ErrorCode.NOT_CONTROLLER: "no-controller",
 }
 
-# Looked up in "<name>: <message>", in this order; more than one may fit.
-_WORDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
-    (kind, re.compile(words, re.I))
-    for kind, words in (
-        (
-            "unsupported-version",
-            r"unsupported_?version|IncompatibleBrokerVersion|_UNSUPPORTED_FEATURE|unsupported feature"
-            r"|DoesNotSupportApiKey|UnsupportedApi|unsupported api|does not support|not supported by"
-            r"|broker is too old|unknown to the broker|no support for|KafkaJSServerDoesNotSupport"
-            r"|UnsupportedFormat|no .*API.* with a supported version|required feature not supported",
-        ),
-        (
-            "timeout",
-            r"time(d|s)?[ _-]?out|deadline exceeded|TimeoutError|_TIMED_OUT|KafkaTimeout|i/o timeout",
-        ),
-        (
-            "disconnected",
-            r"disconnect|connection (was )?(closed|reset|refused|aborted|error)|ConnectionError"
-            r"|\bEOF\b|NetworkException|BrokerNotFound|NoBrokersAvailable|NodeNotReady|_TRANSPORT"
-            r"|_ALL_BROKERS_DOWN|brokers (are )?down|ECONNRE|broken pipe|ConnectionClosed|KafkaConnection"
-            r"|run out of available brokers|unable to (dial|connect|bootstrap)|transport failure"
-            r"|no (resolvable|nodes? available|available)|Failed to create new KafkaAdminClient"
-            r"|NodeUnavailable|Cannot connect|Closed connection|broker closed|PLT_KFK_NETWORK"
-            r"|client is closed|all connection attempts failed|NoNodeAvailable|connect:",
-        ),
-        (
-            "decode-error",
-            r"decod|correlation|corrupt|malformed|SchemaException|BufferUnderflow|out of (range|bounds)"
-            r"|invalid (array|length|string|subset|byte|size|frame)|not enough (data|bytes)|insufficient"
-            r"|struct\.error|UnpackError|unpack|parse|RangeError|ValueError|_BAD_MSG|bad message"
-            r"|InvalidReceive|message.*(too large|size)|Error reading (field|array|byte)|unexpected (byte|data)"
-            r"|too (small|short|big)|EndOfStream|kbin|tag(ged)? field|_PROTOCOL|invalid.*response"
-            r"|MessageSize|not a Kafka|TLS|ERR_BUFFER|IndexError|OverflowError",
-        ),
-        (
-            "authentication",
-            r"authenticat|SASL|_AUTHENTICATION|mechanism|scram|credential",
-        ),
-        ("no-controller", r"NotController|NoController|controller (is )?not|no controller|controller.*unavail"),
-    )
-)
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "unsupported-version": (
+        r"unsupported_?version", r"IncompatibleBrokerVersion", r"unsupported_?\s?feature",
+        r"DoesNotSupportApiKey", r"unsupported_?\s?api", r"does not support", r"not supported by",
+        r"broker is too old", r"unknown to the broker", r"no support for", r"UnsupportedFormat",
+        r"no .*API.* with a supported version", r"required feature not supported",
+    ),
+    "timeout": (
+        r"time(d|s)?[ _-]?out", r"deadline exceeded", r"_TIMED_OUT",
+    ),
+    "disconnected": (
+        r"disconnect", r"connection (was )?(closed|reset|refused|aborted|error)",
+        r"ConnectionError", r"ConnectionClosed", r"KafkaConnection", r"\bEOF\b", r"ECONNRE",
+        r"NetworkException", r"PLT_KFK_NETWORK", r"broken pipe", r"_TRANSPORT", r"connect:",
+        r"BrokerNotFound", r"NoBrokersAvailable", r"NodeNotReady", r"NodeUnavailable",
+        r"NoNodeAvailable", r"_ALL_BROKERS_DOWN", r"brokers (are )?down", r"transport failure",
+        r"out of available brokers", r"closed connection", r"client is closed",
+        r"unable to (dial|connect|bootstrap)", r"cannot connect", r"connection attempts failed",
+        r"no (resolvable|nodes? available|available)",
+    ),
+    "decode-error": (
+        r"decod", r"correlation", r"corrupt", r"malformed", r"SchemaException", r"unpack", r"parse",
+        r"BufferUnderflow", r"out[ _]?of[ _]?(range|bounds)", r"EndOfStream", r"kbin",
+        r"invalid (array|length|string|subset|byte|size|frame)", r"invalid.*response",
+        r"not enough (data|bytes)", r"insufficient", r"struct\.error", r"RangeError",
+        r"IndexError", r"ValueError", r"OverflowError", r"_BAD_MSG", r"bad message",
+        r"InvalidReceive", r"MessageSize", r"message.*(too large|size)", r"too (small|short|big)",
+        r"Error reading (field|array|byte)", r"unexpected (byte|data)", r"tag(ged)? field",
+        r"not a Kafka", r"\bTLS\b", r"ERR_BUFFER",
+    ),
+    "authentication": (r"authenticat", r"SASL", r"mechanism", r"scram", r"credential"),
+    "no-controller": (
+        r"NotController", r"NoController", r"controller (is )?not", r"no controller",
+        r"active controller", r"controller.*unavail",
+    ),
+}  # fmt: skip
+"""Looked up in "<error>: <message>"; more than one may fit."""
+
+_PATTERNS: Final = {kind: re.compile("|".join(words), re.I) for kind, words in _WORDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +170,7 @@ def kinds_of(failure: Failure) -> frozenset[str]:
         category = _BY_CODE.get(failure.code)
         return frozenset(found | ({category} if category else set()))
     text = f"{failure.error}: {failure.message}"
-    found |= {kind for kind, words in _WORDS if words.search(text)}
+    found |= {kind for kind, pattern in _PATTERNS.items() if pattern.search(text)}
     found |= {code.name for code in ErrorCode if re.search(rf"\b{code.name}\b", text)}
     return frozenset(found if len(found) > 1 else {*found, "other"})
 

@@ -55,7 +55,7 @@ class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A part of a case file: a field nobody knows is an error, not a wish."""
 
 
-class Selector(Strict):
+class Selector(Strict, frozen=True):
     """Which entries of the journal. Every field given has to fit."""
 
     api: Api | list[Api] | None = None
@@ -75,7 +75,7 @@ class Selector(Strict):
     nth: int | None = None
 
 
-class SubSelector(Strict):
+class SubSelector(Strict, frozen=True):
     """The entry that another selector's ``after_first`` or ``before_first`` counts from."""
 
     direction: Literal["request", "response", "event"] = "request"
@@ -87,7 +87,7 @@ class SubSelector(Strict):
     nth: int = 1
 
 
-class Expectation(Strict):
+class Expectation(Strict, frozen=True):
     """One sentence about the wire, about a call's result, or about the cluster in the end."""
 
     says: str
@@ -111,7 +111,7 @@ class Expectation(Strict):
     state: dict[str, Any] | None = None
 
 
-class ClusterSpec(Strict):
+class ClusterSpec(Strict, frozen=True):
     """The mock cluster: as ``mockbroker serve`` has it."""
 
     brokers: int = 3
@@ -129,7 +129,7 @@ class ClusterSpec(Strict):
     propagation_ms: int = 0
 
 
-class ClientSpec(Strict):
+class ClientSpec(Strict, frozen=True):
     """How the client is set up. ``bootstrap`` names the brokers it is told of, None all."""
 
     timeout_ms: int = MAX_TIMEOUT_MS
@@ -139,7 +139,7 @@ class ClientSpec(Strict):
     options: dict[str, Any] = {}
 
 
-class Wait(Strict):
+class Wait(Strict, frozen=True):
     """Until so many entries are in the journal, or ``ms`` have passed, which is no failure."""
 
     requests: Selector | None = None
@@ -149,7 +149,7 @@ class Wait(Strict):
     ms: int = 2_000
 
 
-class Step(Strict):
+class Step(Strict, frozen=True):
     """One thing that is done: by the client (``call``, ``reconnect``) or to the cluster."""
 
     call: str | None = None
@@ -164,7 +164,7 @@ class Step(Strict):
     pause_ms: int | None = None
 
 
-class Wrong(Strict):
+class Wrong(Strict, frozen=True):
     """The proof that the case can fail: ``by`` is the misbehaviour that must, or that gets the
     ``verdict`` non-strict where that is all a case can give for it; ``also`` are others that are
     known to fail it too, which the test of neighbours then expects."""
@@ -174,7 +174,7 @@ class Wrong(Strict):
     also: list[str] = []
 
 
-class Case(Strict):
+class Case(Strict, frozen=True):
     """A case file."""
 
     title: str
@@ -207,14 +207,14 @@ class Case(Strict):
         return not (self.must or self.must_not or self.should or self.should_not)
 
 
-class Variant(Strict):
+class Variant(Strict, frozen=True):
     """A case with its parameters filled in. ``name`` is empty where the case has none."""
 
     name: str
     case: Case
 
 
-class CaseFile(Strict):
+class CaseFile(Strict, frozen=True):
     """A case, once for each set of its parameters: at least once."""
 
     id: str

@@ -1,7 +1,7 @@
 """Ranges, and patterns that JSON values are held against. No Kafka here.
 
-A range is a number, ``"2-5"`` or ``"2+"``, both ends included, as in rules of faults. A pattern is a
-value:
+A range is a number, ``"2-5"`` or ``"2+"``, both ends included, as in rules of faults. A pattern is
+a value:
 
 * a mapping fits a mapping that has at least its keys, each value fitting;
 * a list fits a list of the same length, item by item;

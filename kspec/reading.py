@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from kproto.dialects import dialect
-from kproto.errors import KprotoError
+from kproto.errors import KprotoError, MissingExtraError
 from kproto.journal import squash
 from kspec.errors import CaseError
 from kspec.kinds import is_kind
-from kspec.model import CALLS, LEVELS, MAX_TIMEOUT_MS, Case, CaseFile, Expectation, Rule, Selector, Step, Variant
+from kspec.model import (
+    CALLS,
+    LEVELS,
+    MAX_TIMEOUT_MS,
+    Case,
+    CaseFile,
+    Expectation,
+    Rule,
+    Selector,
+    Step,
+    Variant,
+)
 from kspec.patterns import parse_range
 from kspec.steps import check_step
 from mockbroker.faults import fault_of
@@ -38,6 +49,7 @@ class _Marked:
     def __init__(self, text: str, file: str) -> None:
         self.file = file
         self.lines: dict[str, int] = {"": 1}
+        yaml = _yaml()
         try:
             node = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
@@ -49,10 +61,10 @@ class _Marked:
 
     def _plain(self, node: Any, place: str) -> Any:
         self.lines[place] = node.start_mark.line + 1
-        if isinstance(node, yaml.MappingNode):
+        if node.id == "mapping":
             found: dict[str, Any] = {}
             for key_node, value_node in node.value:
-                if not isinstance(key_node, yaml.ScalarNode):
+                if key_node.id != "scalar":
                     raise self.error(place, "keys are plain words")
                 key = str(key_node.value)
                 if key in found:
@@ -61,7 +73,7 @@ class _Marked:
                 found[key] = self._plain(value_node, inner)
                 self.lines[inner] = key_node.start_mark.line + 1
             return found
-        if isinstance(node, yaml.SequenceNode):
+        if node.id == "sequence":
             return [self._plain(item, f"{place}[{n}]") for n, item in enumerate(node.value)]
         return _scalar(node)
 
@@ -74,11 +86,19 @@ class _Marked:
 
 
 def _scalar(node: Any) -> Any:
-    loader = yaml.SafeLoader("")
+    loader = _yaml().SafeLoader("")
     try:
         return loader.construct_object(node)
     finally:
         loader.dispose()
+
+
+def _yaml() -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise MissingExtraError("cases are YAML, which needs PyYAML", extra="kspec") from None
+    return yaml
 
 
 def parse_case(text: str, file: str) -> CaseFile:
@@ -163,7 +183,9 @@ def _check(case: Case, marked: _Marked) -> None:
             _check_expectation(each, f"{level}[{number}]", names, refuse)
 
 
-_KINDS_OF_STEP: Final = ("call", "reconnect", "cluster", "faults", "clear_faults", "wait", "pause_ms")
+_KINDS_OF_STEP: Final = (
+    "call", "reconnect", "cluster", "faults", "clear_faults", "wait", "pause_ms",
+)  # fmt: skip
 
 
 def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
@@ -174,7 +196,7 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
         place = f"steps[{number}]"
         _check_faults(step.faults or [], f"{place}.faults", refuse)
         if step.cluster is not None:
-            _attempt(lambda text=step.cluster: check_step(text), f"{place}.cluster", refuse)
+            _attempt(partial(check_step, step.cluster), f"{place}.cluster", refuse)
         given = [kind for kind in _KINDS_OF_STEP if getattr(step, kind) not in (None, False)]
         if len(given) != 1:
             refuse(place, f"one of {', '.join(_KINDS_OF_STEP)} a step; here: {given or 'none'}")
@@ -193,7 +215,7 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
 
 def _check_faults(rules: list[Rule], place: str, refuse: Callable[[str, str], None]) -> None:
     for number, rule in enumerate(rules):
-        _attempt(lambda rule=rule: fault_of(rule), f"{place}[{number}]", refuse)
+        _attempt(partial(fault_of, rule), f"{place}[{number}]", refuse)
 
 
 def _attempt(work: Callable[[], object], place: str, refuse: Callable[[str, str], None]) -> None:

@@ -81,8 +81,6 @@ def new_failures(
     not run says nothing about an entry."""
     failed = [each for each in results if each.judgement.verdict == "fail"]
     new = [each for each in failed if each.case.id not in known.get(each.client, ())]
-    passed = {
-        (each.client, each.case.id) for each in results if each.judgement.verdict != "fail"
-    }
+    passed = {(each.client, each.case.id) for each in results if each.judgement.verdict != "fail"}
     listed = [(client, case) for client, cases in known.items() for case in cases]
     return new, [entry for entry in listed if entry in passed]

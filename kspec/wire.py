@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 from kproto.journal import Entry
@@ -38,7 +39,7 @@ class Moment:
 @dataclass(slots=True)
 class Played:
     """All there is to judge by. ``broken`` says that the client's process died or hung;
-    ``blocked`` that a step on the cluster could not be done, since the client had not done its part;
+    ``blocked`` that a step on the cluster could not be done, the client not having done its part;
     ``wire_only`` that nobody heard what the client made of it; ``unhit`` names the faults that
     nothing the client sent set off."""
 
@@ -148,7 +149,4 @@ def grouped(entries: Sequence[Entry], per: str | None) -> dict[str, list[Entry]]
 
 def gaps_ms(entries: Sequence[Entry]) -> list[float]:
     """Milliseconds from each entry to the next."""
-    return [
-        (after.timestamp_ns - before.timestamp_ns) / 1e6
-        for before, after in zip(entries, entries[1:], strict=False)
-    ]
+    return [(after.timestamp_ns - before.timestamp_ns) / 1e6 for before, after in pairwise(entries)]

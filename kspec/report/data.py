@@ -105,7 +105,8 @@ def _suite(client: str, report: Report) -> str:
     seconds = sum(each.seconds for each in results)
     return (
         f"<testsuite name={_quoted(client)} tests={_quoted(len(tests))} "
-        f"failures={_quoted(failures)} skipped={_quoted(skipped)} time={_quoted(round(seconds, 3))}>"
+        f"failures={_quoted(failures)} skipped={_quoted(skipped)} "
+        f"time={_quoted(round(seconds, 3))}>"
         "\n" + "".join(tests) + "</testsuite>\n"
     )
 

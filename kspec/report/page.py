@@ -21,7 +21,7 @@ _MARKS: Final[dict[Verdict, str]] = {
     "non-strict": "≈",
     "informational": "i",
     "fail": "✗",
-    "unsupported": "–",
+    "unsupported": "-",
 }
 _LEGEND: Final[dict[Verdict, str]] = {
     "pass": "keeps every rule of the case",
@@ -91,9 +91,8 @@ def _matrix(report: Report) -> str:
     for case in report.cases:
         if case.group != group:
             group = case.group
-            rows.append(
-                f'<tr class="group"><th colspan="{len(report.clients) + 1}">{escape(group)}</th></tr>'
-            )
+            width = len(report.clients) + 1
+            rows.append(f'<tr class="group"><th colspan="{width}">{escape(group)}</th></tr>')
         cells = "".join(_cell(client, case, report) for client in report.clients)
         number = case.id[len(group) + 1 :][:3]
         rows.append(

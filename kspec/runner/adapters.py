@@ -98,7 +98,7 @@ class ProcessAdapter:
         environment: Mapping[str, str] | None = None,
     ) -> ProcessAdapter:
         """Raises AdapterError where the program does not come up or greet."""
-        stderr = tempfile.TemporaryFile()  # noqa: SIM115: closed by stop
+        stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,

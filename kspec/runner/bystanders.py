@@ -82,7 +82,7 @@ class _Person(_Bystander):
 
 @dataclass(frozen=True, slots=True)
 class ByCommand:
-    """A program: ``{bootstrap}`` in its words is where to connect, ``{call}`` what is to be done."""
+    """A program: ``{bootstrap}`` in its words is where to connect, ``{call}`` what is asked."""
 
     name: str
     command: str

@@ -25,8 +25,8 @@ from kspec.catalog import CLIENTS
 from kspec.report import as_html, as_json, as_junit
 from kspec.results import Greeting, Report, Result, new_failures
 from kspec.runner import schedule
-from kspec.runner.bystanders import ByCommand, ByHand
 from kspec.runner.baseline import read_baseline, write_baseline
+from kspec.runner.bystanders import ByCommand, ByHand
 from kspec.runner.contestants import chosen
 from kspec.runner.files import CASES, choose, load_cases
 from kspec.runner.proof import prove
@@ -104,7 +104,9 @@ def list_clients() -> None:
     table = Table("client", "release", "language", "engine", "needs", box=None)
     for each in CLIENTS:
         needs = ", ".join(each.toolchains) or "-"
-        table.add_row(each.name, each.release or "-", each.language, each.engine or "its own", needs)
+        table.add_row(
+            each.name, each.release or "-", each.language, each.engine or "its own", needs
+        )
     _console().print(table)
 
 
@@ -145,7 +147,8 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
 @click.option("--case", "wanted", multiple=True, metavar="ID|GLOB", help="Only these cases.")
 @click.option("--baseline", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Known failures: exit 1 only on others.")  # fmt: skip
-@click.option("--write-baseline", "write_baseline_to", type=click.Path(dir_okay=False, path_type=Path),
+@click.option("--write-baseline", "write_baseline_to",
+              type=click.Path(dir_okay=False, path_type=Path),
               help="Write the failures of this run to a file.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True,
               help="Plays at once.")  # fmt: skip
@@ -190,7 +193,9 @@ def run_cases(
             _tell(console, result)
 
     results = asyncio.run(
-        schedule.run(clients, cases, jobs=1 if manual else jobs, told=told, greeted=greetings.__setitem__)
+        schedule.run(
+            clients, cases, jobs=1 if manual else jobs, told=told, greeted=greetings.__setitem__
+        )
     )
     new, stale = new_failures(results, known)
     report = Report(
@@ -218,9 +223,7 @@ def _tell(console: Console, result: Result) -> None:
     console.print(line + why, style=_STYLES[verdict], highlight=False, markup=False)
 
 
-def _sum_up(
-    console: Console, report: Report, new: Sequence[Result], baseline: Path | None
-) -> None:
+def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: Path | None) -> None:
     table = Table("client", "version", *_STYLES, box=None)
     for name in report.clients:
         greeting = report.greetings.get(name)
@@ -266,4 +269,3 @@ def _write_journal(result: Result, number: int, out: Path) -> None:
 
 def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 150, highlight=False)
-

@@ -82,5 +82,3 @@ def _install(
         found.append(Program(client.name, install(client)))
     except AbsentError as error:
         absent[client.name] = str(error)
-
-

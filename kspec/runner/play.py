@@ -27,8 +27,8 @@ _POLL_SECONDS: Final = 0.005
 
 
 async def play(case: Case, adapter: Adapter) -> Played:
-    """Raises KprotoError where the case cannot be staged; what the client does is evidence, and so is
-    a step that its doings leave the cluster unable to take."""
+    """Raises KprotoError where the case cannot be staged; what the client does is evidence, and so
+    is a step that its doings leave the cluster unable to take."""
     stage = Stage(cluster_of(case), case)
     played = Played(wire_only=adapter.wire_only)
     await stage.start()

@@ -5,4 +5,12 @@ from __future__ import annotations
 from kspec.wrong import answers, frames, retries, versions
 from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
 
-__all__ = ["MISBEHAVIOURS", "Misbehaviour", "answers", "frames", "retries", "versions", "wrong_client"]
+__all__ = [
+    "MISBEHAVIOURS",
+    "Misbehaviour",
+    "answers",
+    "frames",
+    "retries",
+    "versions",
+    "wrong_client",
+]

@@ -49,9 +49,7 @@ def _none(_answer: Any) -> int:
 async def describe_cluster(client: Client, _arguments: Arguments) -> dict[str, Any]:
     link = await client.any_link()
     if _DESCRIBE_CLUSTER in link.versions:
-        answer = await client.ask(
-            client.any_link, _message("DescribeClusterRequest")(), _top
-        )
+        answer = await client.ask(client.any_link, _message("DescribeClusterRequest")(), _top)
         client.learn_brokers(
             {each.broker_id: (each.host, each.port) for each in answer.brokers},
             answer.controller_id,

@@ -225,9 +225,7 @@ class Link:
     def first_version(self) -> int:
         return self.codec.apis[API_VERSIONS].valid_versions.highest
 
-    def next_version(
-        self, refused: int, attempt: int, rows: Mapping[int, Versions]
-    ) -> int | None:
+    def next_version(self, refused: int, attempt: int, rows: Mapping[int, Versions]) -> int | None:
         """None gives up. The broker's row is believed once, and only if it leads down."""
         return next_attempt(refused, attempt, rows)
 

@@ -105,7 +105,7 @@ class DropsWhatAVersionLacks(Client):
         def send(self, body: Any, version: int) -> Any:
             if version == 0 and getattr(body, "allow_replication_factor_change", True) is False:
                 body.allow_replication_factor_change = True
-            if version == 0 and getattr(body, "election_type", 0):
+            if version == 0 and getattr(body, "election_type", None):
                 body.election_type = 0
             return super().send(body, version)
 

@@ -102,7 +102,7 @@ def mock(name: str, profile_name: str) -> None:
     said: list[Said] = []
     with tempfile.TemporaryDirectory() as folder:
         for client in catalog.CLIENTS:
-            launch = install(client.installed)
+            launch = install.install(client.installed)
             parts.append(Path(folder, f"{len(parts)}.pcap"))
             with cluster.start(profile.name) as mock_cluster, ExitStack() as stack:
                 ports = _ports(mock_cluster.bootstrap)

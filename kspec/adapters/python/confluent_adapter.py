@@ -13,7 +13,8 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from kspec.adapters.python.lines import Failure, Operation, by_topic, outcome, serve
 

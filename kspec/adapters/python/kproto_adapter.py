@@ -122,7 +122,7 @@ async def create_topics(admin: Admin, call: dict[str, Any]) -> dict[str, Any]:
 
 
 async def alter_reassignments(admin: Admin, call: dict[str, Any]) -> dict[str, Any]:
-    wanted = {
+    wanted: dict[tuple[str, int], list[int] | None] = {
         TopicPartition(topic, index): call["assignments"][f"{topic}-{index}"]
         for topic, indexes in by_topic(call["assignments"]).items()
         for index in indexes

@@ -1,13 +1,13 @@
-"""The adapter protocol, the program's side: a JSON object a line on stdin, an answer a line on stdout.
+"""The adapter protocol, the program's side: JSON lines in on stdin, JSON lines out on stdout.
 
 Knows only lines and how an exception becomes an answer; docs/adapters.md has the protocol. What a
-call does is the adapter's, what its answer ought to be is the case's. The Node, Java and Go adapters
-speak the same lines::
+call does is the adapter's, what its answer ought to be is the case's. The adapters in Node, Java
+and Go speak the same lines::
 
     -> {"op": "connect", "bootstrap": "127.0.0.1:9092", "timeout_ms": 2000, "client_id": "kspec"}
     <- {"ok": true, "result": null}
     -> {"op": "alter_reassignments", "assignments": {"foo-0": [4, 5, 6], "foo-1": null}}
-    <- {"ok": true, "result": {"foo-0": null, "foo-1": {"error": "...", "code": 85, "message": "..."}}}
+    <- {"ok": true, "result": {"foo-0": null, "foo-1": {"error": "...", "code": 85, ...}}}
     <- {"ok": false, "error": "KafkaTimeoutError", "code": null, "message": "..."}
     <- {"unsupported": "aiokafka has no call for it"}
 
