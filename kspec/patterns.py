@@ -136,15 +136,26 @@ def _not(argument: Any, value: Any, path: str) -> Problem:
 
 
 def _unordered(argument: Any, value: Any, path: str) -> Problem:
-    if not isinstance(value, list) or len(value) != len(argument):
-        return _differs(path, value, f"{argument!r} in any order")
-    left = list(value)
-    for wanted in argument:
-        found = next((item for item in left if mismatch(wanted, item) is None), _ABSENT)
-        if found is _ABSENT:
-            return _differs(path, value, f"{argument!r} in any order")
-        left.remove(found)
-    return None
+    if isinstance(value, list) and len(value) == len(argument) and _paired(argument, value):
+        return None
+    return _differs(path, value, f"{argument!r} in any order")
+
+
+def _paired(patterns: list[Any], items: list[Any]) -> bool:
+    """Whether each pattern can have an item of its own: augmenting paths, since a pattern that fits
+    much must leave to another the one item that this fits."""
+    owner: dict[int, int] = {}
+
+    def find(pattern: int, tried: set[int]) -> bool:
+        for place, item in enumerate(items):
+            if place not in tried and mismatch(patterns[pattern], item) is None:
+                tried.add(place)
+                if place not in owner or find(owner[place], tried):
+                    owner[place] = pattern
+                    return True
+        return False
+
+    return all(find(pattern, set()) for pattern in range(len(patterns)))
 
 
 def _contains(argument: Any, value: Any, path: str) -> Problem:

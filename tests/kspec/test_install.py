@@ -1,5 +1,5 @@
-"""A driver that behaves, one that dies, one that hangs, one that babbles; and folders that are
-there whole or not at all."""
+"""Folders that are there whole or not at all, commands that are tried again, toolchains that are
+absent and say how to be had."""
 
 from __future__ import annotations
 
@@ -8,55 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from demo import drivers, install
-from demo.catalog import client
-from demo.drivers import Answer, DriverError, drive
-from demo.install import AbsentError, Launch
-
-GREETING = 'print(\'{"client": "c", "version": "1"}\', flush=True)\n'
-
-
-def program(folder: Path, source: str) -> Launch:
-    path = folder / "driver.py"
-    path.write_text("import sys\n" + source)
-    return Launch((sys.executable, "-I", str(path)), folder)
-
-
-def test_calls_are_answered_in_order(tmp_path):
-    echo = """print('{"ok": true, "result": %s}' % line.strip(), flush=True)"""
-    launch = program(tmp_path, f"{GREETING}for line in sys.stdin: {echo}")
-    with drive(launch, "127.0.0.1:1") as driver:
-        assert driver.version == "1"
-        for number in range(3):
-            answer = driver.call("echo", number=number)
-            assert answer == Answer(ok=True, result={"op": "echo", "number": number})
-
-
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        (GREETING + 'sys.exit("out of luck")', "out of luck"),
-        (GREETING + 'print("Hello", flush=True); sys.stdin.read()', "not a line of the protocol"),
-        (GREETING + 'print("[1]", flush=True); sys.stdin.read()', "not a line of the protocol"),
-        (GREETING + "sys.stdin.read()", "no answer"),
-    ],
-)
-def test_a_driver_that_goes_wrong_is_an_error_and_is_ended(tmp_path, monkeypatch, source, words):
-    monkeypatch.setattr(drivers, "ANSWER_SECONDS", 2.0)
-    with drive(program(tmp_path, source), "127.0.0.1:1") as driver:
-        process = driver._process
-        with pytest.raises(DriverError, match=words):
-            driver.call("describe_cluster")
-    assert process.poll() is not None
-
-
-def test_a_driver_that_ignores_the_end_of_input_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(drivers, "STOP_SECONDS", 0.2)
-    source = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    launch = program(tmp_path, source + GREETING + "time.sleep(60)")
-    with drive(launch, "127.0.0.1:1") as driver:
-        process = driver._process
-    assert process.poll() is not None
+from kspec.catalog import client
+from kspec.errors import AbsentError
+from kspec.runner import install
 
 
 def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):
@@ -68,7 +22,7 @@ def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):
 
     with pytest.raises(AbsentError, match="no network"):
         install._built(client("kafkajs"), ["a"], build)
-    assert list((tmp_path / "demo").iterdir()) == []
+    assert list((tmp_path / "kspec").iterdir()) == []
 
 
 def test_a_folder_is_built_once_for_each_thing_it_is_made_from(tmp_path, monkeypatch):
@@ -89,7 +43,7 @@ def test_a_folder_is_built_once_for_each_thing_it_is_made_from(tmp_path, monkeyp
 
 
 def test_a_command_is_tried_again_and_its_last_words_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("demo.install.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("kspec.runner.install.time.sleep", lambda seconds: None)
     count = tmp_path / "count"
     script = f"open({str(count)!r}, 'a').write('x'); raise SystemExit('the registry said no')"
     with pytest.raises(AbsentError, match="failed 3 times: the registry said no"):
@@ -98,14 +52,14 @@ def test_a_command_is_tried_again_and_its_last_words_are_told(tmp_path, monkeypa
 
 
 def test_a_missing_toolchain_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("demo.install.toolchains.find", lambda name: None)
+    monkeypatch.setattr("kspec.runner.install.toolchains.find", lambda name: None)
     with pytest.raises(AbsentError, match=r"java is absent: install a JDK.*maven is absent"):
         install.install(client("java-admin"))
 
 
 @pytest.mark.parametrize(("version", "runs"), [("v18.20.4", False), ("v20.19.0", True)])
 def test_an_old_node_is_told_apart(monkeypatch, version, runs):
-    monkeypatch.setattr("demo.install.toolchains.find", lambda name: version)
+    monkeypatch.setattr("kspec.runner.install.toolchains.find", lambda name: version)
     if runs:
         install._check_node(client("@platformatic/kafka"))
     else:
