@@ -23,6 +23,7 @@ from kproto.journal import Entry
 from mockbroker.control_faults import FaultRoutes
 from mockbroker.endpoints import dialable, is_loopback, show
 from mockbroker.errors import ClusterError
+from mockbroker.faults import Fault
 from mockbroker.mock_cluster import MockCluster
 from mockbroker.topic_spec import parse_milliseconds, parse_topic_partition
 
@@ -232,8 +233,12 @@ class ControlServer:
     async def _index(self, _request: web.Request) -> web.Response:
         return web.json_response(
             {
-                "get": ["/state", "/log", "/journal", "/znode"],
-                "post": {f"/{name}": list(fields) for name, (_, fields) in COMMANDS.items()},
+                "get": ["/state", "/log", "/journal", "/znode", "/faults", "/faults/NAME/wait"],
+                "post": {
+                    **{f"/{name}": list(fields) for name, (_, fields) in COMMANDS.items()},
+                    "/faults": list(Fault.__struct_fields__),
+                },
+                "delete": ["/faults", "/faults/NAME"],
             }
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from mockbroker.alarm import called_back
+from mockbroker.alarm import called_back, sleep
 from mockbroker.cluster import Cluster
 from mockbroker.dispatch import Dispatcher
 from mockbroker.errors import ClusterError, FaultError
@@ -120,8 +120,14 @@ class FaultControls:
         raise ClusterError(f"no live broker but {asked}")
 
     def _listener_closes(self, broker_id: int) -> None:
-        """As when the broker's process ends: its connections break, its port refuses."""
-        self._soon(self._close(broker_id))
+        """As when the broker's process ends: its connections break, its port refuses. What is
+        being answered goes out before, if it does not wait."""
+
+        async def close() -> None:
+            await sleep(0)
+            await self._close(broker_id)
+
+        self._soon(close())
 
     def _listener_opens(self, broker_id: int) -> None:
         self._soon(self._reopen(broker_id))

@@ -71,12 +71,12 @@ class Faults(FaultRules):
             dispatcher.cluster.topics, dispatcher.cluster.now_ms,
             request.body if isinstance(request, RequestReceived) else None, call,
         )  # fmt: skip
-        try:
-            return self.take(asked)
-        except Exception as error:  # a test's predicate; the broker lives on
-            _log.error("a predicate of a rule failed", exc_info=error)
-            dispatcher.note_event(session, "fault-predicate-failed", f"{error!r}")
-            return None
+
+        def failed(rule: ActiveFault, error: Exception) -> None:
+            _log.error("the predicate of rule %s failed", rule.name, exc_info=error)
+            dispatcher.note_event(session, "fault-predicate-failed", f"{rule.name}: {error!r}")
+
+        return self.take(asked, failed)
 
 
 class FaultedExchange:
@@ -310,7 +310,8 @@ class FaultedExchange:
             self._problems += problems
             frame = frames.altered(frame, fault)
         self._note("; ".join([self._fault.describe_actions(), *self._problems]))
-        steps: list[Step] = list(plan_answer(frame, fault, self._recorder(version)))
+        record = self._recorder(version, framed=whole is None)
+        steps: list[Step] = list(plan_answer(frame, fault, record))
         if self._session.ended:
             steps.append(End("fin"))
         return Plan(tuple(steps))
@@ -369,10 +370,14 @@ class FaultedExchange:
             self._session, self._request, f"fault: {self._rule.name}", note
         )
 
-    def _recorder(self, version: int) -> Callable[[bytes], None]:
+    def _recorder(self, version: int, *, framed: bool) -> Callable[[bytes], None]:
         def record(frame: bytes) -> None:
+            said_id = None
+            if framed and len(frame) >= 8:
+                said_id = int.from_bytes(frame[4:8], "big", signed=True)
+            mark = f"fault: {self._rule.name}"
             self._dispatcher.record_either(
-                self._session, self._request, version, frame, f"fault: {self._rule.name}"
+                self._session, self._request, version, frame, mark, said_id
             )
 
         return record

@@ -100,8 +100,10 @@ class Journalling:
         version: int,
         raw: bytes,
         event: str,
+        said_id: int | None = None,
     ) -> None:
-        """A response that is not the broker's own, at the version it is in."""
+        """A response that is not the broker's own, at the version it is in. ``said_id``: the
+        correlation id it says, where that is not the request's."""
         if isinstance(request, RequestReceived):
             header = request.header
             key, correlation_id, client_id = (
@@ -113,6 +115,8 @@ class Journalling:
                 request.api_key, request.correlation_id, request.client_id
             )  # fmt: skip
             name = self.codec.name
+        if said_id is not None:
+            correlation_id = said_id
         self.journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "response", session.peer,
             key, version, correlation_id, client_id, session.software, name, raw, event,

@@ -153,7 +153,7 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
                 **broker_configs,
             },
         )
-        self.cluster.on_death = self._listener_closes
+        self.cluster.on_death = lambda broker_id: self._soon(self._close(broker_id))
         self._alarm = Alarm(lambda: self._loop, self._due)
         if clock == "wall":
             self.cluster.when_due = self._set_alarm

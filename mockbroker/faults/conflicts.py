@@ -50,6 +50,7 @@ _EXCLUDES: Final = (
     (("raw",), ("garbage", "tls_alert")),
     (("garbage",), ("tls_alert",)),
     (_BYTES, (*_SAYS, *_SHAPES, "unsolicited", "truncate", "swap")),
+    (("reply",), ("error",)),
     (("length",), ("length_off_by",)),
     (("correlation_id",), ("correlation_off_by",)),
     (("swap",), ("hold_responses", "correlation_id", "correlation_off_by", "length")),

@@ -7,7 +7,7 @@ decides. Deterministic: what a rule draws depends on its seed and on the request
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypeAlias
 
@@ -159,7 +159,7 @@ class FaultRules:
         self._rules: list[ActiveFault] = []
         self._added = 0
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[ActiveFault]:
         """In the order in which they are asked."""
         return iter(list(self._rules))
 
@@ -214,13 +214,19 @@ class FaultRules:
             rule.end()
         self._count()
 
-    def take(self, asked: Asked) -> ActiveFault | None:
-        """The rule that takes the request, hit by it; None where none does."""
+    def take(
+        self, asked: Asked, failed: Callable[[ActiveFault, Exception], None]
+    ) -> ActiveFault | None:
+        """The rule that takes the request, hit by it; None where none does. ``failed`` is told of a
+        predicate that raised: its rule does not agree."""
         found = None
         for rule in self._rules:
             rule.expire(asked.now_ms)
-            if found is None and rule.takes(asked):
-                found = rule
+            try:
+                if found is None and rule.takes(asked):
+                    found = rule
+            except Exception as error:  # what a predicate raises is the test's own affair
+                failed(rule, error)
         self._count()
         return found
 

@@ -135,6 +135,8 @@ class Fault(
             self._normalise()
         except FaultError:
             raise
+        except (TypeError, AttributeError) as error:  # made in Python, where nobody checks types
+            raise FaultError(f"a member is of no type it can have: {error}") from None
         except ClusterError as error:
             raise FaultError(str(error), rule=self.name) from None
         problem = conflict(self)
@@ -177,7 +179,11 @@ class Fault(
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it, members at their defaults left out."""
-        return dict(msgspec.to_builtins(self))
+        given = msgspec.to_builtins(self)
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in given.items()
+        }
 
     def describe_actions(self) -> str:
         """One line: what it does to those it takes."""
@@ -185,11 +191,9 @@ class Fault(
         return ", ".join(f"{name} {value}" for name, value in given.items() if name not in _WHICH)
 
     def describe(self) -> str:
-        """One line: the name, or what was given."""
+        """One line: all that was given but the name."""
         given = self.to_dict()
-        return str(given.pop("name", "")) or " ".join(
-            f"{name}={value}" for name, value in given.items()
-        )
+        return " ".join(f"{name}={value}" for name, value in given.items() if name != "name")
 
 
 def _milliseconds(name: str, value: int | str | None) -> int | None:

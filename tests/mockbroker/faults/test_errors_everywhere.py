@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kproto.codegen.base import Message
 from kproto.codegen.codec import schema_of
+from mockbroker.apis import HANDLERS
 from mockbroker.faults import Fault
 from mockbroker.faults.placing import Place, chosen_places, places_of
 from mockbroker.faults.things import Wanted, named_by
@@ -96,3 +97,42 @@ def test_the_code_is_at_every_place_of_its_level_for_any_request(data, pair, err
         assert {each.partition for each in asked} <= {each.partition for each in echoed}
         if key != 4:  # whose answer names topics by id, and the request by both
             assert {each for each in echoed if each.topic} <= set(asked)
+
+
+IMPLEMENTED = sorted({pair for pair in ADVERTISED if pair[0] in HANDLERS})
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    data=st.data(),
+    pair=st.sampled_from(IMPLEMENTED),
+    error_at=st.sampled_from(LEVELS),
+    apply=st.sampled_from([None, True]),
+    topic=st.sampled_from([None, "foo", "[a-z]*"]),
+)
+def test_the_code_is_seen_in_what_the_broker_answered(data, pair, error_at, apply, topic):
+    """Requests that are carried out, wholly or in part: of topics that there are, or any."""
+    key, version = pair
+    cls = KAFKA.apis[key].request
+    schema = schema_of(cls)
+    body = to_instance(cls, data.draw(message_trees(schema, version)), schema)
+    _name_topics(body, data)
+    fault = Fault(api=key, error=CODE, error_at=error_at, apply=apply, topic=topic)
+    asked = Faulty(fault)
+    answered = asked.answer(body, version)
+    (rule,) = asked.faults
+    if answered is None or not rule.hits:
+        return
+    chosen = chosen_places(KAFKA.apis[key].response, version, error_at, rule.wanted)
+    assert CODE in [code for place in chosen for code in codes_at(answered, place)]
+
+
+def _name_topics(value: Any, data: Any) -> None:
+    """Let some of the topics be those that there are."""
+    for name in value.__struct_fields__:
+        held = getattr(value, name)
+        if name in ("name", "topic", "topic_name", "resource_name") and held is not None:
+            setattr(value, name, data.draw(st.sampled_from(["foo", "bar", "none"])))
+        for each in held if isinstance(held, list) else [held]:
+            if hasattr(each, "__struct_fields__"):
+                _name_topics(each, data)

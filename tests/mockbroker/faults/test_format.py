@@ -141,6 +141,7 @@ CONFLICTS: list[dict[str, Any]] = [
     {"delay": 3, "split_delay": 3},
     {"delay": 3, "unsolicited_correlation_id": 3},
     {"api": 3},
+    {"reply": {}, "error": 3},
 ]
 
 
@@ -156,6 +157,12 @@ def test_what_excludes_each_other_is_refused(members):
 @pytest.mark.parametrize("level", get_args(ErrorAt))
 def test_errors_combine_with_delays_throttle_times_and_ends(level):
     Fault(error=3, error_at=level, delay=1, throttle=1, disconnect="answered", close_with="reset")
+
+
+@pytest.mark.parametrize("members", [{"times": "3"}, {"steps_after": 3}, {"set_bytes": 3}])
+def test_what_python_gives_may_be_of_any_type(members):
+    with pytest.raises(FaultError):
+        Fault(delay=1, **members)
 
 
 @given(st.text(max_size=60) | st.binary(max_size=60).map(lambda b: b.decode("latin-1")))

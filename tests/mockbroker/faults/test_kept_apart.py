@@ -152,9 +152,9 @@ def test_other_fields_that_say_which_partition_are_repeated():
     )  # fmt: skip
     answer: Any = Faulty(Fault(api=2, error=6)).answer(body, 6)
     assert codes(answer) == {"foo-2": 6}
-    body = DescribeProducersRequest.from_json(
+    producers = DescribeProducersRequest.from_json(
         {"topics": [{"name": "foo", "partitionIndexes": [0, 9]}]}, 0
     )
-    answer = Faulty(Fault(api=61, topic="foo", partition=9, error=6)).answer(body, 0)
+    answer = Faulty(Fault(api=61, topic="foo", partition=9, error=6)).answer(producers, 0)
     assert codes(answer)["foo-9"] == 6
     assert codes(answer)["foo-0"] != 6

@@ -210,9 +210,11 @@ async def test_an_unsolicited_response(place):
 
 
 async def test_an_unsolicited_response_has_an_id_of_its_own():
-    async with broken(api=46, unsolicited="after") as (_, wire):
+    async with broken(api=46, unsolicited="after") as (mock, wire):
         wire.send(wire.frame(LIST, 0))
         assert await ids(wire, 2) == [1, 0x4000_0001]
+        told = mock.journal.select(event="fault: broken", direction="response")
+        assert [each.correlation_id for each in told] == [1, 0x4000_0001]
 
 
 @pytest.mark.parametrize("kept", [3, 6, 10, -1])
