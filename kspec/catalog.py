@@ -26,8 +26,8 @@ _TOOLCHAINS: Final[Mapping[Language, tuple[str, ...]]] = {
 @dataclass(frozen=True, slots=True)
 class Client:
     """One release of one client library. ``adapter`` is its program in ``kspec/adapters``;
-    ``engine`` names what really speaks the protocol, where that is another library;
-    ``command`` is what has to be on the machine's path."""
+    ``engine`` names what really speaks the protocol, where that is another library; ``packages``
+    are Debian's, which are fetched where the machine does not have the command already."""
 
     name: str
     language: Language
@@ -35,13 +35,12 @@ class Client:
     release: str
     engine: str = ""
     oldest_node: tuple[int, int] | None = None
-    command: str | None = None
+    packages: tuple[str, ...] = ()
 
     @property
     def toolchains(self) -> tuple[str, ...]:
         """What has to be on this machine; names as in ``runner.toolchains``."""
-        needed = _TOOLCHAINS[self.language]
-        return needed if self.command is None else (*needed, self.command)
+        return _TOOLCHAINS[self.language]
 
     @property
     def independent(self) -> bool:
@@ -54,7 +53,14 @@ CLIENTS: Final[tuple[Client, ...]] = (
     Client("kafka-python", "python", "kafka_python", "3.0.12"),
     Client("aiokafka", "python", "aiokafka", "0.14.0"),
     Client("confluent-kafka", "python", "confluent", "2.16.1", engine="librdkafka"),
-    Client("kcat", "python", "kcat", "1.7.1", engine="librdkafka", command="kcat"),
+    Client(
+        "kcat",
+        "python",
+        "kcat",
+        "1.7.1",
+        engine="librdkafka",
+        packages=("kcat", "librdkafka1", "libyajl2"),
+    ),
     Client("kafkajs", "node", "kafkajs", "2.2.4"),
     Client("@platformatic/kafka", "node", "platformatic", "1.35.0", oldest_node=(20, 19)),
     Client("java-admin", "java", "AdminAdapter", "4.4.0"),

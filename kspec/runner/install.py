@@ -60,7 +60,10 @@ def install(client: Client) -> Launch:
 def _python(client: Client) -> Launch:
     module = f"kspec.adapters.python.{client.adapter}_adapter"
     path = [str(ROOT)]
-    if client.release and client.command is None and not _is_importable(client):
+    environment = {}
+    if client.packages:
+        environment = _packaged(client)
+    elif client.release and not _is_importable(client):
         requirement = f"{client.name}=={client.release}"
 
         def build(folder: Path) -> None:
@@ -69,7 +72,28 @@ def _python(client: Client) -> Launch:
 
         path.insert(0, str(_built(client, [requirement, sys.version], build)))
     command = (sys.executable, "-W", "ignore", "-m", module)
-    return Launch(command, ROOT, {"PYTHONPATH": os.pathsep.join(path)})
+    return Launch(command, ROOT, {"PYTHONPATH": os.pathsep.join(path), **environment})
+
+
+def _packaged(client: Client) -> dict[str, str]:
+    """The environment in which the command of the same name runs. Debian's packages are unpacked
+    into the cache rather than installed: that takes no rights, and changes nothing else."""
+    if toolchains.find(client.name) is not None:
+        return {}
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        raise AbsentError("; ".join(toolchains.missing([client.name])))
+
+    def build(folder: Path) -> None:
+        run(["apt-get", "download", "-q", *client.packages], cwd=folder)
+        for package in folder.glob("*.deb"):
+            run(["dpkg-deb", "-x", str(package), str(folder)], cwd=folder)
+
+    folder = _built(client, [*client.packages, client.release], build)
+    libraries = {str(path.parent) for path in folder.glob("usr/lib/**/*.so*")}
+    return {
+        "PATH": os.pathsep.join([str(folder / "usr" / "bin"), os.environ.get("PATH", "")]),
+        "LD_LIBRARY_PATH": os.pathsep.join(sorted(libraries)),
+    }
 
 
 def _is_importable(client: Client) -> bool:
