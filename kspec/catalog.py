@@ -67,6 +67,7 @@ CLIENTS: Final[tuple[Client, ...]] = (
     Client("java-admin-3.9", "java", "AdminAdapter", "3.9.2"),
     Client("franz-go", "go", "franz", "v1.22.2"),
     Client("sarama", "go", "sarama", "v1.61.1"),
+    Client("rskafka", "rust", "rskafka", "0.6.0"),
 )
 
 

@@ -16,7 +16,7 @@ FORMAT: Final = 1
 
 
 def as_json(report: Report) -> str:
-    """docs/conformance-suite.md names the fields."""
+    """docs/kspec.md names the fields."""
     counts = {
         client: {
             verdict: sum(

@@ -166,11 +166,30 @@ def _go(client: Client) -> Launch:
     return Launch((str(folder / client.adapter),), folder)
 
 
+def _rust(client: Client) -> Launch:
+    source = SOURCES / "rust"
+    files = [source / "Cargo.toml", source / "src" / "main.rs"]
+
+    def build(folder: Path) -> None:
+        (folder / "src").mkdir()
+        for file in files:
+            shutil.copy(file, folder / file.relative_to(source))
+        run(["cargo", "build", "--release", "--quiet"], cwd=folder)
+        made = folder / "target" / "release" / "kspec-adapter-rskafka"
+        shutil.copy(made, folder)
+        shutil.rmtree(folder / "target")  # hundreds of megabytes that nobody needs any more
+
+    made_of = [file.read_text() for file in files]
+    folder = _built(client, [*made_of, toolchains.find("rust") or ""], build)
+    return Launch((str(folder / "kspec-adapter-rskafka"),), folder)
+
+
 _INSTALLERS: dict[str, Callable[[Client], Launch]] = {
     "python": _python,
     "node": _node,
     "java": _java,
     "go": _go,
+    "rust": _rust,
 }
 
 
