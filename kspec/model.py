@@ -124,7 +124,6 @@ class ClusterSpec(Strict, frozen=True):
     auto_create_topics: bool = False
     clock: Literal["wall", "manual"] = "wall"
     sasl: list[str] = []
-    tls: bool = False
     broker_configs: dict[str, str] = {}
     propagation_ms: int = 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kspec.wrong import answers, frames, retries, versions
+from kspec.wrong import answers, frames, identity, retries, versions
 from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Misbehaviour",
     "answers",
     "frames",
+    "identity",
     "retries",
     "versions",
     "wrong_client",

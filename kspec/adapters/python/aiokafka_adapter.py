@@ -13,6 +13,8 @@ from aiokafka.errors import for_code
 
 from kspec.adapters.python.lines import Failure, Operation, outcome, serve
 
+__all__ = ["Adapter"]
+
 
 class Adapter:
     """One admin client on one event loop, stepped a call at a time."""

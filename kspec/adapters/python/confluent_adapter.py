@@ -18,6 +18,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from kspec.adapters.python.lines import Failure, Operation, by_topic, outcome, serve
 
+__all__ = ["Adapter"]
+
 _LIBRARY, _ = confluent_kafka.libversion()
 
 

@@ -12,6 +12,8 @@ from kafka.errors import for_code
 
 from kspec.adapters.python.lines import Failure, Operation, Unsupported, by_topic, outcome, serve
 
+__all__ = ["Adapter"]
+
 
 class Adapter:
     """One admin client, made at the first call so that its first error is an answer."""

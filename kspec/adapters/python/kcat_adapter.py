@@ -14,6 +14,8 @@ from typing import Any
 
 from kspec.adapters.python.lines import Failure, Operation, serve
 
+__all__ = ["Adapter"]
+
 
 def _version() -> str:
     done = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=False)

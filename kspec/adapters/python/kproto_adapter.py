@@ -18,6 +18,8 @@ from kproto.client import (
 )
 from kspec.adapters.python.lines import Operation, by_topic, outcome, serve
 
+__all__ = ["Adapter"]
+
 
 class Adapter:
     """One Admin on one event loop, stepped a call at a time."""
