@@ -66,7 +66,7 @@ def _clients(report: Report) -> str:
         greeting = report.greetings.get(name)
         told = "" if greeting is None else escape(f"{greeting.version} · {greeting.language}")
         counts = " ".join(
-            f'<span class="v {verdict}">{mark}</span>&nbsp;{count}'
+            f'<span class="c"><span class="v {verdict}">{mark}</span> {count}</span>'
             for verdict, mark in _MARKS.items()
             if (count := _count(report, name, verdict))
         )

@@ -15,7 +15,8 @@ a{color:inherit;text-decoration:none}a:hover{text-decoration:underline}
 ul{margin:.2rem 0;padding-left:1.2rem}.legend{list-style:none;padding:0;font-size:.85rem}
 .wide{overflow-x:auto}table{border-collapse:collapse}
 th{text-align:left;font-weight:500}td,th{padding:.15rem .4rem;border-bottom:1px solid var(--line)}
-.matrix th:first-child{min-width:11rem;max-width:30rem}
+.c{white-space:nowrap}.matrix th:first-child{min-width:11rem;max-width:30rem;position:sticky;left:0;
+background:Canvas}
 .matrix td{text-align:center;padding:.1rem}
 .matrix .group th{background:var(--soft);font-weight:700}
 .up span{writing-mode:vertical-rl;transform:rotate(180deg);white-space:nowrap}

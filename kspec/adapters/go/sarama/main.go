@@ -212,11 +212,11 @@ func (a *adapter) electLeaders(call lines.Call) (any, error) {
 	if call.Type == "unclean" {
 		how = sarama.UncleanElection
 	}
-	var asked map[string][]int32 // nil elects everywhere
+	if call.Partitions == nil {
+		return nil, lines.Unsupported("ElectLeaders takes partitions, and has no word for all of them")
+	}
+	asked := map[string][]int32{}
 	for _, partition := range call.Partitions {
-		if asked == nil {
-			asked = map[string][]int32{}
-		}
 		asked[partition.Topic] = append(asked[partition.Topic], partition.Index)
 	}
 	results, err := a.admin.ElectLeaders(how, asked)
