@@ -50,14 +50,16 @@ class FaultControls:
         """Use these rules, asked in this order, before those there are: all, or, as FaultError
         tells, none."""
         self.follow_clock()
-        added = self._dispatcher.faults.add(faults, self.cluster.now_ms, when)
-        self._dispatcher.known_answers.forget()
-        return added
+        return self._dispatcher.faults.add(faults, self.cluster.now_ms, when)
 
     @property
     def faults(self) -> list[ActiveFault]:
         """Every rule, in the order in which they are asked; those used up among them."""
-        return list(self._dispatcher.faults)
+        self.follow_clock()
+        rules = list(self._dispatcher.faults)
+        for rule in rules:
+            rule.expire(self.cluster.now_ms)
+        return rules
 
     def remove_fault(self, rule: ActiveFault | str) -> None:
         """By itself or by name. Raises FaultError where there is none."""

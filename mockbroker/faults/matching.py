@@ -1,7 +1,7 @@
 """Which rule takes a request, and how often rules were hit. No bytes, no actions.
 
 Rules are asked one after the other, what was added later first; the first that takes the request
-decides. Deterministic: what a rule draws depends on its seed and on the requests before alone.
+decides. Deterministic: what a rule draws depends on its seed, its name and the requests before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kproto.journal import ClientSoftware, squash
 from kproto.schema.versions import MAX_VERSION, Versions
 from mockbroker.errors import FaultError
 from mockbroker.faults.model import Fault
-from mockbroker.faults.things import Topics, Wanted, named_by
+from mockbroker.faults.things import Named, Topics, Wanted, named_by
 
 __all__ = ["ActiveFault", "Asked", "FaultRules", "Predicate"]
 
@@ -52,7 +52,7 @@ class ActiveFault:
         self.fault = fault
         self.hits = 0
         self.matched = 0
-        self.random = random.Random(f"{fault.seed}")
+        self.random = random.Random(f"{fault.seed}/{name}")
         self.wanted = Wanted(fault.topic, fault.partition)
         self._api_keys = api_keys
         self._when = when
@@ -124,7 +124,20 @@ class ActiveFault:
     def _names_wanted(self, asked: Asked) -> bool:
         if asked.body is None:
             return False
-        return any(map(self.wanted.takes, named_by(asked.body, asked.version, asked.topics)))
+        return any(
+            self._is_wanted(each, asked.topics)
+            for each in named_by(asked.body, asked.version, asked.topics)
+        )
+
+    def _is_wanted(self, named: Named, topics: Topics) -> bool:
+        """Who names all names what there is."""
+        wanted = self.wanted
+        if named.topic is None:
+            return any(self._is_wanted(Named(name, None), topics) for name in topics)
+        known = topics.get(named.topic)
+        if known is not None and named.partition is None and wanted.partition is not None:
+            return wanted.is_topic(known.name) and known.partition(wanted.partition) is not None
+        return wanted.takes(named)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from kproto.codegen.base import Message
 from kproto.codegen.codec import schema_of
+from kproto.dialects import DIALECTS, dialect
 from mockbroker.apis import HANDLERS
 from mockbroker.faults import Fault
+from mockbroker.faults.answers import refusal
 from mockbroker.faults.placing import Place, chosen_places, places_of
 from mockbroker.faults.things import Wanted, named_by
 from mockbroker.profiles import all_profiles
@@ -72,13 +74,30 @@ def test_every_advertised_version_carries_errors_somewhere():
         assert places_of(KAFKA.apis[key].response, version), (key, version)
 
 
+@pytest.mark.parametrize("name", [name for name in DIALECTS if name != "kafka"])
+def test_drafts_carry_errors_too(name):
+    codec = dialect(name)
+    drafted = [key for key in codec.apis if codec.apis[key] != KAFKA.apis.get(key)]
+    assert drafted
+    for key in drafted:
+        api = codec.apis[key]
+        for version in api.valid_versions:
+            for error_at in LEVELS:
+                fault = Fault(error=CODE, error_at=error_at)
+                body = refusal(fault, api.request(), version, api.response, version, {})
+                assert body is not None
+                again = api.response.decode(body.encode(version), version)
+                for place in chosen_places(api.response, version, error_at, Wanted()):
+                    assert set(codes_at(again, place)) == {CODE}
+
+
 @pytest.mark.parametrize("error_at", LEVELS)
 def test_the_code_is_at_every_place_of_its_level_for_an_empty_request(error_at):
     for key, version in ADVERTISED:
         check(KAFKA.apis[key].request(), version, error_at)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), pair=st.sampled_from(ADVERTISED), error_at=st.sampled_from(LEVELS))
 def test_the_code_is_at_every_place_of_its_level_for_any_request(data, pair, error_at):
     key, version = pair
@@ -102,7 +121,7 @@ def test_the_code_is_at_every_place_of_its_level_for_any_request(data, pair, err
 IMPLEMENTED = sorted({pair for pair in ADVERTISED if pair[0] in HANDLERS})
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     data=st.data(),
     pair=st.sampled_from(IMPLEMENTED),

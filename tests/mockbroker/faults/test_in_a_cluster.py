@@ -18,6 +18,7 @@ from kproto.messages import (
 from mockbroker import MockCluster
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
+from tests.mockbroker.security.test_tls import client_context, server_context
 from tests.mockbroker.wire import PATIENCE, connect
 
 METADATA = MetadataRequest(topics=None)
@@ -210,6 +211,27 @@ async def test_a_strict_cluster_hides_no_other_error():
     mock.fault(name="idle", api=3, delay=1)
     error = ZeroDivisionError()
     await mock.__aexit__(type(error), error, None)
+
+
+@pytest.mark.parametrize("close_with", ["fin", "half-close", "reset"])
+async def test_the_ends_of_a_tls_connection(close_with):
+    async with MockCluster(tls=server_context(), strict_faults=True) as mock:
+        mock.fault(api=3, split=7, times=1)
+        mock.fault(api=46, delay=1, disconnect="after", close_with=close_with)
+        port = mock.addresses[1].rpartition(":")[2]
+        async with asyncio.timeout(PATIENCE):
+            broker = await Connection.open("localhost", int(port), ssl=client_context())
+            async with broker:
+                assert len((await broker.request(METADATA)).brokers) == 3
+                with pytest.raises((KprotoError, OSError)):
+                    await broker.request(LIST)
+
+
+async def test_bytes_in_place_of_a_frame_may_be_none():
+    async with MockCluster(strict_faults=True) as mock, connect(mock) as wire:
+        mock.fault(api=46, raw="", steps_after=["failover 2"], disconnect="answered")
+        wire.send(wire.frame(LIST, 0))
+        assert await wire.closed() == b""
 
 
 async def test_the_same_requests_get_the_same_faults():

@@ -96,7 +96,7 @@ def reassign(topic: str, *partitions: int) -> AlterPartitionReassignmentsRequest
     [
         (reassign("foo", 0, 1), 0, {("foo", 0), ("foo", 1)}),
         (reassign("bar", 0), 0, {("bar", 0)}),
-        (ElectLeadersRequest(topic_partitions=None), 2, {("foo", 1), ("bar", 0)}),
+        (ElectLeadersRequest(topic_partitions=None), 2, {("foo", 0), ("foo", 1), ("bar", 0)}),
         (
             ElectLeadersRequest.from_json(
                 {"electionType": 0, "timeoutMs": 1,
@@ -131,8 +131,22 @@ def test_topics_and_partitions_are_those_that_a_request_names(body, version, nam
     for topic, partition in [("foo", 0), ("foo", 1), ("bar", 0)]:
         made = rule(topic=topic, partition=partition)
         request = asked(api_key=body.API_KEY, version=version, body=body)
-        every = body.API_KEY == 43 and body.topic_partitions is None
-        assert made.takes(request) is (every or (topic, partition) in names), (topic, partition)
+        assert made.takes(request) is ((topic, partition) in names), (topic, partition)
+
+
+def test_who_asks_for_all_names_what_there_is():
+    for members, taken in [
+        ({"topic": "foo"}, True),
+        ({"topic": "none"}, False),
+        ({"topic": "bar", "partition": 0}, True),
+        ({"topic": "bar", "partition": 1}, False),
+        ({"partition": 1}, True),
+        ({"partition": 2}, False),
+    ]:
+        for body in (MetadataRequest(topics=None), ElectLeadersRequest(topic_partitions=None)):
+            version = 9 if body.API_KEY == 3 else 2
+            request = asked(api_key=body.API_KEY, version=version, body=body)
+            assert rule(**members).takes(request) is taken, members
 
 
 def test_topics_by_id_are_known_by_name():
