@@ -41,7 +41,7 @@ def test_a_run_writes_json_junit_a_page_and_journals(tmp_path):
     suites = ET.parse(out / "junit.xml").getroot()
     assert [suite.get("failures") for suite in suites] == ["0", "1"]
     (failure,) = suites.iter("failure")
-    assert "AlterPartitionReassignments" in failure.text
+    assert "AlterPartitionReassignments" in (failure.text or "")
     journals = sorted((out / "journals").glob("*/*.jsonl"))
     assert len(journals) == 4
     with journals[0].open() as lines:

@@ -39,7 +39,9 @@ def test_a_case_is_what_its_file_says():
     assert (found.id, found.group) == ("framing/003-cut-short", "framing")
     (variant,) = found.variants
     assert [step.name or step.call for step in variant.case.steps] == ["describe_cluster", "next"]
-    assert variant.case.must[1].requests.since == "next"
+    asked = variant.case.must[1].requests
+    assert asked is not None
+    assert (asked.api, asked.since) == ("Metadata", "next")
     assert not found.case.informational
 
 
