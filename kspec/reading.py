@@ -57,9 +57,15 @@ class _Marked:
             raise CaseError(f"{file}:{line}", "", f"not YAML: {error.problem}") from None
         except yaml.YAMLError as error:
             raise CaseError(f"{file}:1", "", f"not YAML: {error}") from None
-        self.value = None if node is None else self._plain(node, "")
+        except RecursionError:
+            raise CaseError(f"{file}:1", "", "too deep: a case is a few levels") from None
+        try:
+            self.value = None if node is None else self._plain(node, "")
+        except RecursionError:
+            raise CaseError(f"{file}:1", "", "too deep: a case is a few levels") from None
 
     def _plain(self, node: Any, place: str) -> Any:
+        yaml = _yaml()
         self.lines[place] = node.start_mark.line + 1
         if node.id == "mapping":
             found: dict[str, Any] = {}
@@ -75,7 +81,11 @@ class _Marked:
             return found
         if node.id == "sequence":
             return [self._plain(item, f"{place}[{n}]") for n, item in enumerate(node.value)]
-        return _scalar(node)
+        try:
+            return _scalar(node)
+        except (yaml.YAMLError, ValueError) as error:
+            problem = getattr(error, "problem", None) or str(error)
+            raise self.error(place, f"no value: {problem}") from None
 
     def error(self, place: str, problem: str) -> CaseError:
         """At the nearest place that is in the file: what is missing has no line of its own."""

@@ -140,3 +140,11 @@ def test_a_number_that_is_taken_is_told(tmp_path):
         (tmp_path / "framing" / f"001-{slug}.yaml").write_text(CASE)
     with pytest.raises(CaseError, match=r"framing/001 is 001-one\.yaml already"):
         load_cases(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["!!foo", "title: !!int x", "title: 2001-99-99", "&a [*a]", "a: &b {c: *b}"]
+)
+def test_yaml_that_makes_no_value_is_told(text):
+    with pytest.raises(CaseError, match=r"no value|too deep|not YAML"):
+        parse_case(text, FILE)
