@@ -179,7 +179,7 @@ class Case(Strict, frozen=True):
     title: str
     source: str
     about: str
-    wrong: Wrong
+    wrong: Wrong | None = None
     profile: str = "kafka-4.4"
     cluster: ClusterSpec = ClusterSpec()
     client: ClientSpec = ClientSpec()
@@ -195,6 +195,11 @@ class Case(Strict, frozen=True):
     # Not in the file: where it is from.
     id: str = ""
     group: str = ""
+
+    @property
+    def misbehaviours(self) -> Sequence[str]:
+        """Those known to fail it; the one that proves it first."""
+        return () if self.wrong is None else (self.wrong.by, *self.wrong.also)
 
     def expectations(self) -> Sequence[tuple[Level, Expectation]]:
         """Every expectation but ``applies``, strictest first."""

@@ -188,6 +188,8 @@ def _check(case: Case, marked: _Marked) -> None:
     names = _check_steps(case, refuse)
     if not any(getattr(case, level) for level in LEVELS):
         refuse("", "nothing is expected: give must, must_not, should, should_not or may")
+    if case.wrong is None and not case.informational:
+        refuse("", "no wrong: name the misbehaviour that proves that the case can fail")
     for level in ("applies", *LEVELS):
         for number, each in enumerate(getattr(case, level)):
             _check_expectation(each, f"{level}[{number}]", names, refuse)

@@ -85,7 +85,7 @@ def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
                 "about": each.case.about,
                 "profile": each.case.profile,
                 "variants": [variant.name for variant in each.variants if variant.name],
-                "wrong": each.case.wrong.by,
+                "wrong": list(each.case.misbehaviours),
             }
             for each in cases
         ]

@@ -37,7 +37,7 @@ async def prove(
     found = [
         Flaw(each.id, f"no misbehaviour is called {name!r}; see `kspec misbehaviours`")
         for each in cases
-        for name in (each.case.wrong.by, *each.case.wrong.also)
+        for name in each.case.misbehaviours
         if name not in MISBEHAVIOURS
     ]
     if found:
@@ -47,8 +47,12 @@ async def prove(
             found.append(Flaw(result.case.id, f"the reference client: {_told(result.judgement)}"))
     for group in dict.fromkeys(each.group for each in cases):
         members = [each for each in cases if each.group == group]
-        names = {each.case.wrong.by for each in beside if each.group == group}
-        names |= {name for each in members for name in each.case.wrong.also}
+        names = {name for each in members for name in each.case.misbehaviours}
+        names |= {
+            each.case.misbehaviours[0]
+            for each in beside
+            if each.group == group and each.case.misbehaviours
+        }
         clients = [Local(f"wrong:{name}", name) for name in sorted(names)]
         for result in await run(clients, members, jobs=jobs):
             found += _flaws(result.client.removeprefix("wrong:"), result.case, result.judgement)
@@ -58,7 +62,7 @@ async def prove(
 def _flaws(name: str, case: CaseFile, judgement: Judgement) -> list[Flaw]:
     wrong = case.case.wrong
     failed = judgement.verdict == "fail"
-    if case.case.informational:
+    if wrong is None:
         return []  # it asks for nothing, so nobody can be wrong
     if name == wrong.by and judgement.verdict != wrong.verdict:
         return [Flaw(case.id, f"{name} does not fail it: {_told(judgement)}")]

@@ -62,6 +62,7 @@ def test_a_case_is_what_its_file_says():
         ("call: describe_cluster", "cluster: jump 3", "7: steps[0].cluster: 'jump 3' is no step"),
         ("call: describe_cluster", "pause_ms: 3\n    reconnect: true", "7: steps[0]: one of call"),
         (", as: next", "", "11: must[0].result: no call is named 'next'"),
+        ("wrong: {by: claims-success}", "", "1: no wrong: name the misbehaviour"),
         ("KIP-482", "hearsay", "2: source: name a KIP"),
         ("about: It ends too soon.\n", "", "1: Object missing required field about"),
         ("title:", "title: [", "2: not YAML"),
