@@ -43,6 +43,9 @@ setup(
         "mockbroker": ["py.typed", "profiles/*.json"],
         # The adapters' sources are built where they run; cases are data.
         "kspec": ["py.typed", "cases/*/*.yaml"],
-        "kspec.adapters": ["node/*", "java/*", "go/go.*", "go/*/*.go", "rust/*.toml", "rust/src/*.rs"],
+        "kspec.adapters": [
+            *("node/*", "java/*", "go/go.*", "go/*/*.go"),
+            *("rust/*.toml", "rust/src/*.rs"),
+        ],
     },
 )

@@ -30,6 +30,7 @@ from kspec.runner.bystanders import ByCommand, ByHand
 from kspec.runner.contestants import chosen
 from kspec.runner.files import CASES, choose, load_cases
 from kspec.runner.proof import prove
+from kspec.runner.vectors import vectors_command
 from kspec.wrong.all import MISBEHAVIOURS
 
 __all__ = ["main"]
@@ -48,6 +49,9 @@ _STYLES = {
 def commands() -> None:
     """The conformance suite for Kafka clients: numbered cases, each tied to a KIP or the protocol
     guide, run against real clients on a mock cluster."""
+
+
+commands.add_command(vectors_command)
 
 
 def main() -> None:
