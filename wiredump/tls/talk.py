@@ -225,9 +225,10 @@ class TlsTalk:
             return []
         return self._plain(self._talk.gap(forward, record.lost, "within TLS", *where))
 
-    @staticmethod
-    def _plain(items: list[Item]) -> list[Item]:
+    def _plain(self, items: list[Item]) -> list[Item]:
         """What the plaintext gives: but of gaps we tell, by what the capture lacks."""
+        if not self._is_tls:
+            return items
         return [each for each in items if not isinstance(each, Anomaly) or each.kind != "gap"]
 
     def _passed(self, forward: bool, half: _Half) -> list[Item]:
