@@ -14,8 +14,9 @@ SHARED := -n auto --maxprocesses 4 --dist loadfile
 SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks tests fuzz setup.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv engine demo test test-fast test-pure test-pure-oracle test-without-compiler \
-  sanitize test-full requirements mutate lint format bench bench-dump codegen codegen-check coverage clean
+.PHONY: help venv engine demo demo-capture test test-fast test-pure test-pure-oracle \
+  test-without-compiler sanitize test-full requirements mutate lint format bench bench-dump \
+  codegen codegen-check coverage clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 24
@@ -32,6 +33,11 @@ engine: ## build the C engine, and fail where that does not work
 demo: ## a mock cluster, and every real client this machine can run, in under two minutes
 	@$(BOOTSTRAP) --toolchains
 	@$(PYTHON) -m demo
+
+demo-capture: ## the same, quietly, into .cache/demo.pcapng: for `wiredump`, or for Wireshark
+	@$(BOOTSTRAP) --toolchains
+	@mkdir -p .cache
+	@$(PYTHON) -m demo --quiet --journal .cache/demo.pcapng
 
 test: ## every test CI runs (under 15 minutes on two cores)
 	@$(BOOTSTRAP) --toolchains

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,16 +23,28 @@ from demo.catalog import CLIENTS, Client
 from demo.catalog import client as client_named
 from demo.cluster import start
 from demo.drivers import DriverError, drive
+from demo.recording import Recording
 from demo.screen import Terminal
 from demo.story import STEPS, Mark, Outcome, run
 from demo.wire import PROFILES, Profile
 from kspec.errors import AbsentError
 from kspec.runner.install import Launch, install
+from mockbroker.cli.journals import journal_file, journal_sink
+from mockbroker.errors import ClusterError
 
 Row = tuple[Client, Profile, Mapping[str, Outcome]]
 
 PIPED_WIDTH = 150
 """Columns where there is no terminal to ask."""
+
+
+def _journal_file(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> Path | None:
+    try:
+        return None if value is None else journal_file(value)
+    except ClusterError as error:
+        raise click.BadParameter(str(error), ctx=context, param=option) from None
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,6 +63,12 @@ PIPED_WIDTH = 150
     help="Only against this release; may be given again.",
 )
 @click.option("--list", "only_list", is_flag=True, help="List the clients and stop.")
+@click.option(
+    "--journal",
+    metavar="FILE",
+    callback=_journal_file,
+    help="Also write everything said on the wire: a capture (FILE.pcapng), or FILE.jsonl.",
+)
 @click.option("--quiet", is_flag=True, help="Only the table at the end.")
 @click.option(
     "--json",
@@ -61,6 +80,7 @@ def main(
     names: tuple[str, ...],
     profiles: tuple[str, ...],
     only_list: bool,
+    journal: Path | None,
     quiet: bool,
     json_path: Path | None,
 ) -> None:
@@ -78,12 +98,14 @@ def main(
     chosen = [each for each in PROFILES if not profiles or each.name in profiles]
     if launches:
         told.opening(len(launches), chosen)
-    rows = [
-        (client, profile, _play(client, launches[client.name], profile, told))
-        for client in clients
-        if client.name in launches
-        for profile in chosen
-    ]
+    with nullcontext(lambda entry: None) if journal is None else journal_sink(journal) as write:
+        recording = Recording(write)
+        rows = [
+            (client, profile, _play(client, launches[client.name], profile, told, recording))
+            for client in clients
+            if client.name in launches
+            for profile in chosen
+        ]
     Terminal(console).table(rows, absent, clients)
     # Who asks for a client by name wants it to run; otherwise only KPROTO_REQUIRE minds.
     required = [name for name in absent if name in names or _is_required(client_named(name))]
@@ -118,12 +140,12 @@ def _install(
 
 
 def _play(
-    client: Client, launch: Launch, profile: Profile, told: Terminal
+    client: Client, launch: Launch, profile: Profile, told: Terminal, recording: Recording
 ) -> Mapping[str, Outcome]:
     """One client on a fresh cluster of one release."""
     try:
         with (
-            start(profile.name) as cluster,
+            start(profile.name, recording.cluster()) as cluster,
             drive(launch, cluster.bootstrap, client.client_id) as driver,
         ):
             told.client(client, driver.version, profile)

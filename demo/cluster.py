@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from demo.story import BROKERS, CONTROLLER, TOPICS
-from kproto.journal import Entry
+from kproto.journal import Entry, Journal
 from mockbroker import MockCluster
 
 __all__ = ["RunningCluster", "start"]
@@ -74,12 +74,14 @@ class RunningCluster:
 
 
 @contextmanager
-def start(profile: str) -> Iterator[RunningCluster]:
-    """A cluster of the story on ephemeral ports, with broker 3 in control and baz-0 led by 1."""
+def start(profile: str, sink: Callable[[Entry], object] | None = None) -> Iterator[RunningCluster]:
+    """A cluster of the story on ephemeral ports, with broker 3 in control and baz-0 led by 1.
+    ``sink`` is called with every entry of its journal."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    mock = MockCluster(brokers=BROKERS, topics=TOPICS, profile=profile)
+    journal = Journal(sink=sink)
+    mock = MockCluster(brokers=BROKERS, topics=TOPICS, profile=profile, journal=journal)
     cluster = RunningCluster(mock, loop)
     try:
         cluster._wait_for(mock.start())

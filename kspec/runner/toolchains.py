@@ -66,6 +66,12 @@ TOOLCHAINS: dict[str, Toolchain] = {
         "comparing what wiredump reads with what Wireshark does",
         "install Wireshark's tshark (Debian: tshark)",
     ),
+    "chromium": Toolchain(
+        "chromium",
+        ["--version"],
+        "looking at our web pages in a browser",
+        "install Chromium (Debian: chromium)",
+    ),
 }
 
 
@@ -88,9 +94,11 @@ def find(name: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    # Maven writes its name in bold whoever reads it; tshark warns root before it says anything.
+    # Maven writes its name in bold whoever reads it; tshark warns root before it says anything, and
+    # so may the shell that Debian's chromium is started by.
     text = re.sub("\x1b\\[[0-9;]*m", "", done.stdout).strip()
-    lines = [line for line in text.splitlines() if not line.startswith("Running as user")]
+    asides = ("Running as user", path + ":")
+    lines = [line for line in text.splitlines() if not line.startswith(asides)]
     return lines[0] if lines else "version unknown"
 
 

@@ -35,7 +35,7 @@ def require(*names: str) -> None:
     """Skip, or fail where required, unless every toolchain of ``names`` runs here.
 
     The names are those of ``kspec.runner.toolchains.TOOLCHAINS``: java, maven, node, npm, go,
-    rust, tshark.
+    rust, tshark, chromium.
     """
     for name in names:
         if toolchains.find(name) is None:

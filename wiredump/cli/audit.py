@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,9 @@ from rich.table import Table
 
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Release, release
+from wiredump.cli.chosen import source_options
 from wiredump.cli.output import Output
+from wiredump.cli.progress import reading
 from wiredump.conversation import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -49,8 +52,14 @@ def _release(context: click.Context, option: click.Parameter, value: str) -> Rel
               default=sorted(DEFAULT_PORTS), show_default=True,
               help="A hint at which end is the broker. Repeatable.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@source_options
 def audit_command(
-    captures: tuple[str, ...], wanted: Release, ports: tuple[int, ...], as_json: bool
+    captures: tuple[str, ...],
+    wanted: Release,
+    ports: tuple[int, ...],
+    as_json: bool,
+    keylog: str | None,
+    zone: tzinfo,
 ) -> int:
     """Name the clients whose requests a release would refuse, and what they would ask instead.
 
@@ -58,7 +67,8 @@ def audit_command(
     """
     from wiredump.audit import audit
 
-    found = audit(_observed(captures, frozenset(ports)).clients(), wanted)
+    observed = _observed(captures, ports=frozenset(ports), keylog=keylog, zone=zone)
+    found = audit(observed.clients(), wanted)
     if as_json:
         click.echo(json.dumps(_record(found), ensure_ascii=False))
     else:
@@ -66,7 +76,7 @@ def audit_command(
     return 1 if found.refused else 0
 
 
-def _observed(paths: Sequence[str], ports: frozenset[int]) -> Observed:
+def _observed(paths: Sequence[str], **options: Any) -> Observed:
     from wiredump.audit import Observed
 
     folders = [path for path in paths if os.path.isdir(path)]
@@ -80,18 +90,19 @@ def _observed(paths: Sequence[str], ports: frozenset[int]) -> Observed:
             for row in table_rows(folders[0], table, _COLUMNS[table]):
                 observed.add(table, row)
     else:
-        _read(paths, ports, observed)
+        with reading(paths) as progress:
+            _read(paths, observed, progress=progress, **options)
     return observed
 
 
-def _read(paths: Sequence[str], ports: frozenset[int], observed: Observed) -> None:
+def _read(paths: Sequence[str], observed: Observed, **options: Any) -> None:
     from wiredump.model import Exchange
     from wiredump.rows.exchanges import rows_of
     from wiredump.rows.schema import TABLES
     from wiredump.sources import open_sources
 
     names = {table: [each.name for each in TABLES[table].columns] for table in observed.TABLES}
-    for item in open_sources(paths, ports=ports):
+    for item in open_sources(paths, **options):
         if not isinstance(item, Exchange):
             continue
         # Bodies matter of ApiVersions alone: they are what was offered.

@@ -1,8 +1,11 @@
-"""Which tables a command is to write, from what, and what it says of those it wrote."""
+"""Which tables a command is to write, from what, and what it says of those it wrote; and what
+reading its sources takes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import tzinfo
+from typing import TypeVar
 
 import click
 from rich.table import Table as Shown
@@ -10,8 +13,11 @@ from rich.table import Table as Shown
 from kproto.dialects import DIALECTS
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.rows.schema import TABLES, UNDECODED
+from wiredump.sources.request_logs import time_zone
 
-__all__ = ["chosen_tables", "counts", "table_options"]
+__all__ = ["chosen_tables", "counts", "source_options", "table_options"]
+
+CommandT = TypeVar("CommandT", bound=Callable[..., int | None])
 
 _OPTIONS = (
     click.option("--tables", "wanted", metavar="NAME,NAME...",
@@ -29,7 +35,29 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def table_options(command: Callable[..., int]) -> Callable[..., int]:
+def _zone(context: click.Context, option: click.Parameter, value: str) -> tzinfo:
+    try:
+        return time_zone(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx=context, param=option) from None
+
+
+_zone_option = click.option(
+    "--zone", metavar="NAME", default="UTC", show_default=True, callback=_zone,
+    help="The time zone of a request log whose lines do not say it: Europe/Berlin, say.",
+)  # fmt: skip
+_keylog_option = click.option(
+    "--keylog", metavar="FILE",
+    help="Secrets of TLS connections, as clients write them where SSLKEYLOGFILE is set.",
+)  # fmt: skip
+
+
+def source_options(command: CommandT) -> CommandT:
+    """The options of every command that reads captures."""
+    return _keylog_option(_zone_option(command))
+
+
+def table_options(command: CommandT) -> CommandT:
     """The options of every command that writes tables, in this order."""
     for option in reversed(_OPTIONS):
         command = option(command)

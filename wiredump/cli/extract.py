@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from datetime import tzinfo
 
 import click
 
 from kproto.cli.codec import named_dialect
 from kproto.dialects import DIALECTS
 from kproto.transcript import Transcript, write_transcript
+from wiredump.cli.chosen import source_options
+from wiredump.cli.progress import reading
 from wiredump.conversation import DEFAULT_PORTS
 
 __all__ = ["extract_command"]
@@ -33,6 +36,7 @@ __all__ = ["extract_command"]
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
               default=sorted(DEFAULT_PORTS), show_default=True,
               help="A hint at which end is the broker. Repeatable.")  # fmt: skip
+@source_options
 def extract_command(
     captures: tuple[str, ...],
     numbers: tuple[int, ...],
@@ -45,6 +49,8 @@ def extract_command(
     raw: bool,
     dialect_name: str,
     ports: tuple[int, ...],
+    keylog: str | None,
+    zone: tzinfo,
 ) -> None:
     """Write connections to a file that `mockbroker serve --replay FILE` answers from.
 
@@ -59,8 +65,16 @@ def extract_command(
     from wiredump.sources import open_sources
 
     codec = named_dialect(dialect_name)
-    source = open_sources(captures, codec=codec, ports=frozenset(ports))
-    choices = chosen(source, numbers=numbers, client_id=client_id)
+    with reading(captures) as progress:
+        source = open_sources(
+            captures,
+            codec=codec,
+            ports=frozenset(ports),
+            keylog=keylog,
+            zone=zone,
+            progress=progress,
+        )
+        choices = chosen(source, numbers=numbers, client_id=client_id)
     hiding = Hiding(
         secrets_too=not secrets, hosts=not keep_names, records=not values, names=anonymise
     )

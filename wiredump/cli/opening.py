@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import tzinfo
 from typing import Protocol
 
 from kproto.dialects import Dialect
@@ -27,7 +28,22 @@ class Source(Protocol):
 
 
 def open_items(
-    paths: Sequence[str], *, codec: Dialect, ports: frozenset[int], follow: bool
+    paths: Sequence[str],
+    *,
+    codec: Dialect,
+    ports: frozenset[int],
+    follow: bool,
+    keylog: str | None,
+    zone: tzinfo,
+    progress: Callable[[int], object],
 ) -> Source:
     """Raises KprotoError or OSError for what cannot be opened."""
-    return open_sources(paths, codec=codec, ports=ports, follow=follow)
+    return open_sources(
+        paths,
+        codec=codec,
+        ports=ports,
+        follow=follow,
+        keylog=keylog,
+        zone=zone,
+        progress=progress,
+    )

@@ -4,6 +4,7 @@ for each."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import click
 from rich.console import Console, RenderableType
@@ -22,20 +23,25 @@ class _Console(Console):
 
 
 class Output:
-    def __init__(self, *, flush: bool = False) -> None:
+    """``before`` is called in front of everything that is written."""
+
+    def __init__(self, *, flush: bool = False, before: Callable[[], object] = lambda: None) -> None:
         width = None if sys.stdout.isatty() else _WIDE
         self._console = _Console(highlight=False, markup=False, emoji=False, width=width)
         self._coloured = self._console.color_system is not None
         self._flush = flush
+        self._before = before
 
     def line(self, text: Text) -> None:
         """One line, however long: neither wrapped nor cut."""
         if self._coloured:
+            self._before()
             self._console.print(text, soft_wrap=True)
         else:
             self.plain(text.plain)
 
     def plain(self, text: str) -> None:
+        self._before()
         if self._flush:
             click.echo(text)
         else:
@@ -47,4 +53,5 @@ class Output:
 
     def render(self, what: RenderableType) -> None:
         """A table, or a text that may be wrapped."""
+        self._before()
         self._console.print(what)

@@ -1,11 +1,15 @@
-"""A progress bar on standard error, where that is a terminal."""
+"""Progress on standard error, where that is a terminal: a bar over the bytes of files, or a count
+of rows."""
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from rich.console import Console
 from rich.progress import (
@@ -17,7 +21,12 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-__all__ = ["reading"]
+__all__ = ["Bar", "counting", "reading"]
+
+_QUIET_SECONDS: Final = 1.0
+"""So long nothing was written before the bar comes (back)."""
+
+_COUNTED: Final = 50_000
 
 
 @contextmanager
@@ -26,6 +35,75 @@ def reading(paths: Sequence[str]) -> Iterator[Callable[[int], object]]:
     if not sys.stderr.isatty():
         yield lambda count: None
         return
+    with _bar() as progress:
+        task = progress.add_task("reading", total=_size(paths))
+        yield lambda count: progress.update(task, completed=count)
+
+
+@contextmanager
+def counting() -> Iterator[Callable[[str, int], object]]:
+    """To be called with what is read, and how many rows more."""
+    if not sys.stderr.isatty():
+        yield lambda what, more: None
+        return
+    rows = 0
+    with Console(stderr=True).status("reading tables") as status:
+
+        def count(what: str, more: int) -> None:
+            nonlocal rows
+            if rows // _COUNTED != (rows + more) // _COUNTED:
+                status.update(f"reading {what}: {rows + more:,} rows of all tables so far")
+            rows += more
+
+        yield count
+
+
+class Bar:
+    """The bar of a command that writes lines meanwhile: it is there while none came for a second,
+    and hidden before the next. Not where they go to a pipe: at its other end may be a pager, on the
+    same terminal. ``clock`` gives seconds."""
+
+    def __init__(
+        self, paths: Sequence[str], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._wanted = bool(paths) and sys.stderr.isatty() and _is_terminal_or_file()
+        self._clock = clock
+        self._paths = paths
+        self._written = clock()
+        self._progress: Progress | None = None
+        self._shown = False
+
+    def update(self, count: int) -> None:
+        """``count`` bytes of all files were read so far."""
+        if not self._wanted:
+            return
+        if not self._shown:
+            if self._clock() - self._written < _QUIET_SECONDS:
+                return
+            if self._progress is None:
+                self._progress = _bar()
+                self._progress.add_task("reading", total=_size(self._paths))
+            sys.stdout.flush()
+            self._progress.start()
+            self._shown = True
+        assert self._progress is not None
+        self._progress.update(self._progress.task_ids[0], completed=count)
+
+    def hide(self) -> None:
+        """Something is about to be written."""
+        if self._wanted:
+            self._written = self._clock()
+            if self._shown and self._progress is not None:
+                self._progress.stop()
+                self._shown = False
+
+    def close(self) -> None:
+        """The bar goes, and does not come back."""
+        self.hide()
+        self._wanted = False
+
+
+def _bar() -> Progress:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -33,9 +111,23 @@ def reading(paths: Sequence[str]) -> Iterator[Callable[[int], object]]:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("reading", total=_size(paths))
-        yield lambda count: progress.update(task, completed=count)
+    return Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+
+
+def _is_terminal_or_file() -> bool:
+    """Of standard output."""
+    if sys.stdout.isatty():
+        return True
+    try:
+        return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _size(paths: Sequence[str]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from wiredump.cli.progress import counting
 from wiredump.tables import require_pyarrow
 
 __all__ = ["report_command"]
@@ -24,6 +25,7 @@ def report_command(tables: str, out: str, title: str) -> None:
     from wiredump.report.page import page
     from wiredump.tables.reading import TableFolder
 
-    text = page(measure(TableFolder(tables)), title)
+    with counting() as progress:
+        text = page(measure(TableFolder(tables, progress)), title)
     with click.open_file(out, "w", encoding="utf-8", atomic=out != "-") as file:
         file.write(text)

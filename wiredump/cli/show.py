@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import tzinfo
 from typing import Any
 
 import click
 
 from kproto.cli.codec import named_dialect
 from kproto.dialects import DIALECTS, Dialect
+from wiredump.cli.chosen import source_options
 from wiredump.cli.opening import open_items
 from wiredump.cli.output import Output
+from wiredump.cli.progress import Bar
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Connection, Exchange, Item
 from wiredump.show.filters import Filters, Moment, api_keys, duration, moment
@@ -147,6 +150,7 @@ class Show:
               help="A hint at which end is the broker. Repeatable.")  # fmt: skip
 @click.option("--summary/--no-summary", default=True, help="What it all came to, at the end.")
 @click.option("--json", "as_json", is_flag=True, help="JSON objects, one a line.")
+@source_options
 def show_command(
     captures: tuple[str, ...],
     apis: tuple[str, ...],
@@ -170,6 +174,8 @@ def show_command(
     ports: tuple[int, ...],
     summary: bool,
     as_json: bool,
+    keylog: str | None,
+    zone: tzinfo,
 ) -> int:
     """Show requests with their responses, one line each, as CAPTUREs have them.
 
@@ -187,7 +193,8 @@ def show_command(
         until=until,
         grep=grep,
     )
-    output = Output(flush=follow)
+    bar = Bar([] if follow else captures)
+    output = Output(flush=follow, before=bar.hide)
     show = Show(
         output,
         filters,
@@ -200,7 +207,15 @@ def show_command(
         unfold=unfold,
         bodies=bodies,
     )
-    source = open_items(captures, codec=codec, ports=frozenset(ports), follow=follow)
+    source = open_items(
+        captures,
+        codec=codec,
+        ports=frozenset(ports),
+        follow=follow,
+        keylog=keylog,
+        zone=zone,
+        progress=bar.update,
+    )
     ended = interrupted = False
     try:
         for item in source:
@@ -211,6 +226,8 @@ def show_command(
             ended = True
     except KeyboardInterrupt:
         interrupted = True
+    finally:
+        bar.close()
     if summary:
         # Half way through, the account of bytes does not add up yet.
         show.finish(source.account if ended else {}, source.connections.values())

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from datetime import tzinfo
 
 import click
 
 from kproto.cli.codec import named_dialect
 from kproto.errors import KprotoError
-from wiredump.cli.chosen import chosen_tables, counts, table_options
+from wiredump.cli.chosen import chosen_tables, counts, source_options, table_options
 from wiredump.cli.output import Output
-from wiredump.sources.opening import kind_of
+from wiredump.sources.opening import kind_of, open_key_log
 
 __all__ = ["spark_command"]
 
@@ -30,6 +31,7 @@ _SPLIT_BYTES = 64 << 20
 @click.option("--partitions", type=click.IntRange(1),
               help="Tasks that share the connections.  [default: one for 64 MiB]")  # fmt: skip
 @table_options
+@source_options
 def spark_command(
     captures: tuple[str, ...],
     out: str,
@@ -44,11 +46,13 @@ def spark_command(
     dialect_name: str,
     ports: tuple[int, ...],
     as_json: bool,
+    keylog: str | None,
+    zone: tzinfo,
 ) -> int:
     """Write what CAPTUREs hold as the tables of `wiredump table`, by Apache Spark.
 
-    CAPTUREs and DIR have to be on a file system that every executor has. More of Spark's settings
-    come from its own spark-defaults.conf (SPARK_CONF_DIR).
+    CAPTUREs, the key log and DIR have to be on a file system that every executor has. More of
+    Spark's settings come from its own spark-defaults.conf (SPARK_CONF_DIR).
     """
     tables = chosen_tables(wanted, not no_bodies)
     named_dialect(dialect_name)
@@ -58,6 +62,8 @@ def spark_command(
     from wiredump.spark.session import require_spark, start
 
     require_spark()
+    if keylog is not None:
+        open_key_log(keylog)
     for path in captures:
         kind_of(path)  # before Spark starts, which takes seconds: whether it is there
     from wiredump.spark.connections import Options
@@ -73,6 +79,8 @@ def spark_command(
         bodies=not no_bodies,
         values=values,
         secrets=secrets,
+        keylog=os.path.abspath(keylog) if keylog is not None else None,
+        zone=str(zone),
     )
     on_terminal = sys.stderr.isatty()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import tzinfo
 
 import click
 
 from kproto.cli.codec import named_dialect
-from wiredump.cli.chosen import chosen_tables, counts, table_options
+from wiredump.cli.chosen import chosen_tables, counts, source_options, table_options
 from wiredump.cli.output import Output
 from wiredump.cli.progress import reading
 from wiredump.tables import require_pyarrow
@@ -19,6 +20,7 @@ __all__ = ["table_command"]
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--out", required=True, metavar="DIR", help="A folder: a new one, or empty.")
 @table_options
+@source_options
 def table_command(
     captures: tuple[str, ...],
     out: str,
@@ -29,6 +31,8 @@ def table_command(
     dialect_name: str,
     ports: tuple[int, ...],
     as_json: bool,
+    keylog: str | None,
+    zone: tzinfo,
 ) -> int:
     """Write what CAPTUREs hold as tables: one folder of Parquet each, below DIR.
 
@@ -46,7 +50,13 @@ def table_command(
     rows = TableRows(codec, tables=tables, bodies=not no_bodies, values=values, secrets=secrets)
     with reading(captures) as progress:
         sources = open_sources(
-            captures, codec=codec, ports=frozenset(ports), alone=True, progress=progress
+            captures,
+            codec=codec,
+            ports=frozenset(ports),
+            alone=True,
+            keylog=keylog,
+            zone=zone,
+            progress=progress,
         )
         made = make_tables(sources, rows, out, tables)
     if as_json:

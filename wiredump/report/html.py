@@ -39,9 +39,11 @@ dl.facts dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums;
 table { border-collapse: collapse; width: 100%; font-size: 0.87rem; }
 th, td { text-align: left; padding: 0.3rem 0.6rem; border-bottom: 1px solid var(--line);
   vertical-align: top; }
-td { overflow-wrap: break-word; min-width: 5rem; max-width: 24rem; }
+td { overflow-wrap: break-word; min-width: 4.5rem; max-width: 24rem; }
+td.number { min-width: 0; }
 th { white-space: nowrap; background: var(--band); }
 td.roomy { min-width: 12rem; }
+td.id { min-width: 8rem; overflow-wrap: anywhere; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 figure svg { display: block; width: 100%; min-width: 21rem; max-width: 44rem; height: auto; }
 details { margin: 0.3rem 0; }
@@ -79,14 +81,14 @@ def duration(ns: float | None) -> str:
     return f"{ns / 1e6:.1f} ms" if ns < 1e9 else f"{ns / 1e9:.2f} s"
 
 
-_KINDS: Final = {"#": ' class="number"', "~": ' class="roomy"'}
+_KINDS: Final = {"#": ' class="number"', "~": ' class="roomy"', "%": ' class="id"'}
 
 
 def table(
     name: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str = ""
 ) -> str:
-    """``heads`` that end in # are of numbers, in ~ of texts that need room. Values are plain; ints
-    get separators."""
+    """``heads`` that end in # are of numbers, in ~ of texts that need room, in % of ids that may be
+    broken anywhere. Values are plain; ints get separators."""
     kinds = [_KINDS.get(head[-1:], "") for head in heads]
 
     def cell(value: Any, kind: str) -> str:
@@ -94,7 +96,7 @@ def table(
         return f"<td{kind}>{shown}</td>"
 
     top = "".join(
-        f'<th scope="col"{kind}>{text(head.rstrip("#~"))}</th>'
+        f'<th scope="col"{kind}>{text(head.rstrip("#~%"))}</th>'
         for head, kind in zip(heads, kinds, strict=True)
     )
     body = "".join("<tr>" + "".join(map(cell, row, kinds)) + "</tr>\n" for row in rows)

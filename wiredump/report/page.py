@@ -216,7 +216,7 @@ def _reassignments(measured: Measured) -> str:
     ]  # fmt: skip
     heads = (
         "asked (UTC)", "partition", "outcome", "why", "before", "target", "RF change#", "took#",
-        "client~", "cluster",
+        "client", "cluster%",
     )  # fmt: skip
     return (
         f'<p id="outcomes">{text(outcomes)}</p>\n'

@@ -48,12 +48,14 @@ WIDTH: Final = 5.2
 MOST_BARS: Final = 25
 MOST_LIVES: Final = 60
 MOST_NAMES: Final = 7
+LONGEST_BESIDE: Final = 20
+"""Characters of a name in a legend that has another one beside it."""
 
 _STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "text.parse_math": False,
     "font.family": "sans-serif",
-    "font.size": 9,
+    "font.size": 10,
     "text.color": _INK,
     "axes.labelcolor": _INK,
     "axes.edgecolor": _INK,
@@ -85,10 +87,10 @@ def traffic_plot(traffic: Sequence[Traffic]) -> str | None:
         axes.set_yticks(range(len(rows)), names)
         axes.set_xlabel("requests")
         axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.legend(loc="lower right")
+        _legend(axes)
         axes.grid(axis="x")
 
-    return _svg("traffic", draw, height=0.9 + 0.28 * len(rows))
+    return _svg("traffic", draw, height=1.2 + 0.28 * len(rows))
 
 
 def latency_plot(latencies: Sequence[Latency]) -> str | None:
@@ -105,7 +107,7 @@ def latency_plot(latencies: Sequence[Latency]) -> str | None:
         axes.set_xscale("log")
         # Its own labels are markup, which is never read here.
         axes.xaxis.set_major_formatter(lambda value, place: f"{value:g}")
-        axes.xaxis.set_minor_formatter(lambda value, place: "")
+        axes.xaxis.set_minor_formatter(_between if _is_narrow(axes.get_xlim()) else lambda *_: "")
         axes.set_yticks(range(len(rows)), [_label(each.api) for each in rows])
         axes.set_xlabel("ms: median to 99 %, slowest (|)")
         axes.grid(axis="x")
@@ -135,9 +137,9 @@ def errors_plot(errors: Errors | None) -> str | None:
         axes.set_ylabel("responses")
         axes.yaxis.get_major_locator().set_params(integer=True)
         axes.grid(axis="y")
-        axes.figure.legend(loc="outside lower center", ncols=2)
+        _legend(axes)
 
-    return _svg("errors", draw, height=3.2)
+    return _svg("errors", draw, height=2.8 + 0.1 * len(shown))
 
 
 def reassignments_plot(rows: Sequence[Row], end_ns: int | None) -> str | None:
@@ -162,7 +164,7 @@ def reassignments_plot(rows: Sequence[Row], end_ns: int | None) -> str | None:
         _time_axis(axes, min(each[1] for each in lives) / 1e9, max(each[2] for each in lives) / 1e9)
         axes.grid(axis="x")
         axes.set_ylim(-0.8, len(lives) - 0.2)
-        axes.figure.legend(loc="outside lower center", ncols=3)
+        _legend(axes, most=3)
 
     return _svg("reassignments", draw, height=1.2 + 0.22 * len(lives))
 
@@ -187,6 +189,25 @@ def _time_axis(axes: Any, start: float, end: float) -> None:
     ticks = [start + (end - start) * place / 3 for place in range(4)]
     axes.set_xticks(ticks, [_clock(each, end - start) for each in ticks])
     axes.set_xlabel("UTC")
+
+
+def _is_narrow(limits: tuple[float, float]) -> bool:
+    """Whether powers of ten alone would leave a logarithmic axis nearly without numbers."""
+    return limits[1] / limits[0] < 100
+
+
+def _between(value: float, place: int) -> str:
+    """Of the numbers between two powers of ten, 2 and 5."""
+    text = f"{value:g}"
+    return text if text.strip("0.") in ("2", "5") else ""
+
+
+def _legend(axes: Any, most: int = 2) -> None:
+    """Below the plot, in so many columns at most: one where names are so long that a reader's font,
+    which may be wider than the one measured here, would push a second out of the figure."""
+    names = axes.get_legend_handles_labels()[1]
+    columns = 1 if max(map(len, names), default=0) > LONGEST_BESIDE else most
+    axes.figure.legend(loc="outside lower center", ncols=columns)
 
 
 def _clock(seconds: float, span: float) -> str:

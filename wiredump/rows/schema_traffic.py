@@ -186,7 +186,7 @@ ACCOUNT: Final = Table(
     "Where every byte of TCP payload went; no rows where no source was a capture.",
     columns(
         """
-        what   string  payload, of which are frames, retransmitted, anomalies; missing is apart
+        what   string  payload, of which are frames, retransmitted, anomalies, tls; missing is apart
         bytes  int64   how many
         """
     ),

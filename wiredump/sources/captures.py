@@ -16,6 +16,8 @@ from wiredump import readers
 from wiredump.conversation import DEFAULT_PORTS, Conversation
 from wiredump.model import Anomaly, Connection, Direction, Exchange, Frame, Item, Place
 from wiredump.readers import FROM_CLIENT
+from wiredump.tls.keylog import KeyLog
+from wiredump.tls.talk import TlsTalk
 
 __all__ = ["ByteAccount", "CaptureItems", "UnaccountedError"]
 
@@ -25,19 +27,33 @@ class UnaccountedError(KprotoError):
 
 
 class ByteAccount(msgspec.Struct):
-    """Where every captured byte of TCP payload went. ``missing`` counts those not captured."""
+    """Where every captured byte of TCP payload went. ``missing`` counts those not captured. ``tls``
+    are those of TLS that are no plaintext, on connections that a key log opens; the others of such
+    a connection are plaintext, ``missing`` too as far as can be told."""
 
     payload: int = 0
     frames: int = 0
     retransmitted: int = 0
     anomalies: int = 0
     missing: int = 0
+    tls: int = 0
 
     def check(self) -> None:
         """Raise UnaccountedError unless the sums agree."""
-        placed = self.frames + self.retransmitted + self.anomalies
+        placed = self.frames + self.retransmitted + self.anomalies + self.tls
         if placed != self.payload:
             raise UnaccountedError(f"{self.payload} bytes of payload, {placed} accounted for")
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """By name; ``tls`` only where there is any."""
+        named = {name: getattr(self, name) for name in self.__struct_fields__}
+        if not self.tls:
+            del named["tls"]
+        return named
+
+    def count_tls(self, size: int) -> None:
+        self.tls += size
 
     def count(self, item: Item) -> None:
         """Take in one item of a connection."""
@@ -65,16 +81,22 @@ _CLOSINGS = {
 
 class CaptureItems:
     """Feed it events, take items. ``connections`` has every connection by its number;
-    ``account.check`` holds after the last event, ``Closed`` of each connection among them."""
+    ``account.check`` holds after the last event, ``Closed`` of each connection among them.
+    Connections that open while ``keys`` has any secrets are read through TLS."""
 
     def __init__(
-        self, codec: Dialect | None = None, *, ports: frozenset[int] = DEFAULT_PORTS
+        self,
+        codec: Dialect | None = None,
+        *,
+        ports: frozenset[int] = DEFAULT_PORTS,
+        keys: KeyLog | None = None,
     ) -> None:
         self.connections: dict[int, Connection] = {}
         self.account = ByteAccount()
         self._codec = codec
         self._ports = ports
-        self._open: dict[int, Conversation] = {}
+        self._keys = keys if keys is not None else KeyLog()
+        self._open: dict[int, Conversation | TlsTalk] = {}
 
     def read(self, events: Iterable[readers.Event]) -> Iterator[Item]:
         """The items of all events."""
@@ -126,7 +148,10 @@ class CaptureItems:
             place=Place(event.capture, event.offset),
         )
         self.connections[event.connection] = connection
-        self._open[event.connection] = Conversation(connection, self._codec, ports=self._ports)
+        talk = Conversation(connection, self._codec, ports=self._ports)
+        self._open[event.connection] = (
+            TlsTalk(talk, self._keys, self.account.count_tls) if self._keys else talk
+        )
 
     def _close(self, event: readers.Closed) -> list[Item]:
         talk, connection = self._open.pop(event.connection), self.connections[event.connection]

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import UTC, tzinfo
 from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 
 from kproto.dialects import Dialect
@@ -19,14 +20,16 @@ from kproto.errors import KprotoError
 from kproto.journal import read_journal
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Anomaly, Connection, Item
-from wiredump.readers import Capture, Limits, Streams
+from wiredump.readers import TLS_KEY_LOG, Capture, Limits, Streams
 from wiredump.readers.compressed import inflater_for
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.hexadecimal import HexItems, is_hexadecimal
 from wiredump.sources.journals import JournalItems
 from wiredump.sources.request_logs import MARK, RequestLogItems
+from wiredump.tls import require_cryptography
+from wiredump.tls.keylog import KeyLog, KeyLogError
 
-__all__ = ["Kind", "Read", "Sources", "kind_of", "open_sources", "span"]
+__all__ = ["Kind", "Read", "Sources", "kind_of", "open_key_log", "open_sources", "span"]
 
 Kind: TypeAlias = Literal["capture", "journal", "request log", "hexadecimal"]
 
@@ -72,6 +75,8 @@ class Sources:
         ports: frozenset[int],
         follow: bool,
         alone: bool,
+        keys: KeyLog,
+        zone: tzinfo,
         progress: Callable[[int], object] | None,
     ) -> None:
         self.connections: dict[int, Connection] = {}
@@ -80,6 +85,9 @@ class Sources:
         self._ports = ports
         self._follow = follow
         self._limits = Limits(alone=alone)
+        self._keys = keys
+        self._zone = zone
+        self._secrets: dict[int, int] = {}
         self._progress = progress or (lambda count: None)
         self._captures: CaptureItems | None = None
         self._streams: Streams | None = None
@@ -102,8 +110,7 @@ class Sources:
             return {}
         self._streams.account.check()
         self._captures.account.check()
-        counts = self._captures.account
-        return {name: getattr(counts, name) for name in counts.__struct_fields__}
+        return self._captures.account.counts
 
     @property
     def read(self) -> list[Read]:
@@ -128,15 +135,25 @@ class Sources:
 
     def _read_captures(self, files: list[_File]) -> Iterator[Item]:
         self._streams = streams = Streams(self._limits)
-        self._captures = items = CaptureItems(self._codec, ports=self._ports)
+        self._captures = items = CaptureItems(self._codec, ports=self._ports, keys=self._keys)
         self.connections = items.connections
         captures = [Capture(file.file, number=file.number) for file in files]
         follow = self._follow
         events = self._followed(streams, captures[0]) if follow else streams.read(*captures)
         for event in events:
-            yield from items.feed(event)
             for capture in captures:
-                self._count(capture.number, capture.bytes_read)
+                if capture.bytes_read != self._bytes[capture.number]:
+                    self._count(capture.number, capture.bytes_read)
+                    self._take_secrets(capture)
+            yield from items.feed(event)
+
+    def _take_secrets(self, capture: Capture) -> None:
+        """Those that a pcapng file brings along are a key log, too."""
+        taken = self._secrets.get(capture.number, 0)
+        self._secrets[capture.number] = len(capture.secrets)
+        for secrets in capture.secrets[taken:]:
+            if secrets.secrets_type == TLS_KEY_LOG:
+                self._keys.add(secrets.data.decode("ascii", "replace") + "\n")
 
     def _followed(self, streams: Streams, capture: Capture) -> Iterator[Any]:
         while not capture.stopped:
@@ -160,7 +177,7 @@ class Sources:
             reader = JournalItems(capture=file.number, first=first)
             items = reader.read(read_journal(lines))
         elif file.kind == "request log":
-            reader = RequestLogItems(capture=file.number, first=first)
+            reader = RequestLogItems(capture=file.number, first=first, zone=self._zone)
             items = reader.read(lines)
         else:
             reader = HexItems(self._codec, capture=file.number, number=first)
@@ -213,16 +230,22 @@ def open_sources(
     follow: bool = False,
     alone: bool = False,
     first: int = 0,
+    keylog: str | None = None,
+    zone: tzinfo = UTC,
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
     """Open files by their paths, ``-`` being standard input. They are closed with the process.
     ``alone``: what becomes of a connection depends on its own packets only (``Limits.alone``).
-    ``first`` is the number of the first source.
+    ``first`` is the number of the first source. ``keylog`` is the path of a TLS key log (NSS's
+    SSLKEYLOGFILE format), which is read on as it grows where the capture is followed. ``zone`` is
+    that of request logs, whose times do not say it.
 
-    Raises OSError for what cannot be opened, KprotoError for more than one file to follow.
+    Raises OSError for what cannot be opened, KprotoError for more than one file to follow, and for
+    a key log that is none.
     """
     if follow and len(paths) != 1:
         raise KprotoError("only one file can be followed")
+    keys = open_key_log(keylog, follow=follow) if keylog is not None else KeyLog()
     files = []
     with ExitStack() as stack:
         for number, path in enumerate(paths, first):
@@ -230,7 +253,34 @@ def open_sources(
             stack.callback(file.close)
             files.append(_File(path, cast(BinaryIO, file), _kind(file, follow), number))
         stack.pop_all()
-    return Sources(files, codec=codec, ports=ports, follow=follow, alone=alone, progress=progress)
+    return Sources(
+        files,
+        codec=codec,
+        ports=ports,
+        follow=follow,
+        alone=alone,
+        keys=keys,
+        zone=zone,
+        progress=progress,
+    )
+
+
+def open_key_log(path: str, *, follow: bool = False) -> KeyLog:
+    """A TLS key log. Raises OSError, KeyLogError, and MissingExtraError where no key would help."""
+    require_cryptography()
+    file = _open(path)
+
+    def more() -> str:
+        return file.read().decode("ascii", "replace")
+
+    keys = KeyLog(more if follow else None)
+    keys.add(more(), path)
+    if not follow:
+        file.close()
+        keys.end()
+        if not keys:
+            raise KeyLogError(f"{path} has no secrets of TLS connections")
+    return keys
 
 
 def kind_of(path: str) -> Kind:

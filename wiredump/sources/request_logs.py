@@ -3,9 +3,10 @@ object a line behind ``Completed request:`` (Kafka 2.8 and newer).
 
 It works where the wire is TLS, and says who asked. It has bodies as JSON and no bytes: of records
 the broker logs ``recordsSizeInBytes`` instead, sizes of frames are unknown, and what was asked at
-the same moment has no order but the log's. Times are the log line's own, in the time zone the
-caller names, less what the request took. A request without an answer (acks=0, or the connection was
-closed on it) has ``""`` or, since 4.0, ``null`` as its response.
+the same moment has no order but the log's. Times are the log line's own, with the offset from UTC
+that it says or else in the time zone the caller names, less what the request took. A request
+without an answer (acks=0, or the connection was closed on it) has ``""`` or, since 4.0, ``null`` as
+its response.
 
 With KRaft a controller logs what its brokers forward to it (KIP-590): with the client's own header,
 on the broker's connection, and without the client's software. Those are told as connections apart,
@@ -16,30 +17,43 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from kproto.journal import ClientSoftware
 from wiredump.model import Anomaly, Connection, Direction, Exchange, Frame, Item, Place
 
-__all__ = ["MARK", "RequestLogItems"]
+__all__ = ["MARK", "RequestLogItems", "time_zone"]
 
 MARK: Final = "Completed request:"
-_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})")
+_TIME: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})(Z|[+-]\d\d:?\d\d)?(?!\d)"
+)
 _PRODUCE, _API_VERSIONS, _UNSUPPORTED_VERSION = 0, 18, 35
 _ENDS: Final = re.compile(r"(?P<broker>.+:\d+)-(?P<client>.+:\d+)-(?P<rest>[\d-]+)")
 
 
+def time_zone(name: str) -> tzinfo:
+    """By its name in IANA's list. Raises ValueError where this machine does not have it."""
+    if name == "UTC":
+        return UTC  # which is there also where no other zone is
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        raise ValueError(f"no time zone {name!r}; their names are as Europe/Berlin") from None
+
+
 class RequestLogItems:
-    """Feed it lines in order. ``zone``: of the times in the log; the machine's own where None.
+    """Feed it lines in order. ``zone``: of those times in the log that do not say theirs.
 
     Lines that are not completed requests are passed over; one that is and cannot be read is an
     anomaly.
     """
 
-    def __init__(self, *, capture: int = 0, first: int = 0, zone: tzinfo | None = None) -> None:
+    def __init__(self, *, capture: int = 0, first: int = 0, zone: tzinfo = UTC) -> None:
         self.connections: dict[int, Connection] = {}
         self._capture = capture
         self._first = first
@@ -74,12 +88,12 @@ class RequestLogItems:
         found = _TIME.search(text)
         if found is None:
             return 0
-        day, clock, milliseconds = found.groups()
+        day, clock, milliseconds, offset = found.groups()
         try:
-            moment = datetime.fromisoformat(f"{day}T{clock}")
+            moment = datetime.fromisoformat(f"{day}T{clock}{offset or ''}")
         except ValueError:
             return 0
-        if self._zone is not None:
+        if offset is None:
             moment = moment.replace(tzinfo=self._zone)
         return int(moment.timestamp()) * 10**9 + int(milliseconds) * 10**6
 

@@ -20,7 +20,7 @@ from wiredump.readers import Anomaly, Limits, Segment, TcpReassembler
 from wiredump.rows.exchanges import Row
 from wiredump.rows.together import TableRows
 from wiredump.sources.captures import ByteAccount, CaptureItems
-from wiredump.sources.opening import span
+from wiredump.sources.opening import open_key_log, span
 from wiredump.spark.apart import HEARD, NAMED, UNNAMED, Aside
 from wiredump.spark.columns import ANOMALY, SEGMENT, SPLIT, SplitNote, reversed_flow
 from wiredump.spark.parts import Manifest, PartWriter
@@ -44,6 +44,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     bodies: bool = True
     values: bool = False
     secrets: bool = False
+    keylog: str | None = None
+    zone: str = "UTC"
 
     @property
     def taken(self) -> tuple[str, ...]:
@@ -81,6 +83,7 @@ class _Work:
         self._options = options
         self._codec = named_dialect(options.dialect)
         self._ports = frozenset(options.ports)
+        self._keys = open_key_log(options.keylog) if options.keylog is not None else None
         self._writer = PartWriter(options.out, options.files, task)
         self._aside = Aside(options.tables)
         self._manifest = Manifest()
@@ -152,7 +155,7 @@ class _Work:
             self._writer.add(self._aside.rows(item, rows.add(item)))
 
     def items(self) -> CaptureItems:
-        return CaptureItems(self._codec, ports=self._ports)
+        return CaptureItems(self._codec, ports=self._ports, keys=self._keys)
 
     def rows(self) -> TableRows:
         return self._options.rows(self._codec, self._aside)
@@ -174,9 +177,7 @@ class _Work:
         self._writer.close()
         self._account.check()
         manifest = self._manifest
-        manifest.account = {
-            name: getattr(self._account, name) for name in self._account.__struct_fields__
-        }
+        manifest.account = self._account.counts
         manifest.parts = self._writer.parts()
         return manifest
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kproto.cli.codec import named_dialect
 from wiredump.sources.opening import open_sources, span
+from wiredump.sources.request_logs import time_zone
 from wiredump.spark.apart import Aside
 from wiredump.spark.connections import Options
 from wiredump.spark.parts import Manifest, PartWriter
@@ -18,7 +19,11 @@ def write_text(number: int, options: Options, task: int) -> Manifest:
     writer = PartWriter(options.out, options.files, task)
     rows = options.rows(codec, aside)
     sources = open_sources(
-        [options.paths[number]], codec=codec, ports=frozenset(options.ports), first=number
+        [options.paths[number]],
+        codec=codec,
+        ports=frozenset(options.ports),
+        first=number,
+        zone=time_zone(options.zone),
     )
     manifest = Manifest()
     for item in sources:

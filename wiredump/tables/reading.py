@@ -3,7 +3,7 @@ in .parquet, at any depth of a table's folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,10 +23,14 @@ class InputError(KprotoError):
 
 
 class TableFolder:
-    """What ``wiredump table`` wrote, or Spark did. Raises InputError where there is none of it."""
+    """What ``wiredump table`` wrote, or Spark did. Raises InputError where there is none of it.
+    ``progress`` is called with a table's name and the rows just read."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(
+        self, folder: str, progress: Callable[[str, int], object] = lambda what, more: None
+    ) -> None:
         self._folder = Path(folder)
+        self._progress = progress
         if not self._folder.is_dir():
             raise InputError(f"{folder} is no folder of tables")
         self.names = [name for name in TABLES if (self._folder / name).is_dir()]
@@ -39,7 +43,9 @@ class TableFolder:
         place = self._folder / name
         for path in sorted(place.rglob("*.parquet")):
             try:
-                yield from _read(path, columns)
+                for rows in _read(path, columns):
+                    self._progress(name, rows.num_rows)
+                    yield rows
             except (pa.ArrowException, OSError, KeyError) as error:
                 raise InputError(f"{path} cannot be read: {error}") from error
 

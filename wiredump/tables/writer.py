@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
 from types import TracebackType
 from typing import Any, Final
 
@@ -15,13 +17,16 @@ from wiredump.rows.exchanges import Row
 from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema, to_table
 
-__all__ = ["ROW_GROUP", "OutputError", "RowGroups", "TableWriter", "require_empty"]
+__all__ = ["ROW_GROUP", "UNFINISHED", "OutputError", "RowGroups", "TableWriter", "require_empty"]
 
 ROW_GROUP: Final = 65_536
 """Rows of a table that are held, sorted and written at a time."""
 
 ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 """Or so many bytes of text and binary among them, if that comes first."""
+
+UNFINISHED: Final = "_unfinished"
+"""Where tables stand until all are whole."""
 
 
 class OutputError(KprotoError):
@@ -89,9 +94,9 @@ class RowGroups:
 
 
 class TableWriter(RowGroups):
-    """Writes ``folder/TABLE/part-0.parquet``. As a context manager it closes every file; left by
-    an exception it leaves what was written until then, which readers can tell by its missing
-    footer.
+    """Writes ``folder/TABLE/part-0.parquet``, all of them or none: until every file is whole they
+    stand in ``folder/_unfinished``, where no reader looks. As a context manager it ends them; left
+    by an exception it removes what it made. Killed, it leaves that one folder.
 
     Raises OutputError where ``folder`` holds something already.
     """
@@ -100,13 +105,33 @@ class TableWriter(RowGroups):
         super().__init__(tables)
         require_empty(folder)
         self._folder = folder
+        self._is_new = not folder.exists()
+        self._work = folder / UNFINISHED
         for name in self.rows:
-            (folder / name).mkdir(parents=True)
+            (self._work / name).mkdir(parents=True)
             self._files[name] = self._open(name)
 
     def _open(self, name: str) -> pq.ParquetWriter:
-        place = self._folder / name / "part-0.parquet"
+        place = self._work / name / "part-0.parquet"
         return pq.ParquetWriter(place, arrow_schema(name), compression="zstd")
+
+    def close(self) -> None:
+        """Write what is held, end every file, and put them where they belong."""
+        super().close()
+        for name in self.rows:
+            (self._work / name).rename(self._folder / name)
+        self._work.rmdir()
+
+    def abandon(self) -> None:
+        """Remove everything that was written."""
+        for file in self._files.values():
+            with suppress(OSError, pa.ArrowException):
+                file.close()
+        for name in (UNFINISHED, *self.rows):
+            rmtree(self._folder / name, ignore_errors=True)
+        if self._is_new:
+            with suppress(OSError):
+                self._folder.rmdir()
 
     def __enter__(self) -> TableWriter:
         return self
@@ -117,8 +142,14 @@ class TableWriter(RowGroups):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None:
+        if kind is not None:
+            self.abandon()
+            return
+        try:
             self.close()
+        except BaseException:
+            self.abandon()
+            raise
 
 
 def require_empty(folder: Path) -> None:

@@ -44,7 +44,7 @@ class Growing:
 
 @pytest.fixture(autouse=True)
 def source(monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened(paths, *, codec, ports, follow):
+    def opened(paths, *, codec, follow, **others):
         if paths == ("bad",):
             raise KprotoError("bad is no capture")
         if paths == ("growing",):

@@ -94,11 +94,12 @@ def test_time_is_linear_in_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is weighed only when as much as a quarter of the memory may have been added."""
     weighed = []
     weigh = TcpReassembler._weigh
-    monkeypatch.setattr(
-        TcpReassembler,
-        "_weigh",
-        lambda self, at: (weighed.append(len(self._connections)), weigh(self, at)),
-    )
+
+    def counted(self: TcpReassembler, at: Segment) -> None:
+        weighed.append(len(self._connections))
+        weigh(self, at)
+
+    monkeypatch.setattr(TcpReassembler, "_weigh", counted)
     run(1_000, msgspec.structs.replace(Limits(alone=True), alone_total_bytes=MEMORY))
     cost = sum(len(each.payload) + 256 for each in holes(1_000))
     assert len(weighed) <= cost // (MEMORY // 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from kproto.journal import ClientSoftware
 from wiredump.bodies import read
+from wiredump.cli import main
 from wiredump.model import Anomaly, Exchange
 from wiredump.rows.exchanges import rows_of
 from wiredump.show.hexes import annotated
@@ -141,6 +143,41 @@ def test_times_are_the_zones() -> None:
     assert here.response.last_ns - there.response.last_ns == 2 * 3600 * 10**9
     logged = datetime.fromtimestamp(here.response.last_ns / 10**9, UTC)
     assert line.startswith(logged.strftime("[%Y-%m-%d %H:%M:%S"))
+
+
+@pytest.mark.parametrize(
+    ("said", "hours"), [("Z", 0), ("+02:00", 2), ("-0530", -5.5), ("", 1), (" +02:00", 1)]
+)
+def test_an_offset_that_a_line_says_goes_before(said: str, hours: float) -> None:
+    """Right behind the time, as log4j's ISO8601_OFFSET patterns put it."""
+    line = lines_of("4.4.0")[0]
+    there = line.replace(line[: line.index("]")], line[: line.index("]")] + said)
+    zone = timezone(timedelta(hours=1))
+    (item,), (utc,) = (
+        list(RequestLogItems(zone=each).read([text])) for each, text in ((zone, there), (UTC, line))
+    )
+    assert isinstance(item, Exchange)
+    assert isinstance(utc, Exchange)
+    assert item.response is not None
+    assert utc.response is not None
+    assert utc.response.last_ns - item.response.last_ns == hours * 3600 * 10**9
+
+
+def test_zones_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the command, with the hour that summer takes."""
+    log = LOGS / "kafka-4.4.0.log"
+    times = []
+    for zone in ("UTC", "Europe/Berlin", "Asia/Kolkata"):
+        with pytest.raises(SystemExit):
+            main(["show", str(log), "--limit", "1", "--json", "--no-summary", "--zone", zone])
+        (shown,) = capsys.readouterr().out.splitlines()
+        times.append(json.loads(shown)["timestamp_ns"])
+    assert (times[0] - times[2]) / 10**9 == 5.5 * 3600
+    assert (times[0] - times[1]) / 10**9 in (3600, 7200)
+    with pytest.raises(SystemExit) as ended:
+        main(["show", str(log), "--zone", "Middle/Earth"])
+    assert ended.value.code == 2
+    assert "no time zone 'Middle/Earth'" in capsys.readouterr().err
 
 
 def test_a_log_is_known_by_its_first_bytes(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pyarrow.parquet as pq
@@ -30,11 +31,13 @@ from tests.mockbroker.wire import connect
 from tests.wiredump.rows.tabled import Tables, connections_of, named
 from tests.wiredump.talk import delivered, listen, talks
 from wiredump.cli import main
+from wiredump.model import Item
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES, UNDECODED
 from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
 from wiredump.tables.arrow import arrow_schema
-from wiredump.tables.writer import OutputError, TableWriter
+from wiredump.tables.reading import InputError, TableFolder
+from wiredump.tables.writer import UNFINISHED, OutputError, RowGroups, TableWriter
 
 
 @pytest.fixture(scope="module")
@@ -225,3 +228,44 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path) -> None:
     with pytest.raises(OutputError, match="not an empty folder"):
         TableWriter(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_run_that_is_interrupted_leaves_nothing(tmp_path, capture, monkeypatch) -> None:
+    """Whatever ends it, and also where the last file cannot be finished."""
+
+    def interrupted(self: TableRows, item: Item) -> NoReturn:
+        raise KeyboardInterrupt
+
+    def full(self: RowGroups) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    there = tmp_path / "there"
+    there.mkdir()
+    for out in (tmp_path / "new", there):
+        for owner, name, broken in ((TableRows, "add", interrupted), (RowGroups, "close", full)):
+            with monkeypatch.context() as patch:
+                patch.setattr(owner, name, broken)
+                with pytest.raises(SystemExit) as ended:
+                    main(["table", str(capture), "--out", str(out)])
+            assert ended.value.code
+            assert out.exists() == (out is there)
+    assert list(there.iterdir()) == []
+    with pytest.raises(SystemExit) as ended:
+        main(["table", str(capture), "--out", str(there)])
+    assert not ended.value.code
+    assert {each.name for each in there.iterdir()} == set(TABLES)
+
+
+def test_tables_that_are_not_finished_are_none_to_readers(tmp_path, capture) -> None:
+    """What a run that was killed leaves."""
+    program = (
+        "import os, sys\n"
+        "from wiredump.cli import main\n"
+        "from wiredump.rows.together import TableRows\n"
+        "TableRows.end = lambda *arguments: os._exit(9)\n"
+        f"main(['table', {str(capture)!r}, '--out', {str(tmp_path / 't')!r}])"
+    )
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 9
+    assert [each.name for each in (tmp_path / "t").iterdir()] == [UNFINISHED]
+    with pytest.raises(InputError, match="has none of the tables"):
+        TableFolder(str(tmp_path / "t"))

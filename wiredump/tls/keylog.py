@@ -1,0 +1,98 @@
+"""Secrets of TLS connections, as a key log has them: NSS's SSLKEYLOGFILE format, a line a secret.
+
+Knows text and nothing of what a secret is for. A log may grow while it is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from kproto.errors import KprotoError
+
+__all__ = ["KeyLog", "KeyLogError"]
+
+_LENGTHS: Final = {
+    "CLIENT_RANDOM": (48,),
+    "CLIENT_HANDSHAKE_TRAFFIC_SECRET": (32, 48),
+    "SERVER_HANDSHAKE_TRAFFIC_SECRET": (32, 48),
+    "CLIENT_TRAFFIC_SECRET_0": (32, 48),
+    "SERVER_TRAFFIC_SECRET_0": (32, 48),
+}
+"""Labels that are read, and the bytes of their secrets. A log has others, which are not needed."""
+
+_RANDOM_LENGTH: Final = 32
+
+
+class KeyLogError(KprotoError):
+    """A file that is no key log, or a line of one that cannot be: says which, never what is in
+    it."""
+
+
+class KeyLog:
+    """``add`` text; ask for secrets. ``more`` gives the text that was appended since it was last
+    called: it is asked where a secret is not there yet."""
+
+    def __init__(self, more: Callable[[], str] | None = None) -> None:
+        self._secrets: dict[tuple[str, bytes], bytes] = {}
+        self._more = more
+        self._rest = ""
+
+    def __len__(self) -> int:
+        """How many secrets."""
+        return len(self._secrets)
+
+    def __bool__(self) -> bool:
+        """Whether it has any, or may get some."""
+        return bool(self._secrets) or self.grows
+
+    @property
+    def grows(self) -> bool:
+        """Whether what is not there may yet come."""
+        return self._more is not None
+
+    def add(self, text: str, source: str = "") -> None:
+        """Take in lines. With ``source``, its name, raises KeyLogError for one that is not as its
+        label wants it; without, such lines are passed over. A last line without an end is kept
+        until the rest of it comes."""
+        lines = (self._rest + text).split("\n")
+        self._rest = lines.pop()
+        for number, line in enumerate(lines, 1):
+            if not self._take(line) and source:
+                raise KeyLogError(f"{source}, line {number}: not a secret as a key log has it")
+
+    def end(self) -> None:
+        """No more is appended to the last line."""
+        self._take(self._rest)
+        self._rest = ""
+
+    def secret(self, label: str, client_random: bytes) -> bytes | None:
+        """One secret of the connection whose ClientHello had this random, None where it is not
+        known."""
+        found = self._secrets.get((label, client_random))
+        if found is None and self._more is not None:
+            self.add(self._more())
+            found = self._secrets.get((label, client_random))
+        return found
+
+    def _take(self, line: str) -> bool:
+        """Whether the line is as it should be, one of no interest included."""
+        label, *values = line.split() or [""]
+        lengths = _LENGTHS.get(label)
+        if lengths is None:
+            return not label or label.startswith("#") or _is_label(label)
+        if len(values) != 2:
+            return False
+        try:
+            random, secret = map(bytes.fromhex, values)
+        except ValueError:
+            return False
+        if len(random) != _RANDOM_LENGTH or len(secret) not in lengths:
+            return False
+        self._secrets[label, random] = secret
+        return True
+
+
+def _is_label(word: str) -> bool:
+    return re.fullmatch("[A-Z][A-Z0-9_]*", word) is not None
