@@ -25,7 +25,7 @@ from kproto.records.model import MAX_DECOMPRESSED
 from kproto.records.native import RecordSink
 from kproto.records.record import read_in_python
 from kproto.records.record_batch import RecordBatch
-from kproto.records.sink import Blobs, Made, Wanted, bits, make_sink
+from kproto.records.sink import Blobs, Made, Sizes, Wanted, bits, make_sink
 
 __all__ = ["COLUMNS", "DEFAULT_COLUMNS", "MOST_BYTES", "RecordColumns", "read_columns"]
 
@@ -85,7 +85,8 @@ def read_columns(
     """The records of all ``inputs``, in their order: each is what ``RecordBatches`` takes.
 
     ``columns`` are of ``COLUMNS``. Of each record: ``offset``, ``timestamp``, ``key``, ``value``,
-    ``header_count``, and ``headers``, a list of keys and values. Of the batch it is in: ``batch``,
+    ``header_count``, ``headers``, a list of keys and values, ``value_size``, and ``value_hash``,
+    BLAKE2b with a digest of 16 bytes: neither copies the value. Of the batch it is in: ``batch``,
     which counts from 0 in each input, and what ``Batch`` calls by that name; ``compression`` and
     ``timestamp_type`` are numbers. ``input`` is always there.
 
@@ -220,8 +221,14 @@ class _Gathered:
 
 def _of_record(name: str, made: Made) -> Column:
     found: Any = getattr(made, name)
-    if name in ("key", "value"):
+    if name in ("key", "value", "value_hash"):
         return _blobs(name, "z", Blobs(*found), nullable=True)
+    if name == "value_size":
+        sizes = Sizes(*found)
+        return Column(
+            name=name, format="i", nullable=True, length=made.rows, null_count=sizes.nulls,
+            validity=sizes.validity, data=sizes.data,
+        )  # fmt: skip
     if name != "headers":
         return Column(
             name=name, format="i" if name == "header_count" else "l", length=made.rows, data=found

@@ -17,13 +17,14 @@ from tests.native.test_memory import LOOPS, least_growth
 from tests.records.mutations import PLAIN, record_of
 from tests.support import seeds
 
-ALL = Wanted(63)
+ALL = Wanted(255)
 MOST = 2**31 - 1
 EMPTY = (0, 0, None, bytes(4), b"")
 
 
 def test_a_sink_begins_empty_and_again() -> None:
-    nothing = Made(0, b"", b"", EMPTY, EMPTY, b"", (bytes(4), EMPTY, EMPTY))  # type: ignore[arg-type]  # plain tuples
+    headers = (bytes(4), EMPTY, EMPTY)
+    nothing = Made(0, b"", b"", EMPTY, EMPTY, b"", headers, (0, None, b""), EMPTY)  # type: ignore[arg-type]  # plain tuples
     data = section([Record(0, 0, b"k", None, (("h", b"x"),))])
     sink, pure = codec().sink(ALL, MOST), PureSink(ALL, MOST)
     for _ in range(3):
@@ -35,7 +36,7 @@ def test_a_sink_begins_empty_and_again() -> None:
         sink.take_back()
         assert pure.put([Record(0, 0, b"k", None, (("h", b"x"),))])
         assert sink.finish() == pure.finish()
-    assert codec().sink(0, MOST).finish() == (0, *[None] * 6)
+    assert codec().sink(0, MOST).finish() == (0, *[None] * 8)
 
 
 def test_what_it_does_not_take_leaves_no_row() -> None:
@@ -72,7 +73,7 @@ def test_arguments_it_does_not_know(wrong: Any) -> None:
     assert sink.put([wrong]) is False
     with pytest.raises(TypeError):
         sink.add(*usual[:-1])
-    for arguments in ((64, MOST), (-1, MOST), (1, 7), (1, 1 << 31), (wrong, wrong)):
+    for arguments in ((256, MOST), (-1, MOST), (1, 7), (1, 1 << 31), (wrong, wrong)):
         with pytest.raises((TypeError, ValueError, OverflowError)):
             codec().sink(*arguments)
     with pytest.raises(TypeError):
