@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from wiredump.knowledge.heard import FETCH, Heard
 from wiredump.model import Exchange, Item
-from wiredump.rows.batches import completed_ns
 from wiredump.rows.exchanges import Row
+from wiredump.rows.fields import completed_ns
+from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema
 
@@ -104,10 +105,13 @@ class Aside:
         self._wanted.add(topic_id)
         return None
 
-    def rows(self, item: Item, rows: Iterable[Row]) -> Iterator[Row]:
+    def rows(self, item: Item, rows: Iterable[Rows]) -> Iterator[Rows]:
         """All rows of an item: those that want a name under another, and what was heard."""
         self._wanted.clear()
         for name, row in rows:
+            if isinstance(row, Piece):
+                yield self._piece(name, row)
+                continue
             wanted = self._wanted_by(name, row)
             if wanted is None or not isinstance(item, Exchange):
                 yield name, row
@@ -115,6 +119,19 @@ class Aside:
                 yield unnamed(name), (*row, completed_ns(item), wanted)
         yield from self._heard
         self._heard = []
+
+    def last(self, rows: Iterable[Rows]) -> Iterator[Rows]:
+        """The rows behind the last item, none of which wants a name alone."""
+        for name, row in rows:
+            yield self._piece(name, row) if isinstance(row, Piece) else (name, row)
+
+    def _piece(self, name: str, piece: Piece) -> tuple[str, Piece]:
+        """Its runs have names, or want them, all alike."""
+        topic, topic_id = piece.shared["topic"][0], piece.shared["topic_id"][0]
+        if topic is not None or topic_id is None:
+            return name, piece
+        shared = {**piece.shared, "wanted_id": piece.shared["topic_id"]}
+        return unnamed(name), Piece(counts=piece.counts, shared=shared, own=piece.own)
 
     def _wanted_by(self, name: str, row: tuple[Any, ...]) -> str | None:
         """The topic id whose name belongs into a row, None where it has all it takes."""

@@ -17,7 +17,7 @@ from kproto.cli.codec import named_dialect
 from kproto.dialects import Dialect
 from wiredump.model import Item
 from wiredump.readers import Anomaly, Limits, Segment, TcpReassembler
-from wiredump.rows.exchanges import Row
+from wiredump.rows.pieces import Rows
 from wiredump.rows.together import TableRows
 from wiredump.sources.captures import ByteAccount, CaptureItems
 from wiredump.sources.opening import span
@@ -164,7 +164,7 @@ class _Work:
 
     def _finish(self, group: _Group) -> None:
         account = group.finish()
-        self._writer.add(group.last_rows())
+        self._writer.add(self._aside.last(group.last_rows()))
         self._manifest.connections += len(group.items.connections)
         for name in account.__struct_fields__:
             setattr(self._account, name, getattr(self._account, name) + getattr(account, name))
@@ -206,5 +206,5 @@ class _Group:
         self.items.account.check()
         return self.items.account
 
-    def last_rows(self) -> Iterator[Row]:
+    def last_rows(self) -> Iterator[Rows]:
         return self._rows.end(self.items.connections, (), {})

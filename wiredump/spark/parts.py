@@ -11,7 +11,7 @@ import os
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -78,13 +78,8 @@ class PartWriter(RowGroups):
     def _schema(self, name: str) -> pa.Schema:
         return schema_of(name)
 
-    def _table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
-        if name in TABLES:
-            return super()._table(name, rows)
-        schema = schema_of(name)
-        columns = zip(*rows, strict=True)
-        arrays = [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=schema)
+    def _ordered(self, name: str, rows: pa.Table) -> pa.Table:
+        return super()._ordered(name, rows) if name in TABLES else rows
 
     def manifest(self) -> Manifest:
         """Close, and tell of nothing but the files."""

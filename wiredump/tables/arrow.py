@@ -1,4 +1,5 @@
-"""The tables' columns as Arrow types, and rows as record batches. Needs pyarrow, knows no files."""
+"""The tables' columns as Arrow types, and rows and pieces as Arrow tables. Needs pyarrow, knows no
+files."""
 
 from __future__ import annotations
 
@@ -7,10 +8,13 @@ from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from wiredump.rows.schema import SCHEMA_VERSION, TABLES, Table, TypeName
+from kproto.arrow import Column
+from wiredump.rows.pieces import Piece
+from wiredump.rows.schema import SCHEMA_VERSION, TABLES, TypeName
 
-__all__ = ["arrow_schema", "to_table"]
+__all__ = ["arrow_schema", "of_piece", "of_rows", "ordered", "to_table"]
 
 _TYPES: Final[dict[TypeName, pa.DataType]] = {
     "bool": pa.bool_(),
@@ -35,12 +39,47 @@ def arrow_schema(name: str) -> pa.Schema:
     return pa.schema(fields, metadata={"doc": table.doc, "wiredump.schema": str(SCHEMA_VERSION)})
 
 
-def to_table(name: str, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+def to_table(name: str, rows: Sequence[tuple[Any, ...] | Piece]) -> pa.Table:
     """Rows of one table, sorted by what names a row."""
     schema = arrow_schema(name)
+    pieces = [of_piece(schema, each) for each in rows if isinstance(each, Piece)]
+    alone = of_rows(schema, [each for each in rows if not isinstance(each, Piece)])
+    return ordered(name, pa.concat_tables([*pieces, alone]))
+
+
+def of_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Rows of one table, as they come."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return _sorted(TABLES[name], pa.Table.from_arrays(arrays, schema=schema))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def of_piece(schema: pa.Schema, piece: Piece) -> pa.Table:
+    """The same of a piece. The buffers of its own columns are taken over."""
+    ends = pc.cumulative_sum(pa.array(piece.counts, pa.int32()))
+    arrays = [
+        _owned(piece.own[field.name], field.type)
+        if field.name in piece.own
+        else _repeated(_array(piece.shared[field.name], field.type), ends)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _owned(column: Column, type_: pa.DataType) -> pa.Array:
+    buffers = [None if raw is None else pa.py_buffer(raw) for raw in column.buffers]
+    return pa.Array.from_buffers(type_, column.length, buffers, null_count=column.null_count)
+
+
+def _repeated(values: pa.Array, ends: pa.Array) -> pa.Array:
+    """Each value on every row of its run."""
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
+
+
+def ordered(name: str, rows: pa.Table) -> pa.Table:
+    """The rows sorted by what names a row; those that damage made alike stay as they came."""
+    keys = [(column, "ascending") for column in TABLES[name].order]
+    return rows.take(pc.sort_indices(rows, keys))
 
 
 def _array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
@@ -59,7 +98,3 @@ def _fitting(value: Any, type_: pa.DataType) -> Any:
         greatest = 2 ** (type_.bit_width - 1) - 1
         return min(max(value, -greatest - 1), greatest)
     return value
-
-
-def _sorted(table: Table, rows: pa.Table) -> pa.Table:
-    return rows.sort_by([(column, "ascending") for column in table.order])

@@ -1,4 +1,7 @@
-"""Rows to Parquet files, a folder a table, as they come: memory holds one row group a table."""
+"""Rows to Parquet files, a folder a table, as they come: memory holds one row group a table.
+
+Rows one by one or in pieces: where a row group ends, and what it is sorted by, is the same.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ from types import TracebackType
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kproto.errors import KprotoError
-from wiredump.rows.exchanges import Row
+from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
-from wiredump.tables.arrow import arrow_schema, to_table
+from wiredump.tables.arrow import arrow_schema, of_piece, of_rows, ordered
 
 __all__ = ["ROW_GROUP", "OutputError", "RowGroups", "TableWriter", "require_empty"]
 
@@ -34,6 +38,17 @@ def _sized(schema: pa.Schema) -> list[int]:
     return [place for place, each in enumerate(schema) if each.type in types]
 
 
+def _sizes(rows: pa.Table, places: list[int]) -> pa.ChunkedArray:
+    """Of each row, how much there is in its columns of text and binary."""
+    total = None
+    for place in places:
+        column = rows.column(place)
+        measure = pc.utf8_length if column.type == pa.string() else pc.binary_length
+        sizes = pc.cast(pc.fill_null(measure(column), 0), pa.int64())
+        total = sizes if total is None else pc.add(total, sizes)
+    return total
+
+
 class RowGroups:
     """Holds rows of each table and writes them a row group at a time, to files that ``_open``
     opens when there is something to write. ``rows`` counts those written."""
@@ -42,6 +57,9 @@ class RowGroups:
         self.rows: dict[str, int] = dict.fromkeys(tables, 0)
         self._files: dict[str, pq.ParquetWriter] = {}
         self._held: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.rows}
+        # What came before those, as pieces.
+        self._parts: dict[str, list[pa.Table]] = {name: [] for name in self.rows}
+        self._number: dict[str, int] = dict.fromkeys(self.rows, 0)
         self._bytes: dict[str, int] = dict.fromkeys(self.rows, 0)
         self._sized = {name: _sized(self._schema(name)) for name in self.rows}
 
@@ -51,14 +69,17 @@ class RowGroups:
     def _schema(self, name: str) -> pa.Schema:
         return arrow_schema(name)
 
-    def _table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
-        return to_table(name, rows)
+    def _ordered(self, name: str, rows: pa.Table) -> pa.Table:
+        return ordered(name, rows)
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[Rows]) -> None:
         """Take in rows; those of tables that are not written are passed over."""
         for name, row in rows:
             held = self._held.get(name)
             if held is None:
+                continue
+            if isinstance(row, Piece):
+                self._add_piece(name, of_piece(self._schema(name), row))
                 continue
             held.append(row)
             size = self._bytes[name]
@@ -67,8 +88,33 @@ class RowGroups:
                 if value is not None:
                     size += len(value)
             self._bytes[name] = size
-            if len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
+            if self._number[name] + len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
                 self._flush(name)
+
+    def _add_piece(self, name: str, rows: pa.Table) -> None:
+        while rows.num_rows:
+            self._gather(name)
+            part = rows.slice(0, ROW_GROUP - self._number[name])
+            sizes = _sizes(part, self._sized[name])
+            size = self._bytes[name] + (pc.sum(sizes).as_py() if sizes is not None else 0)
+            if size >= ROW_GROUP_BYTES:  # some of them fill it
+                sums = pc.add(pc.cumulative_sum(sizes), self._bytes[name])
+                last = pc.index(pc.greater_equal(sums, ROW_GROUP_BYTES), True).as_py()
+                part = part.slice(0, last + 1)
+            self._parts[name].append(part)
+            self._number[name] += part.num_rows
+            self._bytes[name] = size
+            rows = rows.slice(part.num_rows)
+            if self._number[name] >= ROW_GROUP or size >= ROW_GROUP_BYTES:
+                self._flush(name)
+
+    def _gather(self, name: str) -> None:
+        """Rows that are held become a part like any other."""
+        held = self._held[name]
+        if held:
+            self._parts[name].append(of_rows(self._schema(name), held))
+            self._number[name] += len(held)
+            held.clear()
 
     def close(self) -> None:
         """Write what is held, and end every file."""
@@ -78,14 +124,16 @@ class RowGroups:
             file.close()
 
     def _flush(self, name: str) -> None:
-        held = self._held[name]
-        if held:
+        self._gather(name)
+        parts = self._parts[name]
+        if parts:
             if name not in self._files:
                 self._files[name] = self._open(name)
-            self._files[name].write_table(self._table(name, held))
-            self.rows[name] += len(held)
-            held.clear()
-            self._bytes[name] = 0
+            rows = pa.concat_tables(parts).combine_chunks()
+            self._files[name].write_table(self._ordered(name, rows))
+            self.rows[name] += rows.num_rows
+            parts.clear()
+            self._number[name] = self._bytes[name] = 0
 
 
 class TableWriter(RowGroups):
