@@ -1,7 +1,7 @@
 /* The records of many batches -> columns in Arrow's columnar format, without an object for a record.
-   kproto/records/sink.py is the same in Python, to the byte; kproto/records/columns.py cuts batches,
-   and says what is wrong with one that is given up here. A batch is taken whole or not at all. No
-   Python code runs here. */
+   kproto/records/sink.py is the same in Python, to the byte; kproto/records/batches.py cuts batches,
+   and says what is wrong with one that is given up here: those that are plain in every way are cut
+   here, too (add_plain). A batch is taken whole or not at all. No Python code runs here. */
 #include "blake2b.h"
 
 enum {
@@ -206,6 +206,43 @@ static int add_section(record_sink *self, reader *in, const batch_facts *batch) 
     return 0;
 }
 
+/* The header of a batch, magic 2: kproto/records/record_batch.py says what is where. */
+enum {
+    LENGTH_AT = 8,
+    LENGTH_END = 12,
+    MAGIC_AT = 16,
+    ATTRIBUTES_AT = 21,
+    LAST_DELTA_AT = 23,
+    BASE_TIMESTAMP_AT = 27,
+    MAX_TIMESTAMP_AT = 35,
+    COUNT_AT = 57,
+    HEADER_SIZE = 61
+};
+enum { CODEC_BITS = 7, APPENDED_BIT = 8, CONTROL_BIT = 32 };
+
+/* The batch that `in` begins with, whose records `part` becomes: 0, or -1 where it is not whole, not
+   of magic 2, compressed, a control batch, or not as it should be. */
+static int get_plain(reader *in, reader *part, batch_facts *batch) {
+    const uint8_t *head = in->at;
+    if (left_of(in) < HEADER_SIZE || head[MAGIC_AT] != 2) return -1;
+    int32_t length = (int32_t)get32(head + LENGTH_AT), count = (int32_t)get32(head + COUNT_AT);
+    if (length < HEADER_SIZE - LENGTH_END || length > left_of(in) - LENGTH_END) return -1;
+    uint16_t attributes = get16(head + ATTRIBUTES_AT);
+    int32_t last_delta = (int32_t)get32(head + LAST_DELTA_AT);
+    batch->base_offset = (int64_t)get64(head);
+    if (attributes & (CODEC_BITS | CONTROL_BIT) || last_delta < 0 ||
+        (batch->base_offset > 0 && last_delta > INT64_MAX - batch->base_offset))
+        return -1;
+    *part = (reader){head + HEADER_SIZE, head + LENGTH_END + length};
+    if (count < 0 || count > left_of(part) / LEAST_RECORD) return -1;
+    batch->count = count;
+    batch->base_timestamp = (int64_t)get64(head + BASE_TIMESTAMP_AT);
+    batch->is_appended = (attributes & APPENDED_BIT) != 0;
+    batch->appended = (int64_t)get64(head + MAX_TIMESTAMP_AT);
+    in->at = part->end;
+    return 0;
+}
+
 static int add_object(record_sink *self, PyObject *object) {
     const record_codec *codec = self->codec;
     record_view record = {0};
@@ -268,6 +305,37 @@ static PyObject *sink_add(record_sink *self, PyObject *const *args, Py_ssize_t c
     int failed = add_section(self, &in, &batch);
     if (failed == FULL && !are_records(section, &batch)) failed = -1; /* that comes first */
     return told(self, &before, failed);
+}
+
+/* Batches that are plain, until one is not: where that begins, [how many records each has]. */
+static PyObject *sink_add_plain(record_sink *self, PyObject *data) {
+    if (!PyBytes_CheckExact(data)) return Py_BuildValue("(i[])", 0);
+    PyObject *counts = PyList_New(0);
+    if (counts == NULL) return NULL;
+    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(data);
+    reader in = {start, start + PyBytes_GET_SIZE(data)}, part;
+    batch_facts batch;
+    Py_ssize_t end = 0;
+    while (left_of(&in) && !get_plain(&in, &part, &batch)) {
+        extent before = self->now;
+        int failed = add_section(self, &part, &batch);
+        PyObject *count = NULL;
+        if (failed) {
+            self->now = before;
+            if (!PyErr_Occurred()) break; /* a full column, too, is told of where it is added alone */
+        } else {
+            count = PyLong_FromSsize_t(batch.count);
+        }
+        if (count == NULL || PyList_Append(counts, count)) {
+            Py_XDECREF(count);
+            Py_DECREF(counts);
+            sink_clear(self);
+            return NULL;
+        }
+        Py_DECREF(count);
+        end = in.at - start;
+    }
+    return Py_BuildValue("(nN)", end, counts);
 }
 
 static PyObject *sink_put(record_sink *self, PyObject *records) {
@@ -398,6 +466,9 @@ static PyMethodDef sink_methods[] = {
     {"add", (PyCFunction)(void (*)(void))sink_add, METH_FASTCALL,
      "add(data, at, end, count, base_offset, base_timestamp, appended) -> whether data[at:end] is "
      "exactly that many records, which are rows then"},
+    {"add_plain", (PyCFunction)sink_add_plain, METH_O,
+     "add_plain(data) -> (where the first batch begins that is not plain, of each before it how many "
+     "records it has); they are rows then"},
     {"put", (PyCFunction)sink_put, METH_O,
      "put(records) -> whether these objects are as they usually are; they are rows then"},
     {"mark", (PyCFunction)sink_mark, METH_NOARGS, "mark(): where take_back goes back to"},

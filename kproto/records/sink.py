@@ -125,6 +125,10 @@ class PureSink:
         """Never: the reader that says what is wrong reads what is right, too."""
         return False
 
+    def add_plain(self, data: bytes, /) -> tuple[int, list[int]]:
+        """None, likewise."""
+        return 0, []
+
     def put(self, records: list[Record], /) -> bool:
         sizes = _Sizes(*map(sum, zip(self._sizes, self._sizes_of(records), strict=True)))
         too_many = sizes.rows > self._limit // WIDEST or sizes.headers >= self._limit // 4

@@ -18,7 +18,7 @@ from wiredump.model import Anomaly, Exchange
 from wiredump.rows.exchanges import anomaly_row
 from wiredump.rows.fields import NameOf, RecordsField, completed_ns, fields_of
 from wiredump.rows.pieces import Rows
-from wiredump.rows.record_columns import RecordRows, Run
+from wiredump.rows.record_columns import RecordRows, Whose
 
 __all__ = ["BatchRows"]
 
@@ -91,14 +91,18 @@ class BatchRows:
 
     def _rows(self, field: RecordsField) -> Iterator[Rows]:
         frame = field.frame
+        whose = Whose(
+            field.item.connection.id, frame.direction, frame.offset, field.topic, field.topic_id,
+            field.partition, completed_ns(field.item),
+        )  # fmt: skip
+        end = before = 0
+        if not self._checks:
+            end, before = self._records.read_plain(field.data, whose)
+            if end == len(field.data):
+                return
         batches = iter(
             RecordBatches(field.data, check_crc=False, allow_partial=frame.direction == "response")
         )
-        whose = (
-            field.item.connection.id, frame.direction, frame.offset, field.topic, field.topic_id,
-            field.partition,
-        )  # fmt: skip
-        wanted_ns = completed_ns(field.item)
         number = 0
         while True:
             try:
@@ -108,27 +112,30 @@ class BatchRows:
                 return
             if batch is None:
                 return
-            run = Run(*whose, number, wanted_ns)
-            read = self._read(batch, run)
-            if self._tells:
-                yield _batch(field, run, batch, read)
-            for problem in read.problems:
-                yield _undecodable(field, f"batch {number}: {problem}")
+            if number >= before:
+                read = self._read(batch, number, whose)
+                if self._tells:
+                    yield _batch(field, number, batch, read)
+                for problem in read.problems:
+                    yield _undecodable(field, f"batch {number}: {problem}")
             number += 1
 
-    def _read(self, batch: Batch, run: Run) -> _Read:
+    def _read(self, batch: Batch, number: int, whose: Whose) -> _Read:
         problems: list[str] = []
-        number: int | None = None
+        count: int | None = None
         crc_ok = batch.crc_is_right() if self._checks else None
         try:
-            number = len(batch.records()) if batch.is_control else self._records.read(batch, run)
+            if batch.is_control:
+                count = len(batch.records())
+            else:
+                count = self._records.read(batch, number, whose)
             base_offset: int | None = batch.base_offset if self._tells else None
         except KprotoError as error:
             problems.append(str(error))
             base_offset = batch.base_offset if batch.magic == 2 else None
         if crc_ok is False:
             problems.append("the checksum does not fit")
-        return _Read(number, base_offset, crc_ok, problems)
+        return _Read(count, base_offset, crc_ok, problems)
 
 
 def _undecodable(field: RecordsField, reason: str) -> Rows:
@@ -146,13 +153,13 @@ def _undecodable(field: RecordsField, reason: str) -> Rows:
     )
 
 
-def _batch(field: RecordsField, run: Run, batch: Batch, read: _Read) -> Rows:
-    codec = batch.attributes & 7
+def _batch(field: RecordsField, number: int, batch: Batch, read: _Read) -> Rows:
+    codec, frame = batch.attributes & 7, field.frame
     return (
         "batches",
         (
-            run.connection, run.direction, run.frame_offset, field.frame.last_ns,
-            field.item.api_key, run.topic, run.topic_id, run.partition, run.batch,
+            field.item.connection.id, frame.direction, frame.offset, frame.last_ns,
+            field.item.api_key, field.topic, field.topic_id, field.partition, number,
             read.base_offset, batch.last_offset, batch.magic,
             _CODECS[codec] if codec < len(_CODECS) else f"codec {codec}",
             _TIMESTAMPS[batch.timestamp_type],

@@ -11,15 +11,16 @@ import base64
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from operator import attrgetter
+from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kproto.codegen.base import Message
 from kproto.codegen.codec import plan_of
 from kproto.codegen.plan import StructPlan
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH
-from kproto.partial import FrameLayout, request_layout, response_layout, size_error
+from kproto.messages.request_header import RequestHeader
+from kproto.partial import FrameLayout, response_layout, size_error
 from wiredump.bodies import Bodies, codec_of
 from wiredump.model import Exchange, Frame
 
@@ -97,9 +98,10 @@ _PRODUCED: Final = _Names("topicData", "partitionData", "name", "index")
 _FETCHED: Final = _Names("responses", "partitions", "topic", "partitionIndex")
 
 
-class _Getters(NamedTuple):
-    """The same of decoded messages of one version."""
+class _Reader(NamedTuple):
+    """How messages of one version are read, and the same of them once decoded."""
 
+    layout: FrameLayout
     topics: Callable[[Any], Any]
     name: Callable[[Any], str | None]
     topic_id: Callable[[Any], str | None]
@@ -115,41 +117,48 @@ def _names(item: Exchange) -> _Names:
 def _in_bytes(item: Exchange, frame: Frame, using: Dialect) -> list[_Found] | None:
     """None where the frame is not whole, or is not as the schema has it."""
     raw = frame.raw
-    if frame.sasl or frame.json is not None or size_error(raw) is not None:
+    if frame.sasl or frame.json is not None or len(raw) < _LEAST or size_error(raw) is not None:
+        return None
+    if item.api_key == PRODUCE:
+        key, version = _key_and_version(raw, SIZE_LENGTH)
+    elif item.response_version is not None:
+        key, version = item.api_key, item.response_version
+    else:
         return None
     try:
-        layout = _layout(item, raw, using)
-        if layout is None:
+        reader = _reader(using, key, version, item.api_key == PRODUCE)
+        if reader is None:
             return None
-        get = _getters(layout.body, layout.version, _names(item))
-        if get is None:
-            return None
+        layout = reader.layout
         _, at = layout.header.decode_from(raw, layout.header_version, SIZE_LENGTH)
-        body, end = layout.body.decode_from(raw, layout.version, at)
+        body, end = layout.body.decode_from(raw, version, at)
     except KprotoError:
         return None
     if end != len(raw):
         return None
     return [
-        (get.name(topic), get.topic_id(topic), get.partition(part), data)
-        for topic in get.topics(body) or ()
-        for part in get.partitions(topic) or ()
-        if (data := get.records(part))
+        (reader.name(topic), reader.topic_id(topic), reader.partition(part), data)
+        for topic in reader.topics(body) or ()
+        for part in reader.partitions(topic) or ()
+        if (data := reader.records(part))
     ]
 
 
-def _layout(item: Exchange, raw: bytes, using: Dialect) -> FrameLayout | None:
-    if item.api_key == PRODUCE:
-        return request_layout(using, raw)
-    if item.response_version is None:
-        return None
-    return response_layout(using, api_key=item.api_key, api_version=item.response_version)
+_LEAST: Final = 8
+_key_and_version: Final = Struct(">hh").unpack_from
 
 
 @lru_cache(maxsize=256)
-def _getters(cls: type[Message], version: int, names: _Names) -> _Getters | None:
-    """None where a dialect of one's own has other fields."""
-    topics = _present(plan_of(cls, version).root)
+def _reader(using: Dialect, api_key: int, version: int, produced: bool) -> _Reader | None:
+    """None where a dialect of one's own has other fields. Raises UnsupportedVersionError."""
+    api = using.api(api_key, version)
+    if produced:
+        header_version = api.request_header_version(version)
+        layout = FrameLayout(RequestHeader, header_version, api.request, version)
+    else:
+        layout = response_layout(using, api_key=api_key, api_version=version)
+    names = _PRODUCED if produced else _FETCHED
+    topics = _present(plan_of(layout.body, version).root)
     topic = topics[names.topics].struct if names.topics in topics else None
     inside = _present(topic) if topic is not None else {}
     partition = inside[names.partitions].struct if names.partitions in inside else None
@@ -159,7 +168,8 @@ def _getters(cls: type[Message], version: int, names: _Names) -> _Getters | None
     if names.partition not in parts or "records" not in parts:
         return None
     topic_id = inside.get("topicId")
-    return _Getters(
+    return _Reader(
+        layout,
         attrgetter(topics[names.topics].name),
         attrgetter(inside[names.name].name) if names.name in inside else _nothing,
         _id_by(attrgetter(topic_id.name)) if topic_id is not None else _nothing,

@@ -5,7 +5,7 @@ What a batch is, and what is wrong with one, is not decided here but in ``kproto
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from kproto.arrow import Column
 from kproto.records.batch import Batch
@@ -13,7 +13,7 @@ from kproto.records.columns import put_batch
 from kproto.records.sink import Blobs, Made, Sizes, Wanted, bits, make_sink
 from wiredump.rows.pieces import Piece
 
-__all__ = ["RecordRows", "Run"]
+__all__ = ["RecordRows", "Whose"]
 
 MOST_ROWS: Final = 16_384
 MOST_BYTES: Final = 32 * 1024 * 1024
@@ -27,8 +27,8 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-class Run(NamedTuple):
-    """What the rows of one batch have in common: columns of ``records`` by name, and ``wanted_ns``,
+class Whose(NamedTuple):
+    """What the rows of one field have in common: columns of ``records`` by name, and ``wanted_ns``,
     by when a topic's name would have to be known."""
 
     connection: int
@@ -37,7 +37,6 @@ class Run(NamedTuple):
     topic: str | None
     topic_id: str | None
     partition: int
-    batch: int
     wanted_ns: int
 
 
@@ -55,49 +54,57 @@ class RecordRows:
         if keep:
             self._wanted = _COLUMNS | (Wanted.VALUE if values else Wanted(0))
         self._sink = make_sink(self._wanted, MOST_BYTES)
-        self._runs: list[Run] = []
-        self._counts: list[int] = []
-        self._timeless: list[bool] = []
+        self._runs: list[_Run] = []
         self._rows = 0
 
-    def read(self, batch: Batch, run: Run) -> int:
-        """Every record of a batch becomes a row; returns how many. Raises KprotoError where it
-        cannot be read, and leaves no row then."""
+    def read_plain(self, data: bytes, whose: Whose) -> tuple[int, int]:
+        """The batches that a field begins with, as far as nothing is to be said of them but their
+        records; returns where they end, and how many they are."""
+        end, counts = self._sink.add_plain(data)
+        for number, count in enumerate(counts):
+            if count:
+                self._rows += count
+                self._runs.append((count, False, number, whose))
+        if self._rows >= MOST_ROWS:
+            self.end()
+        return end, len(counts)
+
+    def read(self, batch: Batch, number: int, whose: Whose) -> int:
+        """Every record of the field's batch of that number becomes a row; returns how many. Raises
+        KprotoError where it cannot be read, and leaves no row then."""
         try:
-            number = put_batch(self._sink, batch)
+            count = put_batch(self._sink, batch)
         except OverflowError:
-            number = self._read_alone(batch)
-        if number:
-            self._rows += number
-            if self._keep:
-                self._runs.append(run)
-                self._counts.append(number)
-                self._timeless.append(batch.magic == 0)
+            count = self._read_alone(batch)
+        if count:
+            self._rows += count
+            self._runs.append((count, batch.magic == 0, number, whose))
             if self._rows >= MOST_ROWS:
                 self.end()
-        return number
+        return count
 
     def _read_alone(self, batch: Batch) -> int:
         """Where it does not go with those before, or is larger than all that is usually held."""
         self.end()
         self._sink = make_sink(self._wanted, GREATEST)
-        number = put_batch(self._sink, batch)
         self._rows = MOST_ROWS
-        return number
+        return put_batch(self._sink, batch)
 
     def end(self) -> None:
         """All rows that there are become a piece."""
         made = Made(*self._sink.finish())
-        runs, counts, timeless = self._runs, self._counts, self._timeless
+        runs, self._runs, self._rows = self._runs, [], 0
         self._sink = make_sink(self._wanted, MOST_BYTES)
-        self._runs, self._counts, self._timeless = [], [], []
-        self._rows = 0
-        if runs:
-            values = zip(Run._fields, zip(*runs, strict=True), strict=True)
-            shared = {name: list(each) for name, each in values}
-            self.pieces.append(
-                Piece(counts=counts, shared=shared, own=_own(made, counts, timeless))
-            )
+        if runs and self._keep:
+            counts, timeless, batches, whose = map(list, zip(*runs, strict=True))
+            columns = zip(Whose._fields, zip(*whose, strict=True), strict=True)
+            shared = {name: list(values) for name, values in columns}
+            own = _own(made, counts, timeless)
+            self.pieces.append(Piece(counts=counts, shared={**shared, "batch": batches}, own=own))
+
+
+_Run: TypeAlias = tuple[int, bool, int, Whose]
+"""Records of one batch: how many, whether they have no times, the batch's number in its field."""
 
 
 def _own(made: Made, counts: list[int], timeless: list[bool]) -> dict[str, Column]:

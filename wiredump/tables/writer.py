@@ -19,7 +19,14 @@ from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema, of_piece, of_rows, ordered
 
-__all__ = ["ROW_GROUP", "OutputError", "RowGroups", "TableWriter", "require_empty"]
+__all__ = [
+    "ROW_GROUP",
+    "OutputError",
+    "RowGroups",
+    "TableWriter",
+    "parquet_writer",
+    "require_empty",
+]
 
 ROW_GROUP: Final = 65_536
 """Rows of a table that are held, sorted and written at a time."""
