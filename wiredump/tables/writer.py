@@ -24,7 +24,6 @@ __all__ = [
     "OutputError",
     "RowGroups",
     "TableWriter",
-    "parquet_writer",
     "require_empty",
 ]
 
