@@ -20,7 +20,7 @@ from wiredump.rows.fields import NameOf, RecordsField, completed_ns, fields_of
 from wiredump.rows.pieces import Rows
 from wiredump.rows.record_columns import RecordRows, Whose
 
-__all__ = ["BatchRows"]
+__all__ = ["BatchRows", "NameOf", "completed_ns"]
 
 _TIMESTAMPS: Final = {
     TimestampType.NO_TIMESTAMP_TYPE: "none",

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from wiredump.knowledge.heard import FETCH, Heard
 from wiredump.model import Exchange, Item
+from wiredump.rows.batches import completed_ns
 from wiredump.rows.exchanges import Row
-from wiredump.rows.fields import completed_ns
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema
@@ -29,6 +29,7 @@ __all__ = [
     "UNNAMED",
     "Aside",
     "decode_heard",
+    "nameless",
     "schema_of",
     "unnamed",
 ]
@@ -109,8 +110,8 @@ class Aside:
         """All rows of an item: those that want a name under another, and what was heard."""
         self._wanted.clear()
         for name, row in rows:
-            if isinstance(row, Piece):
-                yield self._piece(name, row)
+            if isinstance(row, Piece):  # its rows want names all alike: ``nameless``
+                yield name, row
                 continue
             wanted = self._wanted_by(name, row)
             if wanted is None or not isinstance(item, Exchange):
@@ -119,19 +120,6 @@ class Aside:
                 yield unnamed(name), (*row, completed_ns(item), wanted)
         yield from self._heard
         self._heard = []
-
-    def last(self, rows: Iterable[Rows]) -> Iterator[Rows]:
-        """The rows behind the last item, none of which wants a name alone."""
-        for name, row in rows:
-            yield self._piece(name, row) if isinstance(row, Piece) else (name, row)
-
-    def _piece(self, name: str, piece: Piece) -> tuple[str, Piece]:
-        """Its runs have names, or want them, all alike."""
-        topic, topic_id = piece.shared["topic"][0], piece.shared["topic_id"][0]
-        if topic is not None or topic_id is None:
-            return name, piece
-        shared = {**piece.shared, "wanted_id": piece.shared["topic_id"]}
-        return unnamed(name), Piece(counts=piece.counts, shared=shared, own=piece.own)
 
     def _wanted_by(self, name: str, row: tuple[Any, ...]) -> str | None:
         """The topic id whose name belongs into a row, None where it has all it takes."""
@@ -144,6 +132,15 @@ class Aside:
             # Its reason begins with the topic, or what stands for it, and the partition.
             return next((each for each in self._wanted if row[_REASON].startswith(each)), None)
         return None
+
+
+def nameless(piece: Piece) -> Piece | None:
+    """What a piece is as one of the unnamed table's; None where its rows want no name."""
+    topic, topic_id = (piece.shared.get(name, [None])[0] for name in ("topic", "topic_id"))
+    if topic is not None or topic_id is None:
+        return None
+    shared = {**piece.shared, "wanted_id": piece.shared["topic_id"]}
+    return Piece(counts=piece.counts, shared=shared, own=piece.own)
 
 
 def decode_heard(told: bytes) -> Heard:

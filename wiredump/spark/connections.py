@@ -164,7 +164,7 @@ class _Work:
 
     def _finish(self, group: _Group) -> None:
         account = group.finish()
-        self._writer.add(self._aside.last(group.last_rows()))
+        self._writer.add(group.last_rows())
         self._manifest.connections += len(group.items.connections)
         for name in account.__struct_fields__:
             setattr(self._account, name, getattr(self._account, name) + getattr(account, name))

@@ -17,8 +17,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from wiredump.rows.pieces import Piece
 from wiredump.rows.schema import TABLES
-from wiredump.spark.apart import schema_of
+from wiredump.spark.apart import nameless, schema_of, unnamed
 from wiredump.tables.writer import RowGroups
 
 __all__ = [
@@ -77,6 +78,10 @@ class PartWriter(RowGroups):
 
     def _schema(self, name: str) -> pa.Schema:
         return schema_of(name)
+
+    def _piece(self, name: str, piece: Piece) -> tuple[str, Piece]:
+        wanting = nameless(piece) if unnamed(name) in self.rows else None
+        return (name, piece) if wanting is None else (unnamed(name), wanting)
 
     def _ordered(self, name: str, rows: pa.Table) -> pa.Table:
         return super()._ordered(name, rows) if name in TABLES else rows

@@ -24,7 +24,7 @@ def write_text(number: int, options: Options, task: int) -> Manifest:
     for item in sources:
         manifest.saw(*span(item))
         writer.add(aside.rows(item, rows.add(item)))
-    writer.add(aside.last(rows.end(sources.connections, (), {})))
+    writer.add(rows.end(sources.connections, (), {}))
     writer.close()
     manifest.connections = len(sources.connections)
     manifest.parts = writer.parts()

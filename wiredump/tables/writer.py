@@ -75,6 +75,10 @@ class RowGroups:
     def _schema(self, name: str) -> pa.Schema:
         return arrow_schema(name)
 
+    def _piece(self, name: str, piece: Piece) -> tuple[str, Piece]:
+        """Where the rows of a piece go, and as what."""
+        return name, piece
+
     def _ordered(self, name: str, rows: pa.Table) -> pa.Table:
         return ordered(name, rows)
 
@@ -85,6 +89,7 @@ class RowGroups:
             if held is None:
                 continue
             if isinstance(row, Piece):
+                name, row = self._piece(name, row)
                 self._add_piece(name, of_piece(self._schema(name), row))
                 continue
             held.append(row)
