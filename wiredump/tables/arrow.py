@@ -3,14 +3,17 @@ files."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kproto.arrow import Column
+from kproto.records.sink import bits, numbers
 from wiredump.rows.pieces import Piece
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES, TypeName
 
@@ -56,14 +59,37 @@ def of_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 def of_piece(schema: pa.Schema, piece: Piece) -> pa.Table:
     """The same of a piece. The buffers of its own columns are taken over."""
-    ends = pc.cumulative_sum(pa.array(piece.counts, pa.int32()))
+    run = _runs(piece.counts)
     arrays = [
         _owned(piece.own[field.name], field.type)
         if field.name in piece.own
-        else _repeated(_array(piece.shared[field.name], field.type), ends)
+        else _shared(piece.shared[field.name], field.type).take(run)
         for field in schema
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _shared(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """As ``_array``. But ``pa.array`` imports pandas where that is installed, which takes longer
+    than many a capture: numbers and text do without it."""
+    held: list[Any]
+    buffers: list[bytes]
+    try:
+        if type_ == pa.string():
+            held = [b"" if value is None else value.encode() for value in values]
+            buffers = [numbers("i", [0, *accumulate(map(len, held))]), b"".join(held)]
+        else:
+            held = [0 if value is None else value for value in values]
+            buffers = [numbers(_CODES[type_], held)]
+    except (KeyError, UnicodeEncodeError, struct.error):
+        return _array(values, type_)
+    nulls = values.count(None)
+    validity = pa.py_buffer(bits(bytes(value is not None for value in values))) if nulls else None
+    made = [validity, *map(pa.py_buffer, buffers)]
+    return pa.Array.from_buffers(type_, len(values), made, null_count=nulls)
+
+
+_CODES: Final = {pa.int16(): "h", pa.int32(): "i", pa.int64(): "q"}
 
 
 def _owned(column: Column, type_: pa.DataType) -> pa.Array:
@@ -71,9 +97,10 @@ def _owned(column: Column, type_: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(type_, column.length, buffers, null_count=column.null_count)
 
 
-def _repeated(values: pa.Array, ends: pa.Array) -> pa.Array:
-    """Each value on every row of its run."""
-    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
+def _runs(counts: list[int]) -> pa.Array:
+    """Of each row, the number of its run."""
+    data = b"".join(numbers("i", [run]) * count for run, count in enumerate(counts))
+    return pa.Array.from_buffers(pa.int32(), sum(counts), [None, pa.py_buffer(data)])
 
 
 def ordered(name: str, rows: pa.Table) -> pa.Table:

@@ -6,6 +6,7 @@ Rows one by one or in pieces: where a row group ends, and what it is sorted by, 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -19,13 +20,7 @@ from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema, of_piece, of_rows, ordered
 
-__all__ = [
-    "ROW_GROUP",
-    "OutputError",
-    "RowGroups",
-    "TableWriter",
-    "require_empty",
-]
+__all__ = ["ROW_GROUP", "OutputError", "RowGroups", "TableWriter", "require_empty"]
 
 ROW_GROUP: Final = 65_536
 """Rows of a table that are held, sorted and written at a time."""
@@ -44,15 +39,23 @@ def _sized(schema: pa.Schema) -> list[int]:
     return [place for place, each in enumerate(schema) if each.type in types]
 
 
-def _sizes(rows: pa.Table, places: list[int]) -> pa.ChunkedArray:
-    """Of each row, how much there is in its columns of text and binary."""
-    total = None
-    for place in places:
-        column = rows.column(place)
-        measure = pc.utf8_length if column.type == pa.string() else pc.binary_length
-        sizes = pc.cast(pc.fill_null(measure(column), 0), pa.int64())
-        total = sizes if total is None else pc.add(total, sizes)
-    return total
+def _measured(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Of each value, how long it is: text in characters, as ``len`` has it."""
+    measure = pc.utf8_length if column.type == pa.string() else pc.binary_length
+    return measure(column)
+
+
+def _size(rows: pa.Table, places: list[int]) -> int:
+    """How much there is in those columns."""
+    return sum(pc.sum(_measured(rows.column(place))).as_py() or 0 for place in places)
+
+
+def _filling(rows: pa.Table, places: list[int], room: int) -> int:
+    """How many of the first rows it takes to have so much."""
+    sizes = [pc.fill_null(_measured(rows.column(place)), 0) for place in places]
+    sums = pc.cumulative_sum(reduce(pc.add, (pc.cast(each, pa.int64()) for each in sizes)))
+    last: int = pc.index(pc.greater_equal(sums, room), True).as_py()
+    return last + 1
 
 
 class RowGroups:
@@ -106,12 +109,10 @@ class RowGroups:
         while rows.num_rows:
             self._gather(name)
             part = rows.slice(0, ROW_GROUP - self._number[name])
-            sizes = _sizes(part, self._sized[name])
-            size = self._bytes[name] + (pc.sum(sizes).as_py() if sizes is not None else 0)
-            if size >= ROW_GROUP_BYTES:  # some of them fill it
-                sums = pc.add(pc.cumulative_sum(sizes), self._bytes[name])
-                last = pc.index(pc.greater_equal(sums, ROW_GROUP_BYTES), True).as_py()
-                part = part.slice(0, last + 1)
+            places, before = self._sized[name], self._bytes[name]
+            size = before + _size(part, places)
+            if size >= ROW_GROUP_BYTES:
+                part = part.slice(0, _filling(part, places, ROW_GROUP_BYTES - before))
             self._parts[name].append(part)
             self._number[name] += part.num_rows
             self._bytes[name] = size
