@@ -64,7 +64,7 @@ static const uint8_t order[10][WORDS] = {
     } while (0)
 
 static inline uint64_t little(uint64_t word) {
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     return __builtin_bswap64(word);
 #else
     return word;
