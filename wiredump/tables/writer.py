@@ -29,6 +29,10 @@ ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 """Or so many bytes of text and binary among them, if that comes first."""
 
 
+FEW: Final = 32
+"""A piece of fewer rows is cheaper one by one."""
+
+
 class OutputError(KprotoError):
     """The folder to write to cannot be used: says why, and what to do."""
 
@@ -92,8 +96,7 @@ class RowGroups:
             if held is None:
                 continue
             if isinstance(row, Piece):
-                name, row = self._piece(name, row)
-                self._add_piece(name, of_piece(self._schema(name), row))
+                self._add_piece(*self._piece(name, row))
                 continue
             held.append(row)
             size = self._bytes[name]
@@ -105,7 +108,12 @@ class RowGroups:
             if self._number[name] + len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
                 self._flush(name)
 
-    def _add_piece(self, name: str, rows: pa.Table) -> None:
+    def _add_piece(self, name: str, piece: Piece) -> None:
+        schema = self._schema(name)
+        if piece.number < FEW:
+            self.add((name, row) for row in piece.rows(schema.names))
+            return
+        rows = of_piece(schema, piece)
         while rows.num_rows:
             self._gather(name)
             part = rows.slice(0, ROW_GROUP - self._number[name])

@@ -180,6 +180,7 @@ def test_row_groups_are_the_same_of_pieces_and_of_rows(items, most, size, each, 
         patch.setattr(record_columns, "MOST_ROWS", each)
         patch.setattr(writer, "ROW_GROUP", most)
         patch.setattr(writer, "ROW_GROUP_BYTES", size)
+        patch.setattr(writer, "FEW", data.draw(st.sampled_from([0, 0, 3])))
         rows = TableRows(tables=["records"], values=True)
         pieces = [*chain.from_iterable(map(rows.add, items)), *rows.end({}, [], {})]
         alone: list[Rows] = []
