@@ -17,7 +17,7 @@ from kproto.cli.codec import named_dialect
 from kproto.dialects import Dialect
 from wiredump.model import Item
 from wiredump.readers import Anomaly, Limits, Segment, TcpReassembler
-from wiredump.rows.exchanges import Row
+from wiredump.rows.pieces import Rows
 from wiredump.rows.together import TableRows
 from wiredump.sources.captures import ByteAccount, CaptureItems
 from wiredump.sources.opening import open_key_log, span
@@ -207,5 +207,5 @@ class _Group:
         self.items.account.check()
         return self.items.account
 
-    def last_rows(self) -> Iterator[Row]:
+    def last_rows(self) -> Iterator[Rows]:
         return self._rows.end(self.items.connections, (), {})
