@@ -25,6 +25,9 @@ __all__ = ["Apart", "TableRows"]
 _WITHOUT_BODIES: Final = frozenset({"lineage", "account", "frames"})
 """Tables that bodies add nothing to: even of anomalies some are found in them."""
 
+_WITHOUT_EXCHANGES: Final = frozenset({"lineage", "account", "connections", "frames", "anomalies"})
+"""Tables for which, where no body is read, it takes frames and counts but no exchange."""
+
 
 class Apart(Protocol):
     """Who puts together later what takes more than the items at hand."""
@@ -72,6 +75,18 @@ class TableRows:
         """The rows that an item gives."""
         self._counts.add(item)
         return self._wanted(self._rows(item))
+
+    @property
+    def takes_frames_only(self) -> bool:
+        """Whether exchanges that were counted (``counted``), and whose frames were written, need
+        not be added."""
+        return not self._decodes and self._tables <= _WITHOUT_EXCHANGES
+
+    def counted(
+        self, connection: int, requests: int, request_bytes: int, response_bytes: int
+    ) -> None:
+        """Exchanges that were not added."""
+        self._counts.add_counts(connection, requests, request_bytes, response_bytes)
 
     def turn(self) -> Iterator[Row]:
         """Another source follows, whose times may be earlier."""

@@ -24,6 +24,7 @@ from wiredump.readers.compressed import inflater_for
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.hexadecimal import HexItems, is_hexadecimal
 from wiredump.sources.journals import JournalItems
+from wiredump.sources.quick import FrameSink, QuickStreams, walks
 from wiredump.sources.request_logs import MARK, RequestLogItems
 
 __all__ = ["Kind", "Read", "Sources", "kind_of", "open_sources", "span"]
@@ -82,7 +83,8 @@ class Sources:
         self._limits = Limits(alone=alone)
         self._progress = progress or (lambda count: None)
         self._captures: CaptureItems | None = None
-        self._streams: Streams | None = None
+        self._streams: Streams | QuickStreams | None = None
+        self._sink: FrameSink | None = None
         self._bytes = dict.fromkeys((file.number for file in files), 0)
         self._times: dict[int, tuple[int, int]] = {}
 
@@ -118,18 +120,23 @@ class Sources:
     def _note(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items, their times noted."""
         for item in items:
-            capture, first, last = span(item)
-            if first:
-                before = self._times.get(capture, (first, last))
-                self._times[capture] = min(before[0], first), max(before[1], last)
+            self._saw(*span(item))
             yield item
+
+    def _saw(self, capture: int, first: int, last: int) -> None:
+        if first:
+            before = self._times.get(capture, (first, last))
+            self._times[capture] = min(before[0], first), max(before[1], last)
 
     # -- captures ----------------------------------------------------------------------------
 
     def _read_captures(self, files: list[_File]) -> Iterator[Item]:
-        self._streams = streams = Streams(self._limits)
         self._captures = items = CaptureItems(self._codec, ports=self._ports)
         self.connections = items.connections
+        if self._is_quick:
+            yield from self._read_quickly(files[0], items)
+            return
+        self._streams = streams = Streams(self._limits)
         captures = [Capture(file.file, number=file.number) for file in files]
         follow = self._follow
         events = self._followed(streams, captures[0]) if follow else streams.read(*captures)
@@ -137,6 +144,35 @@ class Sources:
             yield from items.feed(event)
             for capture in captures:
                 self._count(capture.number, capture.bytes_read)
+        for capture in captures:  # what came behind the last event
+            self._count(capture.number, capture.bytes_read)
+
+    @property
+    def _is_quick(self) -> bool:
+        """Whether captures are read in bulk: one that ends, each connection for itself."""
+        captures = sum(file.kind == "capture" for file in self._files)
+        alone = self._limits.alone and not self._follow
+        return captures == 1 and alone and walks() is not None
+
+    def frames_to(self, sink: FrameSink) -> bool:
+        """Have frames go to ``sink`` as columns, those whose exchanges need not be seen. False
+        where these sources do not: then all are items. To be asked before iterating."""
+        if self._is_quick:
+            self._sink = sink
+        return self._is_quick
+
+    def _read_quickly(self, file: _File, items: CaptureItems) -> Iterator[Item]:
+        self._streams = streams = QuickStreams(items, self._limits, self._codec, self._sink)
+        capture = Capture(file.file, number=file.number, walks=walks())
+
+        def counted() -> Iterator[Any]:
+            for packet in capture:
+                self._count(file.number, capture.bytes_read)
+                yield packet
+
+        yield from streams.read(counted())
+        self._count(file.number, capture.bytes_read)
+        self._saw(file.number, *streams.times)
 
     def _followed(self, streams: Streams, capture: Capture) -> Iterator[Any]:
         while not capture.stopped:

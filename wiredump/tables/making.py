@@ -9,6 +9,7 @@ from typing import NamedTuple
 from wiredump.model import Anomaly, Item
 from wiredump.rows.together import TableRows
 from wiredump.sources import Sources
+from wiredump.tables.frames import FramesOnly
 from wiredump.tables.writer import TableWriter
 
 __all__ = ["Made", "make_tables"]
@@ -36,6 +37,10 @@ def make_tables(sources: Sources, rows: TableRows, folder: str, tables: tuple[st
     texts = {each.number for each in sources.read if each.kind != "capture"}
     current: int | None = None
     with TableWriter(Path(folder), tables) as writer:
+        if rows.takes_frames_only:
+            sink = FramesOnly(writer, rows)
+            if sources.frames_to(sink):
+                writer.keep_in("frames", sink)
         for item in sources:
             # Captures are merged by time, and the others follow one after the other.
             source = _source(item)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +15,7 @@ from wiredump.rows.exchanges import Row
 from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema, to_table
 
-__all__ = ["ROW_GROUP", "OutputError", "RowGroups", "TableWriter", "require_empty"]
+__all__ = ["ROW_GROUP", "ColumnRows", "OutputError", "RowGroups", "TableWriter", "require_empty"]
 
 ROW_GROUP: Final = 65_536
 """Rows of a table that are held, sorted and written at a time."""
@@ -26,6 +26,17 @@ ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 
 class OutputError(KprotoError):
     """The folder to write to cannot be used: says why, and what to do."""
+
+
+class ColumnRows(Protocol):
+    """Rows of one table that are kept as columns, and may come from elsewhere too. ``take`` gives
+    the first so many, sorted."""
+
+    def __len__(self) -> int: ...
+
+    def append(self, row: tuple[Any, ...]) -> None: ...
+
+    def take(self, count: int) -> pa.Table: ...
 
 
 def _sized(schema: pa.Schema) -> list[int]:
@@ -44,6 +55,7 @@ class RowGroups:
         self._held: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.rows}
         self._bytes: dict[str, int] = dict.fromkeys(self.rows, 0)
         self._sized = {name: _sized(self._schema(name)) for name in self.rows}
+        self._columns: dict[str, ColumnRows] = {}
 
     def _open(self, name: str) -> pq.ParquetWriter:
         raise NotImplementedError
@@ -60,6 +72,9 @@ class RowGroups:
             held = self._held.get(name)
             if held is None:
                 continue
+            if name in self._columns:
+                self._columns[name].append(row)
+                continue
             held.append(row)
             size = self._bytes[name]
             for place in self._sized[name]:
@@ -70,8 +85,23 @@ class RowGroups:
             if len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
                 self._flush(name)
 
+    def keep_in(self, name: str, columns: ColumnRows) -> None:
+        """Keep this table's rows there: in the order in which they come, whoever they are from.
+        They have to be so small that ``ROW_GROUP_BYTES`` never counts."""
+        self._columns[name] = columns
+
+    def drain(self, name: str) -> None:
+        """Write the whole row groups of a table that is kept in columns."""
+        columns = self._columns[name]
+        while len(columns) >= ROW_GROUP:
+            self._write(name, columns.take(ROW_GROUP))
+
     def close(self) -> None:
         """Write what is held, and end every file."""
+        for name, columns in self._columns.items():
+            self.drain(name)
+            if len(columns):
+                self._write(name, columns.take(len(columns)))
         for name in self._held:
             self._flush(name)
         for file in self._files.values():
@@ -80,12 +110,15 @@ class RowGroups:
     def _flush(self, name: str) -> None:
         held = self._held[name]
         if held:
-            if name not in self._files:
-                self._files[name] = self._open(name)
-            self._files[name].write_table(self._table(name, held))
-            self.rows[name] += len(held)
+            self._write(name, self._table(name, held))
             held.clear()
             self._bytes[name] = 0
+
+    def _write(self, name: str, table: pa.Table) -> None:
+        if name not in self._files:
+            self._files[name] = self._open(name)
+        self._files[name].write_table(table)
+        self.rows[name] += table.num_rows
 
 
 class TableWriter(RowGroups):
