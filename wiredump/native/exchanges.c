@@ -93,8 +93,7 @@ static int note_client(connection *on, const uint8_t *raw, Py_ssize_t size) {
 /* ---- what comes out ------------------------------------------------------------------------- */
 
 static void frame_of(const stream *from, int64_t size, frame *out) {
-    const mark *first = &from->marks[from->mark_first];
-    if (first->end <= from->base) first++;
+    const mark *first = stream_first_mark(from, from->base);
     out->offset = from->base;
     out->size = size;
     out->missing = 0;

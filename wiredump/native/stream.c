@@ -90,11 +90,15 @@ int stream_keep(stream *self, const uint8_t *from, int64_t size) {
     return 0;
 }
 
-/* The first mark of the frame that has begun: one in front of it may be left. */
+/* The mark of the byte at `from`: others in front of it may be left. */
 static Py_ssize_t first_mark(const stream *self, int64_t from) {
     Py_ssize_t at = self->mark_first;
     while (at < self->mark_end && self->marks[at].end <= from) at++;
     return at;
+}
+
+const mark *stream_first_mark(const stream *self, int64_t from) {
+    return &self->marks[first_mark(self, from)];
 }
 
 static const piece *first_own_piece(const stream *self, int *number) {
@@ -153,7 +157,7 @@ const uint8_t *stream_head(const stream *self, const uint8_t *chunk, int64_t fro
         *available = self->kept_end - from;
         return self->kept + self->kept_skip + (from - self->kept_start);
     }
-    const mark *each = &self->marks[first_mark(self, from)];
+    const mark *each = stream_first_mark(self, from);
     *available = each->end - from;
     return chunk + each->at + (from - each->start);
 }
@@ -257,6 +261,8 @@ int stream_enter(stream *self, PyObject *state, int64_t limit) {
             return -1;
         before = end;
     }
+    while (self->mark_first < self->mark_end && self->marks[self->mark_first].end < base)
+        self->mark_first++;
     /* Every byte that is held has its packet. */
     if (next > base && (self->mark_end == 0 || self->marks[self->mark_end - 1].end != next)) {
         PyErr_SetString(PyExc_ValueError, "bytes without a packet");

@@ -113,6 +113,7 @@ const uint8_t *stream_head(const stream *self, const uint8_t *chunk, int64_t fro
                            int64_t *available); /* what is there in one piece from `from` on */
 void stream_gather(const stream *self, const uint8_t *chunk, int64_t from, int64_t size,
                    uint8_t *out);
+const mark *stream_first_mark(const stream *self, int64_t from);
 PyObject *stream_bytes(const stream *self, const uint8_t *chunk, int64_t from, int64_t size);
 PyObject *stream_state(const stream *self, const uint8_t *chunk); /* as `enter` takes it */
 int stream_enter(stream *self, PyObject *state, int64_t limit);

@@ -86,6 +86,8 @@ class QuickStreams:
         )  # fmt: skip
         self._lent = Lent(self._reading, self._tcp, items, name, sink)
         self.times = Times(0, 0)
+        self.read_slowly = 0
+        """Packets that Python read."""
 
     @property
     def account(self) -> Account:
@@ -143,6 +145,7 @@ class QuickStreams:
 
     def _one(self, packet: Packet) -> Iterator[Item]:
         """A packet that is not usual, or of a connection of which something is not."""
+        self.read_slowly += 1
         out: list[Any] = []
         segment = self._segments.feed(packet, out)
         for event in out:
