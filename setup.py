@@ -1,6 +1,7 @@
 """What pyproject.toml cannot say: the repository's ``schemas/`` travels as ``kproto/_schemas``, and
-the C extensions are built where they can be. Without a compiler the install goes on without it, and what
-runs then is the same, in Python; with KPROTO_ENGINE=native in the environment it fails instead."""
+the C extensions are built where they can be. Without a compiler the install goes on without them,
+and what runs then is the same, in Python; with KPROTO_ENGINE=native in the environment it fails
+instead."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Build the C extensions with AddressSanitizer and UndefinedBehaviorSanitizer, and run its tests on it.
+"""Build the C extensions with AddressSanitizer and UndefinedBehaviorSanitizer, and run their tests.
 
     make sanitize                                        # tests/native and the agreement
     .venv/bin/python -m scripts.sanitize tests/native -k damaged

@@ -1,6 +1,6 @@
-"""The quick way through captures gives what Python gives: the same items in the same order, the same
-connections, the same account, in reads of any size. Torn, cut, doubled, overlapped, damaged: what it
-does not take it hands back, and nobody can tell."""
+"""The quick way through captures gives what Python gives: the same items in the same order, the
+same connections, the same account, in reads of any size. Torn, cut, doubled, overlapped, damaged:
+what it does not take it hands back, and nobody can tell."""
 
 from __future__ import annotations
 

@@ -20,6 +20,14 @@ class FrameColumns:
     def take(self, count: int, /) -> list[Any]: ...
 
 @final
+class Waiting:
+    """Requests that wait for an answer."""
+
+    def __new__(cls, open: list[tuple[Any, ...]], /) -> Waiting: ...
+    def __len__(self) -> int: ...
+    def all(self) -> list[Any]: ...
+
+@final
 class Reading:
     def __new__(
         cls,
@@ -47,7 +55,7 @@ class Reading:
         client: tuple[Any, ...],
         server: tuple[Any, ...],
         at: tuple[int, int, int],
-        open: list[tuple[Any, ...]],
+        open: Waiting,
         early: list[int],
         /,
     ) -> None: ...

@@ -192,7 +192,8 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
     uint16_t bit = (uint16_t)key;
     if (self->left[bit >> 3] >> (bit & 7) & 1 || (key == API_VERSIONS && version >= 3))
         return LEFT;
-    if (on->open_count >= self->most_open || on->open_bytes + size > self->most_open_bytes)
+    if (on->waiting->count >= self->most_open ||
+        on->waiting->bytes + size > self->most_open_bytes)
         return LEFT;
     for (Py_ssize_t i = 0; i < on->early_count; i++)
         if (on->early[i] == id) return LEFT;
@@ -238,16 +239,16 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
         if (entry.exchange == NULL) return FAILED;
     }
     on->any_request = 1;
-    int failed = expected ? open_push(on, &entry, id) : give_out(self, on, &entry, id, NULL, 0);
+    int failed = expected ? waiting_push(on->waiting, &entry, id) : give_out(self, on, &entry, id, NULL, 0);
     Py_XDECREF(entry.exchange);
     return failed ? FAILED : TAKEN;
 }
 
 /* ---- responses ------------------------------------------------------------------------------ */
 
-static Py_ssize_t find_open(const connection *on, int32_t id) {
-    for (Py_ssize_t i = on->open_first; i < on->open_end; i++)
-        if (on->ids[i] == id && !on->open[i].answered) return i;
+static Py_ssize_t find_open(const waiting_object *open, int32_t id) {
+    for (Py_ssize_t i = open->first; i < open->end; i++)
+        if (open->ids[i] == id && !open->entries[i].answered) return i;
     return -1;
 }
 
@@ -272,24 +273,25 @@ enum taken take_response(reading_object *self, connection *on, const uint8_t *ch
     if (in.seen > size) in.seen = size;
     if (see(self, from, chunk, &in, 10)) return FAILED;
     int32_t id = (int32_t)get32(in.at + 4);
-    Py_ssize_t index = find_open(on, id);
-    if (index < 0 || on->open[index].key == SASL_HANDSHAKE) return LEFT;
-    asked *entry = &on->open[index];
+    waiting_object *open = on->waiting;
+    Py_ssize_t index = find_open(open, id);
+    if (index < 0 || open->entries[index].key == SASL_HANDSHAKE) return LEFT;
+    asked *entry = &open->entries[index];
     int version = entry->version;
     if (entry->key == API_VERSIONS && size >= 10 && get16(in.at + 8) == UNSUPPORTED_VERSION)
         version = 0;
     frame response;
     frame_of(from, size, &response);
-    int in_order = index == on->open_first, failed = 0;
+    int in_order = index == open->first, failed = 0;
     if (self->columns == NULL)
         failed = complete(self, from, chunk, entry, &response, version, in_order);
     if (failed || give_out(self, on, entry, id, &response, version)) return FAILED;
     entry->answered = 1;
-    on->open_count--;
-    on->open_bytes -= entry->raw;
+    open->count--;
+    open->bytes -= entry->raw;
     Py_CLEAR(entry->client_id);
     Py_CLEAR(entry->exchange);
-    while (on->open_first < on->open_end && on->open[on->open_first].answered) on->open_first++;
-    if (on->open_first == on->open_end) on->open_first = on->open_end = 0;
+    while (open->first < open->end && open->entries[open->first].answered) open->first++;
+    if (open->first == open->end) open->first = open->end = 0;
     return TAKEN;
 }

@@ -13,12 +13,14 @@ static struct PyModuleDef definition = {
 };
 
 PyMODINIT_FUNC PyInit__quick(void) {
-    if (PyType_Ready(&packets_type) || PyType_Ready(&columns_type) || PyType_Ready(&reading_type))
+    if (PyType_Ready(&packets_type) || PyType_Ready(&columns_type) ||
+        PyType_Ready(&waiting_type) || PyType_Ready(&reading_type))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
     if (PyModule_AddObjectRef(module, "Packets", (PyObject *)&packets_type) ||
         PyModule_AddObjectRef(module, "FrameColumns", (PyObject *)&columns_type) ||
+        PyModule_AddObjectRef(module, "Waiting", (PyObject *)&waiting_type) ||
         PyModule_AddObjectRef(module, "Reading", (PyObject *)&reading_type)) {
         Py_DECREF(module);
         return NULL;

@@ -234,23 +234,6 @@ static int flow_key(PyObject *flow, uint8_t *key) {
     return 0;
 }
 
-static int enter_open(connection *on, PyObject *open) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(open); i++) {
-        asked entry = {0};
-        long long offset, size, missing, first, last, place, raw;
-        int capture, id;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(open, i), "OLLLLLiLhhiOL", &entry.exchange, &offset,
-                              &size, &missing, &first, &last, &capture, &place, &entry.key,
-                              &entry.version, &id, &entry.client_id, &raw))
-            return -1;
-        frame request = {offset, size, missing, first, last, place, capture};
-        entry.request = request;
-        entry.raw = raw;
-        if (open_push(on, &entry, id)) return -1;
-    }
-    return 0;
-}
-
 static int enter_early(connection *on, PyObject *early) {
     Py_ssize_t count = PyList_GET_SIZE(early);
     on->early = PyMem_Malloc((size_t)(count ? count : 1) * sizeof(int32_t));
@@ -268,7 +251,7 @@ static int enter_early(connection *on, PyObject *early) {
 }
 
 /* enter(flow, its reverse, id, connection, request_direction, software, client, server, at, open,
-   early): the connection is read here until it is left. */
+   early): the connection is read here until it is left. `open` is a Waiting, of no other. */
 static PyObject *enter(PyObject *object, PyObject *args) {
     reading_object *self = (reading_object *)object;
     PyObject *flow, *back, *held_connection, *software, *streams[2], *at, *open, *early;
@@ -276,7 +259,7 @@ static PyObject *enter(PyObject *object, PyObject *args) {
     int request_direction, capture;
     if (!PyArg_ParseTuple(args, "OOLOiOOOO!O!O!", &flow, &back, &id, &held_connection,
                           &request_direction, &software, &streams[0], &streams[1], &PyTuple_Type,
-                          &at, &PyList_Type, &open, &PyList_Type, &early) ||
+                          &at, &waiting_type, &open, &PyList_Type, &early) ||
         !PyArg_ParseTuple(at, "LiL", &time, &capture, &place))
         return NULL;
     connection *on = PyMem_Calloc(1, sizeof(connection));
@@ -285,6 +268,7 @@ static PyObject *enter(PyObject *object, PyObject *args) {
     on->request_direction = request_direction != 0;
     on->connection = Py_NewRef(held_connection);
     on->software = Py_NewRef(software);
+    on->waiting = (waiting_object *)Py_NewRef(open);
     on->time = time;
     on->capture = capture;
     on->place = place;
@@ -295,7 +279,7 @@ static PyObject *enter(PyObject *object, PyObject *args) {
         goto failed;
     }
     if (stream_enter(&on->streams[0], streams[0], self->recent_limit) ||
-        stream_enter(&on->streams[1], streams[1], self->recent_limit) || enter_open(on, open) ||
+        stream_enter(&on->streams[1], streams[1], self->recent_limit) ||
         enter_early(on, early) || make_room(self))
         goto failed;
     put(self, on, 0);

@@ -134,6 +134,20 @@ typedef struct {
     uint8_t answered;
 } asked;
 
+/* Requests without an answer yet, oldest first; `ids` apart, to be looked through. An object of its
+   own, so that it can stay as it is while Python has the rest of its connection. */
+typedef struct {
+    PyObject_HEAD
+    asked *entries;
+    int32_t *ids;
+    Py_ssize_t first, end, room, count;
+    int64_t bytes;
+} waiting_object;
+
+extern PyTypeObject waiting_type;
+waiting_object *waiting_new(void);
+int waiting_push(waiting_object *self, const asked *entry, int32_t id);
+
 typedef struct {
     int64_t id;
     uint8_t request_direction; /* 0: what the client of the readers sends, 1: the other */
@@ -145,11 +159,7 @@ typedef struct {
     PyObject *connection, *software, *client_id;
     char *client_raw; /* the bytes that client_id was read from */
     Py_ssize_t client_size, client_room;
-    /* Requests without an answer yet, oldest first; `ids` apart, to be looked through. */
-    asked *open;
-    int32_t *ids;
-    Py_ssize_t open_first, open_end, open_room, open_count;
-    int64_t open_bytes;
+    waiting_object *waiting;
     int32_t *early; /* ids of answers that came before their requests: these are Python's */
     Py_ssize_t early_count;
     int64_t requests, request_bytes, response_bytes; /* of exchanges that came out here */
@@ -211,6 +221,5 @@ enum taken { TAKEN = 0, LEFT = 1, FAILED = -1 };
    not usual */
 enum taken take_request(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
 enum taken take_response(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
-int open_push(connection *on, const asked *entry, int32_t id);
 
 #endif

@@ -3,13 +3,14 @@ into them again.
 
 Knows the insides of ``readers.tcp``, ``readers.stream``, ``frames`` and ``pairing``, so that those
 need not know of this. Lent are connections of which nothing is odd just now: both directions in
-order and in step, no SASL tokens, nothing waiting for lost bytes. What is taken back is as if Python
-had read every packet itself.
+order and in step, no SASL tokens, nothing waiting for lost bytes. What is taken back is as if
+Python had read every packet itself.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from wiredump.conversation import Conversation
@@ -22,13 +23,15 @@ from wiredump.readers.tcp import TcpReassembler
 from wiredump.sources.captures import CaptureItems
 
 if TYPE_CHECKING:
-    from wiredump.native._quick import Reading
+    from wiredump.native._quick import Reading, Waiting
 
 __all__ = ["Counted", "Lent", "Unkept"]
 
 _LONGEST_WAIT: Final = 64
 _WORTH_IT: Final = 1 << 16
-"""So many bytes between lending and taking back pay for both."""
+"""So many bytes between lending and taking back pay for both,"""
+_WORTH_A_REQUEST: Final = 256
+"""and so many more for each request that waits meanwhile."""
 
 
 class Counted(Protocol):
@@ -51,14 +54,34 @@ class Unkept:
         return self._size
 
 
+class _Untouched:
+    """In the place of a connection's ``Pairing`` that was taken back, until somebody asks it for
+    something: thousands of requests may wait, and the next packet is often a mere repetition."""
+
+    def __init__(
+        self, talk: Conversation, pairing: Pairing, waiting: Waiting,
+        restore: Callable[[Connection, Pairing, list[Any]], None],
+    ) -> None:  # fmt: skip
+        self.pairing = pairing
+        self.waiting = waiting
+        self._talk = talk
+        self._restore = restore
+
+    def __getattr__(self, name: str) -> Any:
+        self._talk._pairing = self.pairing
+        self._restore(self._talk.connection, self.pairing, self.waiting.all())
+        return getattr(self.pairing, name)
+
+
 class Lent:
     """``lend`` after each packet that Python read, ``back`` before the next one it reads."""
 
     def __init__(
-        self, reading: Reading, tcp: TcpReassembler, items: CaptureItems, dialect: str,
-        counted: Counted | None,
+        self, reading: Reading, make_waiting: Callable[[list[Any]], Waiting], tcp: TcpReassembler,
+        items: CaptureItems, dialect: str, counted: Counted | None,
     ) -> None:  # fmt: skip
         self._reading = reading
+        self._make_waiting = make_waiting
         self._tcp = tcp
         self._items = items
         self._dialect = dialect
@@ -89,12 +112,18 @@ class Lent:
             return
         forward, back = _cutters(talk)
         pairing = talk._pairing
+        waiting: Waiting
+        if isinstance(pairing, _Untouched):
+            waiting, pairing = pairing.waiting, pairing.pairing
+            talk._pairing = pairing
+        else:
+            waiting = self._make_waiting([_waiting(each) for each in pairing._open.values()])
         self._reading.enter(
             connection.flow, connection.reversed_flow, talk.connection.id, talk.connection,
             int(talk.flipped), talk.connection.software, _stream_state(client, forward),
             _stream_state(server, back),
             (connection.timestamp_ns, connection.capture, connection.offset),
-            [_waiting(each) for each in pairing._open.values()], list(pairing._early),
+            waiting, list(pairing._early),
         )  # fmt: skip
         self._lent_at[number] = client.next + server.next
 
@@ -116,27 +145,26 @@ class Lent:
             talk.connection.client_id = client_id
         if any_request:
             talk.connection.protocol = "kafka"
-        self._restore_pairing(talk.connection, talk._pairing, waiting)
+        talk._pairing = cast(Pairing, _Untouched(talk, talk._pairing, waiting, self._restore))
         if self._counted is not None:
             self._counted.counted(talk.connection.id, *counts)
-        self._note_worth(connection.number, client.next + server.next)
+        self._note_worth(connection.number, client.next + server.next, len(waiting))
 
     def all_back(self) -> None:
         """Everything that is lent."""
         for flow in self._reading.flows():
             self.back(flow)
 
-    def _note_worth(self, number: int, at: int) -> None:
+    def _note_worth(self, number: int, at: int, waiting: int) -> None:
         """Lending copies: what is taken back at once is lent less often."""
-        if at - self._lent_at.pop(number) >= _WORTH_IT:
+        if at - self._lent_at.pop(number) >= _WORTH_IT + waiting * _WORTH_A_REQUEST:
             self._waits.pop(number, None)
             return
         _, length = self._waits.get(number, (0, 0))
-        self._waits[number] = (length, min(2 * length + 1, _LONGEST_WAIT))
+        longest = _LONGEST_WAIT and _LONGEST_WAIT + waiting // 4
+        self._waits[number] = (length, min(2 * length + 1, longest))
 
-    def _restore_pairing(
-        self, connection: Connection, pairing: Pairing, waiting: list[Any]
-    ) -> None:
+    def _restore(self, connection: Connection, pairing: Pairing, waiting: list[Any]) -> None:
         pairing._open = OrderedDict()
         pairing._by_id = {}
         pairing._open_bytes = 0
@@ -169,7 +197,8 @@ def _is_usual(talk: Conversation) -> bool:
     """Whether it is Kafka, in step, with nothing under way that is rare."""
     if talk._undecided is not None or not talk._cutters:
         return False
-    if talk._pairing._bare or talk._pairing._tokens:
+    pairing = talk._pairing
+    if not isinstance(pairing, _Untouched) and (pairing._bare or pairing._tokens):
         return False
     return all(
         cutter._in_step and cutter._cut is None and cutter._passing is None

@@ -2,8 +2,8 @@
 and in order.
 
 What comes out is what ``readers.Streams`` and ``captures.CaptureItems`` make of the same capture,
-and those do here what the extension leaves. Only where a connection depends on its own packets alone
-(``Limits.alone``), and for one capture at a time: several are merged packet by packet.
+and those do here what the extension leaves. Only where a connection depends on its own packets
+alone (``Limits.alone``), and for one capture at a time: several are merged packet by packet.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class QuickStreams:
             ),
             _flexible_versions(), tuple(sorted(_shared_keys(codec))), secrets.randbits(62),
         )  # fmt: skip
-        self._lent = Lent(self._reading, self._tcp, items, name, sink)
+        self._lent = Lent(self._reading, module.Waiting, self._tcp, items, name, sink)
         self.times = Times(0, 0)
         self.read_slowly = 0
         """Packets that Python read."""
