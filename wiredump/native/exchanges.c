@@ -239,6 +239,7 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
         if (entry.exchange == NULL) return FAILED;
     }
     on->any_request = 1;
+    on->newest = id;
     int failed = expected ? waiting_push(on->waiting, &entry, id) : give_out(self, on, &entry, id, NULL, 0);
     Py_XDECREF(entry.exchange);
     return failed ? FAILED : TAKEN;
@@ -286,6 +287,8 @@ enum taken take_response(reading_object *self, connection *on, const uint8_t *ch
     if (self->columns == NULL)
         failed = complete(self, from, chunk, entry, &response, version, in_order);
     if (failed || give_out(self, on, entry, id, &response, version)) return FAILED;
+    on->any_response = 1;
+    on->answered = id;
     entry->answered = 1;
     open->count--;
     open->bytes -= entry->raw;

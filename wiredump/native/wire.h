@@ -151,7 +151,8 @@ int waiting_push(waiting_object *self, const asked *entry, int32_t id);
 typedef struct {
     int64_t id;
     uint8_t request_direction; /* 0: what the client of the readers sends, 1: the other */
-    uint8_t touched, any_request;
+    uint8_t touched, any_request, any_response;
+    int32_t newest, answered; /* the last correlation ids of either */
     stream streams[2];
     uint8_t flows[2][KEY];
     int64_t time, place;

@@ -132,7 +132,7 @@ class Lent:
         state = self._reading.leave(flow)
         if state is None:
             return
-        client_state, server_state, at, client_id, any_request, waiting, counts = state
+        client_state, server_state, at, client_id, newest, answered, waiting, counts = state
         connection = self._tcp._flows[flow][0]
         client, server = connection.streams
         talk = self._items._open[connection.number]
@@ -143,8 +143,11 @@ class Lent:
             _restore_stream(stream, cutter, each)
         if client_id is not None:
             talk.connection.client_id = client_id
-        if any_request:
+        if newest is not None:
             talk.connection.protocol = "kafka"
+        for name, value in (("_newest", newest), ("_answered", answered)):
+            if value is not None and hasattr(talk._pairing, name):
+                setattr(talk._pairing, name, value)
         talk._pairing = cast(Pairing, _Untouched(talk, talk._pairing, waiting, self._restore))
         if self._counted is not None:
             self._counted.counted(talk.connection.id, *counts)

@@ -29,6 +29,7 @@ __all__ = ["FrameSink", "QuickStreams", "Times", "walks"]
 _ALL_DONE: Final = -1
 _A_FRAME: Final = -2
 _PRODUCE: Final = 0
+_SASL_HANDSHAKE: Final = 17
 _MOST_VERSIONS: Final = 128
 
 
@@ -82,7 +83,7 @@ class QuickStreams:
                 DEFAULT_MAX_SIZE, min(limits.recent_bytes, limits.alone_bytes), MOST_OPEN,
                 MOST_OPEN_BYTES,
             ),
-            _flexible_versions(), tuple(sorted(_shared_keys(codec))), secrets.randbits(62),
+            _flexible_versions(), tuple(sorted(_shared_keys(codec) | {_SASL_HANDSHAKE})), secrets.randbits(62),
         )  # fmt: skip
         self._lent = Lent(self._reading, module.Waiting, self._tcp, items, name, sink)
         self.times = Times(0, 0)

@@ -92,16 +92,21 @@ class RowGroups:
 
     def drain(self, name: str) -> None:
         """Write the whole row groups of a table that is kept in columns."""
-        columns = self._columns[name]
-        while len(columns) >= ROW_GROUP:
-            self._write(name, columns.take(ROW_GROUP))
+        while len(self._columns[name]) >= ROW_GROUP:
+            self._take(name, ROW_GROUP)
+
+    def _take(self, name: str, count: int) -> None:
+        if count and name not in self._files:
+            self._files[name] = self._open(name)
+        if count:
+            self._files[name].write_table(self._columns[name].take(count))
+            self.rows[name] += count
 
     def close(self) -> None:
         """Write what is held, and end every file."""
         for name, columns in self._columns.items():
             self.drain(name)
-            if len(columns):
-                self._write(name, columns.take(len(columns)))
+            self._take(name, len(columns))
         for name in self._held:
             self._flush(name)
         for file in self._files.values():
@@ -110,15 +115,12 @@ class RowGroups:
     def _flush(self, name: str) -> None:
         held = self._held[name]
         if held:
-            self._write(name, self._table(name, held))
+            if name not in self._files:
+                self._files[name] = self._open(name)
+            self._files[name].write_table(self._table(name, held))
+            self.rows[name] += len(held)
             held.clear()
             self._bytes[name] = 0
-
-    def _write(self, name: str, table: pa.Table) -> None:
-        if name not in self._files:
-            self._files[name] = self._open(name)
-        self._files[name].write_table(table)
-        self.rows[name] += table.num_rows
 
 
 class TableWriter(RowGroups):
