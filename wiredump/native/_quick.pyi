@@ -40,6 +40,7 @@ class Reading:
         flexible: tuple[int, ...],
         left: tuple[int, ...],
         seed: int,
+        share: tuple[int, int],
         /,
     ) -> Reading: ...
     def run(self, packets: Packets, /) -> int: ...

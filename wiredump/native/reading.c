@@ -99,6 +99,22 @@ static int fold(reading_object *self) {
     return failed ? -1 : 0;
 }
 
+/* ---- whose a connection is: as wiredump/readers/share.py has it -------------------------------- */
+
+static uint32_t hash_end(const uint8_t *address, int size, const uint8_t *port) {
+    uint32_t found = UINT32_C(0x811C9DC5);
+    for (int i = 0; i < size; i++) found = (found ^ address[i]) * UINT32_C(0x01000193);
+    for (int i = 0; i < 2; i++) found = (found ^ port[i]) * UINT32_C(0x01000193);
+    return found;
+}
+
+static int is_mine(const reading_object *self, const uint8_t *flow) {
+    int size = (flow[KEY - 1] - 4) / 2;
+    const uint8_t *ports = flow + 2 * size;
+    uint32_t sum = hash_end(flow, size, ports) + hash_end(flow + size, size, ports + 2);
+    return (sum * UINT32_C(0x9E3779B1) >> 16) % self->share_of == self->share;
+}
+
 /* ---- the way of a segment ------------------------------------------------------------------- */
 
 static enum taken take_payload(reading_object *self, connection *on, int direction,
@@ -151,6 +167,10 @@ static enum taken take_payload(reading_object *self, connection *on, int directi
 static int take_packet(reading_object *self, const packet *from, const uint8_t *chunk) {
     segment of;
     if (!read_segment(chunk, from, &of)) return 0;
+    if (self->share_of > 1 && !is_mine(self, of.flow)) {
+        self->packet_count++;
+        return 1;
+    }
     struct slot *slot = find(self, of.flow);
     if (slot == NULL || of.flags & (FIN | SYN | RST)) return 0;
     connection *on = slot->connection;
@@ -368,20 +388,26 @@ static int note_versions(reading_object *self, PyObject *flexible, PyObject *lef
     return 0;
 }
 
-/* Reading(Frame, Exchange, Place, dialect, columns or None, limits, flexible, left, seed): limits
-   are the largest frame, the cost of recent bytes, and requests and bytes that may wait; flexible
-   the versions of Produce that are, left the api keys whose requests are Python's. */
+/* Reading(Frame, Exchange, Place, dialect, columns or None, limits, flexible, left, seed, share):
+   limits are the largest frame, the cost of recent bytes, and requests and bytes that may wait;
+   flexible the versions of Produce that are, left the api keys whose requests are Python's; share
+   its number and how many there are. */
 static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     PyObject *frame_type, *exchange_type, *place_type, *dialect, *columns, *flexible, *left;
     long long max_size, recent, most, most_bytes, seed;
+    unsigned int share, share_of;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
         PyErr_SetString(PyExc_TypeError, "Reading takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "OOOOO(LLLL)O!O!L", &frame_type, &exchange_type, &place_type,
+    if (!PyArg_ParseTuple(args, "OOOOO(LLLL)O!O!L(II)", &frame_type, &exchange_type, &place_type,
                           &dialect, &columns, &max_size, &recent, &most, &most_bytes,
-                          &PyTuple_Type, &flexible, &PyTuple_Type, &left, &seed))
+                          &PyTuple_Type, &flexible, &PyTuple_Type, &left, &seed, &share, &share_of))
         return NULL;
+    if (share >= share_of) {
+        PyErr_SetString(PyExc_ValueError, "no such share");
+        return NULL;
+    }
     if (recent < 0 || recent > MOST_PIECES * PIECE_COST || max_size < 0 || max_size > INT32_MAX) {
         PyErr_SetString(PyExc_ValueError, "limits that this does not keep to");
         return NULL;
@@ -402,6 +428,8 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->most_open = most;
     self->most_open_bytes = most_bytes;
     self->seed = (uint64_t)seed | 1;
+    self->share = share;
+    self->share_of = share_of;
     self->items = PyList_New(0);
     if (self->items == NULL || note_versions(self, flexible, left)) Py_CLEAR(self);
     return (PyObject *)self;

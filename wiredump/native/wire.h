@@ -196,6 +196,7 @@ typedef struct {
     uint8_t flexible[128];  /* versions of Produce */
     uint8_t left[1 << 13];  /* a bit an api key (as uint16) whose requests are Python's */
     uint64_t seed;
+    uint32_t share, share_of; /* of several processes, which this is */
     /* connections by flow: open addressing */
     struct slot { connection *connection; uint8_t direction; } *table;
     size_t table_size, table_used;

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import count
 from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 
 from kproto.dialects import Dialect
@@ -21,6 +22,7 @@ from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Anomaly, Connection, Item
 from wiredump.readers import Capture, Limits, Streams
 from wiredump.readers.compressed import inflater_for
+from wiredump.readers.share import Share
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.hexadecimal import HexItems, is_hexadecimal
 from wiredump.sources.journals import JournalItems
@@ -74,12 +76,14 @@ class Sources:
         follow: bool,
         alone: bool,
         progress: Callable[[int], object] | None,
+        share: Share | None = None,
     ) -> None:
         self.connections: dict[int, Connection] = {}
         self._files = files
         self._codec = codec
         self._ports = ports
         self._follow = follow
+        self._share = share
         self._limits = Limits(alone=alone)
         self._progress = progress or (lambda count: None)
         self._captures: CaptureItems | None = None
@@ -136,7 +140,7 @@ class Sources:
         if self._is_quick:
             yield from self._read_quickly(files[0], items)
             return
-        self._streams = streams = Streams(self._limits)
+        self._streams = streams = Streams(self._limits, self._share)
         captures = [Capture(file.file, number=file.number) for file in files]
         follow = self._follow
         events = self._followed(streams, captures[0]) if follow else streams.read(*captures)
@@ -162,7 +166,9 @@ class Sources:
         return self._is_quick
 
     def _read_quickly(self, file: _File, items: CaptureItems) -> Iterator[Item]:
-        self._streams = streams = QuickStreams(items, self._limits, self._codec, self._sink)
+        self._streams = streams = QuickStreams(
+            items, self._limits, self._codec, self._sink, self._share
+        )
         capture = Capture(file.file, number=file.number, walks=walks())
 
         def counted() -> Iterator[Any]:
@@ -249,11 +255,14 @@ def open_sources(
     follow: bool = False,
     alone: bool = False,
     first: int = 0,
+    numbers: Sequence[int] | None = None,
+    share: Share | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
     """Open files by their paths, ``-`` being standard input. They are closed with the process.
     ``alone``: what becomes of a connection depends on its own packets only (``Limits.alone``).
-    ``first`` is the number of the first source.
+    ``first`` is the number of the first source, unless ``numbers`` has all of them. With a
+    ``share`` only its connections are read of captures.
 
     Raises OSError for what cannot be opened, KprotoError for more than one file to follow.
     """
@@ -261,12 +270,14 @@ def open_sources(
         raise KprotoError("only one file can be followed")
     files = []
     with ExitStack() as stack:
-        for number, path in enumerate(paths, first):
+        for number, path in zip(numbers or count(first), paths, strict=False):
             file = _open(path)
             stack.callback(file.close)
             files.append(_File(path, cast(BinaryIO, file), _kind(file, follow), number))
         stack.pop_all()
-    return Sources(files, codec=codec, ports=ports, follow=follow, alone=alone, progress=progress)
+    return Sources(
+        files, codec=codec, ports=ports, follow=follow, alone=alone, progress=progress, share=share
+    )
 
 
 def kind_of(path: str) -> Kind:

@@ -21,6 +21,7 @@ from wiredump.pairing import MOST_OPEN, MOST_OPEN_BYTES, _shared_keys
 from wiredump.readers import FROM_CLIENT, Account, Anomaly, Limits, Packet, TcpReassembler
 from wiredump.readers.container import Walks
 from wiredump.readers.segments import SegmentReader
+from wiredump.readers.share import Share
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.lent import Lent
 
@@ -61,11 +62,13 @@ def walks() -> Walks | None:
 
 
 class QuickStreams:
-    """``read`` a capture that was opened with ``walks``. ``times`` covers what went to the sink."""
+    """``read`` a capture that was opened with ``walks``. ``times`` covers what went to the sink.
+    With a ``share`` only its connections are read."""
 
     def __init__(
-        self, items: CaptureItems, limits: Limits, codec: Dialect | None, sink: FrameSink | None
-    ) -> None:
+        self, items: CaptureItems, limits: Limits, codec: Dialect | None, sink: FrameSink | None,
+        share: Share | None = None,
+    ) -> None:  # fmt: skip
         module = quick()
         assert module is not None
         assert limits.alone
@@ -77,13 +80,14 @@ class QuickStreams:
         self._tcp = TcpReassembler(self._account, limits)
         self._items = items
         self._sink = sink
+        self._share = share if share is not None else Share(0, 1)
         self._reading = module.Reading(
             Frame, Exchange, Place, name, None if sink is None else sink.columns,
             (
                 DEFAULT_MAX_SIZE, min(limits.recent_bytes, limits.alone_bytes), MOST_OPEN,
                 MOST_OPEN_BYTES,
             ),
-            _flexible_versions(), tuple(sorted(_shared_keys(codec) | {_SASL_HANDSHAKE})), secrets.randbits(62),
+            _flexible_versions(), tuple(sorted(_shared_keys(codec) | {_SASL_HANDSHAKE})), secrets.randbits(62), tuple(self._share),
         )  # fmt: skip
         self._lent = Lent(self._reading, module.Waiting, self._tcp, items, name, sink)
         self.times = Times(0, 0)
@@ -101,14 +105,20 @@ class QuickStreams:
             if isinstance(packet, self._module.Packets):
                 yield from self._bulk(packet)
             elif isinstance(packet, Anomaly):
-                yield from self._items.feed(packet)
+                yield from self._told(packet)
             else:
                 yield from self._one(packet)
         self._lent.all_back()
         out: list[Any] = []
         self._segments.close(out)
-        for event in out + self._tcp.close():
+        for event in out:
+            yield from self._told(event)
+        for event in self._tcp.close():
             yield from self._items.feed(event)
+
+    def _told(self, event: Any) -> list[Item]:
+        """What is no connection's."""
+        return self._items.feed(event) if self._share.is_first else []
 
     def _bulk(self, packets: Any) -> Iterator[Item]:
         run = self._reading.run
@@ -150,8 +160,8 @@ class QuickStreams:
         out: list[Any] = []
         segment = self._segments.feed(packet, out)
         for event in out:
-            yield from self._items.feed(event)
-        if segment is None:
+            yield from self._told(event)
+        if segment is None or not self._share.has(segment.flow):
             return
         self._lent.back(segment.flow)
         for event in self._tcp.feed(segment):
