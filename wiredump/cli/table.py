@@ -18,8 +18,14 @@ __all__ = ["table_command"]
 @click.command("table")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--out", required=True, metavar="DIR", help="A folder: a new one, or empty.")
-@click.option("--jobs", type=click.IntRange(0), default=1, show_default=True, metavar="N",
-              help="Processes that share out the connections among them; 0: one a processor.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Processes that share out the connections among them; 0: one a processor.",
+)
 @table_options
 def table_command(
     captures: tuple[str, ...],
@@ -50,9 +56,7 @@ def table_command(
         if jobs != 1:
             from wiredump.tables.jobs import Work, make_tables_together, usable_cores
 
-            work = Work(
-                captures, out, tables, dialect_name, ports, not no_bodies, values, secrets
-            )
+            work = Work(captures, out, tables, dialect_name, ports, not no_bodies, values, secrets)
             made = make_tables_together(work, jobs or usable_cores(), progress)
         else:
             rows = TableRows(

@@ -81,13 +81,12 @@ class QuickStreams:
         self._items = items
         self._sink = sink
         self._share = share if share is not None else Share(0, 1)
+        recent = min(limits.recent_bytes, limits.alone_bytes)
+        left = _shared_keys(codec) | {_SASL_HANDSHAKE}
         self._reading = module.Reading(
             Frame, Exchange, Place, name, None if sink is None else sink.columns,
-            (
-                DEFAULT_MAX_SIZE, min(limits.recent_bytes, limits.alone_bytes), MOST_OPEN,
-                MOST_OPEN_BYTES,
-            ),
-            _flexible_versions(), tuple(sorted(_shared_keys(codec) | {_SASL_HANDSHAKE})), secrets.randbits(62), tuple(self._share),
+            (DEFAULT_MAX_SIZE, recent, MOST_OPEN, MOST_OPEN_BYTES), _flexible_versions(),
+            tuple(sorted(left)), secrets.randbits(62), tuple(self._share),
         )  # fmt: skip
         self._lent = Lent(self._reading, module.Waiting, self._tcp, items, name, sink)
         self.times = Times(0, 0)

@@ -17,7 +17,7 @@ import os
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -103,7 +103,7 @@ def make_tables_together(
 # ---- one share --------------------------------------------------------------------------------
 
 
-def _run(work: Work, kinds: list[str], share: Share, told: Connection) -> None:
+def _run(work: Work, kinds: Sequence[str], share: Share, told: Connection) -> None:
     """In a process of its own. Interrupting is for the one that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -114,7 +114,7 @@ def _run(work: Work, kinds: list[str], share: Share, told: Connection) -> None:
         os._exit(1)  # nobody is there any more
 
 
-def _do(work: Work, kinds: list[str], share: Share, progress: Callable[[int], object]) -> _Done:
+def _do(work: Work, kinds: Sequence[str], share: Share, progress: Callable[[int], object]) -> _Done:
     writer = PartWriter(work.out, (*work.taken, HEARD, *UNNAMED), share.number)
     captures = [number for number, kind in enumerate(kinds) if kind == "capture"]
     account: dict[str, int] = {}
@@ -157,7 +157,7 @@ def _read(
 
 
 def _shared_out(
-    work: Work, kinds: list[str], jobs: int, progress: Callable[[int], object]
+    work: Work, kinds: Sequence[str], jobs: int, progress: Callable[[int], object]
 ) -> list[_Done]:
     """What each process answered. None is left when this returns or raises."""
     context = multiprocessing.get_context("spawn")
@@ -175,12 +175,12 @@ def _shared_out(
             told[ours] = number
         return _gather(told, jobs, progress)
     finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join()
-        for each in told:
-            each.close()
+        for each in processes:
+            each.terminate()
+        for each in processes:
+            each.join()
+        for pipe in told:
+            pipe.close()
 
 
 def _gather(
@@ -221,9 +221,7 @@ def _put_together(work: Work, shares: list[_Done]) -> Made:
     parts += _learnt(work, parts)
     wanted = [{name: part for name, part in each.items() if name in work.tables} for each in parts]
     commit(work.out, work.tables, wanted)
-    rows = {
-        name: sum(each[name].rows for each in wanted if name in each) for name in work.tables
-    }
+    rows = {name: sum(each[name].rows for each in wanted if name in each) for name in work.tables}
     return Made(rows, told, 0)
 
 
