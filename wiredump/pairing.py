@@ -9,6 +9,7 @@ requests in order; where it did not, that is marked. Bytes are read here no furt
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from functools import cache
 from struct import Struct
 from typing import Final
 
@@ -272,6 +273,7 @@ def _as_token(frame: Frame) -> Frame:
     )  # fmt: skip
 
 
+@cache
 def _shared_keys(codec: Dialect) -> frozenset[int]:
     """Api keys whose frames ``auto`` has to look into to tell whose they are."""
     if not isinstance(codec, AutoDialect):

@@ -137,13 +137,36 @@ static PyObject *validity(const frame_row *rows, const order *sorted, Py_ssize_t
     return Py_NewRef(Py_None);
 }
 
-/* take(count) -> [connection, direction (a byte each), offset, size, ... correlation_id, sasl (a
-   byte each), validity of size, api_key, api_version, correlation_id]: `count` rows, sorted. */
+/* As texts: where each begins, and all of them. */
+static PyObject *directions(const frame_row *rows, const order *sorted, Py_ssize_t count) {
+    static const char *const names[2] = {"request", "response"};
+    static const int lengths[2] = {7, 8};
+    PyObject *places = PyBytes_FromStringAndSize(NULL, (count + 1) * (Py_ssize_t)sizeof(int32_t));
+    PyObject *texts = PyBytes_FromStringAndSize(NULL, count * 8);
+    if (places == NULL || texts == NULL) {
+        Py_XDECREF(places);
+        Py_XDECREF(texts);
+        return NULL;
+    }
+    int32_t *to = (int32_t *)(void *)PyBytes_AS_STRING(places), at = 0;
+    char *text = PyBytes_AS_STRING(texts);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        int which = rows[sorted[i].row].direction != 0;
+        to[i] = at;
+        memcpy(text + at, names[which], (size_t)lengths[which]);
+        at += lengths[which];
+    }
+    to[count] = at;
+    return Py_BuildValue("(NN)", places, texts);
+}
+
+/* take(count) -> [connection, direction (places and texts), offset, size, ... correlation_id, sasl
+   (a byte each), validity of size, api_key, api_version, correlation_id]: `count` rows, sorted. */
 static PyObject *take(PyObject *object, PyObject *argument) {
     columns_object *self = (columns_object *)object;
     Py_ssize_t count = PyLong_AsSsize_t(argument);
     if (count == -1 && PyErr_Occurred()) return NULL;
-    if (count < 0 || count > self->end - self->first || count > INT32_MAX) {
+    if (count < 0 || count > self->end - self->first || count > INT32_MAX / 8) {
         PyErr_SetString(PyExc_ValueError, "there are not so many rows");
         return NULL;
     }
@@ -158,7 +181,12 @@ static PyObject *take(PyObject *object, PyObject *argument) {
     for (Py_ssize_t i = 0; i < count; i++) sorted[i] = order_of(&rows[i], i);
     sort(sorted, other, count);
     COLUMN(int64_t, connection);
-    COLUMN(uint8_t, direction);
+    PyObject *texts = directions(rows, sorted, count);
+    if (texts == NULL || PyList_Append(out, texts)) {
+        Py_XDECREF(texts);
+        goto failed;
+    }
+    Py_DECREF(texts);
     COLUMN(int64_t, offset);
     COLUMN(int64_t, size);
     COLUMN(int64_t, missing);

@@ -15,7 +15,6 @@ from wiredump.tables.arrow import arrow_schema
 
 __all__ = ["FramesOnly"]
 
-_DIRECTIONS: Final = ("request", "response")
 _NULLABLE: Final = ("size", "api_key", "api_version", "correlation_id")
 
 
@@ -64,16 +63,12 @@ class FramesOnly:
         return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _array(field: pa.Field, data: bytes, validity: bytes | None, count: int) -> pa.Array:
+def _array(field: pa.Field, data: Any, validity: bytes | None, count: int) -> pa.Array:
+    """Of buffers, not of objects: those would have pyarrow import what it needs for them."""
     bits = None if validity is None else pa.py_buffer(validity)
     if field.name == "direction":
-        return pa.DictionaryArray.from_arrays(_plain(pa.int8(), data, count), _DIRECTIONS).cast(
-            pa.string()
-        )
+        buffers = [None, *map(pa.py_buffer, data)]
+        return pa.Array.from_buffers(field.type, count, buffers)
     if field.name == "sasl":
-        return _plain(pa.uint8(), data, count).cast(pa.bool_())
+        return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(data)]).cast(field.type)
     return pa.Array.from_buffers(field.type, count, [bits, pa.py_buffer(data)])
-
-
-def _plain(type_: pa.DataType, data: bytes, count: int) -> pa.Array:
-    return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(data)])
