@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import click
@@ -52,6 +53,7 @@ def table_command(
     from wiredump.sources import open_sources
     from wiredump.tables.making import make_tables
 
+    gc.freeze()  # what was imported stays: the collector need not look through it again
     with reading(captures) as progress:
         if jobs != 1:
             from wiredump.tables.jobs import Work, make_tables_together, usable_cores

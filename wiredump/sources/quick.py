@@ -120,10 +120,11 @@ class QuickStreams:
         return self._items.feed(event) if self._share.is_first else []
 
     def _bulk(self, packets: Any) -> Iterator[Item]:
-        run = self._reading.run
+        run, sink = self._reading.run, self._sink
         view = memoryview(packets.chunk)
         while (number := run(packets)) != _ALL_DONE:
-            yield from self._settled()
+            if sink is None:  # else there are no exchanges, and the sums can wait
+                yield from self._settled()
             if number == _A_FRAME:
                 yield from self._rest()
             else:
@@ -132,8 +133,8 @@ class QuickStreams:
                     Packet(place, time, link, view[at:end], original, interface, capture)
                 )
         yield from self._settled()
-        if self._sink is not None:
-            self._sink.drain()
+        if sink is not None:
+            sink.drain()
 
     def _settled(self) -> list[Item]:
         """What the extension did since it was asked last, counted; and its exchanges."""
@@ -153,19 +154,21 @@ class QuickStreams:
         found: list[Item] = self._reading.items()
         return found
 
-    def _one(self, packet: Packet) -> Iterator[Item]:
+    def _one(self, packet: Packet) -> list[Item]:
         """A packet that is not usual, or of a connection of which something is not."""
         self.read_slowly += 1
         out: list[Any] = []
+        items: list[Item] = []
         segment = self._segments.feed(packet, out)
         for event in out:
-            yield from self._told(event)
-        if segment is None or not self._share.has(segment.flow):
-            return
+            items += self._told(event)
+        if segment is None or (self._share.of > 1 and not self._share.has(segment.flow)):
+            return items
         self._lent.back(segment.flow)
         for event in self._tcp.feed(segment):
-            yield from self._items.feed(event)
+            items += self._items.feed(event)
         self._lent.lend(segment.flow)
+        return items
 
     def _rest(self) -> Iterator[Item]:
         """A frame that is not usual, and the rest of the segment it ends in."""

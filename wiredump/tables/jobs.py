@@ -12,6 +12,7 @@ The rows are those of one process. They lie in a file a process, so that their o
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import shutil
@@ -106,6 +107,7 @@ def make_tables_together(
 def _run(work: Work, kinds: Sequence[str], share: Share, told: Connection) -> None:
     """In a process of its own. Interrupting is for the one that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()
     try:
         told.send(_do(work, kinds, share, told.send))
     except (KprotoError, OSError) as error:

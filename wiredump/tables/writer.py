@@ -15,7 +15,15 @@ from wiredump.rows.exchanges import Row
 from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema, to_table
 
-__all__ = ["ROW_GROUP", "ColumnRows", "OutputError", "RowGroups", "TableWriter", "require_empty"]
+__all__ = [
+    "ROW_GROUP",
+    "ColumnRows",
+    "OutputError",
+    "RowGroups",
+    "TableWriter",
+    "encodings",
+    "require_empty",
+]
 
 ROW_GROUP: Final = 65_536
 """Rows of a table that are held, sorted and written at a time."""
@@ -43,6 +51,19 @@ def _sized(schema: pa.Schema) -> list[int]:
     """The places of its columns of text and binary."""
     types = (pa.string(), pa.binary())
     return [place for place, each in enumerate(schema) if each.type in types]
+
+
+def encodings(schema: pa.Schema) -> dict[str, Any]:
+    """How columns are written: numbers by their differences, for most of them rise with the rows; a
+    dictionary of them takes twice the time and three times the room. Text by a dictionary."""
+    numbers = (pa.int32(), pa.int64())
+    return {
+        "compression": "zstd",
+        "use_dictionary": [field.name for field in schema if field.type not in numbers],
+        "column_encoding": {
+            field.name: "DELTA_BINARY_PACKED" for field in schema if field.type in numbers
+        },
+    }
 
 
 class RowGroups:
@@ -141,7 +162,8 @@ class TableWriter(RowGroups):
 
     def _open(self, name: str) -> pq.ParquetWriter:
         place = self._folder / name / "part-0.parquet"
-        return pq.ParquetWriter(place, arrow_schema(name), compression="zstd")
+        schema = arrow_schema(name)
+        return pq.ParquetWriter(place, schema, **encodings(schema))
 
     def __enter__(self) -> TableWriter:
         return self
