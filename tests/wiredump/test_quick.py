@@ -217,3 +217,30 @@ def test_tables_are_the_same(
         with native.using(native.built()):
             fast = tables_of(place, tmp_path / f"fast-{number}", tables, bodies=bodies)
         assert fast == slow
+
+
+def test_columns_take_any_row(rng: random.Random):
+    """Rows that Python made, numbers beyond their types and SASL tokens among them."""
+    from wiredump.native import _quick
+    from wiredump.tables.arrow import to_table
+    from wiredump.tables.frames import FramesOnly
+
+    rows = [
+        (
+            rng.randrange(3), rng.choice(("request", "response")), number,
+            rng.choice((None, 10, 2**70)), 0, -(2**66), rng.randrange(2**40),
+            rng.choice((0, 2**40)), number, rng.choice((None, 3, 2**15)), rng.choice((None, -1, 9)),
+            rng.choice((None, -(2**31), 7)), rng.random() < 0.5,
+        )
+        for number in rng.sample(range(1000), 400)
+    ]  # fmt: skip
+    with native.using(_quick):
+        frames = FramesOnly(None, None)
+    for row in rows:
+        frames.append(row)
+    assert frames.take(150).equals(to_table("frames", rows[:150]))
+    assert frames.take(250).equals(to_table("frames", rows[150:]))
+    with pytest.raises(ValueError, match="not so many rows"):
+        frames.take(1)
+    with pytest.raises(TypeError, match="13 values"):
+        frames.append((1, 2))

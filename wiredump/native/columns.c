@@ -137,6 +137,17 @@ static PyObject *validity(const frame_row *rows, const order *sorted, Py_ssize_t
     return Py_NewRef(Py_None);
 }
 
+/* Whether it is a SASL token: a bit a row. */
+static PyObject *flags(const frame_row *rows, const order *sorted, Py_ssize_t count) {
+    PyObject *made = PyBytes_FromStringAndSize(NULL, (count + 7) / 8);
+    if (made == NULL) return NULL;
+    uint8_t *to = (uint8_t *)PyBytes_AS_STRING(made);
+    memset(to, 0, (size_t)((count + 7) / 8));
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (rows[sorted[i].row].sasl) to[i >> 3] |= (uint8_t)(1 << (i & 7));
+    return made;
+}
+
 /* As texts: where each begins, and all of them. */
 static PyObject *directions(const frame_row *rows, const order *sorted, Py_ssize_t count) {
     static const char *const names[2] = {"request", "response"};
@@ -161,7 +172,7 @@ static PyObject *directions(const frame_row *rows, const order *sorted, Py_ssize
 }
 
 /* take(count) -> [connection, direction (places and texts), offset, size, ... correlation_id, sasl
-   (a byte each), validity of size, api_key, api_version, correlation_id]: `count` rows, sorted. */
+   (a bit each), validity of size, api_key, api_version, correlation_id]: `count` rows, sorted. */
 static PyObject *take(PyObject *object, PyObject *argument) {
     columns_object *self = (columns_object *)object;
     Py_ssize_t count = PyLong_AsSsize_t(argument);
@@ -197,7 +208,12 @@ static PyObject *take(PyObject *object, PyObject *argument) {
     COLUMN(int16_t, api_key);
     COLUMN(int16_t, api_version);
     COLUMN(int32_t, correlation_id);
-    COLUMN(uint8_t, sasl);
+    PyObject *tokens = flags(rows, sorted, count);
+    if (tokens == NULL || PyList_Append(out, tokens)) {
+        Py_XDECREF(tokens);
+        goto failed;
+    }
+    Py_DECREF(tokens);
     for (int flag = NULL_SIZE; flag <= NULL_CORRELATION; flag <<= 1) {
         PyObject *bits = validity(rows, sorted, count, flag);
         if (bits == NULL || PyList_Append(out, bits)) {

@@ -69,6 +69,4 @@ def _array(field: pa.Field, data: Any, validity: bytes | None, count: int) -> pa
     if field.name == "direction":
         buffers = [None, *map(pa.py_buffer, data)]
         return pa.Array.from_buffers(field.type, count, buffers)
-    if field.name == "sasl":
-        return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(data)]).cast(field.type)
     return pa.Array.from_buffers(field.type, count, [bits, pa.py_buffer(data)])
