@@ -139,6 +139,14 @@ int stream_fold(stream *self, const uint8_t *chunk) {
             return -1;
     }
     int64_t used = self->kept_end - self->kept_start;
+    if (self->mark_room > 4096 && self->mark_room > 4 * self->mark_end) {
+        Py_ssize_t room = 2 * self->mark_end + 16;
+        mark *less = PyMem_Realloc(self->marks, (size_t)room * sizeof(mark));
+        if (less != NULL) {
+            self->marks = less;
+            self->mark_room = room;
+        }
+    }
     if (self->kept_room > 4 * used + (1 << 18)) { /* a large frame is through */
         if (used) memmove(self->kept, self->kept + self->kept_skip, (size_t)used);
         self->kept_skip = 0;
