@@ -90,11 +90,17 @@ int stream_keep(stream *self, const uint8_t *from, int64_t size) {
     return 0;
 }
 
-/* The mark of the byte at `from`: others in front of it may be left. */
+/* The mark of the byte at `from`: others in front of it may be left, and of a large frame there are
+   thousands. */
 static Py_ssize_t first_mark(const stream *self, int64_t from) {
-    Py_ssize_t at = self->mark_first;
-    while (at < self->mark_end && self->marks[at].end <= from) at++;
-    return at;
+    Py_ssize_t low = self->mark_first, high = self->mark_end;
+    if (low < high && self->marks[low].end > from) return low;
+    while (low < high) {
+        Py_ssize_t middle = low + (high - low) / 2;
+        if (self->marks[middle].end > from) high = middle;
+        else low = middle + 1;
+    }
+    return low;
 }
 
 const mark *stream_first_mark(const stream *self, int64_t from) {
