@@ -15,7 +15,7 @@ SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks t
 
 .DEFAULT_GOAL := help
 .PHONY: help venv engine demo test test-fast test-pure test-pure-oracle test-without-compiler \
-  sanitize test-full requirements mutate lint format bench codegen codegen-check coverage clean
+  sanitize test-full requirements mutate lint format bench bench-dump codegen codegen-check coverage clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 24
@@ -94,6 +94,10 @@ codegen-check: ## fail where a committed message class is stale
 bench: ## measure beside other codecs, Java's, Go's and Rust's too, and mocks: docs/benchmarks.md
 	@$(BOOTSTRAP) --with bench
 	@$(PYTHON) -m benchmarks
+
+bench-dump: ## wiredump beside tshark on real traffic, on Spark too (minutes): docs/benchmarks.md
+	@$(BOOTSTRAP) --with bench
+	@$(PYTHON) -m benchmarks.bench_dump
 
 coverage: ## the quick tests under coverage, and the lines they miss
 	@$(BOOTSTRAP)

@@ -49,5 +49,8 @@ setup(
         "kproto.native": ["*.pyi"],
         "wiredump.native": ["*.pyi"],
         "mockbroker": ["py.typed", "profiles/*.json"],
+        # The adapters' sources are built where they run; cases are data.
+        "kspec": ["py.typed", "cases/*/*.yaml"],
+        "kspec.adapters": ["node/*", "java/*", "go/go.*", "go/*/*.go", "rust/*.toml", "rust/src/*.rs"],
     },
 )

@@ -19,7 +19,7 @@ from typing import Any
 __all__ = ["Mark", "Section", "conclude", "machine"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-ORDER = ["codec", "columns", "records", "start", "broker"]
+ORDER = ["codec", "columns", "records", "start", "broker", "dump"]
 
 VERDICTS = {True: "met", False: "**short**", None: "not measured"}
 

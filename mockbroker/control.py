@@ -20,8 +20,10 @@ from aiohttp import web
 from kproto.dialects import AutoDialect
 from kproto.errors import KprotoError
 from kproto.journal import Entry
+from mockbroker.control_faults import FaultRoutes
 from mockbroker.endpoints import dialable, is_loopback, show
 from mockbroker.errors import ClusterError
+from mockbroker.faults import Fault
 from mockbroker.mock_cluster import MockCluster
 from mockbroker.topic_spec import parse_milliseconds, parse_topic_partition
 
@@ -185,6 +187,7 @@ class ControlServer:
         app.router.add_get("/log", self._log)
         app.router.add_get("/journal", self._journal)
         app.router.add_get("/znode", self._znode)
+        FaultRoutes(self._mock).add_to(app.router)
         app.router.add_post("/{command}", self._step)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
@@ -230,8 +233,12 @@ class ControlServer:
     async def _index(self, _request: web.Request) -> web.Response:
         return web.json_response(
             {
-                "get": ["/state", "/log", "/journal", "/znode"],
-                "post": {f"/{name}": list(fields) for name, (_, fields) in COMMANDS.items()},
+                "get": ["/state", "/log", "/journal", "/znode", "/faults", "/faults/NAME/wait"],
+                "post": {
+                    **{f"/{name}": list(fields) for name, (_, fields) in COMMANDS.items()},
+                    "/faults": list(Fault.__struct_fields__),
+                },
+                "delete": ["/faults", "/faults/NAME"],
             }
         )
 

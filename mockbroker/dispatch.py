@@ -11,7 +11,7 @@ import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Final, TypeAlias
+from functools import partial
 
 from kproto.codegen.base import Message
 from kproto.connection import (
@@ -20,7 +20,6 @@ from kproto.connection import (
     SaslTokenReceived,
     ServerConnection,
     ServerEvent,
-    ServerState,
     UnexpectedRequest,
     UnsupportedRequest,
     refusal,
@@ -28,20 +27,23 @@ from kproto.connection import (
 from kproto.dialects import Dialect
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
-from kproto.journal import Journal
+from kproto.journal import Journal, squash
 from kproto.schema.versions import Versions
+from mockbroker.answered import CLOSE, Answered, Close
 from mockbroker.apis import Call, Handler, Session
 from mockbroker.apis.api_versions import API_VERSIONS, identify
 from mockbroker.apis.refusals import error_response
 from mockbroker.apis.usable import usable_handlers
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
-from mockbroker.journalling import Journalling
+from mockbroker.fault_rules import Faults
+from mockbroker.faulting import FaultedExchange
+from mockbroker.faults.planning import Plan
 from mockbroker.known_answers import KnownAnswers
 from mockbroker.levels import served_by
 from mockbroker.profiles import Profile
 from mockbroker.quirks import tolerated
-from mockbroker.replay_answers import Replay, Replayed
+from mockbroker.replaying import Replaying
 from mockbroker.sasl import SaslRefusedError
 from mockbroker.sasl_frames import (
     asks_too_often,
@@ -58,17 +60,7 @@ __all__ = ["CLOSE", "Answered", "Close", "Dispatcher"]
 _log = logging.getLogger("mockbroker")
 
 
-class Close:
-    """The answer that is none: close the connection, as brokers do."""
-
-
-CLOSE: Final = Close()
-
-Answered: TypeAlias = bytes | Close | Awaitable[bytes | Close]
-"""Bytes to write (perhaps none), or CLOSE, or either of them later."""
-
-
-class Dispatcher(Journalling):
+class Dispatcher(Replaying):
     """Shared by all connections of a mock cluster.
 
     ``served`` is what every listener advertises, and the only keys and versions it accepts.
@@ -100,11 +92,10 @@ class Dispatcher(Journalling):
         self.security = security
         self._follow_clock = follow_clock
         self.scripts = Scripts()
+        self.faults = Faults(self._api_names)
         self.connection_ids = itertools.count(1) if connection_ids is None else connection_ids
         self._handlers: dict[Dialect, dict[int, Handler]] = {}
         self.known_answers = KnownAnswers(cluster.log, journal)
-        self.replay: Replay | None = None
-        """Asked before anybody else, where there is one."""
 
     def add_script(self, api_key: int, script: Script, times: int | None) -> None:
         """As ``Scripts.add``; answers given so far say nothing about the next."""
@@ -184,6 +175,40 @@ class Dispatcher(Journalling):
         self._record(session, request, "request", journalled_frame(session, request), mark)
         if asks_too_often(session, request):
             return CLOSE
+        if self.faults.live:
+            faulted = self._faulted(connection, session, request, mark)
+            if faulted is not None:
+                return faulted
+        return self._served(connection, session, request, mark)
+
+    def _faulted(
+        self,
+        connection: ServerConnection,
+        session: Session,
+        request: RequestReceived | UnsupportedRequest,
+        mark: str = "",
+    ) -> Awaitable[Plan | Close] | None:
+        """What a rule makes of it; None where no rule takes it."""
+        self._follow_clock()
+        call = None
+        if isinstance(request, RequestReceived):
+            call = partial(self._call, session, request)
+        rule = self.faults.hit(self, session, request, call)
+        if rule is None:
+            return None
+
+        def own(dispatcher: Dispatcher, asked: RequestReceived | UnsupportedRequest) -> Answered:
+            if isinstance(asked, RequestReceived):
+                return dispatcher._served(connection, session, asked, mark)
+            return dispatcher._refused(connection, session, asked)
+
+        return FaultedExchange(self, connection, session, request, rule, own).run()
+
+    def _served(
+        self, connection: ServerConnection, session: Session, request: RequestReceived, mark: str
+    ) -> Answered:
+        """The answer of whoever has one: a recording, scripts, the broker."""
+        header = request.header
         if self.replay is not None:
             replayed = self._replayed(connection, session, request)
             if replayed is not None:
@@ -211,6 +236,13 @@ class Dispatcher(Journalling):
         ):
             self.known_answers.remember(session, request, answered, offset)
         return answered
+
+    def handler_of(self, codec: Dialect, api_key: int) -> Handler | None:
+        """What would answer a request of that dialect, scripts and recordings aside."""
+        return self._handlers_of(codec).get(api_key)
+
+    def _api_names(self) -> dict[str, int]:
+        return {squash(api.name): key for key, api in self.codec.apis.items()}
 
     def _handlers_of(self, codec: Dialect) -> dict[int, Handler]:
         """Of the dialect a request was written in: a listener may take several."""
@@ -265,61 +297,6 @@ class Dispatcher(Journalling):
             advertised=self.served_by(session.broker_id),
             authorizer=self.security.authorizer,
         )
-
-    # ---- what was recorded -------------------------------------------------------------------
-
-    def _replayed(
-        self,
-        connection: ServerConnection,
-        session: Session,
-        request: RequestReceived | UnsupportedRequest,
-    ) -> Answered | None:
-        """What the recording answers; None, journalled, where it has nothing."""
-        assert self.replay is not None
-        if not request.expects_response:
-            return b""
-        problem = "nothing like it was recorded"
-        try:
-            found = self.replay.answer(connection, session, request)
-        except KprotoError as error:
-            found, problem = None, f"what was recorded does not fit: {error}"
-        if found is None:
-            self._note_either(session, request, "replay-miss", problem)
-            return None
-        if found.after_ms:
-            return self._replay_later(connection, session, request, found)
-        return self._replay(connection, session, request, found)
-
-    async def _replay_later(
-        self,
-        connection: ServerConnection,
-        session: Session,
-        request: RequestReceived | UnsupportedRequest,
-        found: Replayed,
-    ) -> bytes | Close:
-        assert self.replay is not None
-        await self.replay.sleep(found.after_ms / 1000)
-        return self._replay(connection, session, request, found)
-
-    def _replay(
-        self,
-        connection: ServerConnection,
-        session: Session,
-        request: RequestReceived | UnsupportedRequest,
-        found: Replayed,
-    ) -> bytes | Close:
-        if found.closes or found.answer is None:
-            ended = "the connection ended" if found.closes else "no answer came"
-            self._note_either(session, request, "replayed", f"here {ended}")
-            return CLOSE if found.closes else connection.drop_response(request)
-        if isinstance(found.answer, bytes):
-            data = connection.send_bytes(request, found.answer)
-        else:
-            data = connection.send_response(request, found.answer, api_version=found.version)
-        self._record_either(session, request, found.version, data)
-        if found.ends_sasl and connection.state is ServerState.AUTHENTICATING:
-            connection.complete_sasl()
-        return data
 
     def _send(
         self,
@@ -391,6 +368,15 @@ class Dispatcher(Journalling):
         served = self.served_by(session.broker_id).get(event.api_key)
         problem = f"versions {served} are served" if served else "the api key is not served"
         self._note(session, event, "unsupported", problem)
+        if self.faults.live:
+            faulted = self._faulted(connection, session, event)
+            if faulted is not None:
+                return faulted
+        return self._refused(connection, session, event)
+
+    def _refused(
+        self, connection: ServerConnection, session: Session, event: UnsupportedRequest
+    ) -> Answered:
         if self.replay is not None:
             replayed = self._replayed(connection, session, event)
             if replayed is not None:

@@ -8,6 +8,7 @@ there it may be a ``Refusal``, which never leaves this package.
     kproto.KprotoError
     └── ClusterError            a command that the simulated cluster cannot carry out
         ├── ControllerDiedError     it was told to die in the midst of this, and did
+        ├── FaultError              a rule of faults that makes no sense: file, line, rule
         ├── UnknownBrokerError      no broker of that id was registered
         └── UnknownPartitionError   no such topic, or no such partition in it
 """
@@ -19,6 +20,7 @@ from kproto.errors import KprotoError
 __all__ = [
     "ClusterError",
     "ControllerDiedError",
+    "FaultError",
     "Refusal",
     "UnknownBrokerError",
     "UnknownPartitionError",
@@ -35,6 +37,22 @@ class ControllerDiedError(ClusterError):
     def __init__(self, broker_id: int) -> None:
         super().__init__(f"broker {broker_id} died in the midst of this, as it was told to")
         self.broker_id = broker_id
+
+
+class FaultError(ClusterError):
+    """A rule of faults that cannot be used. ``source`` is the file, empty where there is none;
+    ``line`` counts from 1, None where the format has no lines to tell; ``rule`` is its name or
+    its number."""
+
+    def __init__(
+        self, problem: str, *, source: str = "", line: int | None = None, rule: str = ""
+    ) -> None:
+        self.problem = problem
+        self.source = source
+        self.line = line
+        self.rule = rule
+        where = source if line is None else f"{source or 'line'}:{line}"
+        super().__init__(": ".join(part for part in (where, rule, problem) if part))
 
 
 class UnknownBrokerError(ClusterError, LookupError):

@@ -76,7 +76,7 @@ class Journalling:
             self.codec.name, unread_frame(session, about.api_key, about.frame), event, note,
         )  # fmt: skip
 
-    def _note_either(
+    def note_either(
         self,
         session: Session,
         request: RequestReceived | UnsupportedRequest,
@@ -93,14 +93,17 @@ class Journalling:
         )  # fmt: skip
         return None
 
-    def _record_either(
+    def record_either(
         self,
         session: Session,
         request: RequestReceived | UnsupportedRequest,
         version: int,
         raw: bytes,
+        event: str,
+        said_id: int | None = None,
     ) -> None:
-        """A response out of a recording, at the version it is in."""
+        """A response that is not the broker's own, at the version it is in. ``said_id``: the
+        correlation id it says, where that is not the request's."""
         if isinstance(request, RequestReceived):
             header = request.header
             key, correlation_id, client_id = (
@@ -112,7 +115,9 @@ class Journalling:
                 request.api_key, request.correlation_id, request.client_id
             )  # fmt: skip
             name = self.codec.name
+        if said_id is not None:
+            correlation_id = said_id
         self.journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "response", session.peer,
-            key, version, correlation_id, client_id, session.software, name, raw, "replayed",
+            key, version, correlation_id, client_id, session.software, name, raw, event,
         )  # fmt: skip

@@ -10,9 +10,9 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
@@ -27,6 +27,7 @@ from mockbroker.cluster import Cluster
 from mockbroker.dispatch import Dispatcher
 from mockbroker.endpoints import Advertised, dialable, show
 from mockbroker.errors import ClusterError
+from mockbroker.fault_controls import FaultControls
 from mockbroker.inter_broker_controls import InterBrokerControls, Level, brokers_of
 from mockbroker.levels import INTER_BROKER
 from mockbroker.machines import machine
@@ -44,7 +45,7 @@ _log = logging.getLogger("mockbroker")
 Clock: TypeAlias = Literal["wall", "manual"]
 
 
-class MockCluster(ScriptedAnswers, InterBrokerControls):
+class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
     """Brokers that real Kafka clients can connect to, in this process::
 
         async with MockCluster(brokers=4, topics=["foo=1,2,3"], profile="kafka-4.1") as mock:
@@ -86,6 +87,9 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
     ``external_brokers`` are brokers of other processes, by id: it sends to them too, at (host,
     port), and Metadata shows them. ``broker_levels`` are brokers that start with other software.
 
+    ``strict_faults``: a rule of faults that was never hit is an AssertionError where the ``async
+    with`` ends.
+
     Raises ClusterError or UnknownNameError for what makes no sense, OSError from ``start`` when an
     address is taken. Everything must be called from the event loop that ran ``start``.
     """
@@ -118,6 +122,7 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
         inter_broker: bool | None = None,
         external_brokers: Mapping[int, tuple[str, int]] = MappingProxyType({}),
         broker_levels: Mapping[int, Level] = MappingProxyType({}),
+        strict_faults: bool = False,
     ) -> None:
         self.profile = _profile(profile)
         self.dialect = _dialect(dialect if dialect is not None else self.profile.dialect)
@@ -148,7 +153,7 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
                 **broker_configs,
             },
         )
-        self.cluster.on_death = self._bury
+        self.cluster.on_death = lambda broker_id: self._soon(self._close(broker_id))
         self._alarm = Alarm(lambda: self._loop, self._due)
         if clock == "wall":
             self.cluster.when_due = self._set_alarm
@@ -164,6 +169,8 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
             follow_clock=self.follow_clock,
             security=Security.of(authorizer, sasl),
         )
+        self._dispatcher.faults.perform = self._perform
+        self._strict_faults = strict_faults
         self._max_frame_size = max_frame_size
         self._advertised = Advertised(advertise)
         self._listeners = {
@@ -177,7 +184,7 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
             self.profile.proposed or bool(self._external) if inter_broker is None else inter_broker
         )
         self._timer: asyncio.TimerHandle | None = None
-        self._burials: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     # ---- life --------------------------------------------------------------------------------
 
@@ -192,6 +199,8 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
         traceback: TracebackType | None,
     ) -> None:
         await self.stop()
+        if self._strict_faults and error is None:
+            self.assert_faults_used()
 
     async def start(self) -> None:
         """Open every live broker's listener; on return clients can connect."""
@@ -277,12 +286,12 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
         except KprotoError as error:
             _log.error("%s", error)
 
-    def _bury(self, broker_id: int) -> None:
-        """A broker died in the midst of a step: its connections break, its port refuses."""
-        if self._loop is not None:
-            burial = self._loop.create_task(self._close(broker_id))
-            self._burials.add(burial)
-            burial.add_done_callback(self._burials.discard)
+    def _soon(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        if self._loop is None:
+            return coroutine.close()
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        return task.add_done_callback(self._tasks.discard)
 
     def _make_protocol(self, broker_id: int, connections: set[BrokerProtocol]) -> BrokerProtocol:
         return BrokerProtocol(self._dispatcher, broker_id, connections, self._max_frame_size)
@@ -360,12 +369,16 @@ class MockCluster(ScriptedAnswers, InterBrokerControls):
         """The broker comes back, on the same port."""
         self.follow_clock()
         self.cluster.broker(broker_id)
+        await self._reopen(broker_id)
+        self.cluster.start_broker(broker_id)
+
+    async def _reopen(self, broker_id: int) -> None:
+        """Listen again, on the same port."""
         listener = self._listeners.get(broker_id)
         if listener is not None and not listener.listening:
             await self._open(broker_id)
         if self._network is not None:
             await self._network.open(broker_id)
-        self.cluster.start_broker(broker_id)
 
     def kill_controller_after(self, changes: int) -> None:
         """Let the controller die in the midst of what it does, after this many more changes."""

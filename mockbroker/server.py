@@ -11,14 +11,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
 from kproto.connection import ServerConnection
 from kproto.errors import RemoteProtocolError
 from kproto.framing import DEFAULT_MAX_SIZE
+from mockbroker.answered import Close
 from mockbroker.apis import Session
-from mockbroker.dispatch import Close, Dispatcher
+from mockbroker.dispatch import Dispatcher
+from mockbroker.faults.model import CloseWith
+from mockbroker.faults.planning import End, Hold, LateAnswers, Plan, Sleep, Step, Write
 from mockbroker.sasl import SaslSession
 from mockbroker.security import certificate_principal
 
@@ -58,7 +62,8 @@ class BrokerProtocol(asyncio.Protocol):
         )
         self._open_connections = open_connections
         self._transport: asyncio.Transport | None = None
-        self._pending: asyncio.Task[bytes | Close] | None = None
+        self._pending: asyncio.Task[bytes | Close | Plan] | None = None
+        self._late = LateAnswers()
         self._writing_paused = False
         self._closing = False
 
@@ -76,9 +81,9 @@ class BrokerProtocol(asyncio.Protocol):
         self._dispatcher.note_event(self._session, "connected")
 
     def data_received(self, data: bytes) -> None:
-        if self._connection.idle:
+        if self._connection.idle and not (self._dispatcher.faults.live or self._late):
             data = self._serve_known(data)
-        if data:
+        if data and not self._closing:
             self._connection.receive_data(data)
             self._serve()
             if self._pending is not None:
@@ -89,6 +94,8 @@ class BrokerProtocol(asyncio.Protocol):
         self._connection.receive_eof()
         if self._pending is None:
             self._serve()
+        if self._late and not self._closing:
+            self._write(self._late.release())
         return False
 
     def pause_writing(self) -> None:
@@ -124,7 +131,10 @@ class BrokerProtocol(asyncio.Protocol):
                 break
             answer = self._dispatcher.answer(self._connection, self._session, event)
             if isinstance(answer, bytes):
-                answers.append(answer)
+                if self._late and answer:
+                    answers += self._late.overtaken_by(answer)
+                else:
+                    answers.append(answer)
                 if self._session.ended:
                     return self._close_after(answers)
                 size += len(answer)
@@ -149,27 +159,75 @@ class BrokerProtocol(asyncio.Protocol):
             data = data[used:]
         return data
 
-    def _wait_for(self, answer: Awaitable[bytes | Close]) -> None:
-        async def wait() -> bytes | Close:
+    def _wait_for(self, answer: Awaitable[bytes | Close | Plan]) -> None:
+        async def wait() -> bytes | Close | Plan:
             return await answer
 
         self._pending = asyncio.get_running_loop().create_task(wait())
         self._pending.add_done_callback(self._answered_late)
         self._update_reading()
 
-    def _answered_late(self, task: asyncio.Task[bytes | Close]) -> None:
+    def _answered_late(self, task: asyncio.Task[bytes | Close | Plan]) -> None:
         self._pending = None
         if self._closing or task.cancelled():
             return
         answer = task.result()
         if isinstance(answer, Close):
             return self._close_after([])
-        if self._session.ended:
-            return self._close_after([answer])
-        self._write([answer])
+        if isinstance(answer, Plan):
+            rest = self._perform(answer)
+            if rest is not None:
+                return self._wait_for(rest)
+        else:
+            late = self._late.overtaken_by(answer) if self._late and answer else [answer]
+            if self._session.ended:
+                return self._close_after(late)
+            self._write(late)
         self._update_reading()
         self._serve()
         return None
+
+    # ---- a rule's plan -----------------------------------------------------------------------
+
+    def _perform(self, plan: Plan) -> Awaitable[Plan] | None:
+        """Do what it says, up to where it has to be waited; then what is left comes later."""
+        for place, step in enumerate(plan.steps):
+            if self._closing:
+                return None
+            if isinstance(step, Sleep):
+                return _later(step.milliseconds, Plan(plan.steps[place + 1 :], plan.answers))
+            self._do(step)
+        if plan.answers and self._late and not any(isinstance(s, Hold) for s in plan.steps):
+            self._write(self._late.overtaken_by(b""))
+        return None
+
+    def _do(self, step: Step) -> None:
+        if isinstance(step, Write):
+            self._write([step.data])
+        elif isinstance(step, Hold):
+            self._late.hold(step)
+            if step.milliseconds is not None:
+                loop = asyncio.get_running_loop()
+                loop.call_later(step.milliseconds / 1000, self._release, step)
+        elif isinstance(step, End):
+            self._end(step.how)
+
+    def _release(self, held: Hold) -> None:
+        """The time of a held answer has come, if it is held yet and anybody is there to hear."""
+        if not self._closing:
+            self._write(self._late.release(held))
+
+    def _end(self, how: CloseWith) -> None:
+        transport = self._transport
+        if how == "fin" or transport is None or (how == "half-close" and _is_tls(transport)):
+            return self._close_after([])
+        self._closing = True
+        self._connection.close()
+        if how == "half-close":
+            transport.write_eof()
+            return None
+        _reset_on_close(transport)
+        return transport.abort()
 
     def _update_reading(self) -> None:
         """Read only while what is read can be worked on: no client fills our memory."""
@@ -197,6 +255,22 @@ class BrokerProtocol(asyncio.Protocol):
         """Drop the connection at once, as a broker that dies does."""
         if self._transport is not None:
             self._transport.abort()
+
+
+async def _later(milliseconds: int, rest: Plan) -> Plan:
+    await asyncio.sleep(milliseconds / 1000)
+    return rest
+
+
+def _is_tls(transport: asyncio.BaseTransport) -> bool:
+    return transport.get_extra_info("sslcontext") is not None
+
+
+def _reset_on_close(transport: asyncio.BaseTransport) -> None:
+    """What is not sent yet is lost, and the peer is told by RST."""
+    open_socket = transport.get_extra_info("socket")
+    if open_socket is not None:
+        open_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 class BrokerListener:

@@ -27,16 +27,9 @@ __all__ = ["main"]
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".cache" / "sanitize"
 COPIED = [
-    "kproto",
-    "wiredump",
-    "schemas",
-    "scripts",
-    "tests",
-    "benchmarks",
-    "demo",
-    "docs",
+    "kproto", "wiredump", "kspec", "schemas", "scripts", "tests", "benchmarks", "demo", "docs",
     "pyproject.toml",
-]
+]  # fmt: skip
 TESTS = [
     "tests/native", "tests/codegen/test_hostile.py", "tests/reference/test_agreement.py",
     "tests/records/test_hostile.py", "tests/records/test_build.py", "tests/records/test_columns.py",

@@ -9,9 +9,11 @@ from urllib.parse import urlencode, urlsplit
 
 import click
 
+from mockbroker.cli.faults import fault
+
 __all__ = ["ctl"]
 
-_TIMEOUT_SECONDS: Final = 30
+_TIMEOUT_SECONDS: Final = 90
 
 
 class ControlClient:
@@ -34,8 +36,11 @@ class ControlClient:
         given = {name: value for name, value in query.items() if value is not None}
         return self._ask("GET", f"{where}?{urlencode(given)}" if given else where, None)
 
-    def post(self, path: str, body: dict[str, Any]) -> Any:
+    def post(self, path: str, body: Any) -> Any:
         return self._ask("POST", path, json.dumps(body).encode())
+
+    def delete(self, path: str) -> Any:
+        return self._ask("DELETE", path, None)
 
     def _ask(self, method: str, path: str, body: bytes | None) -> Any:
         headers = dict(self._headers)
@@ -170,6 +175,9 @@ _add_step("release-elections", "Let the controller hold the elections that lie i
 def kill_controller_after(client: ControlClient, changes: int, as_json: bool) -> None:
     """Let the controller die in the midst of what it does next, after this many changes."""
     _step(client, "kill-controller-after", {"changes": changes}, as_json)
+
+
+ctl.add_command(fault)
 
 
 @ctl.group("znode")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kproto.errors import KprotoError
+from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
 from mockbroker.cli.journals import journal_file, journal_sink
 from mockbroker.cli.replaying import replay_into, replay_options
@@ -200,6 +201,7 @@ def _kip_240(text: str) -> Dialect:
     help="Answer an api key with this response, always. Repeatable.",
 )
 @replay_options
+@fault_options
 @inter_broker_options
 @security_options
 def serve(**options: Any) -> None:
@@ -212,6 +214,7 @@ def serve(**options: Any) -> None:
         _make_room(options["brokers"])
         mock, control = _build(options, stack)
         _run(_serve(mock, control))
+        report_unused(mock, must_hit=options["faults_must_hit"])
 
 
 def _build(
@@ -252,6 +255,7 @@ def _build(
         for api_key, reply in options["replies"]:
             mock.script(api_key, reply)
         replay_into(mock, options)
+        faults_into(mock, options)
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
     except ModuleNotFoundError as error:  # an extra that is not installed; the text names it

@@ -85,12 +85,12 @@ def _mapped(struct: Struct, tree: dict[str, Any], *, keep_records: bool) -> dict
     } | {"unknown_tags": {}}
 
 
-def _renamed(json: Any, names: Mapping[str, str]) -> Any:
+def renamed(json: Any, names: Mapping[str, str]) -> Any:
     """The JSON with those properties renamed, at every level."""
     if isinstance(json, dict):
-        return {names.get(key, key): _renamed(value, names) for key, value in json.items()}
+        return {names.get(key, key): renamed(value, names) for key, value in json.items()}
     if isinstance(json, list):
-        return [_renamed(item, names) for item in json]
+        return [renamed(item, names) for item in json]
     return json
 
 
@@ -120,7 +120,7 @@ class Comparison:
     def _questions(self, item: Sample) -> Iterator[tuple[Op, bytes]]:
         yield Op.RECODE, item.encoded
         if self.with_json:
-            yield Op.ENCODE, msgspec.json.encode(_renamed(item.json, self.names))
+            yield Op.ENCODE, msgspec.json.encode(renamed(item.json, self.names))
             yield Op.TO_JSON, item.encoded
 
     def check(self, cls: Any, tally: Tally) -> None:
@@ -140,7 +140,7 @@ class Comparison:
             assert from_our_json == item.plain, where
             tally.comparisons["our JSON to Java's bytes"] += 1
             assert isinstance(java_json, bytes), (java_json, where)
-            named_as_ours = _renamed(msgspec.json.decode(java_json), back)
+            named_as_ours = renamed(msgspec.json.decode(java_json), back)
             assert named_as_ours == item.shown_json, where
             text = msgspec.json.encode(named_as_ours).decode() if back else java_json.decode()
             assert cls.from_json(text, self.version) == item.shown, where

@@ -11,13 +11,14 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, Literal
 
 from wiredump.readers.account import Account
-from wiredump.readers.ledger import Ledger, Limits
+from wiredump.readers.ledger import OVERHEAD, Ledger, Limits
 from wiredump.readers.model import (
     FROM_CLIENT,
     FROM_SERVER,
     At,
     Closed,
     CloseReason,
+    EndedWith,
     Endpoint,
     Event,
     Opened,
@@ -47,8 +48,8 @@ class _Connection:
     """Its newest packet is kept as three numbers: a segment would keep its file's bytes alive."""
 
     __slots__ = (
-        "capture", "closed", "closed_at", "flow", "number", "offset", "reversed_flow", "start",
-        "streams", "timestamp_ns",
+        "capture", "closed", "closed_at", "ended_by", "ended_with", "flow", "number", "offset",
+        "reversed_flow", "start", "streams", "timestamp_ns",
     )  # fmt: skip
 
     def __init__(
@@ -61,12 +62,19 @@ class _Connection:
         self.streams: tuple[Stream, Stream]
         self.closed = False
         self.closed_at = 0
+        self.ended_by: int | None = None
+        self.ended_with: EndedWith | None = None
         self.timestamp_ns = self.capture = self.offset = 0
 
     def saw(self, segment: Segment) -> None:
         self.timestamp_ns = segment.timestamp_ns
         self.capture = segment.capture
         self.offset = segment.offset
+
+    def ends(self, direction: int, how: EndedWith) -> None:
+        """The first one counts."""
+        if self.ended_by is None:
+            self.ended_by, self.ended_with = direction, how
 
 
 _Found = tuple[_Connection, Stream, Stream]
@@ -79,6 +87,8 @@ class TcpReassembler:
         self._account = account if account is not None else Account()
         self._ledger = Ledger(self._account, limits if limits is not None else Limits())
         self._alone = self._ledger.limits.alone
+        self._unweighed = 0
+        """At least what was kept since everything was weighed."""
         # By flow, so by either direction: the connection, that direction, the other one.
         self._flows: dict[bytes, _Found] = {}
         self._connections: dict[int, _Connection] = {}
@@ -102,7 +112,11 @@ class TcpReassembler:
         self._ledger.events = events
         payload, flags = segment.payload, segment.flags
         self._account.payload += len(payload)
-        if self._ledger.waiting and not self._alone:
+        if self._alone:
+            self._unweighed += len(payload) + OVERHEAD
+            if self._unweighed > self._ledger.limits.alone_total_bytes // 4:
+                self._weigh(segment)
+        elif self._ledger.waiting:
             self._look(segment)
         found = self._flows.get(segment.flow)
         if found is None or flags & _CHANGES or found[0].closed:
@@ -196,6 +210,8 @@ class TcpReassembler:
             self._reset(connection, stream, segment)
         elif segment.payload or segment.missing or flags & FIN:
             self._place(stream, segment)
+            if stream.end is not None:
+                connection.ends(stream.direction, "fin")
             self._settle(connection, segment)
 
     def _reset(self, connection: _Connection, stream: Stream, segment: Segment) -> None:
@@ -207,6 +223,7 @@ class TcpReassembler:
             reason = f"a reset {ahead} bytes off" if not believed else f"a reset with {size} bytes"
             self._ledger.anomaly("reset", reason, size, stream, None, segment)
         if believed:
+            connection.ends(stream.direction, "reset")
             self._close(connection, "reset", segment)
 
     def _place_after_close(self, stream: Stream, segment: Segment) -> None:
@@ -291,7 +308,7 @@ class TcpReassembler:
         self._ledger.events.append(
             Closed(
                 connection.number, reason, client.next, server.next,
-                at.timestamp_ns, at.capture, at.offset,
+                at.timestamp_ns, at.capture, at.offset, connection.ended_by, connection.ended_with,
             )
         )  # fmt: skip
 
@@ -313,6 +330,19 @@ class TcpReassembler:
         ledger = self._ledger
         while ledger.held > ledger.limits.total_bytes:
             next(iter(ledger.waiting)).give_up(segment)
+
+    def _weigh(self, segment: Segment) -> None:
+        """Whether those that are alone take too much in all; seldom enough to ask each of them."""
+        self._unweighed = 0
+        ledger, limit = self._ledger, self._ledger.limits.alone_total_bytes
+        streams = [stream for each in self._connections.values() for stream in each.streams]
+        if ledger.held + sum(stream.remembered for stream in streams) <= limit // 4 * 3:
+            return
+        for stream in streams:
+            if not stream.closed:
+                stream.forget()
+        while ledger.held > limit // 2:
+            next(iter(ledger.waiting)).give_up(segment, "memory")
 
 
 def _reverse(flow: bytes) -> bytes:

@@ -48,7 +48,8 @@ class ConnectionCounts:
                 "connections",
                 (
                     each.id, each.client, each.broker, each.opened_ns, each.closed_ns,
-                    each.from_start, each.protocol, each.client_id,
+                    each.closed_by, each.closed_with, each.from_start, each.protocol,
+                    each.client_id,
                     software.name if software else None,
                     software.version if software else None,
                     *self._counts.get(each.id, [0, 0, 0, 0]),

@@ -252,14 +252,6 @@ def test_help_everywhere(words: list[str], capsys: pytest.CaptureFixture[str]) -
     assert "Usage: mockbroker" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("word", ["--faults"])
-def test_what_is_not_there_yet_is_not_offered(
-    word: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run_here(["serve", "--help"])
-    assert word not in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("text", ["{", "[]", "7" * 5000, "[" * 100_000], ids=range(4))
 def test_a_reply_that_is_no_json_object(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

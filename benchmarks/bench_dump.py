@@ -1,0 +1,318 @@
+"""wiredump beside tshark on the same captures: one run, interleaved rounds, the same frames.
+
+Reproduce and compare::
+
+    make bench-dump                                      # everything, and writes docs/benchmarks.md
+    .venv/bin/python -m benchmarks.bench_dump            # the same
+    .venv/bin/python -m benchmarks.bench_dump --only frames,records --rounds 3 --dry-run
+    .venv/bin/python -m benchmarks.bench_dump --only frames --big 20 --small 2 --rounds 1 --dry-run
+    .venv/bin/python -m benchmarks.bench_dump --only spark,memory --dry-run
+
+Parts: ``frames`` (the frame table), ``records`` (all of them, with key, offset, timestamp and hash
+of the value), ``others`` (for information), ``spark``, ``memory``.
+
+Captures are of real traffic (``dump/traffic.py``), made once and kept in ``.cache``; where a
+machine does not let us capture, they are written (``dump/synthetic.py``), and the text says so. All
+programs run as a user would start them, from process start to the end, each pinned to one
+processor unless it says otherwise. Processor time is that of all processes, user and system.
+What tshark prints goes to a file, and so does what we write. Each program has to find as many
+frames as tshark does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.dump.captures import Capture, Maker
+from benchmarks.dump.cases import (
+    FRAME_FIELDS,
+    RECORD_FIELDS,
+    Case,
+    offers,
+    scan,
+    show,
+    table,
+    tshark_fields,
+    tshark_json,
+)
+from benchmarks.dump.memory_part import measure_memory, memory_marks, memory_table
+from benchmarks.dump.programs import FailedError, pinned
+from benchmarks.dump.spark_part import measure_spark, spark_marks, spark_tables
+from benchmarks.dump_marks import Measured, Runs, at_least, ratio
+from benchmarks.report import Mark, Section, conclude, machine
+from scripts import toolchains
+
+__all__ = ["PARTS", "arguments_of", "main", "programs"]
+
+PARTS = ("frames", "records", "others", "spark", "memory")
+TSHARK, TSHARK_RECORDS, TSHARK_JSON = (
+    "tshark -T fields",
+    "tshark, records' fields",
+    "tshark -T json",
+)
+FRAMES, RECORDS, ALL = "table, frames", "table, records", "table, all tables"
+FRAMES_TWO, RECORDS_TWO = "table, frames, --jobs 2", "table, records, --jobs 2"
+SCALE_CONNECTIONS = 24
+NEWEST = "-newest"
+"""How captures are called of whose bodies tshark decodes next to nothing."""
+SHOW, SCAN = "show", "numpy scan"
+
+
+@dataclass
+class Run:
+    """What was measured on what."""
+
+    captures: list[Capture] = field(default_factory=list)
+    measured: Measured = field(default_factory=dict)
+    marks: list[Mark] = field(default_factory=list)
+    tables: list[list[list[str]]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    figures: dict[str, object] = field(default_factory=dict)
+
+
+def programs(
+    capture: Capture, parts: tuple[str, ...], scratch: Path
+) -> dict[str, tuple[Case, int]]:
+    """What runs on a capture in these parts, and on how many processors."""
+
+    def ours(tables: str | None, *options: str) -> Case:
+        return table(capture, tables, options=options, scratch=scratch)
+
+    found: dict[str, tuple[Case, int]] = {TSHARK: (tshark_fields(capture, FRAME_FIELDS), 1)}
+    parallel = offers("table", "--jobs")
+    if "frames" in parts:
+        found[FRAMES] = ours("frames", "--no-bodies"), 1
+        if parallel:
+            found[FRAMES_TWO] = ours("frames", "--no-bodies", "--jobs", "2"), 2
+    if "records" in parts:
+        found[RECORDS] = ours("records"), 1
+        found[TSHARK_RECORDS] = tshark_fields(capture, RECORD_FIELDS), 1
+        if parallel:
+            found[RECORDS_TWO] = ours("records", "--jobs", "2"), 2
+    if "others" in parts:
+        found[ALL] = ours(None), 1
+        found[SHOW] = show(capture), 1
+        found[TSHARK_JSON] = tshark_json(capture), 1
+        found[SCAN] = scan(capture), 1
+    return found
+
+
+def measure(
+    captures: list[Capture], parts: tuple[str, ...], rounds: int, scratch: Path
+) -> Measured:
+    """Every program once a round, so that a slow spell of the machine hits all of them."""
+    measured: Measured = {}
+    for capture in captures:
+        cases = programs(capture, parts, scratch)
+        runs = measured[capture.name] = {name: Runs() for name in cases}
+        for number in range(rounds):
+            for name, (case, processors) in cases.items():
+                say(f"{capture.name}, round {number + 1} of {rounds}: {name}")
+                seen = case(pinned(processors))
+                runs[name].add(seen.taken.wall, seen.taken.cpu, seen.rows)
+    return measured
+
+
+def say(text: str) -> None:
+    """What is going on: in one line of a terminal, and line by line in a log."""
+    begin, end = ("\r\033[K", "") if sys.stderr.isatty() else ("", "\n")
+    print(f"{begin}{text}", end=end, file=sys.stderr, flush=True)
+
+
+def judge(measured: Measured, parts: tuple[str, ...]) -> list[Mark]:
+    marks = []
+    if "frames" in parts:
+        marks.append(at_least("frame table against tshark, a core", measured, TSHARK, FRAMES, 15))
+    if "records" in parts:
+        aim = "all records against tshark -T fields of the same records, a core"
+        known = {name: runs for name, runs in measured.items() if not name.endswith(NEWEST)}
+        marks.append(at_least(aim, known, TSHARK_RECORDS, RECORDS, 8, rows="records"))
+        aim = "all records against tshark's frame table, a core"
+        marks.append(at_least(aim, measured, TSHARK, RECORDS, 8, rows=None))
+    return marks
+
+
+def rows_of(captures: list[Capture], measured: Measured) -> list[list[list[str]]]:
+    """A table a capture: what each program took."""
+    return [_rows(capture, measured[capture.name]) for capture in captures]
+
+
+def _rows(capture: Capture, runs: Mapping[str, Runs]) -> list[list[str]]:
+    head = f"{capture.name}, {capture.megabytes:.0f} MB"
+    rows = [[head, "CPU s", "wall s", "MB a CPU s", "x tshark, CPU", "x tshark, wall", "rows"]]
+    for name, each in runs.items():
+        cells = [f"{each.median_cpu:.2f}", f"{each.median_wall:.2f}"]
+        cells.append(f"{capture.megabytes / each.median_cpu:.1f}" if each.median_cpu else "")
+        for clock in ("cpu", "wall"):
+            times = ratio(runs.get(TSHARK), each, clock)
+            cells.append("" if times is None or name == TSHARK else f"{times:.2f}")
+        rows.append([name, *cells, _counted(each.rows)])
+    return rows
+
+
+def _counted(rows: Mapping[str, int]) -> str:
+    shown = {name: count for name, count in rows.items() if name in SHOWN_ROWS}
+    return ", ".join(f"{count:,} {name}" for name, count in shown.items())
+
+
+SHOWN_ROWS = ("frames", "records", "packets", "lines")
+
+
+def text(run: Run, rounds: int) -> list[str]:
+    version = subprocess.run(["tshark", "--version"], capture_output=True, check=True)
+    release = re.search(r"\d+\.\d+\.\d+", version.stdout.decode())
+    origins = "; ".join(
+        f"{each.name}, {each.megabytes:.0f} MB: {each.origin}" for each in run.captures
+    )
+    return [
+        f"{machine(['pyarrow', 'numpy', 'pyspark', 'confluent-kafka'])}, tshark "
+        f"{release[0] if release else 'unknown'}. Medians of "
+        f"{rounds} interleaved rounds, whole processes from start to end; ratios above 1: ours is "
+        f"faster. Load of the machine at the end: {os.getloadavg()[1]:.1f}. Captures: {origins}.",
+        f"tshark prints {', '.join(FRAME_FIELDS)}; for records {len(RECORD_FIELDS)} fields, key "
+        "and value among them. It is given the brokers' ports, and told to put segments in order. "
+        "Ours finds Kafka by its bytes, writes Parquet, and hashes every value (BLAKE2b).",
+        *run.texts,
+    ]
+
+
+def add_spark(run: Run, maker: Maker, arguments: argparse.Namespace) -> None:
+    big = maker.traffic("big", arguments.big)
+    assert big is not None  # only newest versions may be missing
+    scale = maker.giant(arguments.scale, SCALE_CONNECTIONS)
+    found = measure_spark(big, scale, arguments.rounds, maker.folder, say)
+    run.tables += spark_tables(found)
+    run.marks += spark_marks(found)
+    run.captures += [each for each in (big, scale) if each not in run.captures]
+    run.texts.append(
+        "Spark's jobs are run in sessions that are started already, and after a first one: what "
+        "that takes is shown apart. The session of local[1] has one processor for all of Java and "
+        "Python, that of local[2] two."
+    )
+    runs = {**found.runs, **{f"{name}, scaling": each for name, each in found.scaling.items()}}
+    run.figures["spark"] = {
+        name: {"wall_s": each.wall, "cpu_s": each.cpu, "rows": each.rows}
+        for name, each in runs.items()
+    }
+
+
+def add_memory(run: Run, maker: Maker, arguments: argparse.Namespace) -> None:
+    big = maker.traffic("big", arguments.big)
+    assert big is not None
+    captures = [big, maker.giant(arguments.big), maker.giant(arguments.giant)]
+    peaks = measure_memory(captures, maker.folder, say, spark=not arguments.no_spark)
+    run.tables.append(memory_table(peaks, captures))
+    run.marks += memory_marks(peaks, captures)
+    run.captures += [each for each in captures if each not in run.captures]
+    run.figures["memory"] = peaks
+
+
+def section(run: Run, rounds: int) -> Section:
+    plain = {
+        capture: {
+            name: {"wall_s": runs.wall, "cpu_s": runs.cpu, "rows": runs.rows}
+            for name, runs in programs.items()
+        }
+        for capture, programs in run.measured.items()
+    }
+    return Section(
+        title="Captures",
+        reproduce=".venv/bin/python -m benchmarks.bench_dump",
+        text=text(run, rounds),
+        tables=run.tables,
+        marks=run.marks,
+        figures={**plain, **run.figures},
+    )
+
+
+def arguments_of(line: list[str] | None = None) -> argparse.Namespace:
+    """The command line, checked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--only", type=_parts, default=PARTS, metavar="PART,...", help=f"of {', '.join(PARTS)}"
+    )
+    parser.add_argument("--rounds", type=_count, default=5)
+    parser.add_argument("--small", type=_size, default=8.0, metavar="MB", help="of small frames")
+    parser.add_argument("--big", type=_size, default=150.0, metavar="MB", help="of batches")
+    parser.add_argument(
+        "--giant", type=_size, default=3000.0, metavar="MB", help="one connection, for memory"
+    )
+    parser.add_argument(
+        "--scale", type=_size, default=600.0, metavar="MB",
+        help=f"{SCALE_CONNECTIONS} connections, for one processor against two",
+    )  # fmt: skip
+    parser.add_argument("--no-spark", action="store_true", help="memory without Spark's")
+    parser.add_argument("--workdir", type=Path, help="for captures and tables; else .cache")
+    parser.add_argument("--synthetic", action="store_true", help="capture no real traffic")
+    parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
+    return parser.parse_args(line)
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in PARTS]
+    if unknown or not names:
+        problem = f"no part {unknown[0]!r}" if unknown else "name at least one part"
+        raise argparse.ArgumentTypeError(f"{problem}; there are {', '.join(PARTS)}")
+    return tuple(name for name in PARTS if name in names)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of 1 or more")
+    return int(text)
+
+
+def _size(text: str) -> float:
+    try:
+        size = float(text)
+    except ValueError:
+        size = 0.0
+    if not 0.1 <= size <= 100_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of megabytes, 0.1 to 100000")
+    return size
+
+
+def main() -> None:
+    arguments = arguments_of()
+    if missing := toolchains.missing(["tshark"]):
+        raise SystemExit(f"bench_dump: {'; '.join(missing)}")
+    try:
+        measure_all(arguments)
+    except FailedError as error:
+        raise SystemExit(f"bench_dump: {error}") from error
+
+
+def measure_all(arguments: argparse.Namespace) -> None:
+    """The parts that were asked for, and what they came to."""
+    parts: tuple[str, ...] = arguments.only
+    maker = Maker(arguments.workdir, real=not arguments.synthetic)
+    run = Run()
+    if set(parts) & {"frames", "records", "others"}:
+        made = [
+            maker.traffic(shape, size, newest=newest)
+            for newest in (False, True)
+            for shape, size in (("small", arguments.small), ("big", arguments.big))
+        ]
+        run.captures = [each for each in made if each is not None]
+        run.measured = measure(run.captures, parts, arguments.rounds, maker.folder)
+        run.tables += rows_of(run.captures, run.measured)
+        run.marks += judge(run.measured, parts)
+    if "spark" in parts:
+        add_spark(run, maker, arguments)
+    if "memory" in parts:
+        add_memory(run, maker, arguments)
+    if sys.stderr.isatty():
+        say("")
+    conclude("dump", section(run, arguments.rounds), dry_run=arguments.dry_run)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""``kspec vectors``: the file of test vectors."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+import kproto
+from kspec.vectors import Vector, file_lines, vectors
+
+__all__ = ["vectors_command"]
+
+
+@click.command("vectors")
+@click.option(
+    "--out",
+    required=True,
+    metavar="FILE",
+    help="JSON lines; compressed where the name ends in .gz, on standard output where it is -.",
+)
+@click.option(
+    "--message",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Only this message (MetadataResponse); may be repeated.",
+)
+@click.option(
+    "--dialect",
+    "dialect_name",
+    default="kafka",
+    show_default=True,
+    metavar="D",
+    help="A draft's, or a folder of schemas of your own.",
+)
+def vectors_command(out: str, names: tuple[str, ...], dialect_name: str) -> None:
+    """Write test vectors for decoders of any language.
+
+    For every message and version: valid bytes with what they mean, field by field, and bytes that
+    have to be refused. docs/vectors.md has the format.
+    """
+    dialect = _dialect(dialect_name)
+    counts: Counter[tuple[str, str]] = Counter()
+
+    def counted() -> Iterator[Vector]:
+        for vector in vectors(dialect, names or None):
+            counts[vector.verdict, vector.kind] += 1
+            yield vector
+
+    with _opened(out) as file:
+        for line in file_lines(dialect, counted()):
+            file.write(line + "\n")
+    _tell(counts)
+
+
+def _dialect(name: str) -> kproto.Dialect:
+    if "/" in name or name == ".":
+        return kproto.load_dialect(name)
+    found = kproto.dialect(name)
+    if not isinstance(found, kproto.Dialect):
+        raise click.UsageError("vectors are of one dialect, which auto is not.")
+    return found
+
+
+@contextmanager
+def _opened(out: str) -> Iterator[IO[str]]:
+    if out == "-":
+        yield sys.stdout
+    elif out.endswith(".gz"):
+        # No name and no time in it: the same vectors make the same file.
+        with (
+            open(out, "wb") as raw,
+            gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed,
+            io.TextIOWrapper(packed, encoding="ascii", newline="\n") as file,
+        ):
+            yield file
+    else:
+        with open(out, "w", encoding="ascii", newline="\n") as file:
+            yield file
+
+
+def _tell(counts: Counter[tuple[str, str]]) -> None:
+    table = Table("verdict", "kind", "vectors", box=None)
+    table.columns[2].justify = "right"
+    order = ("valid", "acceptable", "invalid")
+    for verdict, kind in sorted(counts, key=lambda each: (order.index(each[0]), each[1])):
+        table.add_row(verdict, kind, f"{counts[verdict, kind]:,}")
+    table.add_row("", "all", f"{counts.total():,}")
+    Console(stderr=True).print(table)

@@ -1,0 +1,215 @@
+"""Good bodies made bad, one place at a time, each in a way whose verdict is known.
+
+Where the places are is told by the reference codec's spans. Of fields that come several times only
+the first is damaged. Inside a tagged section of the schema's own nothing is damaged but its tags: a
+change of length there would have to change the sizes around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kproto import reference
+from kproto.codegen.runtime import unsigned_varint
+from kproto.reference import FieldSpan
+from kproto.schema.model import Field, MessageSchema
+from kspec.vectors.model import Verdict
+
+__all__ = ["KINDS", "Damaged", "damaged"]
+
+KINDS: Final = {
+    "prefix": "the body ends early, at a field's first byte or in its midst",
+    "trailing": "a byte behind the body",
+    "length": "a length of one byte more than there is",
+    "count": "a count of 2147483647 elements",
+    "negative-length": "a length or count of -2",
+    "unexpected-null": "null where the version does not allow it",
+    "utf-8": "a string with a byte that UTF-8 never has",
+    "long-varint": "a length or count as a varint of six bytes",
+    "padded-varint": "a length or count as a varint of a byte more than it takes",
+    "bool": "a bool of 2",
+    "presence": "a nullable struct's marker that is neither of the two",
+    "tag-count": "2147483647 tagged fields",
+    "tag-size": "an unknown tagged field of one byte more than there is",
+    "tag-twice": "the same unknown tag twice",
+    "tag-order": "tags in descending order",
+    "known-tag-size": "a known tagged field with a size of one more than its value takes",
+}
+"""Every kind of damage, and what it is."""
+
+_HUGE: Final = 2**31 - 1
+
+
+class Damaged(NamedTuple):
+    """``where`` is the damaged field's path without indices, or the offset that a prefix ends at;
+    empty for the body as a whole."""
+
+    kind: str
+    where: str
+    verdict: Verdict
+    body: bytes
+
+
+class _Change(NamedTuple):
+    """``new`` in place of the bytes from ``start`` to ``end``."""
+
+    kind: str
+    verdict: Verdict
+    start: int
+    end: int
+    new: bytes
+
+
+class _Place(NamedTuple):
+    """The length, count or marker of a field, or its one byte: ``start`` to ``end``. ``whole`` is
+    where the field ends, ``value`` what the prefix says, ``size`` the bytes it has where it is no
+    varint."""
+
+    span: FieldSpan
+    start: int
+    end: int
+    whole: int
+    value: int | None
+    size: int
+    flexible: bool
+    nullable: bool
+
+    def prefix(self, value: int | None) -> bytes:
+        """Another length or count, None for null's."""
+        if self.flexible:
+            return unsigned_varint(0 if value is None else value + 1)
+        return (-1 if value is None else value).to_bytes(self.size, "big", signed=True)
+
+
+def damaged(schema: MessageSchema, version: int, body: bytes) -> Iterator[Damaged]:
+    """``body`` is a valid one. Every result differs from it and from the others."""
+    spans = reference.fields(schema, version, body)
+    yield from _prefixes(spans, body)
+    yield Damaged("trailing", "", "acceptable", body + b"\x00")
+    seen: set[tuple[str, str]] = set()
+    for span in _outside_tagged(spans):
+        where = re.sub(r"\[\d+\]", "[]", span.path)
+        for kind, verdict, start, end, new in _changes(schema, version, span, spans, body):
+            if (kind, where) not in seen:
+                seen.add((kind, where))
+                yield Damaged(kind, where, verdict, body[:start] + new + body[end:])
+    if schema.is_flexible(version):
+        yield from _known_tags(spans, body)
+        yield from _last_tags(spans, body)
+
+
+def _prefixes(spans: list[FieldSpan], body: bytes) -> Iterator[Damaged]:
+    cuts = {span.offset + part for span in spans if span.leaf for part in (0, span.length // 2)}
+    for cut in sorted(cuts):
+        if cut < len(body):
+            yield Damaged("prefix", str(cut), "invalid", body[:cut])
+
+
+def _outside_tagged(spans: list[FieldSpan]) -> Iterator[FieldSpan]:
+    until = 0
+    for span in spans:
+        if span.type == "tagged fields":
+            until = max(until, span.offset + span.length)
+        if span.offset >= until:
+            yield span
+
+
+def _changes(
+    schema: MessageSchema, version: int, span: FieldSpan, spans: list[FieldSpan], body: bytes
+) -> Iterator[_Change]:
+    if span.type == "bool":
+        yield _Change("bool", "valid", span.offset, span.offset + 1, b"\x02")
+    elif span.type == "presence":
+        yield _Change("presence", "acceptable", span.offset, span.offset + 1, b"\x05")
+    elif span.type in ("count", "string", "bytes", "records") and span.value is not None:
+        place = _place(schema, version, span, spans)
+        yield from _lengths(place)
+        if span.type == "count":
+            yield _Change("count", "invalid", place.start, place.end, place.prefix(_HUGE))
+            return
+        longer = place.prefix(len(body) - place.end + 1)
+        yield _Change("length", "invalid", place.start, place.end, longer)
+        if span.type == "string" and place.value:
+            yield _Change("utf-8", "acceptable", place.end, place.end + 1, b"\xff")
+
+
+def _place(schema: MessageSchema, version: int, span: FieldSpan, spans: list[FieldSpan]) -> _Place:
+    field = _field(schema, span.path)
+    flexible = schema.is_flexible(version, field)
+    # An element of an array of strings is never null.
+    nullable = field.is_nullable(version) and not span.path.endswith("]")
+    end = span.offset + span.length
+    if span.type == "count":
+        array = next(each for each in spans if each.path == span.path and each.type[:2] == "[]")
+        whole = array.offset + array.length
+        return _Place(span, span.offset, end, whole, span.value, 4, flexible, nullable)
+    raw = span.value.encode() if isinstance(span.value, str) else span.value
+    size = 2 if span.type == "string" else 4
+    return _Place(span, span.offset, end - len(raw), end, len(raw), size, flexible, nullable)
+
+
+def _field(schema: MessageSchema, path: str) -> Field:
+    """The field whose value, or an element of whose array, stands at a path."""
+    first, *names = re.sub(r"\[\d+\]", "", path).split(".")
+    field = schema.root.field(first)
+    for name in names:
+        assert field.type.inner_struct is not None
+        field = field.type.inner_struct.field(name)
+    return field
+
+
+def _lengths(place: _Place) -> Iterator[_Change]:
+    assert place.value is not None
+    start, end = place.start, place.end
+    if not place.nullable:
+        # Where it is allowed it is no damage: the values of the pattern ``null`` have it.
+        yield _Change("unexpected-null", "invalid", start, place.whole, place.prefix(None))
+    if not place.flexible:
+        verdict: Verdict = "acceptable" if place.nullable else "invalid"
+        negative = (-2).to_bytes(place.size, "big", signed=True)
+        yield _Change("negative-length", verdict, start, place.whole, negative)
+        return
+    varint = place.prefix(place.value)
+    yield _Change("padded-varint", "valid", start, end, _padded(varint, len(varint) + 1))
+    yield _Change("long-varint", "invalid", start, end, _padded(varint, 6))
+
+
+def _padded(varint: bytes, size: int) -> bytes:
+    """The same number in ``size`` bytes."""
+    more = bytes((*varint[:-1], varint[-1] | 0x80))
+    return more + b"\x80" * (size - len(varint) - 1) + b"\x00"
+
+
+def _known_tags(spans: list[FieldSpan], body: bytes) -> Iterator[Damaged]:
+    """The size of the first tagged field of the schema's own."""
+    for span in spans:
+        end = span.offset + span.length
+        # Its last byte is the size, if that is a varint of one byte.
+        if span.type == "tag" and ".unknown_tags" not in f".{span.path}" and body[end - 2] < 0x80:
+            if body[end - 1] < 0x7F:
+                changed = body[: end - 1] + bytes((body[end - 1] + 1,)) + body[end:]
+                where = re.sub(r"\[\d+\]", "[]", span.path)
+                yield Damaged("known-tag-size", where, "acceptable", changed)
+            return
+
+
+def _last_tags(spans: list[FieldSpan], body: bytes) -> Iterator[Damaged]:
+    """The body's own tagged section, its last bytes. It gets new contents: fields that the section
+    had would only be absent."""
+    section = next(each for each in spans if each.type == "tagged fields" and not each.path)
+    for kind, verdict, tags in _SECTIONS:
+        yield Damaged(kind, "", verdict, body[: section.offset] + tags)
+
+
+def _unknown(number: int) -> bytes:
+    return unsigned_varint(number) + b"\x01\xaa"
+
+
+_SECTIONS: Final[tuple[tuple[str, Verdict, bytes], ...]] = (
+    ("tag-count", "invalid", unsigned_varint(_HUGE)),
+    ("tag-size", "invalid", b"\x01" + unsigned_varint(1000) + b"\x02\xaa"),
+    ("tag-twice", "acceptable", b"\x02" + 2 * _unknown(1000)),
+    ("tag-order", "acceptable", b"\x02" + _unknown(20000) + _unknown(1000)),
+)

@@ -1,0 +1,51 @@
+"""A body of any message as the bytes of its vector: a whole frame where it travels in one."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kproto import Dialect
+from kproto.codegen.base import Message
+from kproto.framing import encode_frame
+from kproto.messages import RequestHeader, ResponseHeader
+from kspec.vectors.values import UNKNOWN_TAGS
+
+__all__ = ["CLIENT_ID", "CORRELATION_ID", "Wrapping", "wrapping"]
+
+CORRELATION_ID: Final = 0x0A0B0C0D
+CLIENT_ID: Final = "vectors"
+
+
+class Wrapping(NamedTuple):
+    """What stands before a body. ``header`` is None where a message does not travel in a frame."""
+
+    header: Message | None
+    header_version: int | None
+
+    def wrap(self, body: bytes) -> tuple[bytes, int]:
+        """The vector's bytes, and where in them the body begins."""
+        if self.header is None or self.header_version is None:
+            return body, 0
+        header = self.header.encode(self.header_version)
+        return encode_frame(header + body), 4 + len(header)
+
+
+def wrapping(dialect: Dialect, cls: type[Message], version: int, *, unknown_tags: bool) -> Wrapping:
+    """``unknown_tags`` puts some into the header as well, where it can carry them."""
+    if cls.API_KEY is None or cls.MESSAGE_TYPE not in ("request", "response"):
+        return Wrapping(None, None)
+    api = dialect.api(cls.API_KEY)
+    if cls.MESSAGE_TYPE == "request":
+        header_version = api.request_header_version(version)
+        header: Message = RequestHeader(
+            request_api_key=api.api_key,
+            request_api_version=version,
+            correlation_id=CORRELATION_ID,
+            client_id=CLIENT_ID if header_version else "",
+        )
+    else:
+        header_version = api.response_header_version(version)
+        header = ResponseHeader(correlation_id=CORRELATION_ID)
+    if unknown_tags and header_version in type(header).FLEXIBLE_VERSIONS:
+        header.unknown_tags = dict(UNKNOWN_TAGS)
+    return Wrapping(header, header_version)

@@ -1,0 +1,198 @@
+"""Faults on the command line: the options of ``mockbroker serve``, and ``ctl URL fault``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import quote
+
+import click
+
+from kproto.errors import KprotoError, MissingExtraError
+
+if TYPE_CHECKING:
+    from mockbroker.mock_cluster import MockCluster
+
+__all__ = ["fault", "fault_options", "faults_into", "report_unused"]
+
+_MOST_BYTES: Final = 16 << 20
+_TEXTS: Final = frozenset(
+    {
+        "name", "client_id", "software", "software_version", "topic", "error_message", "raw",
+        "trailing", "follow_with", "unknown_tag_data",
+    }
+)  # fmt: skip
+"""Members whose value is text, even where it looks like a number."""
+_LISTS: Final = frozenset({"steps_before", "steps_after", "unknown_tags"})
+
+
+class _Client(Protocol):
+    def get(self, where: str, **query: Any) -> Any: ...
+    def post(self, path: str, body: Any) -> Any: ...
+    def delete(self, path: str) -> Any: ...
+
+
+# ---- serve ---------------------------------------------------------------------------------------
+
+
+def fault_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--faults`` and ``--faults-must-hit``."""
+    options = (
+        click.option(
+            "--faults",
+            "fault_files",
+            multiple=True,
+            metavar="FILE",
+            help="Rules that say which requests to answer otherwise than a broker would, as YAML "
+            "or JSON (docs/faults.md). Repeatable; rules of the first file are asked first.",
+        ),
+        click.option(
+            "--faults-must-hit",
+            is_flag=True,
+            help="Exit with 1 if a rule was never hit. They are named on stderr in any case.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def faults_into(mock: MockCluster, options: dict[str, Any]) -> None:
+    """Raises click.UsageError for a file that holds no rules of ours."""
+    files = options["fault_files"]
+    if options["faults_must_hit"] and not files and options["control"] is None:
+        raise click.UsageError("--faults-must-hit: there are no --faults, and no --control for any")
+    try:
+        for file in reversed(files):  # what is added last is asked first
+            mock.load_faults(_read(file))
+    except MissingExtraError as error:
+        raise click.ClickException(str(error)) from None
+    except (KprotoError, OSError) as error:
+        raise click.UsageError(f"--faults: {error}") from None
+
+
+def _read(file: str) -> list[Any]:
+    from mockbroker.faults import read_faults
+
+    with Path(file).open("rb") as opened:
+        data = opened.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise click.UsageError(f"{file}: rules of more than {_MOST_BYTES} bytes")
+    try:
+        return list(read_faults(data.decode(), source=file))
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{file}: no UTF-8: {error.reason}") from None
+
+
+def report_unused(mock: MockCluster, *, must_hit: bool) -> None:
+    """Name on stderr the rules that were never hit. Raises ClickException for them if asked to."""
+    unused = mock.unused_faults()
+    for rule in unused:
+        click.echo(f"mockbroker: never hit: {rule.name}: {rule.fault.describe()}", err=True)
+    if unused and must_hit:
+        raise click.ClickException(f"{len(unused)} of the faults were never hit")
+
+
+# ---- ctl -----------------------------------------------------------------------------------------
+
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group("fault")
+def fault() -> None:
+    """Add rules that answer requests otherwise than a broker would, and see what they hit."""
+
+
+@fault.command("add")
+@click.argument("members", nargs=-1, metavar="[NAME=VALUE|JSON]...")
+@click.option("--file", "file", metavar="FILE", help="Rules as YAML or JSON.")
+@_as_json
+@click.pass_obj
+def add(client: _Client, members: tuple[str, ...], file: str | None, as_json: bool) -> None:
+    """Use a rule from now on, before those there are.
+
+    As members, api=45 error=NOT_CONTROLLER times=1; as a JSON object; or as a file of rules.
+    """
+    if bool(members) == (file is not None):
+        raise click.UsageError("give the members of a rule, or --file FILE")
+    if file is not None:
+        try:
+            rules = [each.to_dict() for each in _read(file)]
+        except (KprotoError, OSError) as error:
+            raise click.ClickException(str(error)) from None
+        _show(client.post("/faults", rules), as_json)
+        return
+    rule: dict[str, Any] = {}
+    for text in members:
+        rule |= _members(text)
+    _show(client.post("/faults", rule), as_json)
+
+
+def _members(text: str) -> dict[str, Any]:
+    if text.lstrip().startswith("{"):
+        try:
+            parsed = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise click.UsageError(f"{text!r} is no JSON: {error}") from None
+        return dict(parsed)
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"{text!r}: use NAME=VALUE, as in times=1, or a JSON object")
+    if name in _TEXTS:
+        return {name: value}
+    try:
+        return {name: json.loads(value)}
+    except (ValueError, RecursionError):
+        return {name: value.split(",") if name in _LISTS else value}
+
+
+@fault.command("list")
+@_as_json
+@click.pass_obj
+def list_faults(client: _Client, as_json: bool) -> None:
+    """Show every rule, in the order in which they are asked, and its hits."""
+    _show(client.get("/faults"), as_json)
+
+
+@fault.command("remove")
+@click.argument("name")
+@_as_json
+@click.pass_obj
+def remove(client: _Client, name: str, as_json: bool) -> None:
+    """Remove one."""
+    _show(client.delete(f"/faults/{quote(name, safe='')}"), as_json)
+
+
+@fault.command("clear")
+@_as_json
+@click.pass_obj
+def clear(client: _Client, as_json: bool) -> None:
+    """Remove all."""
+    _show(client.delete("/faults"), as_json)
+
+
+@fault.command("wait")
+@click.argument("name")
+@click.option("--hits", type=click.IntRange(1), default=1, show_default=True, help="In all.")
+@click.option("--timeout", default="10s", show_default=True, help="Exit with 1 after that.")
+@_as_json
+@click.pass_obj
+def wait(client: _Client, name: str, hits: int, timeout: str, as_json: bool) -> None:
+    """Return when a rule has been hit so often."""
+    path = f"/faults/{quote(name, safe='')}/wait"
+    _show(client.get(path, hits=hits, timeout=timeout), as_json)
+
+
+def _show(answer: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    for rule in answer["faults"]:
+        state = "" if rule["live"] else " (over)"
+        members = " ".join(
+            f"{name}={json.dumps(value)}" for name, value in rule["rule"].items() if name != "name"
+        )
+        click.echo(f"{rule['name']}: {rule['hits']} hits{state}: {members}")

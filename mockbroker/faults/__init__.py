@@ -1,0 +1,13 @@
+"""Faults as rules: which requests a mock cluster answers otherwise than a broker would, and how.
+
+``model`` is what a rule says and ``parse`` where it comes from; ``matching`` picks the rule for a
+request; ``answers`` changes what is said, ``frames`` how it is framed, and ``planning`` decides
+which bytes go out when. None of them knows a socket: ``mockbroker.server`` performs the plan.
+"""
+
+from __future__ import annotations
+
+from mockbroker.faults.model import Fault
+from mockbroker.faults.parse import fault_of, faults_of, read_faults
+
+__all__ = ["Fault", "fault_of", "faults_of", "read_faults"]

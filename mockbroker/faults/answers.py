@@ -1,0 +1,181 @@
+"""What a rule changes in a response message: the code at its place, the throttle time, tags nobody
+knows, another version. Messages in and out; no frames. What could not be done is told in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kproto.codegen.base import Message, MessageStruct
+from kproto.codegen.codec import schema_of, structs_of
+from kproto.schema.model import Field, Struct
+from mockbroker.faults.echo import Echo
+from mockbroker.faults.model import Fault
+from mockbroker.faults.narrowing import merged
+from mockbroker.faults.placing import chosen_places, place_error
+from mockbroker.faults.things import Topics, Wanted, fields_of
+
+__all__ = [
+    "carried_by_elements",
+    "error_over",
+    "merged_error",
+    "recast",
+    "refusal",
+    "replied",
+    "tag",
+    "throttle",
+]
+
+_THROTTLE: Final = "ThrottleTimeMs"
+
+
+def _wanted(fault: Fault) -> Wanted:
+    return Wanted(fault.topic, fault.partition)
+
+
+def _code(fault: Fault) -> int:
+    assert isinstance(fault.error, int)
+    return fault.error
+
+
+def carried_by_elements(fault: Fault, response: type[Message], version: int) -> bool:
+    """Whether the rule's error goes into elements of arrays, not to the top."""
+    places = chosen_places(response, version, fault.error_at, _wanted(fault))
+    return bool(places) and all(place.path for place in places)
+
+
+def refusal(
+    fault: Fault,
+    request: Message,
+    request_version: int,
+    response: type[Message],
+    version: int,
+    topics: Topics,
+) -> Message | None:
+    """The answer to a request that was not carried out. None where the version has no code."""
+    places = chosen_places(response, version, fault.error_at, _wanted(fault))
+    if not places:
+        return None
+    body = Echo(request, request_version, topics).answer(response, version, places)
+    place_error(body, version, places, _code(fault), fault.error_message, topics)
+    recast(body, version)
+    return body
+
+
+def error_over(
+    fault: Fault,
+    body: Message,
+    request: Message | None,
+    request_version: int,
+    version: int,
+    topics: Topics,
+) -> bool:
+    """Put the rule's error over what the broker answered. Where that has no such element, over
+    what the request asked about. Whether there was a place for it."""
+    wanted, response = _wanted(fault), type(body)
+    places = chosen_places(response, version, fault.error_at, wanted)
+    code, message = _code(fault), fault.error_message
+    if place_error(body, version, places, code, message, topics, wanted):
+        return True
+    if not places or request is None:
+        return False
+    taken = Echo(request, request_version, topics).answer(response, version, places)
+    if not place_error(taken, version, places, code, message, topics, wanted):
+        place_error(taken, version, places, code, message, topics)
+    merged(body, taken, taken, version, places, topics)
+    recast(body, version)
+    return True
+
+
+def merged_error(
+    fault: Fault,
+    rest: Message,
+    taken: Message,
+    whole: Message,
+    request_version: int,
+    version: int,
+    topics: Topics,
+) -> Message:
+    """The broker's answer to the ``rest`` of a request, with those that the rule has ``taken`` out
+    of the ``whole`` failing in it."""
+    response = type(rest)
+    places = chosen_places(response, version, fault.error_at, _wanted(fault))
+    failing = Echo(taken, request_version, topics).answer(response, version, places)
+    place_error(failing, version, places, _code(fault), fault.error_message, topics)
+    order = Echo(whole, request_version, topics).answer(response, version, places)
+    merged(rest, failing, order, version, places, topics)
+    recast(rest, version)
+    return rest
+
+
+def replied(reply: dict[str, Any], response: type[Message], version: int) -> Message:
+    """The rule's own response. Raises JsonError for what is none of this version."""
+    return response.from_json({**response().to_json_value(version), **reply}, version)
+
+
+def throttle(body: Message, version: int, milliseconds: int) -> bool:
+    """Whether the version has a throttle time."""
+    for field in fields_of(schema_of(type(body)).root, version):
+        if field.name == _THROTTLE:
+            setattr(body, field.python_name, milliseconds)
+            return True
+    return False
+
+
+def tag(body: Message, version: int, number: int, data: bytes, *, elements: bool) -> bool:
+    """An unknown tagged field in the root, or in every element of every array. Whether there was a
+    struct to put it in, of a version with room for it."""
+    if version not in type(body).FLEXIBLE_VERSIONS:
+        return False
+    if not elements:
+        body.unknown_tags = {**body.unknown_tags, number: data}
+        return True
+    tagged = False
+    for each in _elements(body, schema_of(type(body)).root, version):
+        each.unknown_tags = {**each.unknown_tags, number: data}
+        tagged = True
+    return tagged
+
+
+def _elements(holder: Any, struct: Struct, version: int) -> Iterator[MessageStruct]:
+    for field in fields_of(struct, version):
+        inner, held = field.type.inner_struct, getattr(holder, field.python_name)
+        if inner is None or held is None:
+            continue
+        for each in held if field.type.kind == "array" else (held,):
+            if field.type.kind == "array":
+                yield each
+            yield from _elements(each, inner, version)
+
+
+def recast(body: Message, version: int) -> None:
+    """Let go of what ``version`` cannot carry."""
+    cls = type(body)
+    _recast(body, schema_of(cls).root, structs_of(cls), version)
+
+
+def _something(field: Field, classes: Mapping[str, type[MessageStruct]]) -> Any:
+    """In place of a null that may not be, where the default is null at other versions."""
+    if field.type.struct is not None:
+        return classes[field.type.struct.name]()
+    if field.type.kind in ("bytes", "records"):
+        return b""
+    return "" if field.type.kind == "string" else []
+
+
+def _recast(
+    holder: Any, struct: Struct, classes: Mapping[str, type[MessageStruct]], version: int
+) -> None:
+    fresh = classes[struct.name]()
+    for field in struct.fields:
+        held = getattr(holder, field.python_name)
+        absent = version not in field.versions
+        if absent or (held is None and not field.is_nullable(version)):
+            value = getattr(fresh, field.python_name)
+            if value is None and not absent:
+                value = _something(field, classes)
+            setattr(holder, field.python_name, value)
+        elif field.type.inner_struct is not None and held is not None:
+            for each in held if field.type.kind == "array" else (held,):
+                _recast(each, field.type.inner_struct, classes, version)

@@ -1,0 +1,244 @@
+"""The answer to a request that nobody carried out: the elements it asked about, put into the arrays
+that carry the error codes. Found from both schemas; knows no rule, and no code.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from kproto.codegen.base import Message
+from kproto.codegen.codec import schema_of
+from kproto.schema.model import Field, Struct
+from mockbroker.faults.placing import Place
+from mockbroker.faults.things import (
+    Kind,
+    Topics,
+    fields_of,
+    id_field,
+    is_partitions,
+    is_topics,
+    kind_of,
+    partition_field,
+    partition_of,
+    topic_field,
+    topic_of,
+)
+
+__all__ = ["Echo"]
+
+_NOTHING = object()
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One element of the request: a struct, a plain value, or one that the cluster has and the
+    request named by naming all."""
+
+    value: Any = None
+    struct: Struct | None = None
+    parent: _Asked | None = None
+    topic: str | None = None
+    partition: int | None = None
+
+
+class Echo:
+    """Of one request at one version, with the topics of the cluster that got it."""
+
+    def __init__(self, body: Message, version: int, topics: Topics) -> None:
+        self._version = version
+        self._topics = topics
+        self._root = _Asked(body, schema_of(type(body)).root)
+
+    def answer(self, response: type[Message], version: int, places: tuple[Place, ...]) -> Message:
+        """A response with an element for each one asked about, in the arrays on the way to
+        ``places``; one with its defaults where nothing says what there should be."""
+        body = response()
+        self._fill(body, schema_of(response).root, response, version, places, 0, self._root)
+        return body
+
+    def _fill(
+        self,
+        holder: Any,
+        struct: Struct,
+        response: type[Message],
+        version: int,
+        places: tuple[Place, ...],
+        depth: int,
+        asked: _Asked,
+    ) -> None:
+        leading = {
+            id(place.path[depth]): place.path[depth] for place in places if len(place.path) > depth
+        }
+        for field in leading.values():
+            inner = field.type.inner_struct
+            assert inner is not None
+            below = tuple(p for p in places if len(p.path) > depth and p.path[depth] is field)
+            elements = []
+            for each in self._sources(field, kind_of(inner, version), asked) or [asked]:
+                element = response.STRUCTS[inner.name]()
+                if each is not asked:
+                    self._copy(element, inner, response, version, each, leading)
+                self._fill(element, inner, response, version, below, depth + 1, each)
+                elements.append(element)
+            setattr(holder, field.python_name, elements)
+
+    # ---- what the request has ----------------------------------------------------------------
+
+    def _sources(self, field: Field, kind: Kind, asked: _Asked) -> list[_Asked]:
+        """The elements of the request that those of a response's array answer."""
+        arrays = [] if asked.struct is None else list(_arrays(asked.struct, self._version))
+        same = [each for each in arrays if each.name == field.name]
+        alike = same or [each for each in arrays if _kind(each, self._version) == kind]
+        if kind != "element":
+            alike = alike[:1]
+        if alike:
+            return [found for each in alike for found in self._elements(each, kind, asked)]
+        if kind == "element" or asked.struct is None:
+            return self._all_partitions(asked) if kind == "partition" else []
+        deeper = [
+            found
+            for each in arrays
+            if each.type.inner_struct is not None
+            for element in self._elements(each, _kind(each, self._version) or "element", asked)
+            for found in self._sources(field, kind, element)
+        ]
+        return deeper or (self._all_partitions(asked) if kind == "partition" else [])
+
+    def _elements(self, array: Field, kind: Kind, asked: _Asked) -> list[_Asked]:
+        values = getattr(asked.value, array.python_name)
+        inner = array.type.inner_struct
+        if values is None:
+            if kind == "topic":
+                return [_Asked(parent=asked, topic=name) for name in self._topics]
+            return self._all_partitions(asked) if kind == "partition" else []
+        if inner is not None:
+            return [self._element(value, inner, asked) for value in values]
+        if is_topics(array):
+            return [_Asked(value, None, asked, topic=value) for value in values]
+        if is_partitions(array):
+            return [_Asked(value, None, asked, asked.topic, value) for value in values]
+        return [_Asked(value, None, asked, asked.topic, asked.partition) for value in values]
+
+    def _element(self, value: Any, struct: Struct, parent: _Asked) -> _Asked:
+        topic = topic_of(value, struct, self._version, self._topics)
+        partition = partition_of(value, struct, self._version)
+        return _Asked(value, struct, parent, topic or parent.topic, partition)
+
+    def _all_partitions(self, asked: _Asked) -> list[_Asked]:
+        topic = self._topics.get(asked.topic or "")
+        return [] if topic is None else [
+            _Asked(parent=asked, topic=topic.name, partition=each.index)
+            for each in topic.partitions
+        ]  # fmt: skip
+
+    # ---- what of it the response repeats -----------------------------------------------------
+
+    def _copy(
+        self,
+        element: Any,
+        struct: Struct,
+        response: type[Message],
+        version: int,
+        asked: _Asked,
+        leading: dict[int, Field],
+    ) -> None:
+        matched = False
+        strings = []
+        for field in fields_of(struct, version):
+            value = self._value(field, struct, version, asked)
+            if value is not _NOTHING:
+                setattr(element, field.python_name, value)
+                matched = True
+            elif field.type.kind == "string" and not field.name.startswith("Error"):
+                strings.append(field)
+            if field.type.kind == "array" and id(field) not in leading:
+                self._copy_array(element, field, response, version, asked)
+        if not matched and strings:
+            value = _only_text(asked, self._version)
+            if value is not None:
+                setattr(element, strings[0].python_name, value)
+
+    def _value(self, field: Field, struct: Struct, version: int, asked: _Asked) -> Any:
+        if field is partition_field(struct, version):
+            return _NOTHING if asked.partition is None else asked.partition
+        known = self._topics.get(asked.topic or "")
+        if field is topic_field(struct, version):
+            if asked.topic is None or (known is None and _is_id(asked.topic)):
+                return None if field.is_nullable(version) else ""
+            return asked.topic
+        if field is id_field(struct, version) and known is not None:
+            return known.topic_id
+        holder: _Asked | None = asked
+        while holder is not None:
+            found = _own(holder, field, self._version)
+            if found is not _NOTHING and (found is not None or field.is_nullable(version)):
+                return found
+            holder = holder.parent
+        return _NOTHING
+
+    def _copy_array(
+        self, element: Any, field: Field, response: type[Message], version: int, asked: _Asked
+    ) -> None:
+        """An array that says which element this is, as the entity of a quota."""
+        inner = field.type.inner_struct
+        if inner is None or asked.struct is None:
+            return
+        same = next(
+            (each for each in _arrays(asked.struct, self._version) if each.name == field.name), None
+        )
+        if same is None or same.type.inner_struct is None:
+            return
+        copies = []
+        for each in self._elements(same, "element", asked):
+            copy = response.STRUCTS[inner.name]()
+            each.parent = None
+            self._copy(copy, inner, response, version, each, {})
+            copies.append(copy)
+        setattr(element, field.python_name, copies)
+
+
+def _arrays(struct: Struct, version: int) -> list[Field]:
+    return [field for field in fields_of(struct, version) if field.type.kind == "array"]
+
+
+def _kind(array: Field, version: int) -> Kind | None:
+    """None for numbers that are no partitions, as replicas."""
+    inner = array.type.inner_struct
+    if inner is not None:
+        return kind_of(inner, version)
+    if is_topics(array):
+        return "topic"
+    if is_partitions(array):
+        return "partition"
+    element = array.type.element
+    return "element" if element is not None and element.kind == "string" else None
+
+
+def _own(asked: _Asked, wanted: Field, version: int) -> Any:
+    """The value of the request's field of the same name and type."""
+    if asked.struct is None or wanted.type.kind in ("array", "struct"):
+        return _NOTHING
+    for field in fields_of(asked.struct, version):
+        if field.name == wanted.name and field.type.kind == wanted.type.kind:
+            return getattr(asked.value, field.python_name)
+    return _NOTHING
+
+
+def _only_text(asked: _Asked, version: int) -> str | None:
+    """What a request calls an element that the response calls otherwise."""
+    if asked.struct is None:
+        return asked.value if isinstance(asked.value, str) else None
+    for field in fields_of(asked.struct, version):
+        if field.type.kind == "string":
+            found = getattr(asked.value, field.python_name)
+            return None if found is None else str(found)
+    return None
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False

@@ -1,0 +1,206 @@
+"""What a rule changes in the bytes of a response frame: fields by path, sizes, ids. Bytes in and
+out; what could not be done is told in words. Which byte is which field is ``kproto.annotate``'s.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import random
+import re
+import struct
+import uuid
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kproto.annotate import PARTS, FrameField, response_fields
+from kproto.dialects import Dialect
+from kproto.errors import KprotoError
+from kproto.schema.model import FIXED_SIZES
+from mockbroker.faults.model import Fault
+
+__all__ = ["altered", "edit_fields", "replacement", "with_correlation_id"]
+
+_FORMATS: Final = {
+    "bool": ">?", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I",
+    "int64": ">q", "float64": ">d",
+}  # fmt: skip
+_TLS_ALERT: Final = b"\x15\x03\x03\x00\x02\x02"
+"""A record of TLS 1.2: alert, two bytes long, fatal."""
+
+_Edit = tuple[int, int, bytes]
+"""Offset and length of what is replaced, and by what."""
+
+
+class _Unwritable(ValueError):
+    """A value that this field cannot hold in any bytes."""
+
+
+def edit_fields(
+    codec: Dialect, frame: bytes, fault: Fault, *, api_key: int, version: int
+) -> tuple[bytes, list[str]]:
+    """The frame after ``set``, ``set_length`` and ``set_bytes``, its size right again, and what
+    could not be done."""
+    if not (fault.set or fault.set_length or fault.set_bytes):
+        return frame, []
+    try:
+        rows = response_fields(codec, frame, api_key=api_key, api_version=version)
+    except KprotoError as error:
+        return frame, [f"fields cannot be told apart: {error}"]
+    compact = version in codec.apis[api_key].response.FLEXIBLE_VERSIONS
+    edits: list[_Edit] = []
+    problems: list[str] = []
+    wanted = [("set", path, value) for path, value in fault.set.items()]
+    wanted += [("set_length", path, value) for path, value in fault.set_length.items()]
+    wanted += [("set_bytes", path, value) for path, value in fault.set_bytes.items()]
+    for how, path, value in wanted:
+        found = list(_rows(rows, path))
+        if not found:
+            problems.append(f"the answer has no {path}")
+        for row in found:
+            try:
+                edits.append(_edit(how, row, value, rows, compact))
+            except (_Unwritable, ValueError, struct.error, OverflowError) as error:
+                problems.append(f"{row.path}: {error}")
+    return _applied(frame, edits, problems), problems
+
+
+def _rows(rows: list[FrameField], path: str) -> Iterator[FrameField]:
+    pattern = re.compile(re.escape(path).replace(r"\[\*\]", r"\[[0-9]+\]"))
+    for row in rows:
+        if row.type not in PARTS and pattern.fullmatch(row.path):
+            yield row
+
+
+def _edit(how: str, row: FrameField, value: Any, rows: list[FrameField], compact: bool) -> _Edit:
+    if how == "set_length":
+        offset, length = _prefix(row, rows, compact)
+        return offset, length, _length(row.type, value, compact)
+    data = bytes.fromhex(value) if how == "set_bytes" else _encoded(row.type, value, compact)
+    if len(data) != row.length and any(
+        outer.type == "tagged fields"
+        and outer.offset < row.offset
+        and row.offset + row.length <= outer.offset + outer.length
+        for outer in rows
+    ):
+        raise _Unwritable("a tagged field keeps its size; this value takes another")
+    return row.offset, row.length, data
+
+
+def _prefix(row: FrameField, rows: list[FrameField], compact: bool) -> tuple[int, int]:
+    """Where the length or count of a field stands."""
+    if row.type.startswith("[]"):
+        count = next(each for each in rows if each.path == f"{row.path} (count)")
+        return count.offset, count.length
+    if row.type not in ("string", "bytes", "records"):
+        raise _Unwritable(f"a field of type {row.type} has no length")
+    if row.value is None:
+        return row.offset, row.length
+    if not compact:
+        return row.offset, 2 if row.type == "string" else 4
+    held = row.value.encode() if isinstance(row.value, str) else bytes(row.value)
+    return row.offset, row.length - len(held)
+
+
+def _length(kind: str, length: int, compact: bool) -> bytes:
+    if compact:
+        return _varint((length + 1) & 0xFFFFFFFF)
+    if kind == "string":
+        return (length & 0xFFFF).to_bytes(2, "big")
+    return (length & 0xFFFFFFFF).to_bytes(4, "big")
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _encoded(kind: str, value: Any, compact: bool) -> bytes:
+    if value is None:
+        return _null(kind, compact)
+    if kind in _FORMATS:
+        if isinstance(value, str | list | dict):
+            raise _Unwritable(f"a field of type {kind} does not hold {value!r:.80}")
+        return struct.pack(_FORMATS[kind], value)
+    if kind == "uuid":
+        padded = str(value) + "=" * (-len(str(value)) % 4)
+        return uuid.UUID(bytes=base64.urlsafe_b64decode(padded)).bytes
+    if kind in ("string", "bytes", "records") and isinstance(value, str):
+        data = value.encode() if kind == "string" else _base64(value)
+        return _length(kind, len(data), compact) + data
+    if kind.startswith("[]") and isinstance(value, list):
+        inner = kind[2:]
+        if value and inner not in {*FIXED_SIZES, "string", "bytes"}:
+            raise _Unwritable(f"elements of type {inner} cannot be set: use reply")
+        parts = [_encoded(inner, each, compact) for each in value]
+        return b"".join([_length(kind, len(value), compact), *parts])
+    raise _Unwritable(f"a field of type {kind} does not hold {value!r:.80}")
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise _Unwritable(f"no base64: {error}") from None
+
+
+def _null(kind: str, compact: bool) -> bytes:
+    if kind in FIXED_SIZES:
+        raise _Unwritable(f"a field of type {kind} has no form for null")
+    if kind in ("string", "bytes", "records") or kind.startswith("[]"):
+        return _length(kind, -1, compact)
+    return b"\xff"  # a struct's presence
+
+
+def _applied(frame: bytes, edits: list[_Edit], problems: list[str]) -> bytes:
+    parts: list[bytes] = []
+    at = 4
+    for offset, length, data in sorted(edits):
+        if offset < at:
+            problems.append(f"bytes from {offset} on were changed already")
+            continue
+        parts += [frame[at:offset], data]
+        at = offset + length
+    body = b"".join([*parts, frame[at:]])
+    return len(body).to_bytes(4, "big") + body
+
+
+def altered(frame: bytes, fault: Fault) -> bytes:
+    """The frame after ``trailing``, the correlation id, and what its size says."""
+    if fault.trailing:
+        body = frame[4:] + bytes.fromhex(fault.trailing)
+        frame = len(body).to_bytes(4, "big") + body
+    if fault.correlation_id is not None:
+        frame = with_correlation_id(frame, fault.correlation_id)
+    if fault.correlation_off_by is not None:
+        own = int.from_bytes(frame[4:8], "big", signed=True)
+        frame = with_correlation_id(frame, own + fault.correlation_off_by)
+    if fault.length is not None:
+        return _int32(fault.length) + frame[4:]
+    if fault.length_off_by is not None:
+        return _int32(len(frame) - 4 + fault.length_off_by) + frame[4:]
+    return frame
+
+
+def with_correlation_id(frame: bytes, correlation_id: int) -> bytes:
+    """The same frame under another id, which is taken modulo 2^32."""
+    return frame[:4] + _int32(correlation_id) + frame[8:]
+
+
+def _int32(value: int) -> bytes:
+    return (value & 0xFFFFFFFF).to_bytes(4, "big")
+
+
+def replacement(fault: Fault, drawn: random.Random) -> bytes | None:
+    """What takes the frame's place whole; None where nothing does."""
+    if fault.raw is not None:
+        return bytes.fromhex(fault.raw)
+    if fault.tls_alert is not None:
+        return _TLS_ALERT + bytes([fault.tls_alert])
+    if fault.garbage is not None:
+        return drawn.randbytes(fault.garbage)
+    return None

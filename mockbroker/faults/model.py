@@ -1,0 +1,242 @@
+"""What a rule of faults says, as plain data: the same from Python, a file and HTTP.
+
+``docs/faults.md`` explains every member. Knows no bytes, no cluster and no api: which requests a
+rule matches is for ``matching``, what it does to an answer for ``answers`` and ``planning``; which
+members go together is for ``conflicts``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from kproto.schema.versions import Versions
+from mockbroker.errors import ClusterError, FaultError
+from mockbroker.faults.conflicts import conflict
+from mockbroker.faults.steps import parse_step
+from mockbroker.topic_spec import parse_milliseconds
+
+__all__ = ["CloseWith", "Disconnect", "ErrorAt", "Fault", "Part", "Place", "Swap"]
+
+ErrorAt: TypeAlias = Literal["top", "topic", "partition", "element", "all"]
+Disconnect: TypeAlias = Literal["before", "after", "answered"]
+CloseWith: TypeAlias = Literal["fin", "half-close", "reset"]
+Place: TypeAlias = Literal["before", "after"]
+Part: TypeAlias = Literal["header", "body", "elements"]
+Swap: TypeAlias = Literal["order", "ids"]
+
+_WHICH: Final = frozenset(
+    {
+        "name", "broker", "api", "version", "client_id", "software", "software_version", "topic",
+        "partition", "connection", "nth", "probability", "seed", "times", "expires",
+    }
+)  # fmt: skip
+"""Members that say which requests and how often, and not what happens."""
+_DURATIONS: Final = ("expires", "delay", "throttle", "hold_for", "split_delay")
+_LONGEST_MS: Final = 10**12
+_HEX: Final = ("unknown_tag_data", "trailing", "raw", "follow_with")
+_INT32: Final = (-(2**31), 2**31 - 1)
+_BOUNDS: Final[dict[str, tuple[int, int]]] = {
+    "times": (1, 10**9),
+    "throttle": (0, 2**31 - 1),
+    "unknown_tag": (0, 2**32 - 1),
+    "as_version": (0, 32767),
+    "length": _INT32,
+    "length_off_by": _INT32,
+    "correlation_id": _INT32,
+    "correlation_off_by": _INT32,
+    "unsolicited_correlation_id": _INT32,
+    "garbage": (1, 1 << 20),
+    "tls_alert": (0, 255),
+    "split": (1, 1 << 20),
+    "hold_responses": (1, 10_000),
+    "partition": (0, 2**31 - 1),
+}
+
+
+class Fault(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """Which requests, how often, and what happens to them.
+
+    Durations are milliseconds, or text such as ``500ms`` and ``2s``; ranges a number, or text such
+    as ``1-3`` and ``2+``; bytes are hex. All are kept in one form, so that equal rules are equal.
+    Raises FaultError for members that make no sense, alone or together.
+    """
+
+    name: str = ""
+
+    # ---- which requests: all that is given has to agree --------------------------------------
+    broker: int | None = None
+    api: int | str | None = None
+    version: int | str | None = None
+    client_id: str | None = None
+    software: str | None = None
+    software_version: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    connection: int | str | None = None
+    nth: int | str | None = None
+    probability: float | None = None
+    seed: int = 0
+
+    # ---- how often, how long -----------------------------------------------------------------
+    times: int | None = None
+    expires: int | str | None = None
+
+    # ---- what the cluster does ---------------------------------------------------------------
+    apply: bool | None = None
+    steps_before: tuple[str, ...] = ()
+    steps_after: tuple[str, ...] = ()
+
+    # ---- what the answer says ----------------------------------------------------------------
+    reply: dict[str, Any] | None = None
+    error: int | str | None = None
+    error_message: str | None = None
+    error_at: ErrorAt | None = None
+    throttle: int | str | None = None
+    as_version: int | None = None
+    unknown_tags: tuple[Part, ...] = ()
+    unknown_tag: int = 9999
+    unknown_tag_data: str = "00"
+    set: dict[str, Any] = {}
+    set_length: dict[str, int] = {}
+    set_bytes: dict[str, str] = {}
+
+    # ---- which bytes go out ------------------------------------------------------------------
+    correlation_id: int | None = None
+    correlation_off_by: int | None = None
+    trailing: str | None = None
+    length: int | None = None
+    length_off_by: int | None = None
+    truncate: int | None = None
+    raw: str | None = None
+    garbage: int | None = None
+    tls_alert: int | None = None
+    follow_with: str | None = None
+    unsolicited: Place | None = None
+    unsolicited_correlation_id: int | None = None
+
+    # ---- when, and what becomes of the connection --------------------------------------------
+    never_answer: bool = False
+    delay: int | str | None = None
+    hold_responses: int | None = None
+    hold_for: int | str | None = None
+    swap: Swap | None = None
+    split: int | None = None
+    split_delay: int | str | None = None
+    disconnect: Disconnect | None = None
+    close_with: CloseWith | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            self._normalise()
+        except FaultError:
+            raise
+        except (TypeError, AttributeError) as error:  # made in Python, where nobody checks types
+            raise FaultError(f"a member is of no type it can have: {error}") from None
+        except ClusterError as error:
+            raise FaultError(str(error), rule=self.name) from None
+        problem = conflict(self)
+        if problem is not None:
+            raise FaultError(problem, rule=self.name)
+
+    def _normalise(self) -> None:
+        for name in _DURATIONS:
+            self._keep(name, _milliseconds(name, getattr(self, name)))
+        for name in _HEX:
+            self._keep(name, _hex(name, getattr(self, name)))
+        changed = {
+            path: _hex(f"set_bytes of {path!r}", each) for path, each in self.set_bytes.items()
+        }
+        self._keep("set_bytes", changed)
+        self._keep("error", _error_code(self.error))
+        self._keep("version", _range("version", self.version, 0))
+        self._keep("nth", _range("nth", self.nth, 1))
+        self._keep("connection", _range("connection", self.connection, 1))
+        for name in ("steps_before", "steps_after"):
+            steps = getattr(self, name)
+            if isinstance(steps, str):
+                raise FaultError(f"{name} is a list of steps, not one text")
+            self._keep(name, tuple(str(parse_step(step)) for step in steps))
+        self._keep("unknown_tags", tuple(self.unknown_tags))
+        for name, (lowest, highest) in _BOUNDS.items():
+            value = getattr(self, name)
+            if value is not None and not lowest <= value <= highest:
+                raise FaultError(f"{name} is {value}: {lowest} to {highest} is possible")
+        if self.probability is not None and not 0 < self.probability <= 1:
+            raise FaultError(f"probability is {self.probability}: above 0, and 1 at most")
+
+    def _keep(self, name: str, value: Any) -> None:
+        if value != getattr(self, name):
+            msgspec.structs.force_setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
+        return f"Fault({given})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it, members at their defaults left out."""
+        given = msgspec.to_builtins(self)
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in given.items()
+        }
+
+    def describe_actions(self) -> str:
+        """One line: what it does to those it takes."""
+        given = self.to_dict()
+        return ", ".join(f"{name} {value}" for name, value in given.items() if name not in _WHICH)
+
+    def describe(self) -> str:
+        """One line: all that was given but the name."""
+        given = self.to_dict()
+        return " ".join(f"{name}={value}" for name, value in given.items() if name != "name")
+
+
+def _milliseconds(name: str, value: int | str | None) -> int | None:
+    found = parse_milliseconds(value) if isinstance(value, str) else value
+    if found is not None and not 0 <= found <= _LONGEST_MS:
+        raise FaultError(f"{name} is {value}: 0 to {_LONGEST_MS} ms are possible")
+    return found
+
+
+def _hex(name: str, text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        return bytes.fromhex(text).hex()
+    except ValueError as error:
+        raise FaultError(f"{name} is hex, two digits a byte: {error}") from None
+
+
+def _error_code(given: int | str | None) -> int | None:
+    if isinstance(given, str):
+        try:
+            return int(ErrorCode[given.upper()])
+        except KeyError:
+            raise FaultError(
+                f"{given!r} is no error of Kafka's; use a name such as NOT_CONTROLLER, or a number"
+            ) from None
+    if given is not None and not -32768 <= given <= 32767:
+        raise FaultError(f"error is {given}: an error code is an int16")
+    return given
+
+
+def _range(name: str, given: int | str | None, lowest: int) -> str | None:
+    """One text for each range: of ``3``, ``"3"`` and ``"3-3"`` the first."""
+    if given is None:
+        return None
+    text = str(given).strip()
+    if isinstance(given, bool) or not re.fullmatch(r"[0-9]+(\+|-[0-9]+)?", text):
+        raise FaultError(f"{name} is {given!r}; write 3, 1-4 or 2+")
+    try:
+        found = Versions.parse(text)
+    except ValueError as error:
+        raise FaultError(f"{name}: {error}") from None
+    if found.lowest < lowest:
+        raise FaultError(f"{name} counts from {lowest}, and {given!r} begins before")
+    return str(found)

@@ -1,0 +1,161 @@
+"""A request without what a rule is about, for the broker to carry out, and its answer with that put
+back. No error codes: what is put back comes with them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from kproto.codegen.base import Message
+from kproto.codegen.codec import schema_of
+from kproto.schema.model import Field, Struct
+from mockbroker.faults.placing import Place
+from mockbroker.faults.things import (
+    Named,
+    Topics,
+    Wanted,
+    fields_of,
+    is_partitions,
+    is_topics,
+    kind_of,
+    named_by,
+    partition_of,
+    topic_of,
+)
+
+__all__ = ["merged", "narrowed"]
+
+
+def narrowed(
+    body: Message, version: int, wanted: Wanted, topics: Topics, *, partitions: bool, keep: bool
+) -> Message | None:
+    """The request without what is wanted, or (``keep``) with that alone. ``partitions``: single
+    partitions are taken out of a topic, else the topic goes whole. None where it asks for all
+    there is, or for topics whole, and a part cannot be told from the rest."""
+    found = named_by(body, version, topics)
+    if any(each.topic is None or (partitions and wanted.partition is not None and
+                                  each.partition is None) for each in found):  # fmt: skip
+        return None
+
+    def stays(named: Named) -> bool:
+        return wanted.takes(named) is keep
+
+    narrow = copy.deepcopy(body)
+    _narrow(narrow, schema_of(type(body)).root, version, None, topics, partitions, stays)
+    return narrow
+
+
+def _narrow(
+    holder: Any,
+    struct: Struct,
+    version: int,
+    topic: str | None,
+    topics: Topics,
+    partitions: bool,
+    stays: Callable[[Named], bool],
+) -> None:
+    for field in fields_of(struct, version):
+        values = getattr(holder, field.python_name)
+        if field.type.kind != "array" or not values:
+            continue
+        inner = field.type.inner_struct
+        if inner is None:
+            if is_topics(field):
+                values = [each for each in values if stays(Named(each, None))]
+            elif is_partitions(field) and partitions:
+                values = [each for each in values if stays(Named(topic, each))]
+            setattr(holder, field.python_name, values)
+            continue
+        left = []
+        for each in values:
+            if _keeps(each, inner, version, topic, topics, partitions, stays):
+                left.append(each)
+        setattr(holder, field.python_name, left)
+
+
+def _keeps(
+    element: Any,
+    struct: Struct,
+    version: int,
+    topic: str | None,
+    topics: Topics,
+    partitions: bool,
+    stays: Callable[[Named], bool],
+) -> bool:
+    own = topic_of(element, struct, version, topics) or topic
+    kind = kind_of(struct, version)
+    if kind == "partition" and partitions:
+        return stays(Named(own, partition_of(element, struct, version)))
+    if kind == "topic" and own is not None:
+        before = _parts(element, struct, version)
+        if not (partitions and before):
+            return stays(Named(own, None))
+    if kind != "partition":
+        _narrow(element, struct, version, own, topics, partitions, stays)
+    return kind != "topic" or bool(_parts(element, struct, version))
+
+
+def _parts(element: Any, struct: Struct, version: int) -> int:
+    """How many partitions an element lists."""
+    count = 0
+    for field in fields_of(struct, version):
+        inner = field.type.inner_struct
+        if is_partitions(field) or (inner is not None and kind_of(inner, version) == "partition"):
+            count += len(getattr(element, field.python_name) or ())
+    return count
+
+
+# ---- the answers to both, as one -----------------------------------------------------------------
+
+
+def merged(
+    rest: Message, taken: Message, order: Message, version: int, places: tuple[Place, ...],
+    topics: Topics,
+) -> Message:  # fmt: skip
+    """``rest`` with the elements of ``taken`` in its arrays on the way to ``places``, in the order
+    of ``order``, which has the elements of both."""
+    paths = [place.path for place in places if place.path]
+    _merge(rest, taken, order, version, paths, topics)
+    return rest
+
+
+def _merge(
+    rest: Any, taken: Any, order: Any, version: int, paths: list[tuple[Field, ...]], topics: Topics
+) -> None:
+    for field in {id(path[0]): path[0] for path in paths}.values():
+        inner = field.type.inner_struct
+        assert inner is not None
+        below = [path[1:] for path in paths if path[0] is field and len(path) > 1]
+
+        def key(element: Any, struct: Struct = inner) -> tuple[Any, ...]:
+            return _key(element, struct, version, topics)
+
+        name = field.python_name
+        ours = {key(each): each for each in getattr(rest, name) or ()}
+        theirs = {key(each): each for each in getattr(taken, name) or ()}
+        inside = {key(each): each for each in getattr(order, name) or ()}
+        result = []
+        for each in {**inside, **ours, **theirs}:
+            if each in ours and each in theirs:
+                if below and each in inside:
+                    _merge(ours[each], theirs[each], inside[each], version, below, topics)
+                result.append(ours[each] if below else theirs[each])
+            elif each in ours or each in theirs:
+                result.append(ours.get(each) or theirs[each])
+        setattr(rest, name, result)
+
+
+def _key(element: Any, struct: Struct, version: int, topics: Topics) -> tuple[Any, ...]:
+    """What says which one an element is."""
+    topic = topic_of(element, struct, version, topics)
+    partition = partition_of(element, struct, version)
+    if topic is not None or partition is not None:
+        return topic, partition
+    return tuple(
+        getattr(element, field.python_name)
+        for field in fields_of(struct, version)
+        if field.type.kind in ("string", "uuid", "int8", "int64")
+        and not field.name.startswith("Error")
+    )

@@ -1,0 +1,181 @@
+"""What requests and responses are about: topics, partitions, and other elements, found from the
+schema. Knows the few ways in which messages name them; no rule, and no error code.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from kproto.codegen.base import Message
+from kproto.codegen.codec import schema_of
+from kproto.schema.model import Field, Struct
+from mockbroker.model import Topic
+
+__all__ = [
+    "Kind",
+    "Named",
+    "Topics",
+    "Wanted",
+    "fields_of",
+    "id_field",
+    "is_partitions",
+    "is_topics",
+    "kind_of",
+    "named_by",
+    "partition_field",
+    "partition_of",
+    "topic_field",
+    "topic_of",
+]
+
+Topics: TypeAlias = Mapping[str, Topic]
+"""The cluster's, by name."""
+
+Kind: TypeAlias = Literal["topic", "partition", "element"]
+"""What one struct of an array is about."""
+
+_PARTITION_FIELDS: Final = frozenset({"PartitionIndex", "Partition", "PartitionId", "Index"})
+_TOPIC_RESOURCE: Final = 2
+"""The type of a config resource that is a topic."""
+
+
+class Named(NamedTuple):
+    """None: every one there is."""
+
+    topic: str | None
+    partition: int | None
+
+
+class Wanted(NamedTuple):
+    """What a rule is about: a pattern of topic names, a partition; None for any."""
+
+    topic: str | None = None
+    partition: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.topic is not None or self.partition is not None
+
+    def is_topic(self, topic: str | None) -> bool:
+        return self.topic is None or topic is None or fnmatchcase(topic, self.topic)
+
+    def is_partition(self, partition: int | None) -> bool:
+        return self.partition is None or partition is None or partition == self.partition
+
+    def takes(self, named: Named) -> bool:
+        return self.is_topic(named.topic) and self.is_partition(named.partition)
+
+
+def fields_of(struct: Struct, version: int) -> Iterator[Field]:
+    return (field for field in struct.fields if version in field.versions)
+
+
+def topic_field(struct: Struct, version: int) -> Field | None:
+    """The field that holds a topic's name."""
+    for field in fields_of(struct, version):
+        if field.entity_type == "topicName" and field.type.kind == "string":
+            return field
+    return None
+
+
+def id_field(struct: Struct, version: int) -> Field | None:
+    """The field that holds a topic's id."""
+    for field in fields_of(struct, version):
+        if field.name == "TopicId" and field.type.kind == "uuid":
+            return field
+    return None
+
+
+def partition_field(struct: Struct, version: int) -> Field | None:
+    for field in fields_of(struct, version):
+        if field.name in _PARTITION_FIELDS and field.type.kind == "int32":
+            return field
+    return None
+
+
+def _names_resources(struct: Struct) -> bool:
+    return {"ResourceType", "ResourceName"} <= {field.name for field in struct.fields}
+
+
+def kind_of(struct: Struct, version: int) -> Kind:
+    if partition_field(struct, version) is not None:
+        return "partition"
+    if topic_field(struct, version) or id_field(struct, version) or _names_resources(struct):
+        return "topic"
+    return "element"
+
+
+def is_topics(field: Field) -> bool:
+    """An array of topic names."""
+    element = field.type.element
+    return element is not None and element.kind == "string" and field.entity_type == "topicName"
+
+
+def is_partitions(field: Field) -> bool:
+    """An array of partition numbers."""
+    element = field.type.element
+    return element is not None and element.kind == "int32" and "Partition" in field.name
+
+
+def topic_of(value: Any, struct: Struct, version: int, topics: Topics) -> str | None:
+    """The topic's name; of an id that the cluster does not know, the id as text; None where the
+    struct names no topic."""
+    field = topic_field(struct, version)
+    name = None if field is None else getattr(value, field.python_name)
+    if name:
+        return str(name)
+    field = id_field(struct, version)
+    if field is not None:
+        found: uuid.UUID = getattr(value, field.python_name)
+        if found.int:
+            return next(
+                (each.name for each in topics.values() if each.topic_id == found), str(found)
+            )
+    if _names_resources(struct) and value.resource_type == _TOPIC_RESOURCE:
+        return str(value.resource_name)
+    return None
+
+
+def partition_of(value: Any, struct: Struct, version: int) -> int | None:
+    field = partition_field(struct, version)
+    return None if field is None else getattr(value, field.python_name)
+
+
+def named_by(body: Message, version: int, topics: Topics) -> list[Named]:
+    """The topics and partitions a request names, in its order."""
+    found: list[Named] = []
+    _walk(body, schema_of(type(body)).root, version, None, topics, found)
+    return found
+
+
+def _walk(
+    value: Any, struct: Struct, version: int, topic: str | None, topics: Topics, found: list[Named]
+) -> None:
+    for field in fields_of(struct, version):
+        inner, held = field.type.inner_struct, getattr(value, field.python_name)
+        if inner is not None and held is not None:
+            for each in held if field.type.kind == "array" else (held,):
+                _visit(each, inner, version, topic, topics, found)
+        elif inner is not None and field.type.kind == "array":
+            if kind_of(inner, version) == "topic":
+                found.append(Named(None, None))
+        elif is_topics(field):
+            found += [Named(name, None) for name in held or ()]
+        elif is_partitions(field):
+            found += [Named(topic, each) for each in held or ()]
+
+
+def _visit(
+    value: Any, struct: Struct, version: int, topic: str | None, topics: Topics, found: list[Named]
+) -> None:
+    kind = kind_of(struct, version)
+    own = topic_of(value, struct, version, topics) or topic
+    if kind == "partition":
+        found.append(Named(own, partition_of(value, struct, version)))
+        return
+    before = len(found)
+    _walk(value, struct, version, own, topics, found)
+    if kind == "topic" and own is not None and len(found) == before:
+        found.append(Named(own, None))

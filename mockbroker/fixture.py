@@ -1,0 +1,30 @@
+"""What the fixture ``mock_kafka`` is: a cluster on its own thread, and what it heard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kproto.journal import Journal
+from mockbroker.heard import Heard
+from mockbroker.threaded import ThreadedCluster
+
+__all__ = ["MockKafka"]
+
+
+class MockKafka(ThreadedCluster, Heard):
+    """A ``MockCluster`` for any thread, with assertions on what clients asked of it::
+
+    def test_reassignment(mock_kafka):
+        admin = KafkaAdminClient(bootstrap_servers=mock_kafka.bootstrap)
+        ...
+        mock_kafka.assert_requested("AlterPartitionReassignments", times=1, version=0)
+    """
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("journal", Journal())
+        ThreadedCluster.__init__(self, **options)
+        Heard.__init__(self, options["journal"])
+
+    def said(self, most: int | None = None) -> str:
+        """The journal for eyes, a line a frame."""
+        return "\n".join(self.lines(most))
