@@ -24,6 +24,14 @@ class ConnectionCounts:
         if isinstance(item, Exchange):
             _count(item, self._of(item.connection.id))
 
+    def add_counts(
+        self, connection: int, requests: int, request_bytes: int, response_bytes: int
+    ) -> None:
+        """Take in what somebody else counted."""
+        counts = self._of(connection)
+        for place, count in enumerate((requests, request_bytes, response_bytes)):
+            counts[place] += count
+
     def add_anomaly(self, connection: int | None) -> None:
         """Take in a row of ``anomalies``."""
         if connection is not None:

@@ -36,6 +36,9 @@ _SAID: Final = frozenset({"requests", "bodies", "negotiations"})
 _BATCHES: Final = frozenset({"batches", "records", "anomalies"})
 _ORDERED: Final = frozenset({"fetches", "reassignments"})
 
+_WITHOUT_EXCHANGES: Final = frozenset({"lineage", "account", "connections", "frames", "anomalies"})
+"""Tables for which, where no body is read, it takes frames and counts but no exchange."""
+
 
 class Apart(Protocol):
     """Who puts together later what takes more than the items at hand."""
@@ -89,6 +92,18 @@ class TableRows:
         """The rows that an item gives."""
         self._counts.add(item)
         return self._wanted(self._rows(item))
+
+    @property
+    def takes_frames_only(self) -> bool:
+        """Whether exchanges that were counted (``counted``), and whose frames were written, need
+        not be added."""
+        return not self._decodes and self._tables <= _WITHOUT_EXCHANGES
+
+    def counted(
+        self, connection: int, requests: int, request_bytes: int, response_bytes: int
+    ) -> None:
+        """Exchanges that were not added."""
+        self._counts.add_counts(connection, requests, request_bytes, response_bytes)
 
     def turn(self) -> Iterator[Rows]:
         """Another source follows, whose times may be earlier."""

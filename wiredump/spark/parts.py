@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from wiredump.rows.pieces import Piece
 from wiredump.rows.schema import TABLES
 from wiredump.spark.apart import nameless, schema_of, unnamed
-from wiredump.tables.writer import RowGroups
+from wiredump.tables.writer import RowGroups, encodings
 
 __all__ = [
     "STAGING",
@@ -74,7 +74,8 @@ class PartWriter(RowGroups):
     def _open(self, name: str) -> pq.ParquetWriter:
         place = self._folder / name
         place.mkdir(parents=True, exist_ok=True)
-        return pq.ParquetWriter(place / self._name, schema_of(name), compression="zstd")
+        schema = schema_of(name)
+        return pq.ParquetWriter(place / self._name, schema, **encodings(schema))
 
     def _schema(self, name: str) -> pa.Schema:
         return schema_of(name)
