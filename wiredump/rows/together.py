@@ -42,7 +42,7 @@ class TableRows:
     No more is decoded than those take, and without ``bodies`` nothing is: then ``requests`` has no
     errors, and the tables that are not in ``UNDECODED`` have no rows. ``values`` keeps the values
     of records, ``secrets`` what bodies hold of them. With ``apart`` the items are some of many, and
-    ``fetches`` and ``reassignments`` have no rows.
+    ``fetches`` and ``reassignments`` have no rows. ``counts`` goes on from what it is given.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class TableRows:
         values: bool = False,
         secrets: bool = False,
         apart: Apart | None = None,
+        counts: ConnectionCounts | None = None,
     ) -> None:
         self._apart = apart
         self.order = InOrder()
@@ -63,14 +64,14 @@ class TableRows:
         self._batches = bool(self._tables & {"batches", "records", "anomalies", "connections"})
         self._values = values
         self._secrets = secrets
-        self._counts = ConnectionCounts()
+        self.counts = counts if counts is not None else ConnectionCounts()
         self._names = TopicNames()
         self._fetches = Fetches(self._names.name)
         self._reassignments = Reassignments()
 
     def add(self, item: Item) -> Iterator[Row]:
         """The rows that an item gives."""
-        self._counts.add(item)
+        self.counts.add(item)
         return self._wanted(self._rows(item))
 
     def turn(self) -> Iterator[Row]:
@@ -91,7 +92,7 @@ class TableRows:
     def _wanted(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
             if row[0] == "anomalies":
-                self._counts.add_anomaly(row[1][0])
+                self.counts.add_anomaly(row[1][0])
             if row[0] in self._tables:
                 yield row
 
@@ -129,4 +130,4 @@ class TableRows:
         yield from self._rest()
         yield from self._reassignments.end()
         yield from self._names.rows()
-        yield from self._counts.rows(connections)
+        yield from self.counts.rows(connections)

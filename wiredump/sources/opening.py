@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 
 from kproto.dialects import Dialect
@@ -72,6 +73,7 @@ class Sources:
         ports: frozenset[int],
         follow: bool,
         alone: bool,
+        rotated: bool,
         progress: Callable[[int], object] | None,
     ) -> None:
         self.connections: dict[int, Connection] = {}
@@ -80,6 +82,7 @@ class Sources:
         self._ports = ports
         self._follow = follow
         self._limits = Limits(alone=alone)
+        self._rotated = rotated
         self._progress = progress or (lambda count: None)
         self._captures: CaptureItems | None = None
         self._streams: Streams | None = None
@@ -131,8 +134,10 @@ class Sources:
         self._captures = items = CaptureItems(self._codec, ports=self._ports)
         self.connections = items.connections
         captures = [Capture(file.file, number=file.number) for file in files]
-        follow = self._follow
-        events = self._followed(streams, captures[0]) if follow else streams.read(*captures)
+        if self._follow:
+            events = self._followed(streams, captures[0])
+        else:
+            events = streams.read(*([chain(*captures)] if self._rotated else captures))
         for event in events:
             yield from items.feed(event)
             for capture in captures:
@@ -212,12 +217,14 @@ def open_sources(
     ports: frozenset[int] = DEFAULT_PORTS,
     follow: bool = False,
     alone: bool = False,
+    rotated: bool = False,
     first: int = 0,
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
     """Open files by their paths, ``-`` being standard input. They are closed with the process.
     ``alone``: what becomes of a connection depends on its own packets only (``Limits.alone``).
-    ``first`` is the number of the first source.
+    ``rotated``: the captures are one in pieces, to be read one behind the other and not merged by
+    time. ``first`` is the number of the first source.
 
     Raises OSError for what cannot be opened, KprotoError for more than one file to follow.
     """
@@ -230,7 +237,10 @@ def open_sources(
             stack.callback(file.close)
             files.append(_File(path, cast(BinaryIO, file), _kind(file, follow), number))
         stack.pop_all()
-    return Sources(files, codec=codec, ports=ports, follow=follow, alone=alone, progress=progress)
+    return Sources(
+        files, codec=codec, ports=ports, follow=follow, alone=alone, rotated=rotated,
+        progress=progress,
+    )  # fmt: skip
 
 
 def kind_of(path: str) -> Kind:
