@@ -86,7 +86,7 @@ class Work:
     def __init__(self, options: Options, task: int) -> None:
         self.payloads = Payloads(options.paths)
         self._options = options
-        self._codec = named_dialect(options.dialect)
+        self.codec = named_dialect(options.dialect)
         self._ports = frozenset(options.ports)
         self._writer = PartWriter(options.out, options.files, task)
         self._aside = Aside(options.tables)
@@ -138,7 +138,7 @@ class Work:
         ) in enumerate(rows):
             key = keys[number]
             if kinds[number] != SEGMENT:
-                self._other(kinds[number], given[number])
+                self.other(kinds[number], given[number])
                 continue
             if group is None or key != self._key:
                 group = self._group_of(key)
@@ -157,18 +157,24 @@ class Work:
 
     def _group_of(self, key: bytes) -> Group:
         if self._group is None or key != self._key:
-            self._end_group()
+            self.end_group()
             self._key = key
             self._group = self.begin(key)
         return self._group
 
-    def _other(self, kind: int, payload: bytes) -> None:
+    def other(self, kind: int, payload: bytes) -> None:
+        """A row that is no segment."""
         if kind == SPLIT:
             self._manifest.expected += msgspec.msgpack.decode(payload, type=SplitNote).payload
         elif kind == ANOMALY:
             group = Group(self, self.fresh())
             group.tell(msgspec.msgpack.decode(payload, type=Anomaly))
             self._finish(group)
+
+    def add(self, rows: Iterable[Row], connections: int) -> None:
+        """Rows of so many connections that have ended."""
+        self._writer.add(rows)
+        self._manifest.connections += connections
 
     def write(self, items: Iterable[Item], rows: TableRows) -> None:
         for item in items:
@@ -177,26 +183,26 @@ class Work:
 
     def fresh(self) -> Carried:
         """Of ends that nothing is known of."""
-        items = CaptureItems(self._codec, ports=self._ports)
+        items = CaptureItems(self.codec, ports=self._ports)
         return Carried(TcpReassembler(limits=_ALONE), items, ConnectionCounts())
 
     def rows(self, counts: ConnectionCounts) -> TableRows:
-        return self._options.rows(self._codec, self._aside, counts)
+        return self._options.rows(self.codec, self._aside, counts)
 
-    def _end_group(self) -> None:
+    def end_group(self) -> None:
+        """The last two ends have no more packets here."""
         if self._group is not None and self._key is not None:
             self.finish(self._key, self._group)
             self._group = None
 
     def _finish(self, group: Group) -> None:
         account = group.finish()
-        self._writer.add(group.last_rows())
-        self._manifest.connections += len(group.items.connections)
+        self.add(group.last_rows(), len(group.items.connections))
         for name in account.__struct_fields__:
             setattr(self._account, name, getattr(self._account, name) + getattr(account, name))
 
     def end(self) -> Manifest:
-        self._end_group()
+        self.end_group()
         self._writer.close()
         self._account.check()
         manifest = self._manifest
@@ -236,9 +242,9 @@ class Group:
     def last_rows(self) -> Iterator[Row]:
         return self._rows.end(self.items.connections, (), {})
 
-    def pause(self) -> tuple[int | None, list[Row]]:
-        """When the last connection was closed, None while one is open; and the rows of those that
-        nothing more can come of, which are forgotten."""
+    def pause(self) -> tuple[int | None, int, list[Row]]:
+        """When the last connection was closed, None while one is open; how many there are that
+        nothing more can come of, which are forgotten, and their rows."""
         closed_ns = self._tcp.pause()
         known, items = self._tcp.known, self.items
         ended = {number: each for number, each in items.connections.items() if number not in known}
@@ -246,4 +252,4 @@ class Group:
         for number, each in ended.items():
             del items.connections[number]
             self.carried.counts.forget(each.id)
-        return closed_ns, rows
+        return closed_ns, len(ended), rows

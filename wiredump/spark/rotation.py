@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from glob import glob, has_magic
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -23,7 +24,7 @@ from kproto.errors import KprotoError
 from wiredump.readers import Capture, Packet
 from wiredump.sources.opening import kind_of
 
-__all__ = ["Rotated", "Rotation", "RotationError", "complete", "in_order"]
+__all__ = ["Rotated", "Rotation", "RotationError", "complete", "in_order", "require_unchanged"]
 
 _SLACK_NS: Final = 1_000_000_000
 """Packets of several queues or interfaces are not quite in the order of time: a step back that is
@@ -88,9 +89,8 @@ class Rotation:
     def _paths(self) -> Iterable[str]:
         if os.path.isdir(self.where):
             with os.scandir(self.where) as entries:
-                return [
-                    each.path for each in entries if each.is_file() and not each.name.startswith(".")
-                ]
+                found = [each for each in entries if not each.name.startswith(".")]
+                return [each.path for each in found if each.is_file()]
         if not has_magic(self.where) and not os.path.exists(os.path.dirname(self.where)):
             raise RotationError(f"{self.where} is not there: name a folder, or a pattern")
         return [path for path in glob(self.where) if os.path.isfile(path)]
@@ -145,9 +145,7 @@ def in_order(files: Iterable[Rotated], last: Rotated | None) -> list[Rotated]:
         named = named[begin:] + named[:begin]
     if _steps_back(named):
         # What has no packets is placed by the clock of the file system.
-        named.sort(
-            key=lambda each: each.modified_ns if each.first_ns is None else each.first_ns
-        )
+        named.sort(key=lambda each: each.modified_ns if each.first_ns is None else each.first_ns)
     return named
 
 
@@ -155,18 +153,14 @@ def _beginning(named: Sequence[Rotated]) -> int:
     """Where a ring begins: behind its only step back."""
     timed = [(number, each.first_ns) for number, each in enumerate(named) if each.first_ns]
     back = [
-        number
-        for (_, before), (number, after) in zip(timed, timed[1:], strict=False)
-        if before - after > _SLACK_NS
+        number for (_, before), (number, after) in pairwise(timed) if before - after > _SLACK_NS
     ]
     return back[0] if len(back) == 1 else 0
 
 
 def _steps_back(files: Sequence[Rotated]) -> bool:
     times = [each.first_ns for each in files if each.first_ns is not None]
-    return any(
-        before - after > _SLACK_NS for before, after in zip(times, times[1:], strict=False)
-    )
+    return any(before - after > _SLACK_NS for before, after in pairwise(times))
 
 
 def complete(ordered: Sequence[Rotated]) -> list[Rotated]:
@@ -179,3 +173,23 @@ def complete(ordered: Sequence[Rotated]) -> list[Rotated]:
             break
         found.append(each)
     return found
+
+
+def require_unchanged(files: Iterable[Rotated]) -> None:
+    """Raise RotationError where a file is not what it was when it was chosen."""
+    for file in files:
+        try:
+            about = os.stat(file.path)
+            same = about.st_size == file.size and (
+                about.st_mtime_ns == file.modified_ns or _first_ns(file.path) == file.first_ns
+            )
+        except FileNotFoundError:
+            raise RotationError(
+                f"{file.path} is gone before its rows were kept: bring it back, "
+                "or begin a new stream"
+            ) from None
+        if not same:
+            raise RotationError(
+                f"{file.path} has changed before its rows were kept: "
+                "give the ring more files (tcpdump -W, dumpcap -b files:)"
+            )

@@ -2,7 +2,7 @@
 
 A state file is one line of JSON that says what it is (``Head``), and then entries, sorted by key::
 
-    >HqI    bytes of the key, when the last connection was closed (-1: one is open), bytes of the rest
+    >HqI    bytes of the key, when the last connection was closed (-1: one is open), bytes of rest
     key     the two ends, as in ``columns``
     rest    a pickle of ``connections.Carried``: reassembly, frames, pairing, counts
 
@@ -26,7 +26,6 @@ import msgspec
 import kproto
 from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
-from wiredump.spark.connections import Carried
 
 __all__ = ["Entry", "StateError", "StateReader", "StateWriter", "dump", "load"]
 
@@ -100,7 +99,7 @@ class StateReader:
     def __enter__(self) -> StateReader:
         if self._path is not None:
             try:
-                self._file = open(self._path, "rb", buffering=_BUFFER)  # noqa: SIM115 (by __exit__)
+                self._file = open(self._path, "rb", buffering=_BUFFER)
             except OSError as error:
                 raise StateError(f"{self._path} cannot be read: {error}") from error
             self._check()
@@ -163,6 +162,8 @@ class _Pickler(pickle.Pickler):
             return _dialect, ("" if obj is self._codec else obj.name,)
         if isinstance(obj, MethodType):
             return _method, (obj.__self__, obj.__name__)
+        if isinstance(obj, memoryview):
+            return _view, (bytes(obj),)
         return NotImplemented
 
 
@@ -174,7 +175,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == (__name__, "_dialect"):
             return lambda named: dialect(named) if named else self._codec
-        if (module, name) in _CONTAINERS or (module, name) == (__name__, "_method"):
+        if (module, name) in _CONTAINERS or (module == __name__ and name in ("_method", "_view")):
             return super().find_class(module, name)
         if module.partition(".")[0] == "wiredump" and "." not in name:
             found = super().find_class(module, name)
@@ -191,6 +192,11 @@ def _dialect(name: str) -> Dialect:
 def _method(whose: Any, name: str) -> Any:
     """A method of an object that may not be whole yet."""
     return MethodType(getattr(type(whose), name), whose)
+
+
+def _view(raw: bytes) -> memoryview:
+    """Of what a view was of."""
+    return memoryview(raw)
 
 
 def dump(carried: Any, codec: Dialect) -> bytes:
