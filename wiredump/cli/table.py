@@ -18,10 +18,13 @@ __all__ = ["table_command"]
 @click.command("table")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--out", required=True, metavar="DIR", help="A folder: a new one, or empty.")
+@click.option("--rotated", is_flag=True,
+              help="CAPTUREs are one in pieces, in this order: not merged by time.")  # fmt: skip
 @table_options
 def table_command(
     captures: tuple[str, ...],
     out: str,
+    rotated: bool,
     wanted: str | None,
     no_bodies: bool,
     secrets: bool,
@@ -46,8 +49,9 @@ def table_command(
     rows = TableRows(codec, tables=tables, bodies=not no_bodies, values=values, secrets=secrets)
     with reading(captures) as progress:
         sources = open_sources(
-            captures, codec=codec, ports=frozenset(ports), alone=True, progress=progress
-        )
+            captures, codec=codec, ports=frozenset(ports), alone=True, rotated=rotated,
+            progress=progress,
+        )  # fmt: skip
         made = make_tables(sources, rows, out, tables)
     if as_json:
         record = {"out": out, "rows": dict(made.rows), "bytes": dict(made.account)}

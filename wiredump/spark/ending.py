@@ -5,7 +5,7 @@ which readers see half of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -44,8 +44,9 @@ class Ending(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What the driver knows of all batches and the end."""
+    """What the driver knows of all batches and the end. ``shown`` says what a file is called."""
 
+    shown: Callable[[str], str]
     files: Sequence[Taken]
     read: Mapping[int, int]
     times: Mapping[int, tuple[int, int]]
@@ -111,4 +112,5 @@ def prepare(
 def _sources(sums: Sums) -> Iterator[tuple[Any, ...]]:
     for each in sums.files:
         times = sums.times.get(each.number, (None, None))
-        yield each.number, each.file.path, "capture", sums.read[each.number], *times
+        name = sums.shown(each.file.path)
+        yield each.number, name, "capture", sums.read[each.number], *times

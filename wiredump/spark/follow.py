@@ -276,7 +276,7 @@ class _Run:
         for commit in store.commits:
             read |= commit.read
             times = _earliest_and_latest(times, commit.times)
-        sums = Sums([*store.files, *taken], read, times, account)
+        sums = Sums(self._rotation.shown, [*store.files, *taken], read, times, account)
         return prepare(self._spark, store, self._work, self._out, micro, sums)
 
     def _take_back(self) -> None:

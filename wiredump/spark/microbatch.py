@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Micro", "MicroBatch", "UnreadableError"]
 
 _ATTEMPTS: Final = 3
+_LEAST_SPLIT: Final = 4 << 20
 _FRAGMENTS: Final = "fragments"
 _KEY: Final = b"fragments"
 
@@ -63,7 +64,8 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     def run(self, spark: SparkSession) -> Micro:
         """Raises whatever Spark does for a task that failed, and UnreadableError."""
-        splits = plan(sorted(self.options.paths.items()), self.split_bytes)
+        split_bytes = self._split_bytes()
+        splits = plan(sorted(self.options.paths.items()), split_bytes)
         joining = self.fragments is not None and self.carrying.ending
         for attempt in range(_ATTEMPTS + 1):
             self._clear()
@@ -72,7 +74,7 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
             if not joining and any(note.fragments for note in notes):
                 joining = True
                 continue
-            repeated = again(splits, notes, self.split_bytes)
+            repeated = again(splits, notes, split_bytes)
             if not repeated:
                 made = self._folder() / _FRAGMENTS
                 read = {note.capture: note.read for note in notes}
@@ -82,6 +84,11 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
                 repeated = [_whole(split) for split in repeated if split.start == 0]
             splits = [split for split in splits if split.capture not in redone] + repeated
         raise UnreadableError("the files change while they are read")
+
+    def _split_bytes(self) -> int:
+        """Small enough for every core to have a part of a batch of few files."""
+        size = sum(map(os.path.getsize, self.options.paths.values()))
+        return min(self.split_bytes, max(_LEAST_SPLIT, -(-size // self.partitions)))
 
     def _folder(self) -> Path:
         return Path(self.options.out) / STAGING

@@ -64,6 +64,7 @@ class Rotation:
 
     def __init__(self, where: str) -> None:
         self.where = os.path.abspath(where)
+        self._relative = not os.path.isabs(where)
         self._known: dict[str, Rotated] = {}
 
     def files(self) -> list[Rotated]:
@@ -94,6 +95,10 @@ class Rotation:
         if not has_magic(self.where) and not os.path.exists(os.path.dirname(self.where)):
             raise RotationError(f"{self.where} is not there: name a folder, or a pattern")
         return [path for path in glob(self.where) if os.path.isfile(path)]
+
+    def shown(self, path: str) -> str:
+        """As people named it."""
+        return os.path.relpath(path) if self._relative else path
 
     def new(self, taken: Mapping[str, Rotated], last: Rotated | None) -> list[Rotated]:
         """Those not taken yet, in order. ``taken`` has what was known by a stem when it was taken
