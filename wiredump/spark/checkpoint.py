@@ -132,7 +132,7 @@ class Checkpoint:
         begun with other settings, or is no checkpoint."""
         before = self._read("stream.json", Settings)
         if before is None:
-            if any(each.name != "lock" for each in self.folder.iterdir()):
+            if {each.name for each in self.folder.iterdir()} - {"lock", "stream.new"}:
                 raise CheckpointError(f"{self.folder} is no checkpoint and not empty: name another")
             self.write("stream.json", settings)
             return False
