@@ -24,9 +24,17 @@ from kproto.errors import KprotoError
 from wiredump.readers import Capture, Packet
 from wiredump.sources.opening import kind_of
 
-__all__ = ["Rotated", "Rotation", "RotationError", "complete", "in_order", "require_unchanged"]
+__all__ = [
+    "SLACK_NS",
+    "Rotated",
+    "Rotation",
+    "RotationError",
+    "complete",
+    "in_order",
+    "require_unchanged",
+]
 
-_SLACK_NS: Final = 1_000_000_000
+SLACK_NS: Final = 1_000_000_000
 """Packets of several queues or interfaces are not quite in the order of time: a step back that is
 no longer says nothing of the order of files."""
 _PACKED: Final = (".gz", ".zst")
@@ -157,15 +165,13 @@ def in_order(files: Iterable[Rotated], last: Rotated | None) -> list[Rotated]:
 def _beginning(named: Sequence[Rotated]) -> int:
     """Where a ring begins: behind its only step back."""
     timed = [(number, each.first_ns) for number, each in enumerate(named) if each.first_ns]
-    back = [
-        number for (_, before), (number, after) in pairwise(timed) if before - after > _SLACK_NS
-    ]
+    back = [number for (_, before), (number, after) in pairwise(timed) if before - after > SLACK_NS]
     return back[0] if len(back) == 1 else 0
 
 
 def _steps_back(files: Sequence[Rotated]) -> bool:
     times = [each.first_ns for each in files if each.first_ns is not None]
-    return any(before - after > _SLACK_NS for before, after in pairwise(times))
+    return any(before - after > SLACK_NS for before, after in pairwise(times))
 
 
 def complete(ordered: Sequence[Rotated]) -> list[Rotated]:

@@ -59,7 +59,7 @@ class FakeFrame:
             raise AttributeError(name)
         return Column(name)
 
-    def mapInArrow(self, task: Callable[..., Iterable[pa.RecordBatch]], schema: str) -> FakeFrame:  # noqa: N802 (Spark's name)
+    def mapInArrow(self, task: Callable[..., Iterable[pa.RecordBatch]], schema: str) -> FakeFrame:
         global _now
         made = []
         for number, part in enumerate(self._parts):
@@ -74,7 +74,9 @@ class FakeFrame:
     def filter(self, condition: Condition) -> FakeFrame:
         return FakeFrame(
             [
-                part.filter(pa.array([condition.holds(row) for row in part.to_pylist()], pa.bool_()))
+                part.filter(
+                    pa.array([condition.holds(row) for row in part.to_pylist()], pa.bool_())
+                )
                 for part in self._parts
             ]
         )
@@ -84,17 +86,20 @@ class FakeFrame:
         if not names:
             return FakeFrame([whole] + [whole.slice(0, 0)] * (count - 1))
         share = pa.array(
-            [zlib.crc32(str(row).encode()) % count for row in whole.select(list(names)).to_pylist()],
+            [
+                zlib.crc32(str(row).encode()) % count
+                for row in whole.select(list(names)).to_pylist()
+            ],
             pa.int64(),
         )
         return FakeFrame([whole.filter(pa.compute.equal(share, each)) for each in range(count)])
 
-    def sortWithinPartitions(self, *names: str) -> FakeFrame:  # noqa: N802 (Spark's name)
+    def sortWithinPartitions(self, *names: str) -> FakeFrame:
         return FakeFrame(
             [part.sort_by([(name, "ascending") for name in names]) for part in self._parts]
         )
 
-    def unionAll(self, other: FakeFrame) -> FakeFrame:  # noqa: N802 (Spark's name)
+    def unionAll(self, other: FakeFrame) -> FakeFrame:
         return FakeFrame([*self._parts, *other._parts])
 
     def collect(self) -> list[tuple[Any, ...]]:
@@ -109,7 +114,7 @@ class FakeSession:
         assert parts == max(1, end)
         return FakeFrame([pa.table({"id": [each]}) for each in range(end)])
 
-    def createDataFrame(self, rows: list[Any], schema: str) -> FakeFrame:  # noqa: N802 (Spark's name)
+    def createDataFrame(self, rows: list[Any], schema: str) -> FakeFrame:
         assert not rows
         return FakeFrame([_SCHEMAS[schema].empty_table()])
 

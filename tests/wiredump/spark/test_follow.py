@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.fake_session import FakeSession, session
+from tests.wiredump.spark.knowing import knowing
 from tests.wiredump.spark.rotating import (
     Killed,
     Scissors,
@@ -110,6 +111,30 @@ def test_a_stream_that_goes_on_takes_its_end_back(tmp_path: Path, session: FakeS
     assert made.rows["frames"] == len(expected["frames"]), "an end that stands is not made again"
 
 
+@pytest.mark.parametrize("batch_bytes", [1, 2_000, 1 << 30])
+def test_what_other_connections_said(
+    tmp_path: Path, session: FakeSession, batch_bytes: int
+) -> None:
+    """A file a packet: names that come after the rows that want them, sessions and reassignments
+    that go through all of them; and each end is that of what is there."""
+    capture = knowing()
+    files = rotate(capture, list(range(1, len(records(capture)[1]))), tmp_path / "all")
+    place = tmp_path / "in"
+    place.mkdir()
+    for number, path in enumerate(files, 1):
+        shutil.copy(path, place)
+        if number % 9 == 0 or number == len(files):
+            stream = follow(place, tmp_path, batch_bytes=batch_bytes)
+            stream.run(session, available_now=True, wait=never)
+            there = [place / each.name for each in files[:number]]
+            expected = one_process(there, tmp_path / "one")
+            assert difference(expected, tmp_path / "out") == {}
+    assert any("'foo'" in row for row in expected["batches"])
+    assert any("'topic': None" in row for row in expected["batches"])
+    assert expected["fetches"]
+    assert expected["reassignments"]
+
+
 def test_a_file_counts_once_there_is_a_newer_one(tmp_path: Path, session: FakeSession) -> None:
     capture = made_up.capture(3, kind="pcap")
     (only,) = rotate(capture, [], tmp_path / "in")
@@ -140,9 +165,10 @@ def test_what_no_longer_is_as_it_was(tmp_path: Path, session: FakeSession) -> No
         run.run(session, available_now=True, wait=never)
     (place / "r.pcap").unlink()
     shutil.copy(files[3], place)
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("wiredump.spark.microbatch.MicroBatch.run", _killed)
-        run.run(session, available_now=True, wait=never)
+        with pytest.raises(Killed):
+            run.run(session, available_now=True, wait=never)
     (place / "r.pcap2").rename(tmp_path / "gone")
     with pytest.raises(RotationError, match=r"r\.pcap2 is gone"):
         run.run(session, available_now=True, wait=never)
@@ -181,9 +207,7 @@ def test_folders_that_are_not_the_streams(tmp_path: Path, session: FakeSession) 
     (tmp_path / "out" / "theirs").unlink()
     follow(tmp_path / "in", tmp_path).run(session, available_now=False, wait=never)
     with pytest.raises(CheckpointError, match="begun with partitions 2, and this run has 3"):
-        follow(tmp_path / "in", tmp_path, partitions=3).run(
-            session, available_now=True, wait=never
-        )
+        follow(tmp_path / "in", tmp_path, partitions=3).run(session, available_now=True, wait=never)
     for path in (tmp_path / "checkpoint" / "state" / "000001").iterdir():
         path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(StateError, match="in the midst of an entry"):
