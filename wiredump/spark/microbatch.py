@@ -108,6 +108,8 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
             joined = fragments.sortWithinPartitions(*ORDER).mapInArrow(self._joining(), SQL_SCHEMA)
             rows = rows.filter(rows.kind != FRAGMENT).unionAll(joined)
         shared = rows.repartition(self.partitions, "key").sortWithinPartitions("key", *ORDER)
+        # Sorted by, and of no use behind that.
+        shared = shared.drop("order_ns", "ordinal")
         told = answers(shared, _connections(self.options, self.carrying))
         kept = [msgspec.json.decode(each, type=Kept) for each in told]
         if sorted(each.task for each in kept) != list(range(self.partitions)):

@@ -99,6 +99,9 @@ class FakeFrame:
             [part.sort_by([(name, "ascending") for name in names]) for part in self._parts]
         )
 
+    def drop(self, *names: str) -> FakeFrame:
+        return FakeFrame([part.drop_columns(list(names)) for part in self._parts])
+
     def unionAll(self, other: FakeFrame) -> FakeFrame:
         return FakeFrame([*self._parts, *other._parts])
 
