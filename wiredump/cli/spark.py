@@ -21,8 +21,6 @@ from wiredump.sources.opening import kind_of
 __all__ = ["spark_command"]
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from wiredump.spark.connections import Options
     from wiredump.spark.job import Made
 
@@ -145,9 +143,7 @@ def _check(captures: tuple[str, ...], how: dict[str, Any]) -> None:
         raise click.UsageError("--follow needs a --checkpoint: a folder to go on from")
 
 
-def _once(
-    spark: SparkSession, options: Options, how: dict[str, Any], say: _Say, master: str
-) -> Made:
+def _once(spark: Any, options: Options, how: dict[str, Any], say: _Say, master: str) -> Made:
     from wiredump.spark.job import Job
 
     return Job(
@@ -156,9 +152,7 @@ def _once(
     ).run(spark)  # fmt: skip
 
 
-def _follow(
-    spark: SparkSession, options: Options, how: dict[str, Any], say: _Say, master: str
-) -> Made:
+def _follow(spark: Any, options: Options, how: dict[str, Any], say: _Say, master: str) -> Made:
     from wiredump.spark.follow import Follow
 
     job = Follow(
