@@ -1,4 +1,4 @@
-"""``wiredump spark --follow`` without Spark: what is wrong usage, durations, and how it is stopped."""
+"""``wiredump spark --follow`` without Spark: wrong usage, durations, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def test_tasks_that_share_the_connections(master: str, cores: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_waits_for_the_batch(number: signal.Signals) -> None:
-    before, said = signal.getsignal(number), []
+    before = signal.getsignal(number)
+    said: list[str] = []
     with stopping(0.0, said.append) as wait:
         assert wait()
         os.kill(os.getpid(), number)
