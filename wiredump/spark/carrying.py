@@ -2,12 +2,13 @@
 the batch before left them, and are left to the next.
 
 State comes sorted by the two ends, as packets do, so both are gone through side by side, and one
-connection is held at a time. What no packet came for is copied, unread.
+connection is held at a time. What no packet came for stays where it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -22,8 +23,8 @@ from wiredump.spark.apart import Aside
 from wiredump.spark.columns import ANOMALY, SPLIT, SplitNote
 from wiredump.spark.connections import Group, Options, Work
 from wiredump.spark.knowledge import Names
-from wiredump.spark.parts import STAGING, Manifest, Part
-from wiredump.spark.state import Entry, StateReader, StateWriter, dump, load
+from wiredump.spark.parts import STAGING, Manifest
+from wiredump.spark.state import Entry, State, StateReader, StateWriter, dump, load
 
 __all__ = ["LATE_NS", "STATE", "Carrying", "Kept", "carry_connections"]
 
@@ -34,21 +35,27 @@ was of, where that has ended."""
 
 
 class Carrying(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tasks of a batch have to know beside ``Options``: the state files of the batch
-    before, by task; the time of the newest file's beginning; where names of topics are. ``ending``:
-    nothing comes after."""
+    """What the tasks of a batch have to know beside ``Options``: its number; the state of the batch
+    before, by task, and the folder of data files; the time of the newest file's beginning; where
+    names of topics are. ``ending``: nothing comes after."""
 
-    before: dict[int, Part]
+    batch: int
+    before: dict[int, State]
+    data: str
     newest_ns: int
     names: str | None
     ending: bool
+
+    def data_of(self, task: int) -> Callable[[int], str]:
+        """Where a task's data file of a batch is."""
+        return lambda batch: os.path.join(self.data, f"{batch:06d}", f"part-{task:05d}")
 
 
 class Kept(Manifest):
     """What a task of a batch did. ``fed`` are the bytes of payload that its rows brought, ``notes``
     those of parts that were among them."""
 
-    state: Part | None = None
+    state: State | None = None
     fed: int = 0
     notes: list[SplitNote] = msgspec.field(default_factory=list)
     task: int = 0
@@ -58,15 +65,13 @@ def carry_connections(
     batches: Iterable[pa.RecordBatch], options: Options, carrying: Carrying, task: int
 ) -> Kept:
     """Write rows and state of all connections in ``batches``, or in the state of before."""
-    before = carrying.before.get(task)
-    reader = StateReader(*((before.file, before.rows) if before is not None else (None,)))
-    with reader:
-        return _Carrying(options, carrying, task, iter(reader)).keep(batches)
+    with StateReader(carrying.before.get(task), carrying.data_of(task)) as before:
+        return _Carrying(options, carrying, task, before).keep(batches)
 
 
 class _Carrying(Work):
     def __init__(
-        self, options: Options, carrying: Carrying, task: int, before: Iterator[Entry]
+        self, options: Options, carrying: Carrying, task: int, before: StateReader
     ) -> None:
         super().__init__(options, task)
         if carrying.names is not None:
@@ -75,21 +80,25 @@ class _Carrying(Work):
         self._forgotten_ns = carrying.newest_ns - LATE_NS - STALE_NS
         self._task = task
         self._before = before
-        self._next = next(before, None)
+        self._old = carrying.before.get(task)
+        self._emptied = before.emptied
+        self._entries = iter(before)
+        self._next = next(self._entries, None)
         self._fed = 0
         self._notes: list[SplitNote] = []
         place = Path(options.out) / STAGING / STATE
         place.mkdir(parents=True, exist_ok=True)
-        self._path = place / f"part-{task:05d}-{uuid4().hex}"
-        self._after = StateWriter(str(self._path))
+        name = f"{task:05d}-{uuid4().hex}"
+        index, data = place / f"index-{name}", place / f"data-{name}"
+        self._after = StateWriter(index, data, carrying.batch)
 
     def keep(self, batches: Iterable[pa.RecordBatch]) -> Kept:
         """All of it."""
         done = self.run(batches)
-        self._after.close()
+        state = self._after.close(self._old)
         told = {name: getattr(done, name) for name in done.__struct_fields__}
-        state = None if self._ending else Part(str(self._path), self._after.count)
-        return Kept(**told, state=state, fed=self._fed, notes=self._notes, task=self._task)
+        kept = None if self._ending else state
+        return Kept(**told, state=kept, fed=self._fed, notes=self._notes, task=self._task)
 
     def take(self, batch: pa.RecordBatch) -> None:
         self._fed += pc.sum(batch.column("payload_size")).as_py() or 0
@@ -107,11 +116,11 @@ class _Carrying(Work):
         entry = self._next
         if entry is None or entry.key != key:
             return super().begin(key)
-        self._next = next(self._before, None)
+        self._next = next(self._entries, None)
         return self._resumed(entry)
 
     def _resumed(self, entry: Entry) -> Group:
-        return Group(self, load(entry.rest, self.codec))
+        return Group(self, load(self._before.rest(entry), self.codec))
 
     def finish(self, key: bytes, group: Group) -> None:
         if self._ending:
@@ -119,17 +128,19 @@ class _Carrying(Work):
             return
         closed_ns, ended, rows = group.pause()
         self.add(rows, ended)
-        self._after.add(Entry(key, closed_ns, dump(group.carried, self.codec)))
+        self._after.add(key, closed_ns, dump(group.carried, self.codec))
 
     def _pass(self, key: bytes | None) -> None:
         """What stands in front of ``key``, or all that is left."""
         while self._next is not None and (key is None or self._next.key < key):
-            entry, self._next = self._next, next(self._before, None)
+            entry, self._next = self._next, next(self._entries, None)
             closed_ns = entry.closed_ns
             if self._ending or (closed_ns is not None and closed_ns < self._forgotten_ns):
                 super().finish(entry.key, self._resumed(entry))
+            elif entry.batch in self._emptied:
+                self._after.add(entry.key, closed_ns, self._before.rest(entry))
             else:
-                self._after.add(entry)
+                self._after.keep(entry)
 
     def end(self) -> Manifest:
         self.end_group()

@@ -5,7 +5,8 @@
     stream.json         what the stream was begun with; another run has to agree
     intents/000007.json the files of batch 7, written before anything is done
     commits/000007.json what batch 7 came to, written when its rows are where readers look
-    state/000007/       connections that go on behind batch 7 (``state``)
+    state/000007/       connections that go on behind batch 7 (``state``), an index a task
+    data/000007/        of these, what batch 7 wrote
     fragments/000007    datagrams that are not whole
     names/000007.parquet    topics' names, as far as batches to 7 told them
     aside/heard/        what fetches and reassignments are made of, at the end
@@ -29,13 +30,13 @@ from typing import IO, Any, Final, TypeVar
 import msgspec
 
 from kproto.errors import KprotoError
-from wiredump.spark.parts import Part
 from wiredump.spark.rotation import Rotated
+from wiredump.spark.state import State
 
 __all__ = ["Checkpoint", "CheckpointError", "Commit", "End", "Intent", "Settings", "Taken", "put"]
 
 _VERSION: Final = 1
-_KINDS: Final = ("state", "fragments", "names")
+_KINDS: Final = ("state", "data", "fragments", "names")
 _Record = TypeVar("_Record")
 
 
@@ -79,7 +80,7 @@ class Commit(msgspec.Struct, kw_only=True):
 
     batch: int
     files: list[Taken]
-    state: dict[int, Part] = {}
+    state: dict[int, State] = {}
     fragments: str | None = None
     names: str | None = None
     unnamed: dict[str, list[str]] = {}
@@ -203,9 +204,10 @@ class Checkpoint:
         self.write(f"commits/{commit.batch:06d}.json", commit)
         self.commits.append(commit)
         used = {commit.fragments, commit.names}
+        used |= {f"data/{batch:06d}" for each in commit.state.values() for batch in each.files}
         for kind in _KINDS:
             for each in self.within(kind).iterdir():
-                if _number(each) < commit.batch and str(each.relative_to(self.folder)) not in used:
+                if _number(each) < commit.batch and self.relative(each) not in used:
                     _remove(each)
         for each in self.aside():
             if each.parent.name != "heard" and self.relative(each) not in commit.unnamed:

@@ -139,10 +139,12 @@ class _Run:
                 self._options, paths={each.number: each.file.path for each in files}
             ),
             carrying=Carrying(
+                batch=self._store.batch + 1,
                 before={
-                    task: msgspec.structs.replace(part, file=self._path(part.file))
-                    for task, part in before.items()
+                    task: msgspec.structs.replace(state, index=self._path(state.index))
+                    for task, state in before.items()
                 },
+                data=self._path("data"),
                 newest_ns=newest,
                 names=self._path(last.names) if last is not None and last.names else None,
                 ending=ending,
@@ -171,9 +173,10 @@ class _Run:
         commit = Commit(batch=batch, files=intent.files, read=micro.read, **_sums(micro.kept))
         for each in micro.kept:
             assert each.state is not None
-            place = f"state/{batch:06d}/part-{each.task:05d}"
-            put(each.state.file, store.folder / place)
-            commit.state[each.task] = msgspec.structs.replace(each.state, file=place)
+            index, data = (f"{kind}/{batch:06d}/part-{each.task:05d}" for kind in ("state", "data"))
+            put(each.state.index, store.folder / index)
+            put(each.state.data, store.folder / data)
+            commit.state[each.task] = msgspec.structs.replace(each.state, index=index, data=data)
         commit.fragments = before.fragments if before is not None else None
         if micro.fragments is not None:
             commit.fragments = f"fragments/{batch:06d}"

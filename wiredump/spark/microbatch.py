@@ -27,7 +27,7 @@ from wiredump.spark.parts import STAGING
 from wiredump.spark.planning import again, plan
 from wiredump.spark.splits import Split, read_split
 from wiredump.spark.stages import ORDER, Task, answer, answers, each_of, task_number
-from wiredump.spark.state import Entry, StateReader, StateWriter, dump, load
+from wiredump.spark.state import dump, load, read_one, write_one
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,6 @@ __all__ = ["Micro", "MicroBatch", "UnreadableError"]
 _ATTEMPTS: Final = 3
 _LEAST_SPLIT: Final = 4 << 20
 _FRAGMENTS: Final = "fragments"
-_KEY: Final = b"fragments"
 
 
 class UnreadableError(KprotoError):
@@ -142,19 +141,13 @@ def _join(
 ) -> Iterator[pa.RecordBatch]:
     """A task may run twice: what it leaves has one name, and is the same each time."""
     codec = named_dialect(dialect)
-    waiting = None
-    if before is not None:
-        with StateReader(before, 1) as entries:
-            for entry in entries:
-                waiting = load(entry.rest, codec)
+    waiting = load(read_one(before), codec) if before is not None else None
     if waiting is None:
         waiting = begin_waiting()
     yield from join_fragments(batches, waiting, ending=after is None)
     if after is not None:
         new = f"{after}.{os.getpid()}.{task_number()}"
-        writer = StateWriter(new)
-        writer.add(Entry(_KEY, None, dump(waiting, codec)))
-        writer.close()
+        write_one(new, dump(waiting, codec))
         os.replace(new, after)
 
 

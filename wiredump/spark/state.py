@@ -1,22 +1,29 @@
 """What a micro-batch leaves to the next: the connections that may go on, in files.
 
-A state file is one line of JSON that says what it is (``Head``), and then entries, sorted by key::
+A task has an index, anew with each batch, and files of data, which several batches share. Either is
+one line of JSON that says what it is (``Head``), and then, in an index, entries sorted by key::
 
-    >HqI    bytes of the key, when the last connection was closed (-1: one is open), bytes of rest
+    >HqQQI  bytes of the key; when the last connection was closed (-1: one is open); the batch whose
+            data file has the rest; where in it, and how many bytes
     key     the two ends, as in ``columns``
-    rest    a pickle of ``connections.Carried``: reassembly, frames, pairing, counts
 
-Entries are read and written one after the other, so that a task holds one; an entry that no packet
-came for is copied as it is. A pickle is as good as the code that wrote it: the head names the
-release, and no other reads it. Nothing but this package's own classes, and a few containers, is
-made of what a file says.
+and in a data file, one behind the other, what ``dump`` made of ``connections.Carried``: reassembly,
+frames, pairing, counts. So a batch writes the connections that packets came for, and passes on
+where the others are. A data file of which less than half is of use is emptied into the newest, and
+so is the oldest of too many.
+
+Entries are read and written one after the other, so that a task holds one. ``dump`` pickles. That
+is as good as the code that wrote it: the head names the release, and no other reads it. Nothing but
+this package's own classes, and a few containers, is made of what a file says.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from struct import Struct
 from types import MethodType, TracebackType
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -27,11 +34,23 @@ import kproto
 from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
 
-__all__ = ["Entry", "StateError", "StateReader", "StateWriter", "dump", "load"]
+__all__ = [
+    "Entry",
+    "State",
+    "StateError",
+    "StateReader",
+    "StateWriter",
+    "dump",
+    "load",
+    "read_one",
+    "write_one",
+]
 
 STATE_VERSION: Final = 1
 _OPEN: Final = -1
-_entry: Final = Struct(">HqI")
+_entry: Final = Struct(">HqQQI")
+_LONGEST_HEAD: Final = 1000
+_MOST_FILES: Final = 8
 _BUFFER: Final = 1 << 20
 
 _CONTAINERS: Final = frozenset(
@@ -56,53 +75,82 @@ class Head(msgspec.Struct):
     software: str = f"kproto {kproto.__version__}"
 
 
+_HEAD: Final = msgspec.json.encode(Head()) + b"\n"
+
+
 class Entry(NamedTuple):
-    """What is known of two ends. ``closed_ns`` None: a connection is open."""
+    """Two ends. ``closed_ns`` None: a connection is open. ``batch``, ``at`` and ``size`` say where
+    the rest is."""
 
     key: bytes
     closed_ns: int | None
-    rest: bytes
+    batch: int
+    at: int
+    size: int
+
+
+class State(msgspec.Struct, frozen=True):
+    """A task's: the index and how many entries it has; by batch, how many bytes the data file
+    has and how many of them are of use. ``data`` is the file that this batch wrote."""
+
+    index: str
+    entries: int
+    data: str
+    files: dict[int, tuple[int, int]]
 
 
 class StateWriter:
-    """Writes a file; entries come sorted by key."""
+    """Writes the index and the data of a batch; entries come sorted by key."""
 
-    def __init__(self, path: str) -> None:
-        self._file: BinaryIO = open(path, "wb", buffering=_BUFFER)  # noqa: SIM115 (closed by close)
-        self._file.write(msgspec.json.encode(Head()) + b"\n")
+    def __init__(self, index: Path, data: Path, batch: int) -> None:
+        self._paths = index, data
+        self._batch = batch
+        self._index: BinaryIO = open(index, "wb", buffering=_BUFFER)  # noqa: SIM115 (by close)
+        self._data: BinaryIO = open(data, "wb", buffering=_BUFFER)  # noqa: SIM115 (by close)
+        self._index.write(_HEAD)
+        self._data.write(_HEAD)
+        self._at = len(_HEAD)
         self._last: bytes | None = None
-        self.count = 0
+        self._used: dict[int, int] = {}
+        self._entries = 0
 
-    def add(self, entry: Entry) -> None:
-        """One more."""
+    def add(self, key: bytes, closed_ns: int | None, rest: bytes) -> None:
+        """What is known of two ends now."""
+        self._data.write(rest)
+        self.keep(Entry(key, closed_ns, self._batch, self._at, len(rest)))
+        self._at += len(rest)
+
+    def keep(self, entry: Entry) -> None:
+        """What is known is where it was."""
         if self._last is not None and entry.key <= self._last:
             raise StateError("the ends do not come in order: a mistake of ours")
         self._last = entry.key
-        closed_ns = _OPEN if entry.closed_ns is None else entry.closed_ns
-        self._file.write(_entry.pack(len(entry.key), closed_ns, len(entry.rest)))
-        self._file.write(entry.key)
-        self._file.write(entry.rest)
-        self.count += 1
+        key, closed_ns, *where = entry
+        closed_ns = _OPEN if closed_ns is None else closed_ns
+        self._index.write(_entry.pack(len(key), closed_ns, *where) + key)
+        self._used[entry.batch] = self._used.get(entry.batch, 0) + entry.size
+        self._entries += 1
 
-    def close(self) -> None:
-        """The file is whole."""
-        self._file.close()
+    def close(self, before: State | None) -> State:
+        """The files are whole. ``before`` knows the sizes of older ones."""
+        self._index.close()
+        self._data.close()
+        sizes = {batch: size for batch, (size, _) in before.files.items()} if before else {}
+        sizes[self._batch] = self._at
+        files = {batch: (sizes[batch], used) for batch, used in self._used.items()}
+        return State(str(self._paths[0]), self._entries, str(self._paths[1]), files)
 
 
 class StateReader:
-    """Iterate over the entries of a file, of which there are ``count``; no file has none."""
+    """Iterate over the entries of a state; ``data_of`` gives a batch's data file. None: nothing is
+    known of any two ends."""
 
-    def __init__(self, path: str | None, count: int = 0) -> None:
-        self._path, self._count = path, count
-        self._file: BinaryIO | None = None
+    def __init__(self, state: State | None, data_of: Callable[[int], str]) -> None:
+        self._state = state
+        self._data_of = data_of
+        self._files: dict[int, int] = {}
 
     def __enter__(self) -> StateReader:
-        if self._path is not None:
-            try:
-                self._file = open(self._path, "rb", buffering=_BUFFER)
-            except OSError as error:
-                raise StateError(f"{self._path} cannot be read: {error}") from error
-            self._check()
         return self
 
     def __exit__(
@@ -111,39 +159,75 @@ class StateReader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def _check(self) -> None:
-        assert self._file is not None
-        line = self._file.readline(1000)
-        try:
-            head = msgspec.json.decode(line, type=Head)
-        except msgspec.MsgspecError as error:
-            raise StateError(f"{self._path} is no state of wiredump's: {error}") from None
-        if head != Head():
-            raise StateError(
-                f"{self._path} was written by {head.software}, state {head.version}; this is "
-                f"{Head().software}, state {STATE_VERSION}: end the stream with the release that "
-                "began it (--available-now), or begin anew"
-            )
+        while self._files:
+            os.close(self._files.popitem()[1])
 
     def __iter__(self) -> Iterator[Entry]:
-        found = 0
-        while self._file is not None:
-            head = self._file.read(_entry.size)
-            if not head:
-                break
-            if len(head) < _entry.size:
-                raise StateError(f"{self._path} ends in the midst of an entry")
-            key_size, closed_ns, size = _entry.unpack(head)
-            key, rest = self._file.read(key_size), self._file.read(size)
-            if len(key) + len(rest) < key_size + size:
-                raise StateError(f"{self._path} ends in the midst of an entry")
-            yield Entry(key, None if closed_ns == _OPEN else closed_ns, rest)
-            found += 1
-        if found != self._count:
-            raise StateError(f"{self._path} has {found} entries and should have {self._count}")
+        if self._state is None:
+            return
+        path, found = self._state.index, 0
+        with _opened(path) as file:
+            while head := file.read(_entry.size):
+                if len(head) < _entry.size:
+                    raise StateError(f"{path} ends in the midst of an entry")
+                size, closed_ns, *where = _entry.unpack(head)
+                key = file.read(size)
+                if len(key) < size:
+                    raise StateError(f"{path} ends in the midst of an entry")
+                yield Entry(key, None if closed_ns == _OPEN else closed_ns, *where)
+                found += 1
+        if found != self._state.entries:
+            raise StateError(f"{path} has {found} entries and should have {self._state.entries}")
+
+    def rest(self, entry: Entry) -> bytes:
+        """What ``dump`` made."""
+        file = self._files.get(entry.batch)
+        if file is None:
+            file = self._files[entry.batch] = os.open(self._data_of(entry.batch), os.O_RDONLY)
+        rest = os.pread(file, entry.size, entry.at)
+        if len(rest) < entry.size:
+            raise StateError(f"{self._data_of(entry.batch)} ends in the midst of an entry")
+        return rest
+
+    @property
+    def emptied(self) -> frozenset[int]:
+        """The batches whose data files are to be of no use from now on."""
+        files = self._state.files if self._state is not None else {}
+        spent = {batch for batch, (size, used) in files.items() if 2 * used < size}
+        kept = sorted(set(files) - spent)
+        return frozenset(spent | set(kept[: max(0, len(kept) - _MOST_FILES)]))
+
+
+def write_one(path: str, rest: bytes) -> None:
+    """A file of one entry's rest."""
+    with open(path, "wb") as file:
+        file.write(_HEAD)
+        file.write(rest)
+
+
+def read_one(path: str) -> bytes:
+    """The same again."""
+    with _opened(path) as file:
+        return file.read()
+
+
+def _opened(path: str) -> BinaryIO:
+    """Behind its head."""
+    try:
+        file = open(path, "rb", buffering=_BUFFER)  # noqa: SIM115 (by whoever asked for it)
+    except OSError as error:
+        raise StateError(f"{path} cannot be read: {error}") from error
+    try:
+        head = msgspec.json.decode(file.readline(_LONGEST_HEAD), type=Head)
+    except msgspec.MsgspecError as error:
+        raise StateError(f"{path} is no state of wiredump's: {error}") from None
+    if head != Head():
+        raise StateError(
+            f"{path} was written by {head.software}, state {head.version}; this is "
+            f"{Head().software}, state {STATE_VERSION}: end the stream with the release that "
+            "began it (--available-now), or begin anew"
+        )
+    return file
 
 
 # -- entries ---------------------------------------------------------------------------------------
