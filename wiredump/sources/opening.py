@@ -142,6 +142,8 @@ class Sources:
             yield from items.feed(event)
             for capture in captures:
                 self._count(capture.number, capture.bytes_read)
+        for capture in captures:  # the last packets may have brought nothing about
+            self._count(capture.number, capture.bytes_read)
 
     def _followed(self, streams: Streams, capture: Capture) -> Iterator[Any]:
         while not capture.stopped:
