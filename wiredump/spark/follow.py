@@ -268,9 +268,9 @@ class _Run:
         )  # fmt: skip
         store.write("end.json", end)
         ending.show()
+        self._out.succeed()
         end.done = True
         store.write("end.json", end)
-        self._out.succeed()
         return self._made(end)
 
     def _prepare(self, micro: Micro, taken: list[Taken], account: Counter[str]) -> Ending:

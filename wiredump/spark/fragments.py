@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from wiredump.readers import Account, Anomaly, Event, Packet
 from wiredump.readers.segments import SegmentReader
-from wiredump.spark.columns import ANOMALY, SPLIT, PacketRows, RawPacket, SplitNote
+from wiredump.spark.columns import ANOMALY, FRAGMENT, SPLIT, PacketRows, RawPacket, SplitNote
 
 __all__ = ["Waiting", "begin_waiting", "join_fragments"]
 
@@ -35,6 +35,8 @@ def join_fragments(
     payload = 0
     for batch in batches:
         for row in batch.to_pylist():
+            if row["kind"] != FRAGMENT:
+                continue
             raw = msgspec.msgpack.decode(row["payload"], type=RawPacket)
             packet = Packet(
                 row["packet"], row["timestamp_ns"], raw.link_type, memoryview(raw.data),

@@ -20,7 +20,7 @@ import pyarrow as pa
 from kproto.cli.codec import named_dialect
 from kproto.errors import KprotoError
 from wiredump.spark.carrying import Carrying, Kept, carry_connections
-from wiredump.spark.columns import FRAGMENT, SQL_SCHEMA
+from wiredump.spark.columns import FRAGMENT, SPLIT, SQL_SCHEMA, PacketRows, SplitNote
 from wiredump.spark.connections import Options
 from wiredump.spark.fragments import begin_waiting, join_fragments
 from wiredump.spark.parts import STAGING
@@ -37,6 +37,10 @@ __all__ = ["Micro", "MicroBatch", "UnreadableError"]
 _ATTEMPTS: Final = 3
 _LEAST_SPLIT: Final = 4 << 20
 _FRAGMENTS: Final = "fragments"
+_SOMETHING: Final = b"!"
+"""In front of a part: it has a row that says nothing, so that no stage is without. Spark leaves out
+those that are, and what goes on from the batch before would not be asked for. (No array of
+MessagePack begins so.)"""
 
 
 class UnreadableError(KprotoError):
@@ -97,13 +101,15 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
         self._folder().mkdir(parents=True, exist_ok=True)
 
     def _job(self, spark: SparkSession, splits: list[Split], joining: bool) -> list[Kept]:
-        if splits:
-            encoded = [msgspec.msgpack.encode(split) for split in splits]
-            rows = each_of(spark, encoded, _read, SQL_SCHEMA)
-        else:
-            rows = spark.createDataFrame([], SQL_SCHEMA)
+        encoded = [msgspec.msgpack.encode(split) for split in splits]
+        rows = each_of(
+            spark,
+            [_SOMETHING + encoded[0] if encoded else _SOMETHING, *encoded[1:]],
+            _read,
+            SQL_SCHEMA,
+        )
         if joining:
-            fragments = rows.filter(rows.kind == FRAGMENT).repartition(1)
+            fragments = rows.filter((rows.kind == FRAGMENT) | (rows.capture < 0)).repartition(1)
             joined = fragments.sortWithinPartitions(*ORDER).mapInArrow(self._joining(), SQL_SCHEMA)
             rows = rows.filter(rows.kind != FRAGMENT).unionAll(joined)
         shared = rows.repartition(self.partitions, "key").sortWithinPartitions("key", *ORDER)
@@ -126,7 +132,13 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _read(split: bytes) -> Iterator[pa.RecordBatch]:
-    return read_split(msgspec.msgpack.decode(split, type=Split))
+    if split.startswith(_SOMETHING):
+        rows = PacketRows(-1)
+        rows.other(SPLIT, SplitNote(-1, 0), (0, 0), (0, 0))
+        yield rows.take()
+        split = split.removeprefix(_SOMETHING)
+    if split:
+        yield from read_split(msgspec.msgpack.decode(split, type=Split))
 
 
 def _connections(options: Options, carrying: Carrying) -> Task:

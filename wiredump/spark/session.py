@@ -51,7 +51,11 @@ def start(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("wiredump")
     if remote is not None:
-        return builder.remote(remote).getOrCreate()
+        session = builder.remote(remote).getOrCreate()
+        for name, value in _DEFAULTS.items():
+            if name.startswith("spark.sql."):
+                session.conf.set(name, value)
+        return session
     require_java()
     settings = {**_DEFAULTS, **(settings or {})}
     settings["spark.ui.showConsoleProgress"] = "true" if progress else "false"

@@ -94,6 +94,7 @@ def test_killed_anywhere(
                 assert scissors.left == 0
     follow(root / "in", root, batch_bytes=30_000).run(session, available_now=True, wait=never)
     assert difference(one_process(files, root / "one"), root / "out") == {}
+    assert (root / "out" / "_SUCCESS").exists()
 
 
 def test_a_stream_that_goes_on_takes_its_end_back(tmp_path: Path, session: FakeSession) -> None:
@@ -217,3 +218,16 @@ def test_folders_that_are_not_the_streams(tmp_path: Path, session: FakeSession) 
     (tmp_path / "other" / "checkpoint" / "theirs").touch()
     with pytest.raises(CheckpointError, match="no checkpoint and not empty"):
         follow(tmp_path / "in", tmp_path / "other").run(session, available_now=True, wait=never)
+
+
+def test_all_files_were_taken_and_are_gone(tmp_path: Path, session: FakeSession) -> None:
+    """What waits goes on, and the end has it: half a datagram, open connections."""
+    capture = made_up.capture(7, connections=8, exchanges=8, kind="pcap")
+    files = rotate(capture, [60, 100], tmp_path / "in")
+    follow(tmp_path / "in", tmp_path).run(session, available_now=False, wait=never)
+    expected = one_process(files[:2], tmp_path / "one")
+    assert any("is not whole: the captures ended" in row for row in expected["anomalies"])
+    for path in files:
+        path.unlink()
+    follow(tmp_path / "in", tmp_path).run(session, available_now=True, wait=never)
+    assert difference(expected, tmp_path / "out") == {}
