@@ -28,12 +28,15 @@ __all__ = ["table_command"]
     metavar="N",
     help="Processes that share out the connections among them; 0: one a processor.",
 )
+@click.option("--rotated", is_flag=True,
+              help="CAPTUREs are one in pieces, in this order: not merged by time.")  # fmt: skip
 @table_options
 @source_options
 def table_command(
     captures: tuple[str, ...],
     out: str,
     jobs: int,
+    rotated: bool,
     wanted: str | None,
     no_bodies: bool,
     secrets: bool,
@@ -62,6 +65,8 @@ def table_command(
         if jobs != 1:
             from wiredump.tables.jobs import Work, make_tables_together, usable_cores
 
+            if rotated:
+                raise click.UsageError("--rotated and --jobs do not go together.")
             work = Work(
                 captures, out, tables, dialect_name, ports, not no_bodies, values, secrets,
                 keylog, zone,
@@ -76,6 +81,7 @@ def table_command(
                 codec=codec,
                 ports=frozenset(ports),
                 alone=True,
+                rotated=rotated,
                 keylog=keylog,
                 zone=zone,
                 progress=progress,

@@ -40,6 +40,10 @@ class ConnectionCounts:
     def _of(self, connection: int) -> list[int]:
         return self._counts.setdefault(connection, [0, 0, 0, 0])
 
+    def forget(self, connection: int) -> None:
+        """Its row was made."""
+        self._counts.pop(connection, None)
+
     def rows(self, connections: Mapping[int, Connection]) -> Iterator[Row]:
         """A row for every connection, one without items too."""
         for each in sorted(connections.values(), key=lambda each: each.id):

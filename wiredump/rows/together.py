@@ -56,7 +56,7 @@ class TableRows:
     No more is decoded than those take, and without ``bodies`` nothing is: then ``requests`` has no
     errors, and the tables that are not in ``UNDECODED`` have no rows. ``values`` keeps the values
     of records, ``secrets`` what bodies hold of them. With ``apart`` the items are some of many, and
-    ``fetches`` and ``reassignments`` have no rows.
+    ``fetches`` and ``reassignments`` have no rows. ``counts`` goes on from what it is given.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class TableRows:
         values: bool = False,
         secrets: bool = False,
         apart: Apart | None = None,
+        counts: ConnectionCounts | None = None,
     ) -> None:
         self._apart = apart
         self.order = InOrder()
@@ -75,7 +76,7 @@ class TableRows:
         self._tables = frozenset(tables)
         self._decodes = bodies and not self._tables <= _WITHOUT_BODIES
         self._secrets = secrets
-        self._counts = ConnectionCounts()
+        self.counts = counts if counts is not None else ConnectionCounts()
         self._names = TopicNames()
         self._heard_keys = _keys_of(self._tables)
         counted = self._tables | {"anomalies"} if "connections" in self._tables else self._tables
@@ -90,7 +91,7 @@ class TableRows:
 
     def add(self, item: Item) -> Iterator[Rows]:
         """The rows that an item gives."""
-        self._counts.add(item)
+        self.counts.add(item)
         return self._wanted(self._rows(item))
 
     @property
@@ -103,7 +104,7 @@ class TableRows:
         self, connection: int, requests: int, request_bytes: int, response_bytes: int
     ) -> None:
         """Exchanges that were not added."""
-        self._counts.add_counts(connection, requests, request_bytes, response_bytes)
+        self.counts.add_counts(connection, requests, request_bytes, response_bytes)
 
     def turn(self) -> Iterator[Rows]:
         """Another source follows, whose times may be earlier."""
@@ -123,7 +124,7 @@ class TableRows:
     def _wanted(self, rows: Iterator[Rows]) -> Iterator[Rows]:
         for name, row in rows:
             if name == "anomalies" and isinstance(row, tuple):
-                self._counts.add_anomaly(row[0])
+                self.counts.add_anomaly(row[0])
             if name in self._tables:
                 yield name, row  # type: ignore[misc]  # as it came
 
@@ -170,7 +171,7 @@ class TableRows:
         yield from self._rest()
         yield from self._reassignments.end()
         yield from self._names.rows()
-        yield from self._counts.rows(connections)
+        yield from self.counts.rows(connections)
 
 
 def _keys_of(tables: frozenset[str]) -> frozenset[int]:

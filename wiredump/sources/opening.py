@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, tzinfo
-from itertools import count
+from itertools import chain, count
 from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 
 from kproto.dialects import Dialect
@@ -80,6 +80,7 @@ class Sources:
         alone: bool,
         keys: KeyLog,
         zone: tzinfo,
+        rotated: bool,
         progress: Callable[[int], object] | None,
         share: Share | None = None,
     ) -> None:
@@ -93,6 +94,7 @@ class Sources:
         self._keys = keys
         self._zone = zone
         self._secrets: dict[int, int] = {}
+        self._rotated = rotated
         self._progress = progress or (lambda count: None)
         self._captures: CaptureItems | None = None
         self._streams: Streams | QuickStreams | None = None
@@ -149,8 +151,10 @@ class Sources:
             return
         self._streams = streams = Streams(self._limits, self._share)
         captures = [Capture(file.file, number=file.number) for file in files]
-        follow = self._follow
-        events = self._followed(streams, captures[0]) if follow else streams.read(*captures)
+        if self._follow:
+            events = self._followed(streams, captures[0])
+        else:
+            events = streams.read(*([chain(*captures)] if self._rotated else captures))
         for event in events:
             for capture in captures:
                 if capture.bytes_read != self._bytes[capture.number]:
@@ -272,6 +276,7 @@ def open_sources(
     ports: frozenset[int] = DEFAULT_PORTS,
     follow: bool = False,
     alone: bool = False,
+    rotated: bool = False,
     first: int = 0,
     numbers: Sequence[int] | None = None,
     share: Share | None = None,
@@ -281,7 +286,8 @@ def open_sources(
 ) -> Sources:
     """Open files by their paths, ``-`` being standard input. They are closed with the process.
     ``alone``: what becomes of a connection depends on its own packets only (``Limits.alone``).
-    ``first`` is the number of the first source, unless ``numbers`` has all of them. With a
+    ``rotated``: the captures are one in pieces, to be read one behind the other and not merged by
+    time. ``first`` is the number of the first source, unless ``numbers`` has all of them. With a
     ``share`` only its connections are read of captures. ``keylog`` is the path of a TLS key log
     (NSS's SSLKEYLOGFILE format), which is read on as it grows where the capture is followed.
     ``zone`` is that of request logs, whose times do not say it.
@@ -305,6 +311,7 @@ def open_sources(
         ports=ports,
         follow=follow,
         alone=alone,
+        rotated=rotated,
         keys=keys,
         zone=zone,
         progress=progress,

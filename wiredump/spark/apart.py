@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from wiredump.knowledge.heard import FETCH, Heard
 from wiredump.model import Exchange, Item
-from wiredump.rows.batches import completed_ns
+from wiredump.rows.batches import NameOf, completed_ns
 from wiredump.rows.exchanges import Row
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
@@ -85,10 +85,11 @@ def schema_of(name: str) -> pa.Schema:
 class Aside:
     """``wiredump.rows.together.Apart`` for one group of connections: ``rows`` sorts what an item
     gave, and tells what was heard. ``part``: captures are 0, and every other
-    source begins anew in time behind them."""
+    source begins anew in time behind them. ``known`` names topics that were named before."""
 
-    def __init__(self, tables: Iterable[str], part: int = 0) -> None:
+    def __init__(self, tables: Iterable[str], part: int = 0, known: NameOf | None = None) -> None:
         self._part = part
+        self._known = known
         tables = frozenset(tables)
         self._fetches = "fetches" in tables
         self._others = "reassignments" in tables
@@ -103,8 +104,10 @@ class Aside:
             self._heard.append((HEARD, (is_fetch, self._part, heard.broker, *place, told)))
 
     def name(self, topic_id: str, at_ns: int) -> str | None:
-        self._wanted.add(topic_id)
-        return None
+        known = self._known(topic_id, at_ns) if self._known is not None else None
+        if known is None:
+            self._wanted.add(topic_id)
+        return known
 
     def rows(self, item: Item, rows: Iterable[Rows]) -> Iterator[Rows]:
         """All rows of an item: those that want a name under another, and what was heard."""
