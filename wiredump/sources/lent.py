@@ -111,6 +111,8 @@ class Lent:
         if not (_is_kept_simply(client) and _is_kept_simply(server)):
             return
         forward, back = _cutters(talk)
+        if not (_is_framed(client, forward) and _is_framed(server, back)):
+            return
         pairing = talk._pairing
         waiting: Waiting
         if isinstance(pairing, _Untouched):
@@ -212,6 +214,11 @@ def _is_usual(talk: Conversation) -> bool:
 def _is_kept_simply(stream: Stream) -> bool:
     """Whether its newest bytes are what their account says: not after they were let go of."""
     return len(stream._recent._queue) == len(stream.recent)
+
+
+def _is_framed(stream: Stream, cutter: FrameCutter) -> bool:
+    """Whether the stream's own bytes are those that are cut into frames."""
+    return cutter._base + len(cutter._held) == stream.next
 
 
 def _cutters(talk: Conversation) -> tuple[FrameCutter, FrameCutter]:
