@@ -200,7 +200,7 @@ class Lent:
 
 def _is_usual(talk: Conversation) -> bool:
     """Whether it is Kafka, in step, with nothing under way that is rare."""
-    if talk._undecided is not None or not talk._cutters:
+    if type(talk) is not Conversation or talk._undecided is not None or not talk._cutters:
         return False
     pairing = talk._pairing
     if not isinstance(pairing, _Untouched) and (pairing._bare or pairing._tokens):
