@@ -111,6 +111,8 @@ class Lent:
         if not (_is_kept_simply(client) and _is_kept_simply(server)):
             return
         forward, back = _cutters(talk)
+        if not (_is_framed(client, forward) and _is_framed(server, back)):
+            return
         pairing = talk._pairing
         waiting: Waiting
         if isinstance(pairing, _Untouched):
@@ -199,7 +201,7 @@ class Lent:
 
 def _is_usual(talk: Conversation) -> bool:
     """Whether it is Kafka, in step, with nothing under way that is rare."""
-    if talk._undecided is not None or not talk._cutters:
+    if type(talk) is not Conversation or talk._undecided is not None or not talk._cutters:
         return False
     pairing = talk._pairing
     if not isinstance(pairing, _Untouched) and (pairing._bare or pairing._tokens):
@@ -213,6 +215,11 @@ def _is_usual(talk: Conversation) -> bool:
 def _is_kept_simply(stream: Stream) -> bool:
     """Whether its newest bytes are what their account says: not after they were let go of."""
     return len(stream._recent._queue) == len(stream.recent)
+
+
+def _is_framed(stream: Stream, cutter: FrameCutter) -> bool:
+    """Whether the stream's own bytes are those that are cut into frames."""
+    return cutter._base + len(cutter._held) == stream.next
 
 
 def _cutters(talk: Conversation) -> tuple[FrameCutter, FrameCutter]:
