@@ -52,8 +52,8 @@ from benchmarks.report import Section, conclude, machine
 from benchmarks.timing import Case, Timing, interleave
 from benchmarks.worker import Worker
 from benchmarks.workloads import WORKLOADS, Workload
-from demo.install import AbsentError
 from kproto.codegen import codec
+from kspec.runner.install import AbsentError
 
 __all__ = ["main", "measure"]
 

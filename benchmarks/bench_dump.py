@@ -47,7 +47,7 @@ from benchmarks.dump.programs import FailedError, pinned
 from benchmarks.dump.spark_part import measure_spark, spark_marks, spark_tables
 from benchmarks.dump_marks import Measured, Runs, at_least, ratio
 from benchmarks.report import Mark, Section, conclude, machine
-from scripts import toolchains
+from kspec.runner import toolchains
 
 __all__ = ["PARTS", "arguments_of", "main", "programs"]
 

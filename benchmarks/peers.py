@@ -21,9 +21,9 @@ from benchmarks.kio_worker import operations as kio_operations
 from benchmarks.timing import Case, calibrate, run_slice
 from benchmarks.worker import Worker
 from benchmarks.workloads import Workload
-from demo.install import cache
 from kproto.codegen import codec
 from kproto.schema.model import python_name
+from kspec.runner.install import cache
 
 __all__ = ["generated", "kafka_python", "kio", "kio_place", "local_cases", "old_kio", "ours"]
 

@@ -23,11 +23,12 @@ from demo.catalog import CLIENTS, Client
 from demo.catalog import client as client_named
 from demo.cluster import start
 from demo.drivers import DriverError, drive
-from demo.install import AbsentError, Launch, install
 from demo.recording import Recording
 from demo.screen import Terminal
 from demo.story import STEPS, Mark, Outcome, run
 from demo.wire import PROFILES, Profile
+from kspec.errors import AbsentError
+from kspec.runner.install import Launch, install
 from mockbroker.cli.journals import journal_file, journal_sink
 from mockbroker.errors import ClusterError
 
@@ -132,7 +133,7 @@ def _install(
         for client in clients:
             status.update(f"getting {client.name} {client.release} ready (first time: a download)")
             try:
-                launches[client.name] = install(client)
+                launches[client.name] = install(client.installed)
             except AbsentError as error:
                 absent[client.name] = str(error)
     return launches, absent
@@ -143,8 +144,10 @@ def _play(
 ) -> Mapping[str, Outcome]:
     """One client on a fresh cluster of one release."""
     try:
-        started = start(profile.name, recording.cluster())
-        with started as cluster, drive(launch, cluster.bootstrap) as driver:
+        with (
+            start(profile.name, recording.cluster()) as cluster,
+            drive(launch, cluster.bootstrap, client.client_id) as driver,
+        ):
             told.client(client, driver.version, profile)
             return run(client, profile, driver, cluster, told)
     except DriverError as error:

@@ -1,37 +1,30 @@
-"""A driver program as an object: one call out, one answer in, and always stopped in the end.
+"""The clients of the conformance suite, asked a partition at a time, as the demo's story does.
 
-Knows the line protocol of ``demo/clients`` and nothing of what the lines mean.
+The adapters, the lines they speak and how their processes are ended are ``kspec``'s. Here a call of
+the story becomes one of theirs, and the outcome of its one partition becomes the answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
-import queue
-import subprocess
-import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
-from demo.install import Launch
+from kspec.errors import AdapterError
+from kspec.kinds import Answer as AdapterAnswer
+from kspec.kinds import Failure
+from kspec.runner.adapters import ProcessAdapter
+from kspec.runner.install import Launch
 
 __all__ = ["CLIENT_TIMEOUT_MS", "Answer", "Driver", "DriverError", "drive"]
 
 CLIENT_TIMEOUT_MS = 8_000
 """What each client is told as its own time-out."""
 
-ANSWER_SECONDS = 30.0
-"""How long a call may take before the driver counts as hung: several of the client's time-outs."""
-
-
-STOP_SECONDS = 3.0
-
-
-class DriverError(Exception):
-    """The driver program died, hung, or said something that is not a line of the protocol."""
+DriverError = AdapterError
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,91 +48,67 @@ class Answer:
 
 
 class Driver:
-    """One running driver. ``client`` and ``version`` are from its greeting."""
+    """One running client, called from a thread without an event loop. ``client`` and ``version``
+    are from its greeting."""
 
-    def __init__(self, process: subprocess.Popen[str], stderr: IO[str]) -> None:
-        self._process = process
-        self._stderr = stderr
-        self._lines: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
-        greeting = self._next()
-        self.client: str = greeting["client"]
-        self.version: str = greeting["version"]
+    def __init__(self, adapter: ProcessAdapter, runner: asyncio.Runner) -> None:
+        self._adapter = adapter
+        self._runner = runner
+        self.client = adapter.greeting.client
+        self.version = adapter.greeting.version
 
     def call(self, op: str, **arguments: Any) -> Answer:
-        """Ask for one operation and wait for its answer. DriverError where there is none."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps({"op": op, **arguments}) + "\n")
-            self._process.stdin.flush()
-        except OSError:
-            raise DriverError(self._last_words()) from None
-        answer = self._next()
-        if "unsupported" in answer:
-            return Answer(ok=False, unsupported=answer["unsupported"])
-        return Answer(
-            ok=answer["ok"],
-            result=answer.get("result"),
-            error=answer.get("error") or "",
-            code=answer.get("code"),
-            message=" ".join((answer.get("message") or "").split()),
-        )
+        """One call of the story: ``describe_cluster``, ``alter``, ``list``, ``elect``. DriverError
+        where the client's process is of no use any more."""
+        key = f"{arguments.get('topic')}-{arguments.get('partition')}"
+        name, given = _translated(op, key, arguments)
+        answer = self._runner.run(self._adapter.call(name, given))
+        if answer.unsupported is not None:
+            return Answer(ok=False, unsupported=answer.unsupported)
+        failure = answer.failure or answer.partitions.get(key)
+        if failure is not None:
+            return _failed(failure)
+        per_partition = op in ("alter", "elect")
+        return _missing(key, answer) if per_partition else Answer(ok=True, result=answer.result)
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.put(line)
-        self._lines.put(None)
 
-    def _next(self) -> dict[str, Any]:
-        try:
-            line = self._lines.get(timeout=ANSWER_SECONDS)
-        except queue.Empty:
-            raise DriverError(f"no answer in {ANSWER_SECONDS:.0f} s") from None
-        if line is None:
-            raise DriverError(self._last_words())
-        try:
-            answer = json.loads(line)
-        except ValueError:
-            raise DriverError(f"not a line of the protocol: {line.strip()[:200]}") from None
-        if not isinstance(answer, dict):
-            raise DriverError(f"not a line of the protocol: {line.strip()[:200]}")
-        return answer
+def _translated(op: str, key: str, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    if op == "alter":
+        guard = {name: value for name, value in given.items() if name.startswith("allow_")}
+        return "alter_reassignments", {"assignments": {key: given["replicas"]}, **guard}
+    if op == "list":
+        partitions = [f"{topic}-{index}" for topic, index in given["partitions"]]
+        return "list_reassignments", {"partitions": partitions}
+    if op == "elect":
+        return "elect_leaders", {"type": "preferred", "partitions": [key]}
+    return op, dict(given)
 
-    def _last_words(self) -> str:
-        self._stderr.seek(0)
-        words = " ".join(self._stderr.read().split())
-        return f"the driver ended: {words[-300:] or 'without a word'}"
+
+def _failed(failure: Failure) -> Answer:
+    return Answer(ok=False, error=failure.error, code=failure.code, message=failure.message)
+
+
+def _missing(key: str, answer: AdapterAnswer) -> Answer:
+    """A client that gives no outcome of the partition has not done what it was asked to."""
+    if key in answer.partitions:
+        return Answer(ok=True)
+    return Answer(ok=False, error="no outcome", message=f"the client says nothing about {key}")
 
 
 @contextmanager
-def drive(launch: Launch, bootstrap: str) -> Iterator[Driver]:
-    """Start a driver against ``bootstrap``; stop it, its own process only, on the way out."""
-    with tempfile.TemporaryFile("w+") as stderr:
-        process = subprocess.Popen(
-            [*launch.command, bootstrap, str(CLIENT_TIMEOUT_MS)],
-            cwd=launch.cwd,
-            env={**os.environ, **launch.environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-            encoding="utf-8",
-        )
+def drive(launch: Launch, bootstrap: str, client_id: str = "demo") -> Iterator[Driver]:
+    """Start a client against ``bootstrap``; stop it, its own process only, on the way out."""
+    arguments = {
+        "bootstrap": bootstrap,
+        "timeout_ms": CLIENT_TIMEOUT_MS,
+        "client_id": client_id,
+    }
+    with asyncio.Runner() as runner:
+        adapter = runner.run(ProcessAdapter.start(launch.command, launch.cwd, launch.environment))
         try:
-            yield Driver(process, stderr)
+            answer = runner.run(adapter.call("connect", arguments))
+            if answer.failure is not None:
+                raise DriverError(f"the client cannot be made: {answer.failure}")
+            yield Driver(adapter, runner)
         finally:
-            _stop(process)
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    """End of input asks the driver to close its client; what does not go by itself is ended."""
-    if process.stdin is not None:
-        with suppress(OSError):  # it may be gone already
-            process.stdin.close()
-    for insist in (None, process.terminate, process.kill):
-        if insist is not None:
-            insist()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=STOP_SECONDS)
-            break
+            runner.run(adapter.stop())

@@ -36,7 +36,8 @@ from mockbroker.apis.refusals import error_response
 from mockbroker.apis.usable import usable_handlers
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
-from mockbroker.faulting import FaultedExchange, Faults
+from mockbroker.fault_rules import Faults
+from mockbroker.faulting import FaultedExchange
 from mockbroker.faults.planning import Plan
 from mockbroker.known_answers import KnownAnswers
 from mockbroker.levels import served_by

@@ -16,67 +16,32 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kproto.codegen.base import Message
-from kproto.connection import RequestReceived, ServerConnection, UnsupportedRequest
+from kproto.connection import RequestReceived, ServerConnection
 from kproto.dialects import Api, Dialect
 from kproto.errors import KprotoError
 from mockbroker.alarm import sleep
 from mockbroker.answered import CLOSE, Close
 from mockbroker.apis import Session
+from mockbroker.fault_rules import Request, about
 from mockbroker.faults import answers, frames
 from mockbroker.faults.echo import Echo
-from mockbroker.faults.matching import ActiveFault, Asked, FaultRules
+from mockbroker.faults.matching import ActiveFault
 from mockbroker.faults.model import Fault
 from mockbroker.faults.narrowing import narrowed
 from mockbroker.faults.placing import chosen_places
-from mockbroker.faults.planning import End, Plan, Step, plan_answer
-from mockbroker.faults.steps import ClusterStep, parse_step
-from mockbroker.faults.things import named_by
+from mockbroker.faults.planning import End, Hold, Plan, Step, Write, plan_answer
+from mockbroker.faults.steps import parse_step
+from mockbroker.faults.things import Topics, named_by
 from mockbroker.withheld import Forgetful, Withheld
 
 if TYPE_CHECKING:
     from mockbroker.dispatch import Dispatcher
 
-__all__ = ["FaultedExchange", "Faults"]
+__all__ = ["FaultedExchange"]
 
 _log = logging.getLogger("mockbroker")
 
 _API_VERSIONS: Final = 18
-
-Request = RequestReceived | UnsupportedRequest
-
-
-class Faults(FaultRules):
-    """The rules, and who carries out their steps: ``perform`` is given the step and the broker
-    that was asked, and raises KprotoError for what cannot be done."""
-
-    def __init__(
-        self,
-        names: Callable[[], dict[str, int]],
-        perform: Callable[[ClusterStep, int], None] = lambda _step, _broker: None,
-    ) -> None:
-        super().__init__(names)
-        self.perform = perform
-
-    def hit(
-        self,
-        dispatcher: Dispatcher,
-        session: Session,
-        request: Request,
-        call: Callable[[], Any] | None,
-    ) -> ActiveFault | None:
-        """The rule that takes this request. What a predicate raises is told in the journal."""
-        key, version, client_id = _about(request)
-        asked = Asked(
-            session.broker_id, session.connection_id, key, version, client_id, session.software,
-            dispatcher.cluster.topics, dispatcher.cluster.now_ms,
-            request.body if isinstance(request, RequestReceived) else None, call,
-        )  # fmt: skip
-
-        def failed(rule: ActiveFault, error: Exception) -> None:
-            _log.error("the predicate of rule %s failed", rule.name, exc_info=error)
-            dispatcher.note_event(session, "fault-predicate-failed", f"{rule.name}: {error!r}")
-
-        return self.take(asked, failed)
 
 
 class FaultedExchange:
@@ -98,14 +63,17 @@ class FaultedExchange:
         self._rule = rule
         self._fault: Fault = rule.fault
         self._own = own
-        self._key, self._asked_version, self._client_id = _about(request)
+        self._key, self._asked_version, self._client_id = about(request)
         self._codec: Dialect = (
             request.dialect if isinstance(request, RequestReceived) else dispatcher.codec
         )
-        self._topics = dispatcher.cluster.topics
         self._problems: list[str] = []
         self._answered = False
         """Whether the connection has been told of an answer."""
+
+    @property
+    def _topics(self) -> Topics:
+        return self._dispatcher.cluster.topics
 
     async def run(self) -> Plan | Close:
         """What goes out. Never raises."""
@@ -139,6 +107,9 @@ class FaultedExchange:
         if fault.never_answer:
             self._drop()
             self._note("never answered")
+            return Plan((), answers=False)
+        if said == b"":
+            self._note("the broker itself does not answer")
             return Plan((), answers=False)
         return self._planned(said)
 
@@ -213,6 +184,7 @@ class FaultedExchange:
         fault, request = self._fault, self._request
         api, version = self._api_and_version()
         if not isinstance(request, RequestReceived):
+            # Nobody has read what it asks about; what takes its place asks about nothing.
             body = answers.refusal(fault, api.response(), version, api.response, version, {})
             return self._unless_none(body, version)
         if fault.apply or (fault.apply is None and self._reads(api, version)):
@@ -315,7 +287,9 @@ class FaultedExchange:
         steps: list[Step] = list(plan_answer(frame, fault, record))
         if self._session.ended:
             steps.append(End("fin"))
-        return Plan(tuple(steps))
+        answers_it = any(isinstance(step, Hold) or (isinstance(step, Write) and step.data)
+                         for step in steps)  # fmt: skip
+        return Plan(tuple(steps), answers=answers_it)
 
     def _framed(self, said: tuple[Message, int] | bytes | None) -> tuple[bytes, int]:
         fault = self._fault
@@ -382,10 +356,3 @@ class FaultedExchange:
             )
 
         return record
-
-
-def _about(request: Request) -> tuple[int, int, str | None]:
-    if isinstance(request, RequestReceived):
-        header = request.header
-        return header.request_api_key, header.request_api_version, header.client_id
-    return request.api_key, request.api_version, request.client_id

@@ -28,7 +28,7 @@ from typing import Callable, Iterable, NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scripts import toolchains
+from kspec.runner import toolchains
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"

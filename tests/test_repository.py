@@ -234,8 +234,10 @@ def test_the_wheel_carries_every_package_and_schema(wheel):
         for name in tracked()
         if name.startswith("schemas/") and name.endswith(".json")
     }
+    suite = {name for name in tracked() if name.startswith(("kspec/cases/", "kspec/adapters/"))}
     assert schemas
-    assert sources | schemas <= names
+    assert suite
+    assert sources | schemas | suite <= names
     assert not {name for name in names if name.startswith(("tests", "benchmarks", "scripts"))}
 
 

@@ -1,39 +1,48 @@
-"""Where a frame begins, told by bytes alone: for a capture that starts in the middle of a
+"""Where a frame may begin, told by bytes alone: for a capture that starts in the middle of a
 connection, or has lost a piece of it.
 
-A size says nothing about itself, so what follows has to agree with it: a request's header has a
-known api key, a version that key has had, and a client id that is text and fits; a response has
-the correlation id of a request still open. Either is believed only when the caller can decode all
-of it; or, where the capture has cut it, when a packet begins with it.
-
-What is found does not depend on how the bytes were chunked: candidates are judged from the first
-byte on, and one that cannot be judged yet makes everybody wait.
+A request's header has a known api key, a version that key has had, and a client id that is text and
+fits. A response has the correlation id of a request that waits for one; or, where a packet begins
+with it, one near those of the requests that were seen: the answer to one that was not. What else it
+takes to believe one of these, ``search`` says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Container, Iterable, Iterator
+from functools import cache, lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
 from kproto.dialects import Dialect, dialect
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
+from wiredump.search import Candidate, Search, Undecided
 
 __all__ = [
+    "NEAR",
     "REQUEST_PREFIX",
-    "Found",
+    "RESPONSE_PREFIX",
+    "Asked",
     "RequestShape",
-    "Search",
-    "Wait",
+    "Requests",
+    "Responses",
+    "apart",
     "every_request",
-    "find_request",
-    "find_response",
 ]
 
 REQUEST_PREFIX: Final = SIZE_LENGTH + 8
 """Bytes of a request up to its client id: size, api key, api version, correlation id."""
+
+RESPONSE_PREFIX: Final = SIZE_LENGTH + 4
+"""Size and correlation id."""
+
+NEAR: Final = 1000
+"""How far apart correlation ids of one connection may be and still belong together: clients count
+them. So many requests may have been lost between two that were seen."""
+
+RESERVED: Final = 2**31 - 8
+"""Correlation ids from here on are the Java client's for SASL, beside those that it counts."""
 
 MOST_CLIENT_ID: Final = 1024
 VERSIONS_TO_COME: Final = 3
@@ -43,14 +52,7 @@ schemas."""
 _prefix: Final = Struct(">ihhi").unpack_from
 _int16: Final = Struct(">h").unpack_from
 _int32: Final = Struct(">i").unpack_from
-
-
-class Found(NamedTuple):
-    """``at`` is the first byte of a frame, None where there is none yet. Everything in front of
-    ``keep`` can be let go of: no frame begins there."""
-
-    at: int | None
-    keep: int
+_response: Final = Struct(">ii").unpack_from
 
 
 class RequestShape:
@@ -66,9 +68,13 @@ class RequestShape:
             re.escape(bytes([high])) + b"[" + b"".join(_hex(low) for low in lows) + b"]|"
             for high, lows in _by_high_byte(self._newest).items()
         ).removesuffix(b"|")
-        # A lookahead, so that candidates may overlap. Sizes: below 128 MiB.
+        # A lookahead, so that candidates may overlap. Sizes: below 128 MiB, and from 8 on, or zeros
+        # would be candidates at every byte.
         self._pattern = re.compile(
-            b"(?=[\\x00-\\x07][\\x00-\\xff]{3}(?:" + keys + b")\\x00[\\x00-\\x1f])", re.DOTALL
+            b"(?!\\x00{3}[\\x00-\\x07])(?=[\\x00-\\x07][\\x00-\\xff]{3}(?:"
+            + keys
+            + b")\\x00[\\x00-\\x1f])",
+            re.DOTALL,
         )
 
     def fits(self, data: bytes | bytearray, at: int, end: int) -> bool | None:
@@ -130,96 +136,114 @@ def every_request() -> RequestShape:
     return RequestShape(dialect(name) for name in ("kafka", "kip-240", "kip-860"))
 
 
-class Search(NamedTuple):
-    """What to look for frames in: ``held`` from ``start`` on.
+class Requests:
+    """What a client sends; ``decodes`` as in ``search.Frames``."""
 
-    ``is_start`` says of a place whether a packet's bytes begin there. ``final``: nothing follows
-    what is held (a gap does, or the end), so a frame that is not whole never will be; it is then
-    believed only if a packet begins with it.
-    """
+    least = REQUEST_PREFIX
 
-    held: bytearray
-    start: int
-    final: bool
-    is_start: Callable[[int], bool]
+    def __init__(self, decodes: Callable[[bytes], bool | None]) -> None:
+        self.decodes = decodes
 
-    def first(
-        self, candidates: Iterable[tuple[int, int]], most: int, is_frame: Callable[[bytes], bool]
-    ) -> int | None:
-        """The first of ``candidates`` (places, with what the frames there would take) that is a
-        frame. Raises Wait where the bytes at hand cannot tell. The last frame in front of a gap is
-        the only one that may be cut, so whole ones go before it."""
-        cut = None
-        for at, size in candidates:
-            if at + size <= len(self.held):
-                if is_frame(bytes(self.held[at : at + size])):
-                    return at
-            elif self.final:
-                cut = at if cut is None and self.is_start(at) else cut
-            elif size <= most:
-                raise Wait(at)
-        return cut
+    def candidates(self, search: Search) -> Iterator[Candidate]:
+        held, end, shape = search.held, len(search.held), every_request()
+        for at in shape.candidates(held, search.start):
+            fits = shape.fits(held, at, end)
+            if fits is None and not search.final:
+                raise Undecided(at, 0)
+            if fits:
+                yield Candidate(at, SIZE_LENGTH + _int32(held, at)[0])
+
+    def follows(self, search: Search, first: Candidate, at: int) -> bool | None:
+        return every_request().fits(search.held, at, len(search.held))
 
 
-class Wait(Exception):
-    """It takes more bytes to tell whether a frame begins at this place."""
+class Asked(NamedTuple):
+    """What is known of a connection's correlation ids: those that wait for an answer, the upper
+    halves of these, and the newest of all requests and of all responses, None where none was
+    seen."""
 
-    def __init__(self, at: int) -> None:
-        self.at = at
-
-
-def find_request(search: Search, is_request: Callable[[bytes], bool], most: int) -> Found:
-    """The first request whose frame ``is_request`` accepts; of more than ``most`` bytes it is not
-    waited for."""
-    return _found(search, _requests(search), most, is_request, REQUEST_PREFIX)
+    waiting: Container[int]
+    high_halves: frozenset[int]
+    newest: int | None
+    answered: int | None
 
 
-def _requests(search: Search) -> Iterator[tuple[int, int]]:
-    held, end, shape = search.held, len(search.held), every_request()
-    for at in shape.candidates(held, search.start):
-        fits = shape.fits(held, at, end)
-        if fits is None and not search.final:
-            raise Wait(at)
-        if fits:
-            yield at, SIZE_LENGTH + _int32(held, at)[0]
+class Responses:
+    """What a broker answers to what was ``asked``."""
+
+    least = RESPONSE_PREFIX
+
+    def __init__(self, asked: Asked, decodes: Callable[[bytes], bool | None]) -> None:
+        self.decodes = decodes
+        self._asked = asked
+
+    def candidates(self, search: Search) -> Iterator[Candidate]:
+        held, last = search.held, len(search.held) - RESPONSE_PREFIX
+        waiting = self._asked.waiting
+        for at in self._places(search, last):
+            size, correlation_id = _response(held, at)
+            if not SIZE_LENGTH <= size <= DEFAULT_MAX_SIZE:
+                continue
+            if correlation_id in waiting:
+                yield Candidate(at, SIZE_LENGTH + size)
+            elif self._may_be_unseen(correlation_id) and search.is_start(at):
+                chained = self._asked.newest is None
+                yield Candidate(at, SIZE_LENGTH + size, known=False, chained=chained)
+
+    def _places(self, search: Search, last: int) -> Iterator[int]:
+        """Those that a cheap look does not rule out, and those where packets begin."""
+        held, pattern = search.held, _awaited(self._asked.high_halves)
+        starts = search.starts()
+        start = next(starts, last + 1)
+        at = search.start
+        while at <= last:
+            match = pattern.search(held, at) if pattern is not None else None
+            place = min(match.start(), last + 1) if match is not None else last + 1
+            while start < place:
+                yield start
+                start = next(starts, last + 1)
+            if place <= last:
+                yield place
+            if start == place:
+                start = next(starts, last + 1)
+            at = place + 1
+
+    def _may_be_unseen(self, correlation_id: int) -> bool:
+        """Brokers answer in order, so it comes behind those that were answered."""
+        newest, answered = self._asked.newest, self._asked.answered
+        if correlation_id >= RESERVED:
+            return True
+        if answered is not None and answered < RESERVED and apart(correlation_id, answered) <= 0:
+            return False
+        return newest is None or newest >= RESERVED or abs(apart(correlation_id, newest)) <= NEAR
+
+    def follows(self, search: Search, first: Candidate, at: int) -> bool | None:
+        if len(search.held) - at < RESPONSE_PREFIX:
+            return None
+        size, correlation_id = _response(search.held, at)
+        if not SIZE_LENGTH <= size <= DEFAULT_MAX_SIZE:
+            return False
+        _, before = _response(search.held, first.at)
+        return correlation_id in self._asked.waiting or 0 < apart(correlation_id, before) <= NEAR
 
 
-def find_response(
-    search: Search, open_ids: Iterable[int], is_response: Callable[[bytes], bool], most: int
-) -> Found:
-    """The first response whose correlation id is one of ``open_ids`` and whose frame, of at most
-    ``most`` bytes, ``is_response`` accepts."""
-    return _found(search, _responses(search, open_ids), most, is_response, 2 * SIZE_LENGTH)
+def apart(correlation_id: int, before: int) -> int:
+    """How far one is past the other, as they wrap."""
+    return ((correlation_id - before + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
 
 
-def _responses(search: Search, open_ids: Iterable[int]) -> Iterator[tuple[int, int]]:
-    held, first = search.held, search.start + SIZE_LENGTH
-    for place in sorted({at for each in open_ids for at in _occurrences(held, each, first)}):
-        (size,) = _int32(held, place - SIZE_LENGTH)
-        if SIZE_LENGTH <= size <= DEFAULT_MAX_SIZE:
-            yield place - SIZE_LENGTH, SIZE_LENGTH + size
+MOST_HALVES: Final = 32
 
 
-def _found(
-    search: Search,
-    candidates: Iterable[tuple[int, int]],
-    most: int,
-    is_frame: Callable[[bytes], bool],
-    least: int,
-) -> Found:
-    end = len(search.held)
-    try:
-        at = search.first(candidates, most, is_frame)
-    except Wait as wait:
-        return Found(None, wait.at)
-    if at is not None:
-        return Found(at, at)
-    return Found(None, end if search.final else max(search.start, end - least + 1))
-
-
-def _occurrences(data: bytes | bytearray, correlation_id: int, start: int) -> Iterable[int]:
-    wanted = correlation_id.to_bytes(4, "big", signed=True)
-    at = data.find(wanted, start)
-    while at >= 0:
-        yield at
-        at = data.find(wanted, at + 1)
+@lru_cache(maxsize=256)
+def _awaited(high_halves: frozenset[int]) -> re.Pattern[bytes] | None:
+    """A size and one of these beginnings of a correlation id; None where there is none."""
+    if not high_halves:
+        return None
+    ids = b"|".join(re.escape(half.to_bytes(2, "big")) for half in sorted(high_halves))
+    if len(high_halves) > MOST_HALVES:
+        ids = b""
+    # No size below 4, or zeros would cost as much as candidates do.
+    return re.compile(
+        b"(?!\\x00{3}[\\x00-\\x03])(?=[\\x00-\\x06][\\x00-\\xff]{3}(?:" + ids + b"))", re.DOTALL
+    )

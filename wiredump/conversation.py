@@ -14,24 +14,16 @@ from typing import Final, NamedTuple
 
 from kproto.dialects import Dialect
 from kproto.framing import DEFAULT_MAX_SIZE
-from wiredump.boundaries import (
-    REQUEST_PREFIX,
-    Found,
-    Search,
-    every_request,
-    find_request,
-    find_response,
-)
+from wiredump.boundaries import Requests, Responses
 from wiredump.frames import FrameCutter, Passed, Piece
 from wiredump.model import Anomaly, Connection, Direction, Frame, Item, Place
 from wiredump.pairing import Pairing
+from wiredump.recognition import Protocol, Recognition
+from wiredump.search import Found, Search
 
 __all__ = ["DEFAULT_PORTS", "Conversation"]
 
 DEFAULT_PORTS: Final = frozenset({9092})
-
-MOST_UNDECIDED: Final = 1 << 20
-"""Bytes kept of a connection while it is not known what it is."""
 
 MOST_AWAITED: Final = 4 << 20
 """The largest frame that is waited for to find a connection's frames again."""
@@ -72,8 +64,12 @@ class Conversation:
         self._most_awaited = min(MOST_AWAITED, max_size)
         self.flipped = False
         self._undecided: list[_Event] | None = []
-        self._seen = {True: bytearray(), False: bytearray()}
-        self._known_broker = self._use(ports)
+        known = self._use(ports)
+        self._requests = Requests(self._pairing.is_request)
+        self._recognition: Recognition | None = Recognition(
+            self._requests, self._most_awaited, forward=not self.flipped,
+            from_start=connection.from_start, known=known,
+        )  # fmt: skip
         self._cutters: dict[Direction, FrameCutter] = {}
         self._other: dict[Direction, Passed] = {}
 
@@ -105,11 +101,15 @@ class Conversation:
         """Bytes of one direction that the capture does not have."""
         return self._take(_Event(forward, None, size, reason, timestamp_ns, place))
 
+    def conclude(self) -> list[Item]:
+        """No more will come: what it is, and which end is the broker, is settled by now."""
+        if self._undecided is None:
+            return []
+        return self._decide(self._recognise(final=True) or "unknown")
+
     def end(self, why: str) -> list[Item]:
         """No more will come; ``why`` goes into the anomalies of what is not complete."""
-        items: list[Item] = []
-        if self._undecided is not None:
-            items += self._decide(self._recognise(final=True) or "unknown")
+        items = self.conclude()
         for direction in self._cutters:
             items += self._sort(direction, self._cutters[direction].end())
         items += self._pairing.end(why)
@@ -122,52 +122,28 @@ class Conversation:
         if self._undecided is None:
             return self._dispatch(event)
         self._undecided.append(event)
-        if event.raw is not None:
-            self._seen[event.forward] += event.raw
+        assert self._recognition is not None
+        if event.raw is None:
+            self._recognition.gap(event.forward)
+        else:
+            self._recognition.data(event.forward, event.raw)
         protocol = self._recognise()
         return [] if protocol is None else self._decide(protocol)
 
     # -- what it is --------------------------------------------------------------------------
 
-    def _recognise(self, *, final: bool = False) -> str | None:
+    def _recognise(self, *, final: bool = False) -> Protocol | None:
         """The protocol by what was seen so far, None while that is too little."""
-        if self.connection.from_start and not self._gap_first():
-            return self._recognise_start(self._seen[not self.flipped])
-        for forward, seen in self._seen.items():
-            if _is_tls(seen):
-                return "tls"
-            if self._find_request(Search(seen, 0, final, _no_start)).at is not None:
-                if forward == self.flipped and not self._known_broker:
-                    self._flip()
-                return "kafka"
-        if self._known_broker:
-            return "kafka"
-        return "unknown" if max(map(len, self._seen.values())) > MOST_UNDECIDED else None
+        assert self._recognition is not None
+        found = self._recognition.protocol(final=final)
+        if self._recognition.forward == self.flipped:
+            self._flip()
+        return found
 
-    def _gap_first(self) -> bool:
-        assert self._undecided is not None
-        client = (event for event in self._undecided if event.forward != self.flipped)
-        first = next(client, None)
-        return first is not None and first.raw is None
-
-    def _recognise_start(self, seen: bytearray) -> str | None:
-        """By the first bytes a client ever sent."""
-        fits = every_request().fits(seen, 0, len(seen))
-        if fits:
-            return "kafka"
-        if _is_tls(seen):
-            return "tls"
-        if fits is None and len(seen) < REQUEST_PREFIX:
-            return None if not seen or seen[0] <= 7 else self._unlike_kafka()
-        return None if fits is None else self._unlike_kafka()
-
-    def _unlike_kafka(self) -> str:
-        return "kafka" if self._known_broker else "unknown"
-
-    def _decide(self, protocol: str) -> list[Item]:
+    def _decide(self, protocol: Protocol) -> list[Item]:
         events, self._undecided = self._undecided or [], None
+        self._recognition = None
         from_start = self.connection.from_start
-        self._seen = {}
         if protocol == "tls":
             self.connection.protocol = "tls"
         if protocol == "kafka":
@@ -187,14 +163,16 @@ class Conversation:
         return items
 
     def _find_request(self, search: Search) -> Found:
-        return find_request(search, self._pairing.is_request, self._most_awaited)
+        return search.find(self._requests, self._most_awaited)
 
     def _find_response(self, search: Search) -> Found:
-        """It takes the requests to tell a response: wait while they have yet to be found."""
-        if not search.final and not self._cutters["request"].in_step:
-            return Found(None, max(search.start, len(search.held) - self._most_awaited))
-        pairing = self._pairing
-        return find_response(search, pairing.open_ids, pairing.is_response, self._most_awaited)
+        """It takes the requests to tell a response: wait while they have yet to be found, as long
+        as one would wait for a frame."""
+        looked = len(search.held) - search.start
+        if not (search.final or self._cutters["request"].in_step or looked > self._most_awaited):
+            return Found(None, search.start)
+        responses = Responses(self._pairing.asked, self._pairing.is_response)
+        return search.find(responses, self._most_awaited)
 
     # -- where it goes -----------------------------------------------------------------------
 
@@ -213,7 +191,11 @@ class Conversation:
             if event.raw is None
             else cutter.data(event.raw, event.timestamp_ns, event.place)
         )
-        return items + self._sort(direction, pieces)
+        items += self._sort(direction, pieces)
+        if pieces and self._pairing.bare_tokens:
+            for each in self._cutters.values():
+                each.least = 0
+        return items
 
     def _gap_anomaly(self, direction: Direction, event: _Event) -> Anomaly:
         reason = f"{event.missing} bytes missing: {event.reason}"
@@ -255,12 +237,3 @@ class Conversation:
             kind, passed.reason, passed.place, passed.timestamp_ns, self.connection, direction,
             passed.offset, passed.size,
         )  # fmt: skip
-
-
-def _no_start(at: int) -> bool:
-    return False
-
-
-def _is_tls(seen: bytes | bytearray) -> bool:
-    """A handshake, alert or data record of TLS 1.0 to 1.3, at the very beginning."""
-    return len(seen) >= 5 and 0x14 <= seen[0] <= 0x17 and seen[1] == 3 and seen[2] <= 4

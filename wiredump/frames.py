@@ -2,7 +2,7 @@
 
 It takes bytes and gaps in the order of the stream and accounts for each byte: it is part of a frame
 or was passed over, with a reason. While it knows where frames begin, a size says where the next
-one does, even behind a gap. When it no longer knows, ``find`` (``boundaries``) looks for the next
+one does, even behind a gap. When it no longer knows, ``find`` (``search``) looks for the next
 beginning. Which frames answer which is not known here.
 
 Nothing is allocated from a size, and what is held is at most one frame of ``max_size``, or what
@@ -13,16 +13,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import takewhile
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
-from wiredump.boundaries import Found, Search
 from wiredump.model import Direction, Frame, Place
+from wiredump.search import Found, Search
 
 __all__ = ["FrameCutter", "Passed", "Piece"]
 
 Finder: TypeAlias = Callable[[Search], Found]
+
+_LEAST: Final[dict[Direction, int]] = {"request": 8, "response": 4}
+"""The size of a header: no frame has less, but for SASL tokens without one (KIP-43)."""
 
 _int32: Final = Struct(">i").unpack_from
 
@@ -63,6 +67,8 @@ class FrameCutter:
         max_size: int = DEFAULT_MAX_SIZE,
     ) -> None:
         self.direction = direction
+        self.least = _LEAST[direction]
+        """The least size believed. 0 where tokens may travel without a header."""
         self.max_size = max_size
         self._find = find
         self._in_step = in_step
@@ -70,9 +76,10 @@ class FrameCutter:
         self._held = bytearray()
         self._base = 0
         """The stream's offset of the first byte held."""
+        self._search = Search(self._held)
+        self._needs = 0
+        """The stream's offset up to which it takes bytes to find more than the last time."""
         self._marks: deque[_Mark] = deque()
-        self._fresh = 0
-        """The stream's offset at which bytes were last fed behind a gap."""
         # Of a frame that a gap has cut: its beginning and size, what there was before the gap, how
         # many bytes are missing so far. Bytes behind the gap are counted, not kept.
         self._cut: _CutFrame | None = None
@@ -91,6 +98,8 @@ class FrameCutter:
         if self._cut is not None:
             at = self._continue_cut(raw, timestamp_ns, pieces)
         if at < len(raw):
+            if not self._in_step:
+                self._search.packet(self._base + len(self._held), len(raw) - at)
             self._held += raw[at:] if at else raw
             self._marks.append(_Mark(self._base + len(self._held), timestamp_ns, place))
             self._advance(pieces)
@@ -109,9 +118,8 @@ class FrameCutter:
         self._let_go(f"next to a gap ({reason})", pieces)
         if self._in_step or not self._why:
             self._why = f"behind a gap ({reason})"
-        self._in_step = False
         self._base += size
-        self._fresh = self._base
+        self._lose_step()
         return pieces
 
     def end(self) -> list[Piece]:
@@ -140,20 +148,23 @@ class FrameCutter:
         held = self._held
         while True:
             if not self._in_step:
-                found = self._find(Search(held, used, final, self._is_start))
+                if self._base + len(held) < self._needs and not final:
+                    break
+                found = self._look(used, final)
                 keep = found.keep if found.at is None else found.at
                 if keep > used:
                     self._pass(used, keep, self._why)
                     used = keep
                 if found.at is None:
+                    self._needs = self._base + keep + found.needs
                     break
                 self._in_step, self._why = True, ""
                 self._flush(pieces)
             if len(held) - used < SIZE_LENGTH:
                 break
             (size,) = _int32(held, used)
-            if not 0 <= size <= self.max_size:
-                self._in_step = False
+            if not self.least <= size <= self.max_size:
+                self._lose_step()
                 self._why = f"behind a frame size of {size}"
                 continue
             end = used + SIZE_LENGTH + size
@@ -165,9 +176,16 @@ class FrameCutter:
             del held[:used]
             self._base += used
 
-    def _is_start(self, at: int) -> bool:
-        offset = self._base + at
-        return offset == self._fresh or any(mark.end == offset for mark in self._marks)
+    def _lose_step(self) -> None:
+        self._in_step = False
+        self._needs = 0
+        newer = takewhile(lambda mark: mark.end > self._search.newest, reversed(self._marks))
+        for mark in reversed(list(newer)):
+            self._search.packet(mark.end)
+
+    def _look(self, start: int, final: bool) -> Found:
+        self._search.look(self._base, start, final)
+        return self._find(self._search)
 
     def _frame(self, start: int, end: int) -> Frame:
         first = self._mark(self._base + start)

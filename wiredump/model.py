@@ -34,6 +34,9 @@ class Connection(msgspec.Struct, gc=False):
     ``client`` and ``broker`` are ``host:port``, IPv6 in brackets. What is learnt on the way (who
     the client said it is, what the bytes turned out to be) is filled in as it is seen.
 
+    ``closed_by`` sent the first FIN, or the reset where none came before it, which
+    ``closed_with`` says; None where neither was seen, also where no packets are (a journal).
+
     ``protocol`` is "kafka", "tls" (nothing inside could be read) or "unknown". ``from_start`` says
     whether its first byte was captured.
     """
@@ -43,6 +46,8 @@ class Connection(msgspec.Struct, gc=False):
     broker: str
     opened_ns: int
     closed_ns: int | None = None
+    closed_by: Literal["client", "broker"] | None = None
+    closed_with: Literal["fin", "reset"] | None = None
     from_start: bool = False
     protocol: Literal["unknown", "kafka", "tls"] = "unknown"
     software: ClientSoftware | None = None

@@ -9,14 +9,16 @@ requests in order; where it did not, that is marked. Bytes are read here no furt
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Callable
+from functools import cache, partial
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from kproto.dialects import AutoDialect, Dialect, dialect
-from kproto.errors import KprotoError
+from kproto.errors import DecodeError, KprotoError, UnsupportedVersionError
 from kproto.framing import SIZE_LENGTH
 from kproto.journal import ClientSoftware
-from wiredump.boundaries import REQUEST_PREFIX, every_request
+from wiredump.boundaries import NEAR, REQUEST_PREFIX, Asked, apart, every_request
 from wiredump.headers import produce_acks, request_client_id
 from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
 
@@ -33,8 +35,10 @@ MOST_EARLY: Final = 256
 _PRODUCE, _SASL_HANDSHAKE, _API_VERSIONS, _SASL_AUTHENTICATE = 0, 17, 18, 36
 _UNSUPPORTED_VERSION: Final = b"\0\x23"
 
+_TRAILING: Final = "bytes left over after the message"
+
 _prefix: Final = Struct(">ihhi").unpack_from
-_correlation_id: Final = Struct(">i").unpack_from
+_correlation_id = _size = Struct(">i").unpack_from
 
 
 class Pairing:
@@ -57,34 +61,52 @@ class Pairing:
         self._tokens: deque[Exchange] = deque()
         self._bare = False
         """Whether SASL tokens may be travelling without a header."""
+        self.bare_tokens = False
+        """Whether they may have, ever: whether a SaslHandshake v0 was answered."""
+        self._newest: int | None = None
+        self._answered: int | None = None
+        self._halves: tuple[int, int, frozenset[int]] = (0, 0, frozenset())
 
     @property
-    def open_ids(self) -> list[int]:
-        """Correlation ids of the requests that wait for an answer."""
-        return list(self._by_id)
+    def asked(self) -> Asked:
+        """What there is to tell responses by."""
+        number, size, halves = self._halves
+        if (number, size) != (self._number, len(self._open)):
+            halves = frozenset(each >> 16 & 0xFFFF for each in self._by_id)
+            self._halves = self._number, len(self._open), halves
+        return Asked(self._by_id, halves, self._newest, self._answered)
 
-    def is_request(self, raw: bytes) -> bool:
-        """Whether a whole frame decodes as a request."""
-        try:
-            self._codec.decode_request(raw)
-        except KprotoError:
+    def is_request(self, raw: bytes) -> bool | None:
+        """Whether a frame, or what there is of it, decodes as a request; None where its version is
+        not known."""
+        if len(raw) < SIZE_LENGTH + _size(raw)[0] and not self._continues(raw):
             return False
-        return True
+        return _decodes(self._codec.decode_request, raw)
 
-    def is_response(self, raw: bytes) -> bool:
-        """Whether a whole frame decodes as the answer of the oldest request with its id."""
-        waiting = self._by_id.get(_correlation_id(raw, SIZE_LENGTH)[0])
+    def _continues(self, raw: bytes) -> bool:
+        """Whether the beginning of a request is like those before: of the same client, and counted
+        on."""
+        known, mine = self.connection.client_id, request_client_id(raw)
+        if known is not None and mine is not None and known != mine:
+            return False
+        return self._newest is None or 0 < apart(_prefix(raw)[3], self._newest) <= NEAR
+
+    def is_response(self, raw: bytes) -> bool | None:
+        """Whether a frame, or what there is of it, decodes as the answer of the oldest request with
+        its id; None where that one's version is not known."""
+        (correlation_id,) = _correlation_id(raw, SIZE_LENGTH)
+        waiting = self._by_id.get(correlation_id)
         if not waiting:
             return False
+        is_cut = len(raw) < SIZE_LENGTH + _size(raw)[0]
+        if is_cut and self._answered is not None and apart(correlation_id, self._answered) <= 0:
+            return False  # brokers answer in order
         asked = self._open[waiting[0]]
-        try:
-            is_auto = isinstance(self._codec, AutoDialect)
-            codec = dialect(asked.dialect) if is_auto else self._codec
-            version = _response_version(asked, raw)
-            codec.decode_response(raw, api_key=asked.api_key, api_version=version)
-        except KprotoError:
-            return False
-        return True
+        is_auto = isinstance(self._codec, AutoDialect)
+        codec = dialect(asked.dialect) if is_auto else self._codec
+        version = _response_version(asked, raw)
+        decode = partial(codec.decode_response, api_key=asked.api_key, api_version=version)
+        return _decodes(decode, raw)
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -108,6 +130,7 @@ class Pairing:
 
     def _exchange(self, frame: Frame) -> Exchange:
         _, key, version, correlation_id = _prefix(frame.raw)
+        self._newest = correlation_id
         client_id = request_client_id(frame.raw)
         connection = self.connection
         connection.protocol = "kafka"
@@ -193,6 +216,7 @@ class Pairing:
                 self._anomaly("cut", "the response is cut within its header", frame),
             ]
         (correlation_id,) = _correlation_id(frame.raw, SIZE_LENGTH)
+        self._answered = correlation_id
         waiting = self._by_id.get(correlation_id)
         if not waiting:
             return self._keep_early(correlation_id, frame)
@@ -206,6 +230,7 @@ class Pairing:
         asked.response = frame
         asked.response_version = _response_version(asked, frame.raw)
         if asked.api_key == _SASL_HANDSHAKE and asked.api_version == 0:
+            self.bare_tokens = True
             self._bare = frame.raw[8:10] == b"\0\0"
         return [asked]
 
@@ -259,6 +284,25 @@ class Pairing:
         )
 
 
+def _decodes(decode: Callable[[bytes], Any], raw: bytes) -> bool | None:
+    """Whether it does; of a frame that is cut, whether what there is of it says nothing against it.
+    None where the version is not known, or more follows than it has: nobody looks behind the end of
+    a message, so that some clients have left bytes there."""
+    missing = SIZE_LENGTH + _size(raw)[0] - len(raw)
+    try:
+        # What is missing may be anything; its length is not, for counts are held against it.
+        decode(raw + bytes(missing) if missing > 0 else raw)
+    except UnsupportedVersionError:
+        return None
+    except DecodeError as error:
+        if error.problem.startswith(_TRAILING):
+            return None
+        return missing > 0 and error.offset >= len(raw)
+    except KprotoError:
+        return False
+    return True
+
+
 def _response_version(asked: Exchange, raw: bytes) -> int:
     """ApiVersions with error 35 comes at version 0, whatever was asked."""
     refused = asked.api_key == _API_VERSIONS and raw[8:10] == _UNSUPPORTED_VERSION
@@ -272,6 +316,7 @@ def _as_token(frame: Frame) -> Frame:
     )  # fmt: skip
 
 
+@cache
 def _shared_keys(codec: Dialect) -> frozenset[int]:
     """Api keys whose frames ``auto`` has to look into to tell whose they are."""
     if not isinstance(codec, AutoDialect):

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from demo.install import AbsentError, built, run
 from kproto.codegen import codec
 from kproto.codegen.base import Message, MessageStruct
 from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan
+from kspec.runner.install import AbsentError, built, run
 
 __all__ = ["clone_of"]
 

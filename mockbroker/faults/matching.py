@@ -1,7 +1,7 @@
 """Which rule takes a request, and how often rules were hit. No bytes, no actions.
 
 Rules are asked one after the other, what was added later first; the first that takes the request
-decides. Deterministic: what a rule draws depends on its seed and on the requests before alone.
+decides. Deterministic: what a rule draws depends on its seed, its name and the requests before.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ActiveFault:
         self.fault = fault
         self.hits = 0
         self.matched = 0
-        self.random = random.Random(f"{fault.seed}")
+        self.random = random.Random(f"{fault.seed}/{name}")
         self.wanted = Wanted(fault.topic, fault.partition)
         self._api_keys = api_keys
         self._when = when

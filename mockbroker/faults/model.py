@@ -36,6 +36,7 @@ _WHICH: Final = frozenset(
 )  # fmt: skip
 """Members that say which requests and how often, and not what happens."""
 _DURATIONS: Final = ("expires", "delay", "throttle", "hold_for", "split_delay")
+_LONGEST_MS: Final = 10**12
 _HEX: Final = ("unknown_tag_data", "trailing", "raw", "follow_with")
 _INT32: Final = (-(2**31), 2**31 - 1)
 _BOUNDS: Final[dict[str, tuple[int, int]]] = {
@@ -198,8 +199,8 @@ class Fault(
 
 def _milliseconds(name: str, value: int | str | None) -> int | None:
     found = parse_milliseconds(value) if isinstance(value, str) else value
-    if found is not None and found < 0:
-        raise FaultError(f"{name} is {value}: time does not go back")
+    if found is not None and not 0 <= found <= _LONGEST_MS:
+        raise FaultError(f"{name} is {value}: 0 to {_LONGEST_MS} ms are possible")
     return found
 
 

@@ -45,10 +45,10 @@ Step: TypeAlias = Write | Sleep | End | Hold
 
 
 class Plan(NamedTuple):
-    """Performed in order. ``answers``: whether an answer is among it, which others may wait for."""
+    """Performed in order. ``answers``: whether an answer is among it, for which others wait."""
 
     steps: tuple[Step, ...]
-    answers: bool = True
+    answers: bool
 
 
 def plan_answer(frame: bytes, fault: Fault, went_out: Callable[[bytes], None]) -> tuple[Step, ...]:

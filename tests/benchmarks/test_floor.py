@@ -11,10 +11,10 @@ import kproto
 from benchmarks import bench_start, construct_peer
 from benchmarks.floor import clone_of
 from benchmarks.workloads import WORKLOADS, Workload
-from demo.install import AbsentError
 from kproto.codegen import codec
 from kproto.messages import HeartbeatRequest
 from kproto.schema.load import load_directory, schemas_directory
+from kspec.runner.install import AbsentError
 from tests.support import engines, seeds, toolchain
 from tests.support.instances import to_instance
 from tests.support.values import random_tree

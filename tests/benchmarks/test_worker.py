@@ -11,7 +11,7 @@ import pytest
 from benchmarks import outer, worker
 from benchmarks.timing import SLICE
 from benchmarks.worker import Worker, WorkerError
-from scripts import toolchains
+from kspec.runner import toolchains
 from tests.support.toolchain import require
 
 READY = "import sys\nprint('fake 1.0', flush=True)\n"

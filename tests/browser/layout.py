@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["covered", "faint", "runs_over", "unplotted"]
+__all__ = ["covered", "faint", "runs_over", "tiny", "unplotted"]
 
 _COMMON: Final = """
 const shown = element => element.checkVisibility({visibilityProperty: true, opacityProperty: true});
@@ -142,6 +142,22 @@ _UNPLOTTED: Final = """
 }
 """
 
+_TINY: Final = """
+least => {
+  const found = [];
+  for (const {words, element} of pieces()) {
+    const svg = element.closest('svg');
+    const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+    const size = parseFloat(getComputedStyle(element).fontSize) * scale;
+    if (size < least) found.push(`${words}: ${size.toFixed(1)} pixels`);
+  }
+  return found;
+}
+"""
+
+LEAST_SIZE: Final = 9.5
+"""In pixels, of text in figures too."""
+
 LEAST_CONTRAST: Final = 4.5
 """What WCAG 2 asks of text (AA)."""
 
@@ -159,6 +175,11 @@ async def covered(page: Any) -> list[str]:
 async def faint(page: Any) -> list[str]:
     """Text whose colour is too near its background's."""
     return await _measured(page, _FAINT, LEAST_CONTRAST)
+
+
+async def tiny(page: Any) -> list[str]:
+    """Text too small to be read."""
+    return await _measured(page, _TINY, LEAST_SIZE)
 
 
 async def unplotted(page: Any) -> list[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from scripts.toolchains import TOOLCHAINS
+from kspec.runner.toolchains import TOOLCHAINS
 from tests.support.toolchain import require, require_module
 
 __all__ = ["DESKTOP", "PHONE", "SCREENSHOTS", "Scheme", "Watched", "chromium", "opened"]

@@ -12,7 +12,7 @@ import pytest
 
 from kproto.journal import ClientSoftware
 from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
-from tests.browser.layout import covered, faint, runs_over, unplotted
+from tests.browser.layout import covered, faint, runs_over, tiny, unplotted
 from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
 from tests.captures.reading import file_of
 from tests.wiredump.report.test_report import election, metadata, reassignment, written
@@ -132,7 +132,7 @@ async def pushed_sideways(seen: Any) -> list[str]:
 
 
 async def looks_right(seen: Any) -> None:
-    for measure_ in (runs_over, covered, faint, unplotted):
+    for measure_ in (runs_over, covered, faint, tiny, unplotted):
         assert await measure_(seen) == [], measure_.__name__
 
 

@@ -25,9 +25,10 @@ from typing import Any, Final
 from backports import zstd
 from rich.console import Console
 
-from demo import catalog, cluster, drivers, install, story
+from demo import catalog, cluster, drivers, story
 from demo.screen import Terminal
 from demo.wire import PROFILES
+from kspec.runner import install
 from tests.captures import programs
 from tests.captures.secured import OpenToAll
 from tests.real.kafka import RealKafka
@@ -101,12 +102,12 @@ def mock(name: str, profile_name: str) -> None:
     said: list[Said] = []
     with tempfile.TemporaryDirectory() as folder:
         for client in catalog.CLIENTS:
-            launch = install.install(client)
+            launch = install.install(client.installed)
             parts.append(Path(folder, f"{len(parts)}.pcap"))
             with cluster.start(profile.name) as mock_cluster, ExitStack() as stack:
                 ports = _ports(mock_cluster.bootstrap)
                 stack.enter_context(recorded(ports, parts[-1]))
-                with drivers.drive(launch, mock_cluster.bootstrap) as driver:
+                with drivers.drive(launch, mock_cluster.bootstrap, client.client_id) as driver:
                     outcomes = story.run(client, profile, driver, mock_cluster, screen)
                     said.append({"client": client.name, "version": driver.version, "failed": {}})
                 assert all(outcome.mark != "wrong" for outcome in outcomes.values()), outcomes

@@ -1,7 +1,7 @@
 """Start the clients of the captures: the programs in ``clients``, and the demo's admin drivers.
 
-Each is installed and built by ``demo.install``, next to the demo's own; each is run to its end, and
-what it says of itself is handed back: ``{"client", "version", "failed"}``.
+Each is installed and built by ``kspec.runner.install``, next to the adapters; each is run to its
+end, and what it says of itself is handed back: ``{"client", "version", "failed"}``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import subprocess
 from pathlib import Path
 from typing import Any, Final
 
-from demo import catalog, drivers, install
+from demo import catalog, drivers
 from kproto.client import Admin, NewTopic
+from kspec.runner import install
 from tests.real.jars import class_path
 
 __all__ = ["admin", "everyday", "make_topics"]
@@ -39,11 +40,12 @@ def everyday(client: str, release: str, bootstrap: str, *login: str) -> dict[str
     cwd = ROOT
     if client in _PYTHON:
         name, module = _PYTHON[client]
-        launch = install.install(catalog.client(name))
+        launch = install.install(catalog.client(name).installed)
         environment |= launch.environment
         command = [launch.command[0], "-W", "ignore", "-m", module]
     elif client in _NODE:
-        launch = install.install(catalog.client(_NODE[client]))
+        launch = install.install(catalog.client(_NODE[client]).installed)
+        assert launch.cwd is not None
         cwd = launch.cwd
         # Modules are looked for beside the script itself.
         shutil.copy(CLIENTS / "everyday.mjs", cwd)
@@ -69,8 +71,8 @@ def everyday(client: str, release: str, bootstrap: str, *login: str) -> dict[str
 
 
 def _built_by_go() -> Path:
-    """The demo's modules, the captures' programs."""
-    source = CLIENTS.parents[2] / "demo" / "clients" / "go"
+    """The adapters' modules, the captures' programs."""
+    source = CLIENTS.parents[2] / "kspec" / "adapters" / "go"
     files = [source / "go.mod", source / "go.sum", *sorted(CLIENTS.glob("*/main.go"))]
 
     def build(folder: Path) -> None:
@@ -110,10 +112,10 @@ def suffix(client: catalog.Client) -> str:
 
 def admin(client: catalog.Client, bootstrap: str) -> dict[str, Any]:
     """Reassign, list, cancel, elect: as far as the client has calls for it."""
-    launch = install.install(client)
+    launch = install.install(client.installed)
     name = suffix(client)
     failed = {}
-    with drivers.drive(launch, bootstrap) as driver:
+    with drivers.drive(launch, bootstrap, client.client_id) as driver:
         calls: list[tuple[str, str, dict[str, Any]]] = [
             ("cluster", "describe_cluster", {}),
             ("move", "alter", {"topic": f"moved-{name}", "replicas": [2, 3]}),

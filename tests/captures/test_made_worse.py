@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.captures.loss import Tally, frames_of, of_capture, of_conversation
 from tests.captures.reading import NAMES, read
 from tests.captures.test_captures import uncompressed
 from tests.captures.worse import made_worse
@@ -68,10 +69,29 @@ def test_what_is_read_is_what_was_said(
         for offset, raw in at.items()
         if right[key].get(offset) != raw
     ]
-    # Behind a gap a response is told by its correlation id and by decoding whole: bytes of a record
-    # may do both. With a third of the packets lost: five times in thirty thousand frames.
-    assert len(wrong) <= (1 if lost > 0.1 else 0), wrong
-    assert len(pairs(items) - pairs(read(name).items)) <= len(wrong)
+    assert not wrong
+    assert pairs(items) <= pairs(read(name).items)
     if lost < 0.1:
         said = sum(map(len, right.values()))
         assert sum(map(len, found.values())) > 0.8 * said
+
+
+@pytest.mark.parametrize("lost", [0.1, 0.3])
+@pytest.mark.parametrize("name", ["kafka-2.4.1-everyday-2", "kafka-3.9.2-admin"])
+def test_loss_costs_the_frames_it_touches(name: str, lost: float, rng: random.Random) -> None:
+    """No frame is made up, and what is whole in the capture is found: all but one in a thousand."""
+    worse = made_worse(uncompressed(name), rng, lost=lost, repeated=0.0)
+    tally = of_capture(worse, frames_of(read(name).items))
+    assert tally.wrong == 0
+    assert tally.whole - tally.found <= 1 + tally.whole // 1000
+
+
+def test_loss_among_random_bodies(rng: random.Random) -> None:
+    """Bodies of random numbers may look like the beginning of a frame that a gap cuts: seen once in
+    ten thousand."""
+    tally = Tally()
+    for _ in range(20):
+        tally = tally.plus(of_conversation(rng, 0.1, 20, rng.choice((60, 300, 1448))))
+    assert tally.whole > 100
+    assert tally.wrong <= 1
+    assert tally.whole - tally.found <= 3

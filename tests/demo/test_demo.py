@@ -12,16 +12,16 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from demo import install
 from demo.__main__ import main
 from demo.annotate import annotate
 from demo.catalog import CLIENTS, Client, client
 from demo.cluster import start
 from demo.drivers import Answer, DriverError, drive
-from demo.install import AbsentError
 from demo.screen import Terminal
 from demo.story import STEPS, Driver, Outcome, run
 from demo.wire import PROFILES, Profile
+from kspec.errors import AbsentError
+from kspec.runner import install
 from tests.support import toolchain
 
 OLD, NEW = PROFILES
@@ -55,7 +55,7 @@ def play(
     mock cluster before it starts."""
     toolchain.require(*which.toolchains)
     try:
-        launch = install.install(which)
+        launch = install.install(which.installed)
     except AbsentError as error:
         toolchain.absent(which.name, str(error))
     with start(profile.name) as cluster:
@@ -215,7 +215,7 @@ def test_the_command_fails_where_an_outcome_is_wrong(monkeypatch, tmp_path):
 
 
 def test_absent_toolchains_are_told_and_fail_only_where_asked_for(monkeypatch):
-    monkeypatch.setattr("demo.install.toolchains.find", lambda name: None)
+    monkeypatch.setattr("kspec.runner.install.toolchains.find", lambda name: None)
     monkeypatch.delenv("KPROTO_REQUIRE", raising=False)
     right = {step.name: Outcome("right") for step in STEPS}
     monkeypatch.setattr("demo.__main__._play", lambda *_: right)
@@ -240,7 +240,7 @@ def test_the_list_names_every_client_and_bad_usage_is_two():
 
 def test_annotated_bytes_leave_no_gap():
     with start("kafka-4.4") as cluster:
-        launch = install.install(client("kafka-python"))
+        launch = install.install(client("kafka-python").installed)
         with drive(launch, cluster.bootstrap) as driver:
             driver.call("alter", topic="foo", partition=0, replicas=[4, 5, 6])
         entries = [entry for entry in cluster.entries() if entry.direction == "request"]
@@ -257,7 +257,7 @@ def test_on_any_terminal_every_field_has_its_value_and_every_step_its_name(monke
     screen = Terminal(Console(file=out, width=width))
     which = client("kafka-python")
     with start("kafka-2.4") as cluster:
-        with drive(install.install(which), cluster.bootstrap) as driver:
+        with drive(install.install(which.installed), cluster.bootstrap) as driver:
             driver.call("alter", topic="foo", partition=0, replicas=[4, 5, 6])
         (entry,) = [e for e in cluster.entries() if (e.direction, e.api_key) == ("request", 45)]
         screen.wire([entry])

@@ -155,7 +155,7 @@ def test_the_ranges_known_by_heart_are_those_of_the_releases():
 
 def test_the_releases_of_the_catalog_are_those_the_manifests_install():
     root = Path(__file__).parents[2]
-    sources = root / "demo" / "clients"
+    sources = root / "kspec" / "adapters"
     extras = tomllib.loads((root / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]

@@ -2,7 +2,7 @@
 
 ``KPROTO_REQUIRE=all`` (CI) makes every absence a failure; a comma-separated list
 (``KPROTO_REQUIRE=java,maven``) makes those failures. What counts as present is decided in
-``scripts/toolchains.py`` alone.
+``kspec/runner/toolchains.py`` alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from scripts import toolchains
+from kspec.runner import toolchains
 
 __all__ = ["absent", "require", "require_module"]
 
@@ -34,7 +34,7 @@ def absent(name: str, remedy: str) -> None:
 def require(*names: str) -> None:
     """Skip, or fail where required, unless every toolchain of ``names`` runs here.
 
-    The names are those of ``scripts.toolchains.TOOLCHAINS``: java, maven, node, npm, go,
+    The names are those of ``kspec.runner.toolchains.TOOLCHAINS``: java, maven, node, npm, go,
     rust, tshark, chromium.
     """
     for name in names:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import toolchains
+from kspec.runner import toolchains
 from tests.captures.reading import NAMES, manifest
 from tests.captures.test_captures import uncompressed
 from tests.captures.worse import made_worse

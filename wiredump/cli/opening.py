@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Protocol
 
 from kproto.dialects import Dialect
-from wiredump.model import Item
+from wiredump.model import Connection, Item
 from wiredump.sources import open_sources
 
 __all__ = ["Source", "open_items"]
@@ -16,12 +16,15 @@ __all__ = ["Source", "open_items"]
 class Source(Protocol):
     """Items in the order in which they became known. One that follows a growing file blocks until
     there is another. ``account`` says, when the items have ended, where the bytes went: whatever it
-    counts, by name."""
+    counts, by name. ``connections`` are those met so far, by their numbers."""
 
     def __iter__(self) -> Iterator[Item]: ...
 
     @property
     def account(self) -> Mapping[str, int]: ...
+
+    @property
+    def connections(self) -> Mapping[int, Connection]: ...
 
 
 def open_items(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import tzinfo
 from typing import Any
 
@@ -109,9 +109,10 @@ class Show:
             for line in annotated(told, unfold=self._unfold):
                 self._output.line(line)
 
-    def finish(self, account: Mapping[str, int]) -> None:
-        """Print the summary, with what the source says of its bytes."""
+    def finish(self, account: Mapping[str, int], connections: Iterable[Connection]) -> None:
+        """Print the summary, with what the source says of its bytes and connections."""
         self.summary.account = account
+        self.summary.ended(connections)
         if self._as_json:
             self._output.plain(json_line(self.summary.record()))
             return
@@ -229,7 +230,7 @@ def show_command(
         bar.close()
     if summary:
         # Half way through, the account of bytes does not add up yet.
-        show.finish(source.account if ended else {})
+        show.finish(source.account if ended else {}, source.connections.values())
     output.end()
     # To follow ends no other way.
     return 130 if interrupted and not follow else 0

@@ -62,6 +62,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     clock that others move, nor on the memory that they take. ``total_bytes`` and ``connections``
     are not limits then, and ``recent_bytes`` is each direction's own, at most ``alone_bytes``."""
     alone_bytes: int = 64 << 10
+    alone_total_bytes: int = 1 << 30
+    """Waiting, and kept to compare, of all that are alone. Where it takes more than three quarters
+    of this, nothing can be: what is kept to compare is forgotten, and if half of this still waits,
+    the oldest holes are given up, as Gaps for want of ``memory``."""
     connections: int = 100_000
     """Known at a time, closed ones included; then those silent for longest are forgotten. One
     costs about 2 KiB."""
@@ -76,6 +80,11 @@ class Recent:
         self._limit = limit
         self._cost = 0
         self._queue: deque[tuple[list[Piece], Piece]] = deque()
+
+    @property
+    def cost(self) -> int:
+        """What keeping them costs."""
+        return self._cost
 
     def add(self, recent: list[Piece], start: int, data: bytes) -> None:
         """``recent`` is the stream's own list, in order."""

@@ -21,6 +21,7 @@ __all__ = [
     "CloseReason",
     "Closed",
     "Data",
+    "EndedWith",
     "Endpoint",
     "Event",
     "Gap",
@@ -151,10 +152,11 @@ class Data(msgspec.Struct, frozen=True, gc=False):
     offset: int
 
 
-GapReason: TypeAlias = Literal["lost", "snaplen", "resync"]
+GapReason: TypeAlias = Literal["lost", "snaplen", "resync", "memory"]
 """``lost``: never captured. ``snaplen``: the packet was, but cut short in front of these bytes.
 ``resync``: so much is missing that sequence numbers cannot tell how much; the length is what they
-say, which may be 4 GiB too few."""
+say, which may be 4 GiB too few. ``memory``: all connections together took more than
+``Limits.alone_total_bytes``, so that nobody waited for these."""
 
 
 class Gap(msgspec.Struct, frozen=True, gc=False):
@@ -196,10 +198,15 @@ CloseReason: TypeAlias = Literal["fin", "reset", "reused", "evicted", "end"]
 ``evicted``: too many at a time. ``end``: the captures ended."""
 
 
+EndedWith: TypeAlias = Literal["fin", "reset"]
+
+
 class Closed(msgspec.Struct, frozen=True, gc=False):
     """No Data or Gap of this connection follows; Retransmission and Anomaly may.
 
     ``client_bytes`` and ``server_bytes`` are the lengths of its two directions, gaps included.
+    ``ended_by`` is the direction of the first FIN, or of the reset where none came before it, and
+    ``ended_with`` says which of the two; None where neither was captured.
     """
 
     connection: int
@@ -209,6 +216,8 @@ class Closed(msgspec.Struct, frozen=True, gc=False):
     timestamp_ns: int
     capture: int
     offset: int
+    ended_by: int | None = None
+    ended_with: EndedWith | None = None
 
 
 AnomalyKind: TypeAlias = Literal[

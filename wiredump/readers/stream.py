@@ -285,12 +285,21 @@ class Stream:
             self._drain(at)
         self._note_state()
 
-    def give_up(self, at: At) -> None:
+    def give_up(self, at: At, reason: GapReason = "lost") -> None:
         """No hole will be filled any more: hand out everything that waits."""
         while (known := self._first_known()) is not None:
-            self._gap(known - self.next, "lost", at)
+            self._gap(known - self.next, reason, at)
             self._drain(at)
         self._note_state()
+
+    @property
+    def remembered(self) -> int:
+        """What it costs to keep bytes to compare repetitions with, where that is its own affair."""
+        return self._recent.cost if self._recent is not self._ledger.recent else 0
+
+    def forget(self) -> None:
+        """Keep none of these."""
+        self.recent, self._recent = [], self._ledger.recent_of_stream()
 
     def close(self, at: At) -> None:
         """Its end: besides what waits, what was acknowledged, or stands before the FIN, is known

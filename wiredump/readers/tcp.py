@@ -11,13 +11,14 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, Literal
 
 from wiredump.readers.account import Account
-from wiredump.readers.ledger import Ledger, Limits
+from wiredump.readers.ledger import OVERHEAD, Ledger, Limits
 from wiredump.readers.model import (
     FROM_CLIENT,
     FROM_SERVER,
     At,
     Closed,
     CloseReason,
+    EndedWith,
     Endpoint,
     Event,
     Opened,
@@ -25,7 +26,7 @@ from wiredump.readers.model import (
 )
 from wiredump.readers.stream import SEQUENCES, Stream, distance
 
-__all__ = ["Limits", "TcpReassembler"]
+__all__ = ["STALE_NS", "Limits", "TcpReassembler"]
 
 FIN: Final = 0x01
 SYN: Final = 0x02
@@ -38,7 +39,7 @@ _HANDSHAKE: Final = 1 << 16
 """How far a SYN-ACK may acknowledge past the SYN: data that came with it (TCP Fast Open)."""
 _RESET_WINDOW: Final = 1 << 24
 """How far past the next byte expected a reset is believed."""
-_STALE_NS: Final = 60_000_000_000
+STALE_NS: Final = 60_000_000_000
 _STALE_DISTANCE: Final = 1 << 24
 """What comes for a closed connection this late, or this far off, is of another one."""
 
@@ -47,8 +48,8 @@ class _Connection:
     """Its newest packet is kept as three numbers: a segment would keep its file's bytes alive."""
 
     __slots__ = (
-        "capture", "closed", "closed_at", "flow", "number", "offset", "reversed_flow", "start",
-        "streams", "timestamp_ns",
+        "capture", "closed", "closed_at", "ended_by", "ended_with", "flow", "number", "offset",
+        "reversed_flow", "start", "streams", "timestamp_ns",
     )  # fmt: skip
 
     def __init__(
@@ -61,12 +62,19 @@ class _Connection:
         self.streams: tuple[Stream, Stream]
         self.closed = False
         self.closed_at = 0
+        self.ended_by: int | None = None
+        self.ended_with: EndedWith | None = None
         self.timestamp_ns = self.capture = self.offset = 0
 
     def saw(self, segment: Segment) -> None:
         self.timestamp_ns = segment.timestamp_ns
         self.capture = segment.capture
         self.offset = segment.offset
+
+    def ends(self, direction: int, how: EndedWith) -> None:
+        """The first one counts."""
+        if self.ended_by is None:
+            self.ended_by, self.ended_with = direction, how
 
 
 _Found = tuple[_Connection, Stream, Stream]
@@ -79,6 +87,8 @@ class TcpReassembler:
         self._account = account if account is not None else Account()
         self._ledger = Ledger(self._account, limits if limits is not None else Limits())
         self._alone = self._ledger.limits.alone
+        self._unweighed = 0
+        """At least what was kept since everything was weighed."""
         # By flow, so by either direction: the connection, that direction, the other one.
         self._flows: dict[bytes, _Found] = {}
         self._connections: dict[int, _Connection] = {}
@@ -102,7 +112,11 @@ class TcpReassembler:
         self._ledger.events = events
         payload, flags = segment.payload, segment.flags
         self._account.payload += len(payload)
-        if self._ledger.waiting and not self._alone:
+        if self._alone:
+            self._unweighed += len(payload) + OVERHEAD
+            if self._unweighed > self._ledger.limits.alone_total_bytes // 4:
+                self._weigh(segment)
+        elif self._ledger.waiting:
             self._look(segment)
         found = self._flows.get(segment.flow)
         if found is None or flags & _CHANGES or found[0].closed:
@@ -132,6 +146,19 @@ class TcpReassembler:
         self._connections.clear()
         self._flows.clear()
         return events
+
+    def pause(self) -> int | None:
+        """Let go of the events that were handed out, to be kept until more segments come. Returns
+        when the last connection was closed; None while one is open."""
+        self._ledger.events = []
+        times = [each.closed_at if each.closed else None for each in self._connections.values()]
+        known = [time for time in times if time is not None]
+        return max(known, default=0) if len(known) == len(times) else None
+
+    @property
+    def known(self) -> frozenset[int]:
+        """The numbers of connections that there may yet be events of."""
+        return frozenset(self._connections)
 
     # ---- segments ----------------------------------------------------------------------------
 
@@ -196,6 +223,8 @@ class TcpReassembler:
             self._reset(connection, stream, segment)
         elif segment.payload or segment.missing or flags & FIN:
             self._place(stream, segment)
+            if stream.end is not None:
+                connection.ends(stream.direction, "fin")
             self._settle(connection, segment)
 
     def _reset(self, connection: _Connection, stream: Stream, segment: Segment) -> None:
@@ -207,6 +236,7 @@ class TcpReassembler:
             reason = f"a reset {ahead} bytes off" if not believed else f"a reset with {size} bytes"
             self._ledger.anomaly("reset", reason, size, stream, None, segment)
         if believed:
+            connection.ends(stream.direction, "reset")
             self._close(connection, "reset", segment)
 
     def _place_after_close(self, stream: Stream, segment: Segment) -> None:
@@ -230,16 +260,18 @@ class TcpReassembler:
     def _begins_anew(
         self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
     ) -> bool:
-        """Whether a segment on known ports is of another connection than the known one."""
+        """Whether a segment on known ports is of another connection than the known one. Of one that
+        ended long ago nothing needs to be remembered: then it is, whatever it says."""
         flags = segment.flags
+        if connection.closed and segment.timestamp_ns - connection.closed_at > STALE_NS:
+            return True
         if flags & RST:
             return False
         if not flags & SYN:
             if not connection.closed or not segment.payload:
                 return False
             off = abs(distance(segment.sequence, stream.next_sequence)) if stream.started else 0
-            late = segment.timestamp_ns - connection.closed_at
-            return off > _STALE_DISTANCE or late > _STALE_NS
+            return off > _STALE_DISTANCE
         if stream.isn is not None:
             return stream.isn != segment.sequence
         if stream.started:  # in the middle, or by an acknowledgement: the SYN may still come
@@ -291,7 +323,7 @@ class TcpReassembler:
         self._ledger.events.append(
             Closed(
                 connection.number, reason, client.next, server.next,
-                at.timestamp_ns, at.capture, at.offset,
+                at.timestamp_ns, at.capture, at.offset, connection.ended_by, connection.ended_with,
             )
         )  # fmt: skip
 
@@ -313,6 +345,19 @@ class TcpReassembler:
         ledger = self._ledger
         while ledger.held > ledger.limits.total_bytes:
             next(iter(ledger.waiting)).give_up(segment)
+
+    def _weigh(self, segment: Segment) -> None:
+        """Whether those that are alone take too much in all; seldom enough to ask each of them."""
+        self._unweighed = 0
+        ledger, limit = self._ledger, self._ledger.limits.alone_total_bytes
+        streams = [stream for each in self._connections.values() for stream in each.streams]
+        if ledger.held + sum(stream.remembered for stream in streams) <= limit // 4 * 3:
+            return
+        for stream in streams:
+            if not stream.closed:
+                stream.forget()
+        while ledger.held > limit // 2:
+            next(iter(ledger.waiting)).give_up(segment, "memory")
 
 
 def _reverse(flow: bytes) -> bytes:

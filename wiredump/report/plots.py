@@ -55,7 +55,7 @@ _STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "text.parse_math": False,
     "font.family": "sans-serif",
-    "font.size": 9,
+    "font.size": 10,
     "text.color": _INK,
     "axes.labelcolor": _INK,
     "axes.edgecolor": _INK,

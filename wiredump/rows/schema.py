@@ -35,7 +35,7 @@ from wiredump.rows.schema_traffic import (
 
 __all__ = ["SCHEMA_VERSION", "TABLES", "UNDECODED", "Column", "Table", "TypeName"]
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 TABLES: Final = {
     table.name: table

@@ -46,6 +46,8 @@ CONNECTIONS: Final = Table(
         broker            string     host:port, or the broker's id in a journal
         opened_ns         int64      time of the first packet
         closed_ns         int64      time of the end; null where the source ends first
+        closed_by         string     client or broker: whose FIN or reset came first; null: none
+        closed_with       string     fin or reset: which that was; null likewise
         from_start        bool       whether its first byte was captured
         protocol          string     kafka, tls or unknown
         client_id         string     the last client id seen; null without one
@@ -184,7 +186,7 @@ ACCOUNT: Final = Table(
     "Where every byte of TCP payload went; no rows where no source was a capture.",
     columns(
         """
-        what   string  payload, of which are frames, retransmitted, anomalies; missing is apart
+        what   string  payload, of which are frames, retransmitted, anomalies, tls; missing is apart
         bytes  int64   how many
         """
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from rich.console import RenderableType
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kproto.journal import printable
-from wiredump.model import Anomaly
+from wiredump.model import Anomaly, Connection
 from wiredump.show.told import Told, seconds
 
 __all__ = ["Latencies", "Summary"]
@@ -66,6 +66,7 @@ class Summary:
         self.undecoded = 0
         self.connections: set[int] = set()
         self.account: Mapping[str, int] = {}
+        self.closed: Counter[str] = Counter()
 
     def exchange(self, told: Told) -> None:
         exchange = told.exchange
@@ -89,6 +90,13 @@ class Summary:
         if anomaly.connection is not None:
             self._connection(anomaly.connection.number)
         self.anomalies[anomaly.kind] += 1
+
+    def ended(self, connections: Iterable[Connection]) -> None:
+        """How all connections ended that did."""
+        for each in connections:
+            if each.closed_by is not None:
+                verb = "closed" if each.closed_with == "fin" else "reset"
+                self.closed[f"{verb} by the {each.closed_by}"] += 1
 
     def _connection(self, number: int) -> None:
         if len(self.connections) < MOST_NAMES:
@@ -116,6 +124,7 @@ class Summary:
             ],
             "undecoded": self.undecoded,
             "anomalies": dict(sorted(self.anomalies.items())),
+            "closed": dict(sorted(self.closed.items())),
             "account": dict(self.account),
         }
 
@@ -126,6 +135,8 @@ class Summary:
             yield self._table()
         requests = sum(api.requests for api in self.apis.values())
         yield Text(f"{_many(requests, 'request')} on {_many(len(self.connections), 'connection')}")
+        if self.closed:
+            yield Text(f"connections: {_counts(self.closed)}")
         if self.undecoded:
             yield Text(f"{_many(self.undecoded, 'exchange')} not decoded to the end", style="red")
         if self.anomalies:

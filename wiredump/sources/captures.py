@@ -6,6 +6,7 @@ Knows no files: events come from ``wiredump.readers``, in their order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import msgspec
 
@@ -135,9 +136,7 @@ class CaptureItems:
                 self._begin(event)
                 return []
             case readers.Closed():
-                if event.reason not in ("evicted", "end"):
-                    self.connections[event.connection].closed_ns = event.timestamp_ns
-                return self._open.pop(event.connection).end(_CLOSINGS[event.reason])
+                return self._close(event)
 
     def _begin(self, event: readers.Opened) -> None:
         connection = Connection(
@@ -153,6 +152,17 @@ class CaptureItems:
         self._open[event.connection] = (
             TlsTalk(talk, self._keys, self.account.count_tls) if self._keys else talk
         )
+
+    def _close(self, event: readers.Closed) -> list[Item]:
+        talk, connection = self._open.pop(event.connection), self.connections[event.connection]
+        if event.reason not in ("evicted", "end"):
+            connection.closed_ns = event.timestamp_ns
+        items = talk.conclude()
+        items += talk.end(_why(event, talk.flipped))
+        if event.ended_by is not None:
+            connection.closed_by = _end(event.ended_by, talk.flipped)
+            connection.closed_with = event.ended_with
+        return items
 
     def _differing(self, event: readers.Retransmission) -> list[Item]:
         """A repetition is as it should be; one that says something else is not."""
@@ -190,6 +200,18 @@ class CaptureItems:
         talk = self._open.get(connection)
         flipped = talk is not None and talk.flipped
         return "request" if (direction == FROM_CLIENT) != flipped else "response"
+
+
+def _end(direction: int, flipped: bool) -> Literal["client", "broker"]:
+    return "client" if (direction == FROM_CLIENT) != flipped else "broker"
+
+
+def _why(event: readers.Closed, flipped: bool) -> str:
+    why = _CLOSINGS[event.reason]
+    if event.ended_by is None or event.reason not in ("fin", "reset"):
+        return why
+    verb = "closed" if event.ended_with == "fin" else "reset"
+    return f"the connection was {verb} by the {_end(event.ended_by, flipped)}"
 
 
 def _place(event: readers.Data | readers.Gap | readers.Retransmission | readers.Anomaly) -> Place:

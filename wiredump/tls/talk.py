@@ -77,6 +77,7 @@ class TlsTalk:
         self._halves = {forward: _Half(self._session) for forward in (True, False)}
         self._sniffed: list[_Event] | None = []
         self._is_tls = False
+        self._concluded = False
         self._unread: dict[bool, Passed] = {}
         """What could not be read at all, by direction."""
 
@@ -92,11 +93,17 @@ class TlsTalk:
     ) -> list[Item]:
         return self._take(_Event(forward, None, size, reason, timestamp_ns, place))
 
+    def conclude(self) -> list[Item]:
+        """No more will come: what it is, and which end is the broker, is settled by now."""
+        items = self._decide(False) if self._sniffed is not None else []
+        if self._is_tls and not self._concluded:
+            items += self._end_of_records()
+        self._concluded = True
+        return items + self._plain(self._talk.conclude())
+
     def end(self, why: str) -> list[Item]:
         """No more will come; ``why`` goes into the anomalies of what is not complete."""
-        items = self._decide(False) if self._sniffed is not None else []
-        if self._is_tls:
-            items += self._end_of_records()
+        items = self.conclude()
         items += self._plain(self._talk.end(why))
         if self._unread and self._talk.connection.protocol == "unknown":
             self._talk.connection.protocol = "tls"
@@ -225,9 +232,10 @@ class TlsTalk:
             return []
         return self._plain(self._talk.gap(forward, record.lost, "within TLS", *where))
 
-    @staticmethod
-    def _plain(items: list[Item]) -> list[Item]:
+    def _plain(self, items: list[Item]) -> list[Item]:
         """What the plaintext gives: but of gaps we tell, by what the capture lacks."""
+        if not self._is_tls:
+            return items
         return [each for each in items if not isinstance(each, Anomaly) or each.kind != "gap"]
 
     def _passed(self, forward: bool, half: _Half) -> list[Item]:

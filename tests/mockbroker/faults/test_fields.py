@@ -52,7 +52,7 @@ def settable(rows: list[FrameField]) -> list[FrameField]:
     ]
 
 
-SHAKEN = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+SHAKEN = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @SHAKEN

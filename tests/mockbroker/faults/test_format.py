@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kproto.error_codes import ErrorCode
@@ -57,7 +57,8 @@ RULES = st.fixed_dictionaries(
 )
 
 
-@given(st.lists(RULES, max_size=4))
+@settings(max_examples=40, deadline=None)
+@given(st.lists(RULES, max_size=3))
 def test_rules_are_the_same_from_python_yaml_and_json(rules):
     made = [fault_of(rule) for rule in rules]
     assert [Fault(**{k: tuple(v) if isinstance(v, list) else v for k, v in rule.items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -27,6 +27,7 @@ EVERYTHING = (
 
 class Source(list[Item]):
     account: ClassVar = {"frames": 5}
+    connections: ClassVar[dict[int, Any]] = {}
 
 
 class Growing:
@@ -34,6 +35,7 @@ class Growing:
     this process may take a signal, and then it comes too late."""
 
     account: ClassVar = {"frames": 5}
+    connections: ClassVar[dict[int, Any]] = {}
 
     def __iter__(self) -> Iterator[Item]:
         yield examples.listen(examples.FALLBACK)[0]

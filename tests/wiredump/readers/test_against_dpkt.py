@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 
 from kproto.capture import container
 from tests.wiredump.readers.containers import FORMS, RECORDS
-from tests.wiredump.readers.conversations import LINKS, Connection, Sent, packets
-from wiredump.readers import Account, Capture
+from tests.wiredump.readers.conversations import (
+    LINKS,
+    Connection,
+    Sent,
+    farewell,
+    handshake,
+    joined,
+    packets,
+)
+from tests.wiredump.readers.test_reassembly import CONNECTIONS, conversations, shuffled
+from wiredump.readers import Account, Anomaly, Capture, Event, Gap, Streams
 from wiredump.readers.segments import SegmentReader
 
 _NUMBERS = st.integers(0, 2**32 - 1)
@@ -66,6 +75,53 @@ def test_segments(link, version, isns, options, extensions, sent):
     if version == 4:
         ip.sum = 0
     assert bytes(ip) == theirs
+
+
+def naive(link: str, records: list[Any]) -> tuple[list[int | None], list[int | None]]:
+    """Both directions of one connection, byte by byte, out of what dpkt makes of the packets: each
+    byte where its sequence number puts it, the first copy stands, None where there is none. Lengths
+    are the FINs'."""
+    first: dict[bytes, int] = {}
+    streams: dict[bytes, dict[int, int]] = {}
+    ends: dict[bytes, int] = {}
+    for _, data in records:
+        ip = ip_of(link, data)
+        tcp = ip.data
+        sender = ip.src + tcp.sport.to_bytes(2)
+        if tcp.flags & dpkt.tcp.TH_SYN:
+            first[sender], streams[sender] = tcp.seq + 1, {}
+            continue
+        at = (tcp.seq - first[sender]) % 2**32
+        for number, value in enumerate(tcp.data, at):
+            streams[sender].setdefault(number, value)
+        if tcp.flags & dpkt.tcp.TH_FIN:
+            ends[sender] = at + len(tcp.data)
+    client, server = ([streams[side].get(at) for at in range(ends[side])] for side in first)
+    return client, server
+
+
+@given(st.data(), conversations(altered=True), CONNECTIONS)
+def test_reassembly(data, conversation, connection):
+    """Segments reordered, repeated with other bounds, overlapping and saying something else, lost:
+    through a file, our streams are those put together naively from dpkt's packets."""
+    sent, lengths = conversation
+    kept = [each for each in sent if data.draw(st.integers(0, 4))]
+    captured = handshake() + shuffled(data.draw, kept) + farewell(lengths)
+    link_type = LINKS[connection.link][0]
+    file = container.pcap_header(link_type) + b"".join(
+        container.pcap_record(packet.timestamp_ns, bytes(packet.data))
+        for packet in packets(captured, connection)
+    )
+    events: list[Event] = list(Streams().read(Capture(io.BytesIO(file))))
+    assert not [event for event in events if isinstance(event, Anomaly)]
+    truth = naive(connection.link, list(dpkt.pcap.Reader(io.BytesIO(file))))
+    for direction, values in enumerate(truth):
+        ours: list[int | None] = []
+        for _, part in joined(events, 0, direction):
+            ours += part if isinstance(part, bytes) else [None] * part
+        assert ours == values
+    lost = sum(event.length for event in events if isinstance(event, Gap))
+    assert lost == sum(values.count(None) for values in truth)
 
 
 @given(FORMS.filter(lambda form: form.name in ("pcap", "pcap-ns", "pcapng")), RECORDS)

@@ -85,5 +85,6 @@ def test_as_json() -> None:
         "apis": [api],
         "undecoded": 0,
         "anomalies": {},
+        "closed": {},
         "account": {},
     }

@@ -225,6 +225,33 @@ def test_records_that_were_damaged(tmp_path: Path, rng: Any) -> None:
     assert len([frame for frame in frames(items) if frame.whole]) >= len(truth) - 1
 
 
+@suites
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(rng=st.randoms(use_true_random=True), places=st.integers(1, 4), keeps=st.booleans())
+def test_anything_may_come(
+    tmp_path: Path, suite: Suite, rng: Any, places: int, keeps: bool
+) -> None:
+    """Bytes turned over, put in, left out, anywhere, hellos included: nothing is raised and the
+    account agrees. What is whole was said, where no byte was put in or left out, as TCP never
+    does."""
+    said = [say(rng, number + 1000) for number in range(6)]
+    passages, log = recorded(tmp_path, said, suite)
+    for _ in range(places):
+        number = rng.randrange(len(passages))
+        raw = passages[number].data
+        at = rng.randint(0, len(raw))
+        size = rng.randint(0, min(20, len(raw) - at))
+        behind = raw[at + (size if keeps else rng.randint(0, 20)) :]
+        changed = raw[:at] + rng.randbytes(size) + behind
+        passages[number] = passages[number]._replace(data=changed)
+    items, source = read(tmp_path, packets_of(passages), log)
+    account = source.account  # raises where the sums do not agree
+    assert account["payload"] == sum(len(each.data) for each in passages)
+    truth = {each.request for each in said} | {each.response for each in said}
+    if keeps:
+        assert {frame.raw for frame in frames(items) if frame.whole} <= truth
+
+
 def test_what_only_looks_like_records_is_bounded(tmp_path: Path, rng: Any) -> None:
     """A stream of headers, none of which begins a record: given up after so many trials."""
     passages, log = recorded(tmp_path, [say(rng, number) for number in range(3)])

@@ -1,0 +1,8 @@
+"""``kspec``: the conformance suite's command line, which is ``runner.cli``."""
+
+from __future__ import annotations
+
+from kspec.runner.cli import main
+
+if __name__ == "__main__":
+    main()

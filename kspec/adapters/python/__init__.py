@@ -1,0 +1,1 @@
+"""Adapters for clients in Python: ``python -m kspec.adapters.python.<name>_adapter``."""

@@ -1,0 +1,139 @@
+//! Drives rskafka by the lines of docs/adapters.md. It lists and creates topics, and that is all a
+//! case can ask of it.
+
+use std::io::{self, BufRead, Write};
+use std::time::Duration;
+
+use rskafka::client::error::Error;
+use rskafka::client::{Client, ClientBuilder, Credentials, SaslConfig};
+use rskafka::BackoffConfig;
+use serde_json::{json, Map, Value};
+
+const VERSION: &str = "0.6.0"; // as pinned in Cargo.toml
+
+/// What `connect` said; the client is made at the first call, so that its first error is an answer.
+#[derive(Default)]
+struct Adapter {
+    settings: Value,
+    client: Option<Client>,
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    say(&json!({
+        "client": "rskafka", "version": VERSION, "language": "rust",
+        "capabilities": ["create_topics", "list_topics"],
+    }));
+    let mut adapter = Adapter::default();
+    for line in io::stdin().lock().lines() {
+        let call: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        say(&runtime.block_on(adapter.answer(&call)));
+    }
+}
+
+fn say(line: &Value) {
+    println!("{line}");
+    io::stdout().flush().unwrap();
+}
+
+impl Adapter {
+    async fn answer(&mut self, call: &Value) -> Value {
+        let done = match call["op"].as_str() {
+            Some("connect") => {
+                self.settings = call.clone();
+                Ok(Value::Null)
+            }
+            Some("close") => {
+                self.client = None;
+                Ok(Value::Null)
+            }
+            Some("list_topics") => self.list_topics().await,
+            Some("create_topics") => self.create_topics(&call["topics"]).await,
+            _ => return json!({"unsupported": format!("no public call for {}", call["op"])}),
+        };
+        match done {
+            Ok(result) => json!({"ok": true, "result": result}),
+            Err(error) => {
+                let mut answer = failure(&error);
+                answer["ok"] = json!(false);
+                answer
+            }
+        }
+    }
+
+    async fn client(&mut self) -> Result<&Client, Error> {
+        if self.client.is_none() {
+            self.client = Some(self.connect().await?);
+        }
+        Ok(self.client.as_ref().unwrap())
+    }
+
+    async fn connect(&self) -> Result<Client, Error> {
+        let text = |name: &str| self.settings[name].as_str().unwrap_or_default().to_owned();
+        let servers = text("bootstrap").split(',').map(str::to_owned).collect();
+        // It has no time-out of a request: what it has bounds its retries.
+        let backoff = BackoffConfig {
+            init_backoff: Duration::from_millis(50),
+            deadline: self.settings["timeout_ms"].as_u64().map(Duration::from_millis),
+            ..Default::default()
+        };
+        let mut builder =
+            ClientBuilder::new(servers).client_id(text("client_id")).backoff_config(backoff);
+        if let Some(sasl) = self.settings["sasl"].as_object() {
+            let part = |name: &str| sasl[name].as_str().unwrap_or_default().to_owned();
+            let who = Credentials::new(part("username"), part("password"));
+            builder = builder.sasl_config(match part("mechanism").as_str() {
+                "SCRAM-SHA-256" => SaslConfig::ScramSha256(who),
+                "SCRAM-SHA-512" => SaslConfig::ScramSha512(who),
+                _ => SaslConfig::Plain(who),
+            });
+        }
+        builder.build().await
+    }
+
+    async fn list_topics(&mut self) -> Result<Value, Error> {
+        let topics = self.client().await?.list_topics().await?;
+        let mut names: Vec<String> = topics.into_iter().map(|topic| topic.name).collect();
+        names.sort();
+        Ok(json!(names))
+    }
+
+    async fn create_topics(&mut self, wanted: &Value) -> Result<Value, Error> {
+        let timeout_ms = self.settings["timeout_ms"].as_i64().unwrap_or(2000) as i32;
+        let controller = self.client().await?.controller_client()?;
+        let mut outcomes = Map::new();
+        for (name, numbers) in wanted.as_object().into_iter().flatten() {
+            let partitions = numbers["partitions"].as_i64().unwrap_or(1) as i32;
+            let replicas = numbers["replication_factor"].as_i64().unwrap_or(1) as i16;
+            let done = controller.create_topic(name, partitions, replicas, timeout_ms).await;
+            outcomes.insert(name.clone(), done.map_or_else(|error| failure(&error), |_| Value::Null));
+        }
+        Ok(Value::Object(outcomes))
+    }
+}
+
+/// The protocol's own errors are an enum without numbers; its names are Kafka's in camel case.
+fn failure(error: &Error) -> Value {
+    let (name, code) = match error {
+        Error::ServerError { protocol_error, .. } => kafka(&format!("{protocol_error:?}")),
+        Error::Connection(_) => ("Connection".to_owned(), None),
+        Error::Request(_) => ("Request".to_owned(), None),
+        Error::InvalidResponse(_) => ("InvalidResponse".to_owned(), None),
+        _ => ("Error".to_owned(), None),
+    };
+    json!({"error": name, "code": code, "message": error.to_string()})
+}
+
+/// `NotController` as NOT_CONTROLLER, `Unknown(Int16(999))` as UNKNOWN with its number.
+fn kafka(name: &str) -> (String, Option<i64>) {
+    let word: String = name.chars().take_while(char::is_ascii_alphanumeric).collect();
+    let mut upper = String::new();
+    for (at, letter) in word.char_indices() {
+        if at > 0 && letter.is_ascii_uppercase() {
+            upper.push('_');
+        }
+        upper.push(letter.to_ascii_uppercase());
+    }
+    let inside = name.rsplit('(').next().unwrap_or_default().trim_end_matches(')');
+    (upper, inside.parse().ok())
+}

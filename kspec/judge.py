@@ -1,0 +1,288 @@
+"""The verdict on one client in one case, out of what was said on the wire and what the client said.
+
+Verdicts are those of Autobahn's test suite: ``pass``; ``non-strict``, where only a ``should`` is
+broken; ``informational``, where a case asks for nothing and records what the client does; ``fail``;
+``unsupported`` by this client, where it has no call for it or never got to what the case is about.
+Pure: the same evidence always gives the same verdict.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from kproto.journal import Entry
+from kspec.kinds import Failure
+from kspec.model import Case, Expectation, Level, Selector
+from kspec.patterns import mismatch, parse_range
+from kspec.wire import Direction, Moment, Played, fits, gaps_ms, grouped, select
+
+__all__ = ["VERDICTS", "Finding", "Judgement", "Verdict", "judge", "worst"]
+
+Verdict: TypeAlias = Literal["fail", "unsupported", "non-strict", "informational", "pass"]
+VERDICTS: tuple[Verdict, ...] = ("fail", "unsupported", "non-strict", "informational", "pass")
+"""Worst first."""
+
+_STRICT = ("must", "must_not", "step")
+
+GROWTH = 1.3
+"""KIP-580 doubles a pause and shakes it by a fifth, so that the next is a third longer at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One expectation and what came of it. ``holds`` None: it could not be judged. ``evidence`` is
+    a sentence; ``sequences`` the entries of the journal it is about."""
+
+    level: Level | Literal["process", "step"]
+    says: str
+    holds: bool | None
+    evidence: str
+    sequences: tuple[int, ...] = ()
+
+    @property
+    def broken(self) -> bool:
+        """What was asked for is not so, or what was forbidden is."""
+        if self.holds is None or self.level == "may":
+            return False
+        return self.holds if self.level in ("must_not", "should_not") else not self.holds
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """``why`` is one sentence, empty for a plain pass."""
+
+    verdict: Verdict
+    why: str = ""
+    findings: tuple[Finding, ...] = field(default=())
+
+
+def judge(case: Case, played: Played) -> Judgement:
+    """The verdict on one play of one variant."""
+    findings = tuple(_examine(case, played))
+    strict = [each for each in findings if each.broken and each.level in _STRICT]
+    lax = [each for each in findings if each.broken and each.level in ("should", "should_not")]
+    if played.broken is not None:
+        return Judgement("fail", played.broken, findings)
+    reason = _unsupported(case, played)
+    if reason is not None:
+        return Judgement("unsupported", reason, findings)
+    if strict:
+        return Judgement("fail", _sentence(strict), findings)
+    if lax:
+        return Judgement("non-strict", _sentence(lax), findings)
+    if findings and all(each.holds is None for each in findings):
+        return Judgement("unsupported", f"nothing to judge by: {findings[0].evidence}", findings)
+    if case.informational:
+        seen = [each.says for each in findings if each.holds]
+        return Judgement("informational", "; ".join(seen), findings)
+    note = "judged by the wire alone" if played.wire_only else ""
+    return Judgement("pass", note, findings)
+
+
+def worst(judgements: Sequence[Judgement]) -> Judgement:
+    """Of a case's variants the worst counts; one that a client has no part in counts last."""
+    apt = [each for each in judgements if each.verdict != "unsupported"]
+    return min(apt or judgements, key=lambda each: VERDICTS.index(each.verdict))
+
+
+def _sentence(broken: Sequence[Finding]) -> str:
+    first = broken[0]
+    not_ = "" if first.level.startswith(("must_not", "should_not")) else "not so: "
+    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    return f"{not_}{first.says}: {first.evidence}{more}"
+
+
+def _unsupported(case: Case, played: Played) -> str | None:
+    for moment in played.moments.values():
+        if moment.answer.unsupported is not None and not moment.optional:
+            return f"{moment.call}: {moment.answer.unsupported}"
+    for each in case.applies:
+        holds, evidence, _ = _evaluate(each, played)
+        if holds is False:
+            return f"{each.says}: {evidence}"
+    if played.unhit:
+        return f"nothing the client sent was what this is about: {played.unhit[0]}"
+    return None
+
+
+def _examine(case: Case, played: Played) -> Iterable[Finding]:
+    if played.broken is not None:
+        yield Finding("process", "the client stays usable", False, played.broken)
+    if played.blocked is not None:
+        yield Finding("step", "what the client does lets the case go on", False, played.blocked)
+    for level, each in case.expectations():
+        yield Finding(level, each.says, *_evaluate(each, played))
+
+
+Evaluation: TypeAlias = tuple[bool | None, str, tuple[int, ...]]
+
+
+def _evaluate(each: Expectation, played: Played) -> Evaluation:
+    if each.result is not None:
+        return _of_result(each, played)
+    if each.state is not None:
+        problem = mismatch(each.state, json.loads(json.dumps(played.state)))
+        return problem is None, problem or "the cluster is so", ()
+    if each.order is not None:
+        return _of_order(each.order, played)
+    selector, direction = _subject(each)
+    return _of_entries(each, select(selector, direction, played), direction, played)
+
+
+def _subject(each: Expectation) -> tuple[Selector, Direction]:
+    pairs: tuple[tuple[Selector | None, Direction], ...] = (
+        (each.requests, "request"),
+        (each.responses, "response"),
+        (each.events, "event"),
+    )
+    return next((selector, direction) for selector, direction in pairs if selector is not None)
+
+
+# ---- the wire -----------------------------------------------------------------------------------
+
+
+def _of_entries(
+    each: Expectation, entries: Sequence[Entry], direction: Direction, played: Played
+) -> Evaluation:
+    count = parse_range("1+" if each.count is None else each.count)
+    for name, group in (grouped(entries, each.per) or {"": []}).items():
+        number = _count(each, group)
+        if number not in count:
+            what = f"{direction}s" if each.distinct is None else f"{each.distinct}s"
+            evidence = f"{number} {what}{name and ' on ' + name}, where it is to be {count}"
+            return False, evidence, _numbers(group)
+        problem = _pace(each, group)
+        if problem is not None:
+            return False, problem, _numbers(group)
+    if each.each is not None:
+        odd = [entry for entry in entries if not fits(each.each, entry, played)]
+        if odd:
+            return False, f"{len(odd)} of {len(entries)} {direction}s are not", _numbers(odd)
+    return True, f"{len(entries)} {direction}s", _numbers(entries)
+
+
+def _count(each: Expectation, group: Sequence[Entry]) -> int:
+    if each.distinct is None:
+        return len(group)
+    values: set[Any] = set()
+    for entry in group:
+        values.add(
+            {
+                "connection": entry.connection_id,
+                "broker": entry.broker_id,
+                "version": entry.api_version,
+            }[each.distinct]
+        )
+    return len(values)
+
+
+def _pace(each: Expectation, group: Sequence[Entry]) -> str | None:
+    gaps = gaps_ms(group)
+    if each.gaps_ms is not None:
+        wanted = parse_range(each.gaps_ms)
+        odd = [gap for gap in gaps if gap not in wanted]
+        if odd:
+            return f"{odd[0]:.0f} ms between two, where it is to be {wanted}"
+    if each.growing and (len(gaps) < 2 or gaps[-1] < GROWTH * gaps[0]):
+        shown = ", ".join(f"{gap:.0f}" for gap in gaps) or "none"
+        return f"the pauses do not grow: {shown} ms"
+    if each.within_ms is not None and group:
+        spent = (group[-1].timestamp_ns - group[0].timestamp_ns) / 1e6
+        if spent not in parse_range(each.within_ms):
+            return f"{spent:.0f} ms from first to last"
+    return None
+
+
+def _of_order(parts: Sequence[Expectation], played: Played) -> Evaluation:
+    """Each part has an entry that comes after that of the part before it."""
+    reached = 0
+    chosen: list[int] = []
+    for part in parts:
+        selector, direction = _subject(part)
+        later = [each for each in select(selector, direction, played) if each.sequence > reached]
+        if not later:
+            behind = f" after #{reached}" if reached else ""
+            return False, f"no {direction}{behind} that is “{part.says}”", tuple(chosen)
+        reached = later[0].sequence
+        chosen.append(reached)
+    return True, "in this order", tuple(chosen)
+
+
+def _numbers(entries: Sequence[Entry]) -> tuple[int, ...]:
+    return tuple(entry.sequence for entry in entries)
+
+
+# ---- what the client made of it -----------------------------------------------------------------
+
+
+def _of_result(each: Expectation, played: Played) -> Evaluation:
+    if played.wire_only:
+        return None, "judged by the wire alone", ()
+    moment = played.moments.get(each.result or "")
+    if moment is None:
+        return None, "the call was never made", ()
+    if moment.answer.unsupported is not None:
+        return None, f"unsupported: {moment.answer.unsupported}", ()
+    problem = _problem(each, moment)
+    said = f"{moment.call} gave {_short(str(moment.answer))}"
+    return problem is None, said if problem is None else f"{problem} ({said})", ()
+
+
+def _problem(each: Expectation, moment: Moment) -> str | None:
+    answer = moment.answer
+    if each.success is not None and answer.ok != each.success:
+        return "it failed" if each.success else "it reports success"
+    if each.within_ms is not None and moment.milliseconds not in parse_range(each.within_ms):
+        return f"it took {moment.milliseconds:.0f} ms"
+    if each.error is not None:
+        problem = _failure_problem(_only_failure(moment), each.error)
+        if problem is not None:
+            return problem
+    if each.message is not None:
+        failure = _only_failure(moment)
+        if failure is None or mismatch(each.message, failure.message) is not None:
+            return f"its message is not {each.message}"
+    for key, wanted in (each.outcomes or {}).items():
+        problem = _outcome_problem(moment, key, wanted)
+        if problem is not None:
+            return f"{key}: {problem}"
+    if each.value is not None:
+        if answer.failure is not None:
+            return "it failed"
+        return mismatch(each.value, answer.result)
+    return None
+
+
+def _only_failure(moment: Moment) -> Failure | None:
+    """The call's own failure; else that of a partition, where one failed."""
+    if moment.answer.failure is not None:
+        return moment.answer.failure
+    return next((each for each in moment.answer.partitions.values() if each is not None), None)
+
+
+def _outcome_problem(moment: Moment, key: str, wanted: str | list[str]) -> str | None:
+    """A client that raises for the call as a whole fails every partition of it."""
+    answer = moment.answer
+    if answer.failure is None and key not in answer.partitions:
+        return "the client gave no outcome"
+    failure = answer.failure if answer.failure is not None else answer.partitions[key]
+    if wanted == "ok" or (isinstance(wanted, list) and "ok" in wanted and failure is None):
+        return None if failure is None else f"error {failure}"
+    return _failure_problem(failure, wanted)
+
+
+def _failure_problem(failure: Failure | None, wanted: str | list[str]) -> str | None:
+    kinds = [wanted] if isinstance(wanted, str) else wanted
+    if failure is None:
+        return "it reports success"
+    if not failure.kinds & set(kinds):
+        seen = ", ".join(sorted(failure.kinds - {"any"})) or "any"
+        return f"the error is of kind {seen}, not {' or '.join(kinds)}"
+    return None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 240 else text[:239] + "…"

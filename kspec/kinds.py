@@ -1,0 +1,191 @@
+"""What kind of error a client's own error is: Kafka's name for it, and a category.
+
+Every client has words of its own. Where it shows Kafka's error code, the code decides; else its
+words are looked up here, by what released clients are known to say; else the kind is ``other``,
+which no case asks for. An adapter that knows better says ``"kind"`` in its answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kproto.error_codes import ErrorCode
+
+__all__ = ["CATEGORIES", "Answer", "Failure", "is_kind", "kinds_of"]
+
+CATEGORIES: Final[Mapping[str, str]] = {
+    "any": "an error of any kind",
+    "unsupported-version": "what was asked for is in no version that both sides have",
+    "timeout": "the client, or the broker, gave up waiting",
+    "disconnected": "a connection broke, was refused, or there is no broker to be had",
+    "decode-error": "an answer could not be understood: its size, its correlation id, its body",
+    "authentication": "who the client is was not accepted, or the mechanism was not",
+    "no-controller": "nobody is known to be the controller",
+    "other": "none of these",
+}
+
+_BY_CODE: Final[Mapping[int, str]] = {
+    ErrorCode.UNSUPPORTED_VERSION: "unsupported-version",
+    ErrorCode.REQUEST_TIMED_OUT: "timeout",
+    ErrorCode.NETWORK_EXCEPTION: "disconnected",
+    ErrorCode.BROKER_NOT_AVAILABLE: "disconnected",
+    ErrorCode.CORRUPT_MESSAGE: "decode-error",
+    ErrorCode.SASL_AUTHENTICATION_FAILED: "authentication",
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: "authentication",
+    ErrorCode.ILLEGAL_SASL_STATE: "authentication",
+    ErrorCode.NOT_CONTROLLER: "no-controller",
+}
+
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "unsupported-version": (
+        r"unsupported_?version", r"IncompatibleBrokerVersion", r"unsupported_?\s?feature",
+        r"DoesNotSupportApiKey", r"unsupported_?\s?api", r"does not support", r"not supported by",
+        r"broker is too old", r"unknown to the broker", r"no support for", r"UnsupportedFormat",
+        r"no .*API.* with a supported version", r"required feature not supported",
+    ),
+    "timeout": (
+        r"time(d|s)?[ _-]?out", r"deadline exceeded", r"_TIMED_OUT",
+    ),
+    "disconnected": (
+        r"disconnect", r"connection (was )?(closed|reset|refused|aborted|error)",
+        r"ConnectionError", r"ConnectionClosed", r"KafkaConnection", r"\bEOF\b", r"ECONNRE",
+        r"NetworkException", r"PLT_KFK_NETWORK", r"broken pipe", r"_TRANSPORT", r"connect:",
+        r"BrokerNotFound", r"NoBrokersAvailable", r"NodeNotReady", r"NodeUnavailable",
+        r"NoNodeAvailable", r"_ALL_BROKERS_DOWN", r"brokers (are )?down", r"transport failure",
+        r"out of available brokers", r"closed connection", r"client is closed",
+        r"unable to (dial|connect|bootstrap)", r"cannot connect", r"connection attempts failed",
+        r"no (resolvable|nodes? available|available)",
+    ),
+    "decode-error": (
+        r"decod", r"correlation", r"corrupt", r"malformed", r"SchemaException", r"unpack", r"parse",
+        r"BufferUnderflow", r"out[ _]?of[ _]?(range|bounds)", r"EndOfStream", r"kbin",
+        r"invalid (array|length|string|subset|byte|size|frame)", r"invalid.*response",
+        r"not enough (data|bytes)", r"insufficient", r"struct\.error", r"RangeError",
+        r"IndexError", r"ValueError", r"OverflowError", r"_BAD_MSG", r"bad message",
+        r"InvalidReceive", r"MessageSize", r"message.*(too large|size)", r"too (small|short|big)",
+        r"Error reading (field|array|byte)", r"unexpected (byte|data)", r"tag(ged)? field",
+        r"not a Kafka", r"\bTLS\b", r"ERR_BUFFER",
+    ),
+    "authentication": (r"authenticat", r"SASL", r"mechanism", r"scram", r"credential"),
+    "no-controller": (
+        r"NotController", r"NoController", r"controller (is )?not", r"no controller",
+        r"active controller", r"controller.*unavail",
+    ),
+}  # fmt: skip
+"""Looked up in "<error>: <message>"; more than one may fit."""
+
+_PATTERNS: Final = {kind: re.compile("|".join(words), re.I) for kind, words in _WORDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error as a client showed it, of a call or of one partition. ``code`` is Kafka's."""
+
+    error: str
+    code: int | None = None
+    message: str = ""
+    kind: str | None = None
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return kinds_of(self)
+
+    def __str__(self) -> str:
+        code = "" if self.code is None else f" ({self.code})"
+        return f"{self.error}{code}: {self.message}" if self.message else f"{self.error}{code}"
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Failure:
+        """Out of ``{"error": ..., "code": ..., "message": ...}``."""
+        code, kind = said.get("code"), said.get("kind")
+        return cls(
+            str(said.get("error") or "error"),
+            code if isinstance(code, int) and not isinstance(code, bool) else None,
+            " ".join(str(said.get("message") or "").split()),
+            kind if isinstance(kind, str) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a call: a result, a failure, or why the client cannot be asked."""
+
+    result: Any = None
+    failure: Failure | None = None
+    unsupported: str | None = None
+    partitions: Mapping[str, Failure | None] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Neither the call nor any of its partitions failed."""
+        whole = self.failure is None and self.unsupported is None
+        return whole and not any(self.partitions.values())
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Answer:
+        """Out of a line of the adapter protocol. Raises ValueError where it is none."""
+        if "unsupported" in said:
+            return cls(unsupported=str(said["unsupported"]))
+        if said.get("ok") is True:
+            result = said.get("result")
+            return cls(result, partitions=_partitions(result))
+        if said.get("ok") is False:
+            return cls(failure=Failure.of(said))
+        raise ValueError('neither "ok" nor "unsupported"')
+
+    def __str__(self) -> str:
+        if self.unsupported is not None:
+            return f"unsupported: {self.unsupported}"
+        if self.failure is not None:
+            return f"error {self.failure}"
+        failed = {key: each for key, each in self.partitions.items() if each is not None}
+        if failed:
+            return "; ".join(f"{key}: error {each}" for key, each in failed.items())
+        return "ok" if self.result is None else f"ok {self.result}"
+
+
+def _partitions(result: Any) -> dict[str, Failure | None]:
+    """The outcomes by key, where the result holds some: null is success."""
+    if not isinstance(result, Mapping):
+        return {}
+    found: dict[str, Failure | None] = {}
+    for key, each in result.items():
+        if each is None:
+            found[key] = None
+        elif isinstance(each, Mapping) and "error" in each:
+            found[key] = Failure.of(each)
+    return found
+
+
+def kinds_of(failure: Failure) -> frozenset[str]:
+    """Kafka's name of the error, where there is a code, and its categories."""
+    if failure.kind is not None:
+        return frozenset({"any", failure.kind})
+    found = {"any"}
+    if failure.code is not None:
+        found.add(_name(failure.code))
+        category = _BY_CODE.get(failure.code)
+        return frozenset(found | ({category} if category else set()))
+    text = f"{failure.error}: {failure.message}"
+    found |= {kind for kind, pattern in _PATTERNS.items() if pattern.search(text)}
+    found |= {code.name for code in ErrorCode if re.search(rf"\b{code.name}\b", text)}
+    return frozenset(found if len(found) > 1 else {*found, "other"})
+
+
+def _name(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error-{code}"
+
+
+def is_kind(word: str) -> bool:
+    """A category, one of Kafka's names, or ``error-<code>`` for a code nobody knows."""
+    return (
+        word in CATEGORIES
+        or word in ErrorCode.__members__
+        or re.fullmatch(r"error-(-?\d+)", word) is not None
+    )

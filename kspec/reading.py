@@ -1,0 +1,328 @@
+"""Case files: YAML text in, ``Case`` out, or a ``CaseError`` that says the line and the place.
+
+Knows no files (``runner.files`` opens them) and runs nothing. What a case means is ``judge``'s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from kproto.dialects import dialect
+from kproto.errors import KprotoError, MissingExtraError
+from kproto.journal import squash
+from kspec.errors import CaseError
+from kspec.kinds import is_kind
+from kspec.model import (
+    CALLS,
+    LEVELS,
+    MAX_TIMEOUT_MS,
+    Case,
+    CaseFile,
+    Expectation,
+    Rule,
+    Selector,
+    Step,
+    Variant,
+)
+from kspec.patterns import parse_range
+from kspec.steps import check_step
+from mockbroker.faults import fault_of
+
+__all__ = ["NAME", "api_key", "parse_case", "step_name"]
+
+NAME: Final = re.compile(r"(?P<group>[a-z0-9-]+)/(?P<number>\d{3})-(?P<slug>[a-z0-9-]+)\.yaml")
+"""The end of a case file's path."""
+
+_PLACE: Final = re.compile(r"(?P<problem>.*?)(?: - at `\$?\.?(?P<place>.*)`)?", re.S)
+_PARAMETER: Final = re.compile(r"\$\{(\w+)\}")
+_SOURCE: Final = re.compile(r"KIP-\d+|protocol guide|RFC \d+|KAFKA-\d+|CVE-\d+-\d+")
+
+
+class _Marked:
+    """A YAML document as plain values, and the line of each place in it."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        self.lines: dict[str, int] = {"": 1}
+        yaml = _yaml()
+        try:
+            node = yaml.compose(text, Loader=yaml.SafeLoader)
+        except yaml.MarkedYAMLError as error:
+            line = 1 if error.problem_mark is None else error.problem_mark.line + 1
+            raise CaseError(f"{file}:{line}", "", f"not YAML: {error.problem}") from None
+        except yaml.YAMLError as error:
+            raise CaseError(f"{file}:1", "", f"not YAML: {error}") from None
+        except RecursionError:
+            raise CaseError(f"{file}:1", "", "too deep: a case is a few levels") from None
+        try:
+            self.value = None if node is None else self._plain(node, "")
+        except RecursionError:
+            raise CaseError(f"{file}:1", "", "too deep: a case is a few levels") from None
+
+    def _plain(self, node: Any, place: str) -> Any:
+        yaml = _yaml()
+        self.lines[place] = node.start_mark.line + 1
+        if node.id == "mapping":
+            found: dict[str, Any] = {}
+            for key_node, value_node in node.value:
+                if key_node.id != "scalar":
+                    raise self.error(place, "keys are plain words")
+                key = str(key_node.value)
+                if key in found:
+                    raise self.error(place, f"{key} is there twice")
+                inner = f"{place}.{key}" if place else key
+                found[key] = self._plain(value_node, inner)
+                self.lines[inner] = key_node.start_mark.line + 1
+            return found
+        if node.id == "sequence":
+            return [self._plain(item, f"{place}[{n}]") for n, item in enumerate(node.value)]
+        try:
+            return _scalar(node)
+        except (yaml.YAMLError, ValueError) as error:
+            problem = getattr(error, "problem", None) or str(error)
+            raise self.error(place, f"no value: {problem}") from None
+
+    def error(self, place: str, problem: str) -> CaseError:
+        """At the nearest place that is in the file: what is missing has no line of its own."""
+        known = place
+        while known not in self.lines:
+            known = known[: max(known.rfind("."), known.rfind("["), 0)]
+        return CaseError(f"{self.file}:{self.lines[known]}", place, problem)
+
+
+def _scalar(node: Any) -> Any:
+    loader = _yaml().SafeLoader("")
+    try:
+        return loader.construct_object(node)
+    finally:
+        loader.dispose()
+
+
+def _yaml() -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise MissingExtraError("cases are YAML, which needs PyYAML", extra="kspec") from None
+    return yaml
+
+
+def parse_case(text: str, file: str) -> CaseFile:
+    """The case of a file; ``file`` is its path, whose end gives the id. Raises CaseError."""
+    named = NAME.search(file)
+    if named is None or not file.endswith(named.group(0)):
+        raise CaseError(f"{file}:1", "", "a case is <group>/<three digits>-<slug>.yaml")
+    marked = _Marked(text, file)
+    if not isinstance(marked.value, dict):
+        raise marked.error("", "a case is a mapping")
+    for word in ("id", "group"):
+        if word in marked.value:
+            raise marked.error(word, "comes from the file's path")
+    document = {
+        **marked.value,
+        "id": f"{named['group']}/{named['number']}-{named['slug']}",
+        "group": named["group"],
+    }
+    parameters = document.get("variants") or [{}]
+    if not isinstance(parameters, list) or not all(isinstance(each, dict) for each in parameters):
+        raise marked.error("variants", "variants are a list of mappings, parameter to value")
+    found = []
+    for number, chosen in enumerate(parameters):
+        where = f"variants[{number}]" if chosen else ""
+        case = _convert(_fill(document, chosen, marked, where), marked)
+        _check(case, marked)
+        name = ", ".join(f"{key}={value}" for key, value in chosen.items())
+        found.append(Variant(name=name, case=case))
+    return CaseFile(id=found[0].case.id, group=named["group"], variants=found)
+
+
+def _convert(document: Mapping[str, Any], marked: _Marked) -> Case:
+    try:
+        return msgspec.convert(document, Case)
+    except msgspec.ValidationError as error:
+        found = _PLACE.fullmatch(str(error))
+        assert found is not None
+        place = found["place"] or ""
+        raise marked.error(place.replace("`", ""), found["problem"].replace("`", "")) from None
+
+
+def _fill(document: Any, parameters: Mapping[str, Any], marked: _Marked, where: str) -> Any:
+    try:
+        return _filled(document, parameters)
+    except KeyError as missing:
+        raise marked.error(where, f"no parameter {missing.args[0]!r} here") from None
+
+
+def _filled(value: Any, parameters: Mapping[str, Any]) -> Any:
+    """``${name}`` alone is the parameter's value, of any type; inside a text its text."""
+    if isinstance(value, dict):
+        return {
+            key: item if key == "variants" else _filled(item, parameters)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_filled(item, parameters) for item in value]
+    if isinstance(value, str):
+        whole = _PARAMETER.fullmatch(value)
+        if whole is not None:
+            return parameters[whole[1]]
+        return _PARAMETER.sub(lambda found: str(parameters[found[1]]), value)
+    return value
+
+
+# ---- what a type cannot say ---------------------------------------------------------------------
+
+
+def _check(case: Case, marked: _Marked) -> None:
+    def refuse(place: str, problem: str) -> None:
+        raise marked.error(place, problem)
+
+    if not _SOURCE.search(case.source):
+        refuse("source", "name a KIP, an issue (KAFKA-n), a CVE, an RFC or the protocol guide")
+    if not 1 <= case.client.timeout_ms <= MAX_TIMEOUT_MS:
+        refuse("client.timeout_ms", f"1 to {MAX_TIMEOUT_MS}")
+    names = _check_steps(case, refuse)
+    if not any(getattr(case, level) for level in LEVELS):
+        refuse("", "nothing is expected: give must, must_not, should, should_not or may")
+    if case.wrong is None and not case.informational:
+        refuse("", "no wrong: name the misbehaviour that proves that the case can fail")
+    for level in ("applies", *LEVELS):
+        for number, each in enumerate(getattr(case, level)):
+            _check_expectation(each, f"{level}[{number}]", names, refuse)
+
+
+_KINDS_OF_STEP: Final = (
+    "call", "reconnect", "cluster", "faults", "clear_faults", "wait", "pause_ms",
+)  # fmt: skip
+
+
+def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
+    """The names of the calls. Each is unique, since expectations go by them."""
+    names: set[str] = set()
+    _check_faults(case.faults, "faults", refuse)
+    for number, step in enumerate(case.steps):
+        place = f"steps[{number}]"
+        _check_faults(step.faults or [], f"{place}.faults", refuse)
+        if step.cluster is not None:
+            _attempt(partial(check_step, step.cluster), f"{place}.cluster", refuse)
+        given = [kind for kind in _KINDS_OF_STEP if getattr(step, kind) not in (None, False)]
+        if len(given) != 1:
+            refuse(place, f"one of {', '.join(_KINDS_OF_STEP)} a step; here: {given or 'none'}")
+        if step.call is not None:
+            if step.call not in CALLS:
+                refuse(f"{place}.call", f"{step.call!r} is none of {', '.join(CALLS)}")
+            name = step_name(step)
+            if name in names:
+                refuse(place, f"{name!r} is a step's name already: give this one another, by `as`")
+            names.add(name)
+        if step.wait is not None:
+            for kind, selector in _selectors(step.wait):
+                _check_selector(selector, f"{place}.wait.{kind}", names, refuse)
+    return names
+
+
+def _check_faults(rules: list[Rule], place: str, refuse: Callable[[str, str], None]) -> None:
+    for number, rule in enumerate(rules):
+        _attempt(partial(fault_of, rule), f"{place}[{number}]", refuse)
+
+
+def _attempt(work: Callable[[], object], place: str, refuse: Callable[[str, str], None]) -> None:
+    try:
+        work()
+    except KprotoError as error:
+        refuse(place, str(error))
+
+
+def step_name(step: Step) -> str:
+    """What expectations call a call by: ``as``, or what is called."""
+    return step.name or step.call or ""
+
+
+_SUBJECTS: Final = ("requests", "responses", "events", "order", "result", "state")
+_ABOUT_ENTRIES: Final = ("count", "per", "each", "gaps_ms", "growing", "distinct")
+_ABOUT_RESULTS: Final = ("success", "error", "message", "value", "outcomes")
+
+
+def _check_expectation(
+    each: Expectation, place: str, names: set[str], refuse: Callable[[str, str], None]
+) -> None:
+    given = [subject for subject in _SUBJECTS if getattr(each, subject) is not None]
+    if len(given) != 1:
+        refuse(place, f"one of {', '.join(_SUBJECTS)}; here: {given or 'none'}")
+    (subject,) = given
+    entries = subject in ("requests", "responses", "events")
+    for words, allowed in ((_ABOUT_ENTRIES, entries), (_ABOUT_RESULTS, subject == "result")):
+        for word in words:
+            if not allowed and getattr(each, word) not in (None, False):
+                refuse(f"{place}.{word}", f"says nothing about {subject}")
+    for word in ("count", "gaps_ms", "within_ms"):
+        if getattr(each, word) is not None:
+            _check_range(getattr(each, word), f"{place}.{word}", refuse)
+    for kind, selector in _selectors(each):
+        _check_selector(selector, f"{place}.{kind}", names, refuse)
+    if each.each is not None:
+        _check_selector(each.each, f"{place}.each", names, refuse)
+    if each.result is not None:
+        if each.result not in names:
+            refuse(f"{place}.result", f"no call is named {each.result!r}")
+        if not any(getattr(each, w) is not None for w in (*_ABOUT_RESULTS, "within_ms")):
+            refuse(place, f"what about it? One of {', '.join(_ABOUT_RESULTS)}, within_ms")
+        for kind in _kinds_named(each):
+            if not is_kind(kind):
+                refuse(f"{place}.error", f"{kind!r} is neither a kind nor one of Kafka's errors")
+    for number, inner in enumerate(each.order or []):
+        _check_expectation(inner, f"{place}.order[{number}]", names, refuse)
+
+
+def _kinds_named(each: Expectation) -> Iterator[str]:
+    for words in (each.error, *(each.outcomes or {}).values()):
+        for word in [words] if isinstance(words, str) else words or []:
+            if word != "ok":
+                yield word
+
+
+def _selectors(holder: Any) -> Iterator[tuple[str, Selector]]:
+    for kind in ("requests", "responses", "events"):
+        selector = getattr(holder, kind)
+        if selector is not None:
+            yield kind, selector
+
+
+def _check_range(text: int | str, place: str, refuse: Callable[[str, str], None]) -> None:
+    try:
+        parse_range(text)
+    except ValueError as error:
+        refuse(place, str(error))
+
+
+def _check_selector(
+    selector: Any, place: str, names: set[str], refuse: Callable[[str, str], None]
+) -> None:
+    if selector.version is not None:
+        _check_range(selector.version, f"{place}.version", refuse)
+    for word in ("api", "other_than"):
+        named = getattr(selector, word, None)
+        for api in named if isinstance(named, list) else [named]:
+            if api is not None and api_key(api) is None:
+                refuse(f"{place}.{word}", f"{api!r} is no api of Kafka's")
+    for word in ("during", "since", "until"):
+        name = getattr(selector, word, None)
+        if name is not None and name not in names:
+            refuse(f"{place}.{word}", f"no call is named {name!r}")
+    for word in ("after_first", "before_first"):
+        inner = getattr(selector, word, None)
+        if inner is not None:
+            _check_selector(inner, f"{place}.{word}", names, refuse)
+
+
+def api_key(api: str | int) -> int | None:
+    """The key of ``ApiVersions``, ``API_VERSIONS`` or 18; None where there is no such api."""
+    apis = dialect("kafka").apis
+    if isinstance(api, int):
+        return api if api in apis else None
+    wanted = squash(api)
+    return next((key for key, each in apis.items() if squash(each.name) == wanted), None)

@@ -1,0 +1,6 @@
+"""A run as JSON, as JUnit XML, and as a page. Values in, texts out: ``runner.cli`` writes them."""
+
+from kspec.report.data import as_json, as_junit
+from kspec.report.page import as_html
+
+__all__ = ["as_html", "as_json", "as_junit"]

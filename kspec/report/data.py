@@ -1,0 +1,147 @@
+"""A run for programs: results.json, and JUnit XML for those that show tests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+from xml.sax.saxutils import escape, quoteattr
+
+from kproto.journal import describe
+from kspec.judge import VERDICTS, Finding
+from kspec.results import Report, Result, VariantResult
+
+__all__ = ["FORMAT", "as_json", "as_junit"]
+
+FORMAT: Final = 1
+
+
+def as_json(report: Report) -> str:
+    """docs/kspec.md names the fields."""
+    counts = {
+        client: {
+            verdict: sum(
+                each.judgement.verdict == verdict
+                for each in report.results
+                if each.client == client
+            )
+            for verdict in reversed(VERDICTS)
+        }
+        for client in report.clients
+    }
+    document = {
+        "format": FORMAT,
+        "seconds": round(report.seconds, 1),
+        "clients": {
+            name: {
+                "version": greeting.version,
+                "language": greeting.language,
+                "verdicts": counts.get(name, {}),
+            }
+            for name, greeting in report.greetings.items()
+        },
+        "absent": dict(report.absent),
+        "cases": [
+            {"id": each.id, "title": each.case.title, "source": each.case.source}
+            for each in report.cases
+        ],
+        "results": [_result(each, report) for each in report.results],
+        "stale": [{"client": client, "case": case} for client, case in report.stale],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _result(each: Result, report: Report) -> dict[str, Any]:
+    return {
+        "client": each.client,
+        "case": each.case.id,
+        "verdict": each.judgement.verdict,
+        "why": each.judgement.why,
+        "known": each.case.id in report.known.get(each.client, ()),
+        "seconds": round(each.seconds, 3),
+        "variants": [_variant(variant) for variant in each.variants],
+    }
+
+
+def _variant(variant: VariantResult) -> dict[str, Any]:
+    return {
+        "name": variant.name,
+        "verdict": variant.judgement.verdict,
+        "why": variant.judgement.why,
+        "findings": [_finding(each) for each in variant.judgement.findings],
+        "calls": [
+            {
+                "name": call.name,
+                "call": call.asked,
+                "answer": call.answered,
+                "milliseconds": round(call.milliseconds, 1),
+            }
+            for call in variant.calls
+        ],
+    }
+
+
+def _finding(each: Finding) -> dict[str, Any]:
+    return {
+        "level": each.level,
+        "says": each.says,
+        "holds": each.holds,
+        "evidence": each.evidence,
+        "journal": list(each.sequences),
+    }
+
+
+def as_junit(report: Report) -> str:
+    """A suite a client, a test a case. What the baseline knows is a skip: it fails nobody."""
+    suites = [_suite(client, report) for client in report.clients]
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kspec">\n'
+    return head + "".join(suites) + "</testsuites>\n"
+
+
+def _suite(client: str, report: Report) -> str:
+    results = [each for each in report.results if each.client == client]
+    tests = [_test(each, report) for each in results]
+    failures = sum("<failure" in test for test in tests)
+    skipped = sum("<skipped" in test for test in tests)
+    seconds = sum(each.seconds for each in results)
+    return (
+        f"<testsuite name={_quoted(client)} tests={_quoted(len(tests))} "
+        f"failures={_quoted(failures)} skipped={_quoted(skipped)} "
+        f"time={_quoted(round(seconds, 3))}>"
+        "\n" + "".join(tests) + "</testsuite>\n"
+    )
+
+
+def _test(each: Result, report: Report) -> str:
+    verdict, why = each.judgement.verdict, _xml(each.judgement.why)
+    inner = ""
+    if verdict == "fail" and each.case.id in report.known.get(each.client, ()):
+        inner = f"<skipped message={_quoted(f'known: {why}')}/>"
+    elif verdict == "fail":
+        inner = f"<failure message={_quoted(why)}>{escape(_talk(each))}</failure>"
+    elif verdict == "unsupported":
+        inner = f"<skipped message={_quoted(why)}/>"
+    elif why:
+        inner = f"<system-out>{escape(f'{verdict}: {why}')}</system-out>"
+    name = f"{each.case.id}: {each.case.case.title}"
+    return (
+        f"<testcase classname={_quoted(each.client)} name={_quoted(_xml(name))} "
+        f"time={_quoted(round(each.seconds, 3))}>{inner}</testcase>\n"
+    )
+
+
+def _talk(each: Result) -> str:
+    """The journal of the worst variant."""
+    for variant in each.variants:
+        if variant.judgement == each.judgement and variant.entries:
+            start = variant.entries[0].timestamp_ns
+            return _xml("\n".join(describe(entry, since_ns=start) for entry in variant.entries))
+    return ""
+
+
+def _xml(text: str) -> str:
+    """XML has no place for most control characters."""
+    return "".join(char if char >= " " or char in "\n\t" else "�" for char in text)
+
+
+def _quoted(value: object) -> str:
+    return quoteattr(str(value))

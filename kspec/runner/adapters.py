@@ -1,0 +1,197 @@
+"""A client to be asked, wherever it runs: in a process of its own, or in this one.
+
+Knows the lines of docs/adapters.md, and that whoever does not answer in time is ended: a hung
+client is a verdict, never a hung suite. What is asked, and what the answers are worth, is known
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, ClassVar, Final, Protocol
+
+import msgspec
+
+from kspec.errors import AdapterError
+from kspec.kinds import Answer
+from kspec.results import Greeting
+from kspec.wrong.client import Client
+
+__all__ = [
+    "ANSWER_SECONDS",
+    "GREETING_SECONDS",
+    "Adapter",
+    "LocalAdapter",
+    "ProcessAdapter",
+]
+
+GREETING_SECONDS: Final = 30.0
+"""How long a process may take to come up: a JVM on a busy machine."""
+ANSWER_SECONDS: Final = 15.0
+"""How long a call may take before the client counts as hung: many of its own time-outs."""
+STOP_SECONDS: Final = 2.0
+_COMPLAINT: Final = re.compile(r"(Error|Exception|panic|fatal)\b.*[:!]")
+_LONGEST_LINE: Final = 16 * 1024 * 1024
+
+
+class Adapter(Protocol):
+    """What a case needs of a client. ``wire_only``: it does not tell what it made of answers."""
+
+    @property
+    def wire_only(self) -> bool: ...
+
+    @property
+    def greeting(self) -> Greeting: ...
+
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
+        """Raises AdapterError where the client is of no use any more."""
+
+    async def stop(self) -> None:
+        """Never raises."""
+
+
+class LocalAdapter:
+    """The reference client, or a wrong one, on this event loop."""
+
+    wire_only: ClassVar[bool] = False
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.greeting = msgspec.convert(client.greeting(), Greeting)
+
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return Answer.of(await self._client.call(op, arguments))
+        except TimeoutError:
+            raise AdapterError(f"no answer to {op} in {ANSWER_SECONDS:.0f} s", hung=True) from None
+        except Exception as error:  # of a process of its own this would be the end
+            raise AdapterError(f"the client died of {type(error).__name__}: {error}") from error
+
+    async def stop(self) -> None:
+        await self._client.close()
+
+
+class ProcessAdapter:
+    """A program that speaks the lines. ``start`` makes one."""
+
+    wire_only: ClassVar[bool] = False
+
+    def __init__(self, process: asyncio.subprocess.Process, stderr: IO[bytes]) -> None:
+        self._process = process
+        self._stderr = stderr
+        self.greeting = Greeting(client="")
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> ProcessAdapter:
+        """Raises AdapterError where the program does not come up or greet."""
+        stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=cwd,
+                env={**os.environ, **(environment or {})},
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=stderr,
+                limit=_LONGEST_LINE,
+                # A group of its own, so that what it starts ends with it.
+                start_new_session=os.name == "posix",
+            )
+        except OSError as error:
+            stderr.close()
+            raise AdapterError(f"{command[0]} cannot be started: {error.strerror}") from None
+        adapter = cls(process, stderr)
+        try:
+            said = await adapter._line(GREETING_SECONDS, "the greeting")
+            adapter.greeting = msgspec.convert(said, Greeting)
+        except msgspec.ValidationError as error:
+            await adapter.stop()
+            raise AdapterError(f"this is no greeting: {error}") from None
+        except BaseException:
+            await adapter.stop()
+            raise
+        return adapter
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
+        assert self._process.stdin is not None
+        line = json.dumps({"op": op, **arguments}) + "\n"
+        try:
+            self._process.stdin.write(line.encode())
+            await self._process.stdin.drain()
+        except OSError:
+            raise AdapterError(await self._last_words()) from None
+        said = await self._line(ANSWER_SECONDS, f"an answer to {op}")
+        try:
+            return Answer.of(said)
+        except ValueError as error:
+            raise AdapterError(f"not a line of the protocol: {error}: {said}"[:300]) from None
+
+    async def _line(self, seconds: float, what: str) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        try:
+            async with asyncio.timeout(seconds):
+                line = await self._process.stdout.readline()
+        except TimeoutError:
+            self._kill(signal.SIGKILL)
+            raise AdapterError(f"hung: not {what} in {seconds:.0f} s", hung=True) from None
+        except ValueError:
+            raise AdapterError(f"a line of more than {_LONGEST_LINE} bytes") from None
+        if not line:
+            raise AdapterError(await self._last_words())
+        try:
+            said = json.loads(line)
+        except ValueError:
+            said = None
+        if not isinstance(said, dict):
+            raise AdapterError(f"not a line of the protocol: {line[:200]!r}")
+        return said
+
+    async def _last_words(self) -> str:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._process.wait()
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").splitlines()
+        # A stack begins with what happened.
+        told = next((n for n, line in enumerate(lines) if _COMPLAINT.search(line)), 0)
+        words = " ".join(" ".join(lines[told:]).split())
+        return f"the client's process ended: {words[:300] or 'without a word'}"
+
+    async def stop(self) -> None:
+        """End of input asks it to go; what does not go by itself is ended."""
+        if self._process.stdin is not None:
+            with suppress(OSError):
+                self._process.stdin.close()
+        for insist in (None, signal.SIGTERM, signal.SIGKILL):
+            if insist is not None:
+                self._kill(insist)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STOP_SECONDS):
+                    await self._process.wait()
+                break
+        self._stderr.close()
+
+    def _kill(self, how: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            if os.name == "posix":
+                os.killpg(self._process.pid, how)
+            else:
+                self._process.send_signal(how)

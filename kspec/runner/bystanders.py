@@ -1,0 +1,101 @@
+"""Clients without an adapter: a program that is run for each call, or a person at a keyboard.
+
+Nobody tells what such a client made of an answer, so that only the wire is judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import click
+
+from kspec.kinds import Answer
+from kspec.results import Greeting
+from kspec.runner.adapters import ANSWER_SECONDS
+
+__all__ = ["ByCommand", "ByHand"]
+
+_NOTHING = Answer()
+
+
+@dataclass(slots=True)
+class _Bystander:
+    """Where to go, from ``connect`` on."""
+
+    greeting: Greeting
+    bootstrap: str = ""
+    wire_only: ClassVar[bool] = True
+
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
+        if op == "connect":
+            self.bootstrap = arguments["bootstrap"]
+        elif op != "close":
+            await self._act(op, arguments)
+        return _NOTHING
+
+    async def _act(self, op: str, arguments: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        """Nothing is kept between calls."""
+
+
+@dataclass(slots=True)
+class _Command(_Bystander):
+    command: str = ""
+
+    async def _act(self, op: str, arguments: Mapping[str, Any]) -> None:
+        """Run it to its end, or end it."""
+        words = [
+            word.replace("{bootstrap}", self.bootstrap).replace("{call}", op)
+            for word in shlex.split(self.command)
+        ]
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+
+class _Person(_Bystander):
+    async def _act(self, op: str, arguments: Mapping[str, Any]) -> None:
+        click.echo(f"  {self.bootstrap}\n  {op} {arguments or ''}; then press Enter", err=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+
+
+@dataclass(frozen=True, slots=True)
+class ByCommand:
+    """A program: ``{bootstrap}`` in its words is where to connect, ``{call}`` what is asked."""
+
+    name: str
+    command: str
+
+    async def start(self) -> _Bystander:
+        return _Command(Greeting(client=self.name, language="command"), command=self.command)
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """A person who points a client at what is printed."""
+
+    name: str = "by hand"
+
+    async def start(self) -> _Bystander:
+        return _Person(Greeting(client=self.name))

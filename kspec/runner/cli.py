@@ -1,0 +1,275 @@
+"""``kspec run``, ``list``, ``clients``, ``misbehaviours``, ``check``.
+
+Exit 0 where no client fails a case that the baseline does not know, 1 where one does or a client
+asked for by name is absent, 2 on bad usage, a case file that is none included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+import kproto
+from kproto.errors import KprotoError
+from kproto.journal import JournalWriter
+from kspec.catalog import CLIENTS
+from kspec.report import as_html, as_json, as_junit
+from kspec.results import Greeting, Report, Result, new_failures
+from kspec.runner import schedule
+from kspec.runner.baseline import read_baseline, write_baseline
+from kspec.runner.bystanders import ByCommand, ByHand
+from kspec.runner.contestants import chosen
+from kspec.runner.files import CASES, choose, load_cases
+from kspec.runner.proof import prove
+from kspec.runner.vectors import vectors_command
+from kspec.wrong.all import MISBEHAVIOURS
+
+__all__ = ["main"]
+
+_STYLES = {
+    "pass": "green",
+    "non-strict": "yellow",
+    "informational": "blue",
+    "fail": "red",
+    "unsupported": "dim",
+}
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(kproto.__version__, prog_name="kspec")
+def commands() -> None:
+    """The conformance suite for Kafka clients: numbered cases, each tied to a KIP or the protocol
+    guide, run against real clients on a mock cluster."""
+
+
+commands.add_command(vectors_command)
+
+
+def main() -> None:
+    """Errors of ours in one line, and exit 2."""
+    try:
+        commands()
+    except KprotoError as error:
+        click.echo(f"kspec: {error}", err=True)
+        sys.exit(2)
+
+
+_folder = click.option(
+    "--cases",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=CASES,
+    help="A folder of your own cases in place of the suite's.",
+)
+
+
+@commands.command("list")
+@click.argument("wanted", nargs=-1, metavar="[CASE|GLOB]...")
+@click.option("--json", "as_lines", is_flag=True, help="As one JSON document.")
+@_folder
+def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
+    """The cases: id, title, source."""
+    cases = choose(load_cases(folder), wanted)
+    if as_lines:
+        rows = [
+            {
+                "id": each.id,
+                "group": each.group,
+                "title": each.case.title,
+                "source": each.case.source,
+                "about": each.case.about,
+                "profile": each.case.profile,
+                "variants": [variant.name for variant in each.variants if variant.name],
+                "wrong": list(each.case.misbehaviours),
+            }
+            for each in cases
+        ]
+        click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    table = Table("case", "title", "source", box=None)
+    for each in cases:
+        table.add_row(each.id, each.case.title, each.case.source)
+    _console().print(table)
+    click.echo(f"{len(cases)} cases")
+
+
+@commands.command("clients")
+def list_clients() -> None:
+    """The clients that the suite can install."""
+    table = Table("client", "release", "language", "engine", "needs", box=None)
+    for each in CLIENTS:
+        needs = ", ".join(each.toolchains) or "-"
+        table.add_row(
+            each.name, each.release or "-", each.language, each.engine or "its own", needs
+        )
+    _console().print(table)
+
+
+@commands.command("misbehaviours")
+def list_misbehaviours() -> None:
+    """The ways of being wrong that prove that cases can fail."""
+    table = Table("name", "what is wrong", box=None)
+    for name, each in sorted(MISBEHAVIOURS.items()):
+        table.add_row(name, each.about)
+    _console().print(table)
+
+
+@commands.command("prove")
+@click.argument("wanted", nargs=-1, metavar="[CASE|GLOB]...")
+@click.option("--jobs", type=click.IntRange(1, 64), default=16, show_default=True)
+@_folder
+def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
+    """Show that each case passes for the reference client, and fails for the misbehaviour it names
+    and for no other of its group's."""
+    every = load_cases(folder)
+    cases = choose(every, wanted)
+    flaws = asyncio.run(prove(cases, every, jobs=jobs))
+    for flaw in flaws:
+        click.echo(str(flaw))
+    click.echo(f"{len(cases)} cases, {len(flaws)} flaws")
+    sys.exit(1 if flaws else 0)
+
+
+@commands.command("run")
+@click.option("--client", "names", multiple=True, metavar="NAME", help="See `kspec clients`; also "
+              "`reference` and `wrong:NAME`. May be given again; all, unless any is.")  # fmt: skip
+@click.option("--adapter", "adapters", multiple=True, metavar="CMD",
+              help="Your own: a program that speaks the lines of docs/adapters.md.")  # fmt: skip
+@click.option("--command", "programs", multiple=True, metavar="CMD",
+              help="A program to run for each call; {bootstrap} in it is where to connect. Judged "
+              "by the wire alone.")  # fmt: skip
+@click.option("--manual", is_flag=True, help="Print where to connect, and wait for Enter.")
+@click.option("--case", "wanted", multiple=True, metavar="ID|GLOB", help="Only these cases.")
+@click.option("--baseline", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Known failures: exit 1 only on others.")  # fmt: skip
+@click.option("--write-baseline", "write_baseline_to",
+              type=click.Path(dir_okay=False, path_type=Path),
+              help="Write the failures of this run to a file.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True,
+              help="Plays at once.")  # fmt: skip
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path),
+              help="Write results.json, junit.xml, report.html and the journals.")  # fmt: skip
+@click.option("--verbose", "-v", is_flag=True, help="A line for each play, whatever its verdict.")
+@_folder
+def run_cases(
+    names: tuple[str, ...],
+    adapters: tuple[str, ...],
+    programs: tuple[str, ...],
+    manual: bool,
+    wanted: tuple[str, ...],
+    baseline: Path | None,
+    write_baseline_to: Path | None,
+    jobs: int,
+    out: Path | None,
+    verbose: bool,
+    folder: Path,
+) -> None:
+    """Run cases against clients, and report."""
+    console = _console()
+    cases = choose(load_cases(folder), wanted)
+    known = read_baseline(baseline) if baseline is not None else {}
+    clients: list[schedule.Contestant] = [
+        ByCommand("command" if len(programs) == 1 else f"command {number}", each)
+        for number, each in enumerate(programs, 1)
+    ]
+    clients += [ByHand()] * manual
+    absent: dict[str, str] = {}
+    if names or adapters or not clients:
+        with console.status("") as status:
+            found, absent = chosen(names, adapters, status.update)
+        clients += found
+    for name, why in absent.items():
+        console.print(f"{name} is absent: {why}", style="yellow", highlight=False)
+    greetings: dict[str, Greeting] = {}
+    started = time.monotonic()
+
+    def told(result: Result) -> None:
+        if verbose or result.judgement.verdict in ("fail", "non-strict"):
+            _tell(console, result)
+
+    results = asyncio.run(
+        schedule.run(
+            clients, cases, jobs=1 if manual else jobs, told=told, greeted=greetings.__setitem__
+        )
+    )
+    new, stale = new_failures(results, known)
+    report = Report(
+        clients=[each.name for each in clients],
+        cases=cases,
+        results=results,
+        greetings=greetings,
+        absent=absent,
+        known=known,
+        stale=stale,
+        seconds=time.monotonic() - started,
+    )
+    if out is not None:
+        _write(report, out)
+    if write_baseline_to is not None:
+        write_baseline(write_baseline_to, results)
+    _sum_up(console, report, new, baseline)
+    sys.exit(1 if new or set(absent) & set(names) or not clients else 0)
+
+
+def _tell(console: Console, result: Result) -> None:
+    verdict = result.judgement.verdict
+    line = f"{verdict:13} {result.client:18} {result.case.id}"
+    why = f"\n              {result.judgement.why}" if result.judgement.why else ""
+    console.print(line + why, style=_STYLES[verdict], highlight=False, markup=False)
+
+
+def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: Path | None) -> None:
+    table = Table("client", "version", *_STYLES, box=None)
+    for name in report.clients:
+        greeting = report.greetings.get(name)
+        counts = [
+            sum(e.client == name and e.judgement.verdict == verdict for e in report.results)
+            for verdict in _STYLES
+        ]
+        table.add_row(name, "" if greeting is None else greeting.version, *map(str, counts))
+    console.print(table)
+    for client, case in report.stale:
+        console.print(f"stale in the baseline: {client} no longer fails {case}", style="yellow")
+    failures = sum(each.judgement.verdict == "fail" for each in report.results)
+    beyond = f", {len(new)} not in {baseline}" if baseline is not None else ""
+    console.print(
+        f"{len(report.cases)} cases, {len(report.clients)} clients, {report.seconds:.0f} s:"
+        f" {failures} failures{beyond}",
+        highlight=False,
+    )
+
+
+def _write(report: Report, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "results.json").write_text(as_json(report), "utf-8")
+    (out / "junit.xml").write_text(as_junit(report), "utf-8")
+    (out / "report.html").write_text(as_html(report), "utf-8")
+    for result in report.results:
+        for number, variant in enumerate(result.variants):
+            if variant.entries:
+                _write_journal(result, number, out)
+
+
+def _write_journal(result: Result, number: int, out: Path) -> None:
+    variant = result.variants[number]
+    client = re.sub(r"[^\w.-]+", "-", result.client).strip("-")
+    suffix = f"-{number + 1}" if len(result.variants) > 1 else ""
+    path = out / "journals" / client / f"{result.case.id.replace('/', '-')}{suffix}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        writer = JournalWriter(file)
+        for entry in variant.entries:
+            writer.write(entry)
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 150, highlight=False)

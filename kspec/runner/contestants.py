@@ -1,0 +1,84 @@
+"""The clients of a run: those of the catalog, the reference and the wrong ones, and yours."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kspec.catalog import CLIENTS
+from kspec.catalog import client as client_named
+from kspec.errors import AbsentError, KspecError
+from kspec.runner.adapters import Adapter, LocalAdapter, ProcessAdapter
+from kspec.runner.install import Launch, install
+from kspec.wrong.all import MISBEHAVIOURS, wrong_client
+
+__all__ = ["Local", "Program", "chosen"]
+
+_WRONG = "wrong:"
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The reference client (``wrong`` is empty) or one that misbehaves, in this process."""
+
+    name: str
+    wrong: str = ""
+
+    async def start(self) -> Adapter:
+        return LocalAdapter(wrong_client(self.wrong))
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An adapter's program."""
+
+    name: str
+    launch: Launch
+
+    async def start(self) -> Adapter:
+        launch = self.launch
+        return await ProcessAdapter.start(launch.command, launch.cwd, launch.environment)
+
+
+def chosen(
+    names: Iterable[str], commands: Iterable[str], told: Callable[[str], None]
+) -> tuple[list[Local | Program], dict[str, str]]:
+    """(clients that can run, name -> why one cannot). With neither names nor commands it is the
+    whole catalog. Raises KspecError for a name nobody knows."""
+    found: list[Local | Program] = []
+    absent: dict[str, str] = {}
+    wanted, given = list(dict.fromkeys(names)), list(commands)
+    if not wanted and not given:
+        wanted = [each.name for each in CLIENTS]
+    for name in wanted:
+        if name == "reference":
+            found.append(Local(name))
+        elif name.startswith(_WRONG):
+            if name.removeprefix(_WRONG) not in MISBEHAVIOURS:
+                raise KspecError(f"no misbehaviour is {name!r}; see `kspec misbehaviours`")
+            found.append(Local(name, name.removeprefix(_WRONG)))
+        else:
+            _install(name, found, absent, told)
+    for number, command in enumerate(given):
+        label = "adapter" if len(given) == 1 else f"adapter {number + 1}"
+        found.append(Program(label, Launch(tuple(shlex.split(command)), None)))
+    return found, absent
+
+
+def _install(
+    name: str,
+    found: list[Local | Program],
+    absent: dict[str, str],
+    told: Callable[[str], None],
+) -> None:
+    try:
+        client = client_named(name)
+    except KeyError:
+        known = ", ".join(each.name for each in CLIENTS)
+        raise KspecError(f"no client is {name!r}; there are {known}, reference") from None
+    told(f"getting {client.name} {client.release} ready (first time: a download)")
+    try:
+        found.append(Program(client.name, install(client)))
+    except AbsentError as error:
+        absent[client.name] = str(error)

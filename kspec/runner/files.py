@@ -1,0 +1,55 @@
+"""Case files on disk: found, opened, chosen. What is in them is ``kspec.reading``'s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from kspec.errors import CaseError, KspecError
+from kspec.model import CaseFile
+from kspec.reading import parse_case
+
+__all__ = ["CASES", "choose", "load_cases"]
+
+CASES: Final = Path(__file__).resolve().parents[1] / "cases"
+
+
+def load_cases(folder: Path = CASES) -> list[CaseFile]:
+    """Every case below ``folder``, by id. Raises CaseError at the first that is none."""
+    found: list[CaseFile] = []
+    numbers: dict[str, Path] = {}
+    for path in sorted(folder.glob("*/*.y*ml")):
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CaseError(f"{path}:1", "", f"cannot be read: {error}") from None
+        case = parse_case(text, path.as_posix())
+        number = _number(case)
+        if number in numbers:
+            raise CaseError(f"{path}:1", "", f"{number} is {numbers[number].name} already")
+        numbers[number] = path
+        found.append(case)
+    return found
+
+
+def choose(cases: Sequence[CaseFile], wanted: Iterable[str]) -> list[CaseFile]:
+    """By id (``framing/003`` or in full), group or glob. KspecError where one chooses nothing."""
+    chosen: dict[str, CaseFile] = {}
+    patterns = list(wanted)
+    for pattern in patterns:
+        matches = [case for case in cases if _is(case, pattern)]
+        if not matches:
+            raise KspecError(f"no case is {pattern!r}; `kspec list` has them all")
+        chosen.update((case.id, case) for case in matches)
+    return [case for case in cases if case.id in chosen] if patterns else list(cases)
+
+
+def _is(case: CaseFile, pattern: str) -> bool:
+    return pattern in (case.id, _number(case), case.group) or fnmatchcase(case.id, pattern)
+
+
+def _number(case: CaseFile) -> str:
+    """``framing/003``"""
+    return case.id[: len(case.group) + len("/003")]

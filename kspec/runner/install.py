@@ -1,0 +1,254 @@
+"""Make a client ready to start: fetch its release, build its adapter, say how to run it.
+
+Everything goes under ``$KPROTO_CACHE`` (``~/.cache/kproto`` where unset), in one folder per client
+and hash of what it is made from, so that a second run installs nothing and a changed manifest or
+adapter installs anew. Package managers are run as anyone would run them; a failed download is tried
+again. Knows nothing of Kafka.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kspec.catalog import Client
+from kspec.errors import AbsentError
+from kspec.runner import toolchains
+
+__all__ = ["AbsentError", "Launch", "built", "cache", "install", "run"]
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "kspec" / "adapters"
+ATTEMPTS = 3
+BUILD_SECONDS = 1500  # the Rust client takes minutes on a busy machine
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How to start an adapter: the command, where, and with what beside the environment."""
+
+    command: tuple[str, ...]
+    cwd: Path | None
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def cache() -> Path:
+    named = os.environ.get("KPROTO_CACHE")
+    return Path(named) if named else Path.home() / ".cache" / "kproto"
+
+
+def install(client: Client) -> Launch:
+    """Install ``client`` unless it is already; AbsentError where this machine cannot have it."""
+    missing = toolchains.missing(list(client.toolchains))
+    if missing:
+        raise AbsentError("; ".join(missing))
+    return _INSTALLERS[client.language](client)
+
+
+# ---- one function a language ----------------------------------------------------------------
+
+
+def _python(client: Client) -> Launch:
+    module = f"kspec.adapters.python.{client.adapter}_adapter"
+    path = [str(ROOT)]
+    environment = {}
+    if client.packages:
+        environment = _packaged(client)
+    elif client.release and not _is_importable(client):
+        requirement = f"{client.name}=={client.release}"
+
+        def build(folder: Path) -> None:
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder)]
+            run([*command, requirement], cwd=ROOT)
+
+        path.insert(0, str(_built(client, [requirement, sys.version], build)))
+    command = (sys.executable, "-W", "ignore", "-m", module)
+    return Launch(command, ROOT, {"PYTHONPATH": os.pathsep.join(path), **environment})
+
+
+def _packaged(client: Client) -> dict[str, str]:
+    """The environment in which the command of the same name runs. Debian's packages are unpacked
+    into the cache rather than installed: that takes no rights, and changes nothing else."""
+    if toolchains.find(client.name) is not None:
+        return {}
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        raise AbsentError("; ".join(toolchains.missing([client.name])))
+
+    def build(folder: Path) -> None:
+        run(["apt-get", "download", "-q", *client.packages], cwd=folder)
+        for package in folder.glob("*.deb"):
+            run(["dpkg-deb", "-x", str(package), str(folder)], cwd=folder)
+
+    folder = _built(client, [*client.packages, client.release], build)
+    libraries = {str(path.parent) for path in folder.glob("usr/lib/**/*.so*")}
+    return {
+        "PATH": os.pathsep.join([str(folder / "usr" / "bin"), os.environ.get("PATH", "")]),
+        "LD_LIBRARY_PATH": os.pathsep.join(sorted(libraries)),
+    }
+
+
+def _is_importable(client: Client) -> bool:
+    """Whether this interpreter already has exactly the release of the catalog."""
+    try:
+        return importlib.metadata.version(client.name) == client.release
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+def _node(client: Client) -> Launch:
+    _check_node(client)
+    source = SOURCES / "node"
+    files = sorted([*source.glob("*.json"), *source.glob("*.mjs")])
+
+    def build(folder: Path) -> None:
+        for file in files:
+            shutil.copy(file, folder)
+        # `ci` installs what the lock file says or fails. The one engine warning it would print is
+        # about a minor release of Node that the package does run on.
+        run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder)
+
+    made_of = [file.read_text() for file in files]
+    folder = _built(client, [*made_of, toolchains.find("node") or ""], build, name="node")
+    return Launch(("node", f"{client.adapter}_adapter.mjs"), folder)
+
+
+def _check_node(client: Client) -> None:
+    text = toolchains.find("node") or ""
+    numbers = [int(part) for part in text.lstrip("v").split(".")[:2] if part.isdigit()]
+    if client.oldest_node is not None and tuple(numbers) < client.oldest_node:
+        wanted = ".".join(map(str, client.oldest_node))
+        raise AbsentError(f"it needs Node.js {wanted} or newer, and this is {text}: see nodejs.org")
+
+
+def _java(client: Client) -> Launch:
+    source = SOURCES / "java"
+    pom, adapter = source / "pom.xml", source / f"{client.adapter}.java"
+
+    def build(folder: Path) -> None:
+        shutil.copy(pom, folder)
+        run(
+            [
+                "mvn", "-B", "-q", "dependency:copy-dependencies", "-DincludeScope=runtime",
+                f"-Dkafka.version={client.release}", f"-DoutputDirectory={folder / 'lib'}",
+            ],
+            cwd=folder,
+        )  # fmt: skip
+        jars = str(folder / "lib" / "*")
+        run(["javac", "-nowarn", "-cp", jars, "-d", str(folder), str(adapter)], cwd=folder)
+
+    made_of = [pom.read_text(), adapter.read_text(), client.release, toolchains.find("java") or ""]
+    folder = _built(client, made_of, build)
+    path = os.pathsep.join([str(folder), str(folder / "lib" / "*")])
+    # An adapter lives for a few cases: start fast, and keep a second JVM's memory small.
+    options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx128m")
+    return Launch(("java", *options, "-cp", path, client.adapter), folder)
+
+
+def _go(client: Client) -> Launch:
+    source = SOURCES / "go"
+    files = sorted([*source.glob("go.*"), *source.glob("**/*.go")])
+
+    def build(folder: Path) -> None:
+        run(["go", "build", "-trimpath", "-o", str(folder) + os.sep, "./franz", "./sarama"],
+             cwd=source)  # fmt: skip
+
+    made_of = [file.read_text() for file in files]
+    folder = _built(client, [*made_of, toolchains.find("go") or ""], build, name="go")
+    return Launch((str(folder / client.adapter),), folder)
+
+
+def _rust(client: Client) -> Launch:
+    source = SOURCES / "rust"
+    files = [source / "Cargo.toml", source / "src" / "main.rs"]
+
+    def build(folder: Path) -> None:
+        (folder / "src").mkdir()
+        for file in files:
+            shutil.copy(file, folder / file.relative_to(source))
+        run(["cargo", "build", "--release", "--quiet"], cwd=folder)
+        made = folder / "target" / "release" / "kspec-adapter-rskafka"
+        shutil.copy(made, folder)
+        shutil.rmtree(folder / "target")  # hundreds of megabytes that nobody needs any more
+
+    made_of = [file.read_text() for file in files]
+    folder = _built(client, [*made_of, toolchains.find("rust") or ""], build)
+    return Launch((str(folder / "kspec-adapter-rskafka"),), folder)
+
+
+_INSTALLERS: dict[str, Callable[[Client], Launch]] = {
+    "python": _python,
+    "node": _node,
+    "java": _java,
+    "go": _go,
+    "rust": _rust,
+}
+
+
+# ---- folders and commands -------------------------------------------------------------------
+
+
+def _built(
+    client: Client, made_of: Iterable[str], build: Callable[[Path], None], name: str | None = None
+) -> Path:
+    label = name or client.name.strip("@").replace("/", "-")
+    return built(f"kspec/{label}", made_of, build)
+
+
+def built(label: str, made_of: Iterable[str], build: Callable[[Path], None]) -> Path:
+    """The folder of this label and hash in the cache, filled by ``build`` unless it is there.
+
+    It is built into a neighbour first: it is there whole or not at all.
+    """
+    digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
+    folder = cache() / f"{label}-{digest}"
+    if folder.is_dir():
+        return folder
+    partial = folder.with_name(f"{folder.name}.{os.getpid()}")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise AbsentError(
+            f"{partial}: {error.strerror}; KPROTO_CACHE names another place"
+        ) from None
+    try:
+        build(partial)
+        with suppress(OSError):  # somebody else's may be there by now, and is as good
+            partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    if not folder.is_dir():
+        raise AbsentError(f"{folder} cannot be made; KPROTO_CACHE names another place")
+    return folder
+
+
+def run(command: list[str], cwd: Path) -> None:
+    """Run an installing command, again where it fails; AbsentError with its last words."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            done = subprocess.run(
+                command,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=BUILD_SECONDS,
+                text=True,
+            )
+        except subprocess.TimeoutExpired:
+            raise AbsentError(f"`{command[0]}` did not finish in {BUILD_SECONDS} s") from None
+        if done.returncode == 0:
+            return
+        if attempt < ATTEMPTS:
+            time.sleep(2 * attempt)  # a registry's hiccup; nothing else is waited for
+    words = " ".join(done.stdout.split()) or f"exit {done.returncode}"
+    raise AbsentError(f"`{' '.join(command[:3])}` failed {ATTEMPTS} times: {words[-300:]}")

@@ -1,0 +1,133 @@
+"""Play one variant of a case: a cluster up, the client through its steps, the evidence gathered.
+
+Decides nothing: ``kspec.judge`` does, out of the ``Played`` this returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Final
+
+from kproto.journal import Entry
+from kspec.errors import AdapterError
+from kspec.model import Case, Step, Wait
+from kspec.reading import step_name
+from kspec.runner.adapters import Adapter
+from kspec.runner.stage import Stage, cluster_of
+from kspec.wire import Direction, Moment, Played, select
+from mockbroker.errors import ClusterError
+
+__all__ = ["LONGEST_CALL_MS", "play"]
+
+LONGEST_CALL_MS: Final = 12_000
+"""A call that takes longer breaks the rule that clients give up in time, whatever it returns."""
+
+_POLL_SECONDS: Final = 0.005
+
+
+async def play(case: Case, adapter: Adapter) -> Played:
+    """Raises KprotoError where the case cannot be staged; what the client does is evidence, and so
+    is a step that its doings leave the cluster unable to take."""
+    stage = Stage(cluster_of(case), case)
+    played = Played(wire_only=adapter.wire_only)
+    await stage.start()
+    try:
+        await _act(case, stage, adapter, played)
+    except AdapterError as error:
+        played.broken = str(error)
+    finally:
+        played.entries = list(stage.mock.journal)
+        played.state = stage.state()
+        played.unhit = stage.unhit()
+        # A client still connected to brokers that go away may try to reach them, then the next
+        # play's would be at their ports: it is closed first.
+        if played.broken is None:
+            try:
+                await adapter.call("close", {})
+            except AdapterError as error:
+                played.broken = f"on being closed: {error}"
+        await stage.stop()
+    return played
+
+
+async def _act(case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:
+    await _connect(case, stage, adapter, played)
+    for step in case.steps:
+        if played.moments.get("connect") is not None and step.call is not None:
+            continue  # the client could not even be made: nothing can be asked of it
+        try:
+            await _take(step, case, stage, adapter, played)
+        except ClusterError as error:
+            played.blocked = f"{step.cluster}: {error}"
+            return
+
+
+async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:
+    """Make the client anew. Where that fails, every call after it has failed the same way."""
+    arguments: dict[str, Any] = {
+        "bootstrap": stage.bootstrap,
+        "timeout_ms": case.client.timeout_ms,
+        "client_id": case.client.client_id,
+        **case.client.options,
+    }
+    if case.client.sasl is not None:
+        arguments["sasl"] = case.client.sasl
+    before, started = stage.mock.journal.last_sequence, time.monotonic()
+    answer = await adapter.call("connect", arguments)
+    if answer.failure is None and answer.unsupported is None:
+        return
+    spent = (time.monotonic() - started) * 1000
+    until = stage.mock.journal.last_sequence
+    for step in case.steps:
+        if step.call is not None and step_name(step) not in played.moments:
+            name = step_name(step)
+            played.moments[name] = Moment(name, "connect", before, until, spent, answer)
+    played.moments["connect"] = Moment("connect", "connect", before, until, spent, answer)
+
+
+async def _take(step: Step, case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:
+    if step.call is not None:
+        await _call(step, stage, adapter, played)
+    elif step.reconnect:
+        await adapter.call("close", {})
+        await _connect(case, stage, adapter, played)
+    elif step.cluster is not None:
+        await stage.step(step.cluster)
+    elif step.faults is not None:
+        stage.add_faults(step.faults)
+    elif step.clear_faults:
+        stage.clear_faults()
+    elif step.wait is not None:
+        await _wait(step.wait, stage, played)
+    elif step.pause_ms is not None:
+        await asyncio.sleep(step.pause_ms / 1000)
+
+
+async def _call(step: Step, stage: Stage, adapter: Adapter, played: Played) -> None:
+    name, call = step_name(step), step.call or ""
+    before, started = stage.mock.journal.last_sequence, time.monotonic()
+    answer = await adapter.call(call, step.arguments)
+    spent = (time.monotonic() - started) * 1000
+    played.moments[name] = Moment(
+        name, call, before, stage.mock.journal.last_sequence, spent, answer, step.arguments,
+        step.optional,
+    )  # fmt: skip
+
+
+async def _wait(wait: Wait, stage: Stage, played: Played) -> None:
+    ends = time.monotonic() + wait.ms / 1000
+    while time.monotonic() < ends:
+        now = Played(entries=list(stage.mock.journal), moments=played.moments)
+        if all(len(found) >= wait.count for found in _found(wait, now)):
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _found(wait: Wait, now: Played) -> list[list[Entry]]:
+    pairs: tuple[tuple[Any, Direction], ...] = (
+        (wait.requests, "request"),
+        (wait.responses, "response"),
+        (wait.events, "event"),
+    )
+    return [select(selector, way, now) for selector, way in pairs if selector is not None]

@@ -1,0 +1,77 @@
+"""The proof that a case can fail, and fails for what it is about: ``kspec prove``.
+
+The reference client passes; the misbehaviour that the case names does not; and of the misbehaviours
+that the cases of its group name, none fails it but those it declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kspec.judge import Judgement
+from kspec.model import CaseFile
+from kspec.runner.contestants import Local
+from kspec.runner.schedule import run
+from kspec.wrong.all import MISBEHAVIOURS
+
+__all__ = ["Flaw", "prove"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """What is wrong with a case."""
+
+    case: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.case}: {self.problem}"
+
+
+async def prove(
+    cases: Sequence[CaseFile], beside: Sequence[CaseFile], *, jobs: int = 16
+) -> list[Flaw]:
+    """The flaws of ``cases``; ``beside`` are all there are, for the neighbours. KprotoError where
+    a case cannot be staged."""
+    found = [
+        Flaw(each.id, f"no misbehaviour is called {name!r}; see `kspec misbehaviours`")
+        for each in cases
+        for name in each.case.misbehaviours
+        if name not in MISBEHAVIOURS
+    ]
+    if found:
+        return found
+    for result in await run([Local("reference")], cases, jobs=jobs):
+        if result.judgement.verdict not in ("pass", "informational"):
+            found.append(Flaw(result.case.id, f"the reference client: {_told(result.judgement)}"))
+    for group in dict.fromkeys(each.group for each in cases):
+        members = [each for each in cases if each.group == group]
+        names = {name for each in members for name in each.case.misbehaviours}
+        names |= {
+            each.case.misbehaviours[0]
+            for each in beside
+            if each.group == group and each.case.misbehaviours
+        }
+        clients = [Local(f"wrong:{name}", name) for name in sorted(names)]
+        for result in await run(clients, members, jobs=jobs):
+            found += _flaws(result.client.removeprefix("wrong:"), result.case, result.judgement)
+    return found
+
+
+def _flaws(name: str, case: CaseFile, judgement: Judgement) -> list[Flaw]:
+    wrong = case.case.wrong
+    failed = judgement.verdict == "fail"
+    if wrong is None:
+        return []  # it asks for nothing, so nobody can be wrong
+    if name == wrong.by and judgement.verdict != wrong.verdict:
+        return [Flaw(case.id, f"{name} does not fail it: {_told(judgement)}")]
+    if name in wrong.also and not failed:
+        return [Flaw(case.id, f"{name} is declared to fail it too, and does not")]
+    if failed and name != wrong.by and name not in wrong.also:
+        return [Flaw(case.id, f"{name} fails it too, undeclared: {_told(judgement)}")]
+    return []
+
+
+def _told(judgement: Judgement) -> str:
+    return f"{judgement.verdict}: {judgement.why}" if judgement.why else judgement.verdict

@@ -1,0 +1,115 @@
+"""Who plays what, when: clients times cases, some at a time, each client's process kept between.
+
+One event loop; ``jobs`` plays at once. A process that hung or died is replaced, not waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from kproto.errors import KprotoError
+from kspec.errors import AdapterError
+from kspec.judge import Judgement, judge, worst
+from kspec.model import CaseFile, Variant
+from kspec.results import Call, Greeting, Result, VariantResult
+from kspec.runner.adapters import Adapter
+from kspec.runner.play import play
+from kspec.wire import Played
+
+__all__ = ["Contestant", "run"]
+
+
+class Contestant(Protocol):
+    """A client by name, that can be started."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def start(self) -> Adapter:
+        """Raises AdapterError."""
+
+
+async def run(
+    contestants: Sequence[Contestant],
+    cases: Sequence[CaseFile],
+    *,
+    jobs: int = 1,
+    told: Callable[[Result], None] = lambda _result: None,
+    greeted: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
+) -> list[Result]:
+    """Every client in every case, results in that order. Raises KprotoError for a case that cannot
+    be staged; what goes wrong with a client is a result."""
+    pools = {each.name: _Pool(each, greeted) for each in contestants}
+    results: dict[tuple[str, str], Result] = {}
+    waiting = [(client, case) for client in contestants for case in cases]
+    waiting.reverse()
+
+    async def work() -> None:
+        while waiting:
+            client, case = waiting.pop()
+            result = await _play_case(client.name, case, pools[client.name])
+            results[client.name, case.id] = result
+            told(result)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(max(1, min(jobs, len(waiting)))):
+                group.create_task(work())
+    except* KprotoError as errors:
+        raise errors.exceptions[0] from None
+    finally:
+        await asyncio.gather(*(pool.stop() for pool in pools.values()))
+    return [results[client.name, case.id] for client in contestants for case in cases]
+
+
+class _Pool:
+    """A client's processes: those that nobody is using wait here."""
+
+    def __init__(self, client: Contestant, greeted: Callable[[str, Greeting], None]) -> None:
+        self._client = client
+        self._greeted = greeted
+        self._idle: list[Adapter] = []
+
+    async def take(self) -> Adapter:
+        if self._idle:
+            return self._idle.pop()
+        adapter = await self._client.start()
+        self._greeted(self._client.name, adapter.greeting)
+        return adapter
+
+    async def give(self, adapter: Adapter, *, usable: bool) -> None:
+        if usable:
+            self._idle.append(adapter)
+        else:
+            await adapter.stop()
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(adapter.stop() for adapter in self._idle))
+        self._idle.clear()
+
+
+async def _play_case(client: str, case: CaseFile, pool: _Pool) -> Result:
+    started = time.monotonic()
+    played = [await _play_variant(variant, pool) for variant in case.variants]
+    judgement = worst([each.judgement for each in played])
+    return Result(client, case, judgement, played, time.monotonic() - started)
+
+
+async def _play_variant(variant: Variant, pool: _Pool) -> VariantResult:
+    try:
+        adapter = await pool.take()
+    except AdapterError as error:
+        return VariantResult(variant.name, Judgement("fail", str(error)))
+    seen: Played | None = None
+    try:
+        seen = await play(variant.case, adapter)
+    finally:
+        await pool.give(adapter, usable=seen is not None and seen.broken is None)
+    calls = [
+        Call(each.name, each.call, str(each.answer), each.milliseconds)
+        for each in seen.moments.values()
+    ]
+    return VariantResult(variant.name, judge(variant.case, seen), seen.entries, calls)

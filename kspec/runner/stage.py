@@ -1,0 +1,96 @@
+"""The mock cluster of one play: set up as the case says, moved by its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kproto.schema.versions import Versions
+from kspec.errors import KspecError
+from kspec.model import Case, ClusterSpec
+from kspec.reading import api_key
+from kspec.steps import take_step
+from mockbroker import MockCluster
+from mockbroker.faults import faults_of
+
+__all__ = ["Stage", "cluster_of"]
+
+
+def cluster_of(case: Case) -> MockCluster:
+    """Not started. Raises KprotoError where the case asks for what cannot be."""
+    spec = case.cluster
+    return MockCluster(
+        brokers=spec.brokers,
+        topics=spec.topics,
+        profile=case.profile,
+        apis=_apis(spec),
+        implemented_only=spec.implemented_only,
+        auto_progress_ms=spec.auto_progress_ms,
+        clock=spec.clock,
+        auto_create_topics=spec.auto_create_topics,
+        broker_configs=spec.broker_configs,
+        reply35=spec.reply35,
+        sasl=spec.sasl,
+        propagation_ms=spec.propagation_ms,
+    )
+
+
+def _apis(spec: ClusterSpec) -> dict[int, Versions | None]:
+    found: dict[int, Versions | None] = {}
+    for name, versions in spec.apis.items():
+        key = api_key(int(name) if name.isdigit() else name)
+        if key is None:
+            raise KspecError(f"cluster.apis: {name!r} is no api of Kafka's")
+        found[key] = None if versions in (False, "off") else Versions.parse(str(versions))
+    return found
+
+
+class Stage:
+    """A started cluster, its steps and its faults."""
+
+    def __init__(self, mock: MockCluster, case: Case) -> None:
+        self.mock = mock
+        self._case = case
+        self._faults: list[Any] = []
+
+    async def start(self) -> None:
+        await self.mock.start()
+        controller = self._case.cluster.controller
+        if controller is not None and controller != self.mock.cluster.controller_id:
+            self.mock.failover(controller)
+        self.add_faults(self._case.faults)
+
+    async def stop(self) -> None:
+        await self.mock.stop()
+
+    @property
+    def bootstrap(self) -> str:
+        """What the client is told: every broker, or those the case names."""
+        named = self._case.client.bootstrap
+        addresses = self.mock.addresses
+        return ",".join(addresses[each] for each in named or addresses)
+
+    def state(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.mock.cluster.state()
+        return found
+
+    async def step(self, text: str) -> None:
+        """Raises KprotoError for what is no step, or cannot be done."""
+        await take_step(self.mock, text)
+
+    # ---- faults ----------------------------------------------------------------------------------
+
+    def add_faults(self, rules: Sequence[Mapping[str, Any]]) -> None:
+        self._faults += self.mock.load_faults(faults_of(list(rules)))
+
+    def clear_faults(self) -> None:
+        for fault in self._faults:
+            if fault.live:
+                self.mock.remove_fault(fault)
+
+    def unhit(self) -> list[str]:
+        """The faults that nothing set off, where not one was set off; else none: a case may offer
+        several for what clients do in different ways."""
+        if any(fault.hits for fault in self._faults):
+            return []
+        return [fault.fault.describe() for fault in self._faults]

@@ -1,0 +1,120 @@
+"""Which language toolchains this machine has. Standard library only: it runs before any install.
+
+Knows the commands, how to ask each for its version, and how to get one that is missing. Decides
+nothing: the bootstrap prints the list, tests skip or fail by it, the demo leaves languages out.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from functools import lru_cache
+from typing import NamedTuple
+
+__all__ = ["TOOLCHAINS", "Toolchain", "find", "missing", "report"]
+
+
+class Toolchain(NamedTuple):
+    """A command that must run, what needs it, and where to get it."""
+
+    command: str
+    version_arguments: list[str]
+    purpose: str
+    remedy: str
+
+
+TOOLCHAINS: dict[str, Toolchain] = {
+    "java": Toolchain(
+        "javac",
+        ["-version"],
+        "Kafka's own classes as oracle, and the Java Admin client",
+        "install a JDK, 17 or newer (Debian: default-jdk-headless)",
+    ),
+    "maven": Toolchain(
+        "mvn", ["--version"], "fetching Kafka's jars", "install Maven (Debian: maven)"
+    ),
+    "node": Toolchain(
+        "node",
+        ["--version"],
+        "the kafkajs and @platformatic/kafka clients",
+        "install Node.js, 20.19 or newer (Debian 13: nodejs; or nodejs.org)",
+    ),
+    "npm": Toolchain("npm", ["--version"], "fetching those clients", "install npm (Debian: npm)"),
+    "go": Toolchain(
+        "go",
+        ["version"],
+        "the franz-go and sarama clients",
+        # From 1.21 on, go fetches the newer toolchain that a go.mod asks for.
+        "install Go, 1.21 or newer (Debian 13: golang-go; or go.dev/dl)",
+    ),
+    "rust": Toolchain(
+        "cargo",
+        ["--version"],
+        "the crate kafka-protocol in the benchmarks, and the client rskafka",
+        "install Rust with Cargo, 1.85 or newer (Debian 13: cargo)",
+    ),
+    "kcat": Toolchain(
+        "kcat",
+        ["-V"],
+        "kcat as a client of the conformance suite",
+        "install kcat (Debian: kcat)",
+    ),
+    "tshark": Toolchain(
+        "tshark",
+        ["--version"],
+        "comparing what wiredump reads with what Wireshark does",
+        "install Wireshark's tshark (Debian: tshark)",
+    ),
+    "chromium": Toolchain(
+        "chromium",
+        ["--version"],
+        "looking at our web pages in a browser",
+        "install Chromium (Debian: chromium)",
+    ),
+}
+
+
+@lru_cache(maxsize=None)
+def find(name: str) -> str | None:
+    """The first line of the toolchain's version text, or None where it is absent or broken."""
+    tool = TOOLCHAINS[name]
+    path = shutil.which(tool.command)
+    if path is None:
+        return None
+    try:
+        done = subprocess.run(
+            [path, *tool.version_arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=60,
+            check=True,
+            text=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    # Maven writes its name in bold whoever reads it; tshark warns root before it says anything, and
+    # so may the shell that Debian's chromium is started by.
+    text = re.sub("\x1b\\[[0-9;]*m", "", done.stdout).strip()
+    asides = ("Running as user", path + ":")
+    lines = [line for line in text.splitlines() if not line.startswith(asides)]
+    return lines[0] if lines else "version unknown"
+
+
+def missing(names: list[str]) -> list[str]:
+    """Those of ``names`` this machine lacks, each as a sentence that says how to get it."""
+    return [f"{name} is absent: {TOOLCHAINS[name].remedy}" for name in names if find(name) is None]
+
+
+def report() -> list[str]:
+    """One line a toolchain, present or absent."""
+    lines = []
+    for name, tool in TOOLCHAINS.items():
+        version = find(name)
+        lines.append(
+            f"  {name:6} {version}"
+            if version
+            else f"  {name:6} absent; needed for {tool.purpose}: {tool.remedy}"
+        )
+    return lines

@@ -1,0 +1,152 @@
+"""What was said on the wire, asked by a case's selectors. Reads a journal; judges nothing.
+
+Times are the journal's own: when the broker read a request, or wrote an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal
+
+from kproto.journal import Entry
+from kspec.kinds import Answer
+from kspec.model import Selector, SubSelector
+from kspec.patterns import mismatch, parse_range
+from kspec.reading import api_key
+
+__all__ = ["Direction", "Moment", "Played", "body_of", "fits", "gaps_ms", "grouped", "select"]
+
+Direction = Literal["request", "response", "event"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One call: what came of it, and between which entries of the journal it was."""
+
+    name: str
+    call: str
+    after: int
+    until: int
+    milliseconds: float
+    answer: Answer
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    optional: bool = False
+
+
+@dataclass(slots=True)
+class Played:
+    """All there is to judge by. ``broken`` says that the client's process died or hung;
+    ``blocked`` that a step on the cluster could not be done, the client not having done its part;
+    ``wire_only`` that nobody heard what the client made of it; ``unhit`` names the faults that
+    nothing the client sent set off."""
+
+    entries: list[Entry] = field(default_factory=list)
+    moments: dict[str, Moment] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
+    unhit: list[str] = field(default_factory=list)
+    broken: str | None = None
+    blocked: str | None = None
+    wire_only: bool = False
+
+    def connection_number(self, connection_id: int) -> int:
+        """Connections count from 1, in the order the brokers accepted them."""
+        return self._connections().index(connection_id) + 1
+
+    def _connections(self) -> list[int]:
+        return list(dict.fromkeys(entry.connection_id for entry in self.entries))
+
+
+def select(selector: Selector | SubSelector, direction: Direction, played: Played) -> list[Entry]:
+    """The entries that fit, in order; with ``nth`` that one alone, if there is such."""
+    found = [
+        entry
+        for entry in _in_time(selector, played)
+        if entry.direction == direction and fits(selector, entry, played)
+    ]
+    if isinstance(selector, Selector) and selector.nth is not None:
+        return found[selector.nth - 1 : selector.nth]
+    return found
+
+
+def _in_time(selector: Selector | SubSelector, played: Played) -> Iterator[Entry]:
+    if isinstance(selector, SubSelector):
+        yield from played.entries
+        return
+    after, until = 0, float("inf")
+    for name in (selector.during, selector.since):
+        if name is not None:
+            after = max(after, played.moments[name].after if name in played.moments else 2**62)
+    for name in (selector.during, selector.until):
+        if name in played.moments:
+            until = min(until, played.moments[name].until)
+    if selector.after_first is not None:
+        after = max(after, _sequence(selector.after_first, played, 2**62))
+    if selector.before_first is not None:
+        until = min(until, _sequence(selector.before_first, played, 0) - 1)
+    yield from (entry for entry in played.entries if after < entry.sequence <= until)
+
+
+def _sequence(inner: SubSelector, played: Played, otherwise: int) -> int:
+    found = select(inner, inner.direction, played)
+    return found[inner.nth - 1].sequence if len(found) >= inner.nth else otherwise
+
+
+def fits(selector: Selector | SubSelector, entry: Entry, played: Played) -> bool:
+    """Whether an entry is as the selector says; its place in time is not looked at."""
+    if selector.api is not None and entry.api_key not in _keys(selector.api):
+        return False
+    if selector.version is not None and entry.api_version not in parse_range(selector.version):
+        return False
+    if selector.broker is not None and entry.broker_id not in _listed(selector.broker):
+        return False
+    if selector.event is not None and entry.event not in _listed(selector.event):
+        return False
+    if isinstance(selector, Selector):
+        if selector.other_than is not None and entry.api_key in _keys(selector.other_than):
+            return False
+        if selector.note is not None and selector.note not in entry.note:
+            return False
+        if selector.client_id is not None and mismatch(selector.client_id, entry.client_id):
+            return False
+        if selector.connection is not None:
+            number = played.connection_number(entry.connection_id)
+            if number != selector.connection:
+                return False
+    return selector.body is None or mismatch(selector.body, body_of(entry)) is None
+
+
+def _keys(apis: str | int | Sequence[str | int]) -> set[int | None]:
+    return {api_key(api) for api in ([apis] if isinstance(apis, str | int) else apis)}
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def body_of(entry: Entry) -> Any:
+    """The body as Kafka's JSON, by the schema's names; None where it cannot be read."""
+    decoded = entry.decode()
+    if decoded.body is None or decoded.version is None:
+        return None
+    return json.loads(str(decoded.body.to_json(decoded.version)))
+
+
+def grouped(entries: Sequence[Entry], per: str | None) -> dict[str, list[Entry]]:
+    """By connection or broker, or all in one."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if per is None:
+            name = ""
+        else:
+            number = entry.connection_id if per == "connection" else entry.broker_id
+            name = f"{per} {number}"
+        groups.setdefault(name, []).append(entry)
+    return groups
+
+
+def gaps_ms(entries: Sequence[Entry]) -> list[float]:
+    """Milliseconds from each entry to the next."""
+    return [(after.timestamp_ns - before.timestamp_ns) / 1e6 for before, after in pairwise(entries)]

@@ -1,0 +1,17 @@
+"""Every misbehaviour, registered. A new module of some is named here."""
+
+from __future__ import annotations
+
+from kspec.wrong import answers, frames, identity, retries, versions
+from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
+
+__all__ = [
+    "MISBEHAVIOURS",
+    "Misbehaviour",
+    "answers",
+    "frames",
+    "identity",
+    "retries",
+    "versions",
+    "wrong_client",
+]

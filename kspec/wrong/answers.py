@@ -1,0 +1,130 @@
+"""Wrong about what an answer says, and wrong to whoever asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kproto.error_codes import ErrorCode
+from kspec.wrong import calls
+from kspec.wrong.client import Client
+from kspec.wrong.link import Link
+from kspec.wrong.registry import misbehaves
+
+__all__: list[str] = []
+
+_KNOWN = frozenset(code.value for code in ErrorCode)
+
+
+@misbehaves("claims-success")
+class ClaimsSuccess(Client):
+    """Reports success whatever happened."""
+
+    def failure(self, error: Exception) -> dict[str, Any]:
+        return self.success({})
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        return dict.fromkeys(asked)
+
+
+@misbehaves("hides-the-error")
+class HidesTheError(Client):
+    """Says of every error that something went wrong, and not what."""
+
+    def failure(self, error: Exception) -> dict[str, Any]:
+        return {"ok": False, "error": "Error", "code": None, "message": "something went wrong"}
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        found = super().outcomes(asked, rows)
+        return {key: each and self.failure(Exception()) for key, each in found.items()}
+
+
+@misbehaves("takes-unknown-codes-for-success")
+class TakesUnknownCodesForSuccess(Client):
+    """Takes an error code that it does not know for none."""
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        known = {key: row if row[0] in _KNOWN else (0, None) for key, row in rows.items()}
+        return super().outcomes(asked, known)
+
+
+@misbehaves("ignores-the-top-level-error")
+class IgnoresTheTopLevelError(Client):
+    """Looks at the errors of partitions, and not at the one above them."""
+
+    async def ask(self, where: Any, body: Any, code_of: Any, *more: Any) -> Any:
+        return await super().ask(where, body, lambda _answer: 0, *more)
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        return {key: super(IgnoresTheTopLevelError, self).outcomes([key], rows)[key]
+                if key in rows else None for key in asked}  # fmt: skip
+
+
+@misbehaves("one-outcome-for-all")
+class OneOutcomeForAll(Client):
+    """Gives every partition the outcome of the one that failed."""
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        found = super().outcomes(asked, rows)
+        first = next((each for each in found.values() if each is not None), None)
+        return dict.fromkeys(found, first)
+
+
+@misbehaves("matches-by-position")
+class MatchesByPosition(Client):
+    """Takes the first outcome for that of the first partition asked about, and so on."""
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        given = list(rows.values())
+        found: dict[str, Any] = {}
+        for place, key in enumerate(asked):
+            code, message = given[place] if place < len(given) else (0, None)
+            found[key] = calls.outcome(code, message) if code else None
+        return found
+
+
+@misbehaves("forgets-who-was-left-out")
+class ForgetsWhoWasLeftOut(Client):
+    """Takes silence about a partition for success."""
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        return {key: None for key in asked if key not in rows} | super().outcomes(
+            [key for key in asked if key in rows], rows
+        )
+
+
+@misbehaves("takes-everything-for-nothing")
+class TakesEverythingForNothing(Link):
+    """Sends an empty list where null asks for everything."""
+
+    def send(self, body: Any, version: int) -> Any:
+        for name in ("topics", "topic_partitions"):
+            if getattr(body, name, ()) is None:
+                setattr(body, name, [])
+        return super().send(body, version)
+
+
+@misbehaves("swaps-adding-and-removing")
+class SwapsAddingAndRemoving(Client):
+    """Shows the replicas that a reassignment removes as those it adds."""
+
+    def success(self, result: Any) -> dict[str, Any]:
+        rows = result.values() if isinstance(result, dict) else ()
+        for row in rows:
+            if isinstance(row, dict) and "adding" in row:
+                row["adding"], row["removing"] = row["removing"], row["adding"]
+        return super().success(result)

@@ -1,0 +1,232 @@
+"""The calls of a case, by a client that keeps the rules; each rule a method of its own.
+
+Finds the controller, asks again where that can help, pauses longer each time, gives up in time,
+and tells every error as what it is. A misbehaviour overrides one of these methods, or gives another
+``link``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from kproto import error_codes
+from kproto.client.errors import SaslExchangeError
+from kproto.client.sasl import SaslMechanism, SaslPlain, SaslScram
+from kproto.dialects import dialect
+from kproto.errors import (
+    DecodeError,
+    EncodeError,
+    RemoteProtocolError,
+    UnsupportedVersionError,
+)
+from kspec.wrong import calls
+from kspec.wrong.link import Link, LinkClosedError, Refused
+
+__all__ = ["Client"]
+
+_NOT_CONTROLLER: Final = 41
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+
+
+class Client:
+    """``call`` takes and gives what a line of the adapter protocol holds."""
+
+    name: ClassVar[str] = "reference"
+    link: type[Link] = Link
+
+    def __init__(self) -> None:
+        self.codec = dialect("kafka")
+        self.timeout = 2.0
+        self.links: dict[tuple[str, int], Link] = {}
+        self.bootstrap: list[tuple[str, int]] = []
+        self.brokers: dict[int, tuple[str, int]] = {}
+        self.controller_id = -1
+        self.client_id = "kspec"
+        self.sasl: SaslMechanism | None = None
+
+    # ---- the adapter protocol --------------------------------------------------------------------
+
+    def greeting(self) -> dict[str, Any]:
+        return {
+            "client": self.name,
+            "version": "1",
+            "language": "python",
+            "capabilities": sorted(calls.CALLS),
+        }
+
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Never raises for what a broker or the wire does."""
+        try:
+            if op == "connect":
+                self.connect(arguments)
+                return self.success(None)
+            if op == "close":
+                await self.close()
+                return self.success(None)
+            if op not in calls.CALLS:
+                return {"unsupported": f"no call for {op!r}"}
+            async with asyncio.timeout(2 * self.timeout):
+                return self.success(await calls.CALLS[op](self, arguments))
+        except Exception as error:
+            return self.failure(error)
+
+    def success(self, result: Any) -> dict[str, Any]:
+        return {"ok": True, "result": result}
+
+    def failure(self, error: Exception) -> dict[str, Any]:
+        """Every error as what it is."""
+        if isinstance(error, Refused):
+            return {"ok": False, **calls.outcome(error.code, error.message)}
+        kinds: tuple[tuple[type[Exception], str], ...] = (
+            (UnsupportedVersionError, "unsupported-version"),
+            (TimeoutError, "timeout"),
+            (RemoteProtocolError, "decode-error"),
+            (DecodeError, "decode-error"),
+            (SaslExchangeError, "authentication"),
+            (EncodeError, "other"),
+            (ConnectionError, "disconnected"),
+        )
+        kind = next((kind for each, kind in kinds if isinstance(error, each)), None)
+        said = {"ok": False, "error": type(error).__name__, "code": None, "message": str(error)}
+        return said if kind is None else {**said, "kind": kind}
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        self.timeout = arguments["timeout_ms"] / 1000
+        self.client_id = arguments.get("client_id", "kspec")
+        self.bootstrap = [_address(each) for each in arguments["bootstrap"].split(",")]
+        self.brokers, self.controller_id, self.links = {}, -1, {}
+        self.sasl = _sasl(arguments.get("sasl"))
+
+    async def close(self) -> None:
+        links, self.links = self.links, {}
+        for link in links.values():
+            await link.close()
+
+    # ---- who to ask ------------------------------------------------------------------------------
+
+    async def link_to(self, address: tuple[str, int]) -> Link:
+        """The open connection, or a new one: where there was one that broke, versions are asked
+        for anew."""
+        link = self.links.get(address)
+        if link is not None and link.closed is None and not link.outlived:
+            return link
+        if link is not None:
+            await link.close()
+        link = self.link(client_id=self.client_id, timeout=self.timeout, sasl=self.sasl)
+        self.links[address] = link
+        await link.open(*address)
+        return link
+
+    async def any_link(self) -> Link:
+        """To a broker we know of, or else one we were told of (KIP-899)."""
+        problem: Exception = LinkClosedError("no broker is known")
+        for address in dict.fromkeys([*self.brokers.values(), *self.bootstrap]):
+            try:
+                return await self.link_to(address)
+            except LinkClosedError as error:
+                problem = error
+        raise problem
+
+    async def controller_link(self) -> Link:
+        if self.controller_id not in self.brokers:
+            await self.refresh()
+        if self.controller_id not in self.brokers:
+            raise Refused(_NOT_CONTROLLER, "no controller is known")
+        return await self.link_to(self.brokers[self.controller_id])
+
+    async def refresh(self) -> None:
+        request: Any = self.codec.message("MetadataRequest")
+        link = await self.any_link()
+        # An empty list is none from version 1 on, and every topic at version 0.
+        self.learn(await link.ask(request(topics=[])))
+
+    def learn(self, metadata: Any) -> None:
+        """Take over who is there and who is in control."""
+        self.learn_brokers(
+            {each.node_id: (each.host, each.port) for each in metadata.brokers},
+            metadata.controller_id,
+        )
+
+    def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
+        self.brokers, self.controller_id = brokers, controller_id
+
+    # ---- asking ----------------------------------------------------------------------------------
+
+    async def ask(
+        self,
+        where: Callable[[], Awaitable[Link]],
+        body: Any,
+        code_of: Callable[[Any], int],
+        check: Callable[[Link], None] = lambda _link: None,
+    ) -> Any:
+        """The answer, of a broker that gives one: tried again until the time is up."""
+        attempt = 0
+        ends = asyncio.get_running_loop().time() + self.timeout
+        while True:
+            attempt += 1
+            try:
+                link = await where()
+                check(link)
+                answer = await link.ask(body)
+                code = code_of(answer)
+                if not code:
+                    return answer
+                problem: Exception = Refused(code, getattr(answer, "error_message", None))
+            except (LinkClosedError, Refused) as error:
+                problem = error
+            pause = self.pause(attempt)
+            out_of_time = asyncio.get_running_loop().time() + pause > ends
+            if out_of_time or not self.may_ask_again(problem, attempt):
+                raise problem
+            await asyncio.sleep(pause)
+            self.forget(problem)
+
+    def pause(self, attempt: int) -> float:
+        """Seconds before asking again: longer each time (KIP-580)."""
+        return float(min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE))
+
+    def may_ask_again(self, problem: Exception, attempt: int) -> bool:
+        """Where that can help: the connection is gone, or the broker says so."""
+        if isinstance(problem, Refused):
+            return error_codes.is_retriable(problem.code)
+        return True
+
+    def forget(self, problem: Exception) -> None:
+        """What is known to be out of date."""
+        self.controller_id = -1
+
+    def require(self, link: Link, api_key: int, version: int, problem: str) -> None:
+        """Nothing is sent where the broker's versions cannot say it."""
+        if link.choose_version(api_key) < version:
+            raise UnsupportedVersionError(problem)
+
+    # ---- telling ---------------------------------------------------------------------------------
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        """One a partition that was asked for. A broker that leaves one out owes an answer."""
+        found: dict[str, Any] = {}
+        for key in asked:
+            if key not in rows:
+                found[key] = calls.outcome(-1, "the broker gave no outcome")
+            else:
+                code, message = rows[key]
+                found[key] = calls.outcome(code, message) if code else None
+        return found
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _sasl(wanted: Mapping[str, str] | None) -> SaslMechanism | None:
+    if wanted is None:
+        return None
+    if wanted["mechanism"] == "PLAIN":
+        return SaslPlain(wanted["username"], wanted["password"])
+    return SaslScram(wanted["mechanism"], wanted["username"], wanted["password"])

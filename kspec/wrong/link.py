@@ -1,0 +1,269 @@
+"""One connection to one broker, by the rules; each rule a method that a misbehaviour may break.
+
+Frames are cut by ``kproto.framing`` and messages coded by the released dialect; versions are
+picked by ``kproto.connection.negotiation``. Nothing here tries again: that is ``client``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from struct import Struct
+from typing import Any, Final
+
+from kproto.client.sasl import SaslMechanism
+from kproto.connection import choose_version
+from kproto.connection.negotiation import advertised, next_attempt
+from kproto.dialects import dialect
+from kproto.errors import DecodeError, RemoteProtocolError
+from kproto.framing import DEFAULT_MAX_SIZE, FrameSplitter
+from kproto.schema.versions import Versions
+
+__all__ = ["API_VERSIONS", "Link", "LinkClosedError", "Refused", "TimedOutError"]
+
+API_VERSIONS: Final = 18
+_SASL_HANDSHAKE: Final = 17
+_SASL_AUTHENTICATE: Final = 36
+_UNSUPPORTED_VERSION: Final = 35
+_read_int32: Final = Struct(">i").unpack_from
+_read_code: Final = Struct(">h").unpack_from
+
+
+class LinkClosedError(ConnectionError):
+    """The connection is over; the reason is the broker's end, or what the broker did wrong."""
+
+
+class TimedOutError(TimeoutError):
+    """No answer in time."""
+
+
+class Refused(Exception):
+    """An error code in an answer."""
+
+    def __init__(self, code: int, message: str | None = None) -> None:
+        super().__init__(message or "")
+        self.code = code
+        self.message = message
+
+
+class Link:
+    """Open, negotiate, perhaps authenticate, then ``ask``. Closed for good by what is not right."""
+
+    max_size: int = DEFAULT_MAX_SIZE
+
+    def __init__(self, *, client_id: str, timeout: float, sasl: SaslMechanism | None) -> None:
+        self.codec = dialect("kafka")
+        self.client_id = client_id
+        self.timeout = timeout
+        self.sasl = sasl
+        self.versions: Mapping[int, Versions] = {}
+        self.quiet_until = 0.0
+        self.session_ends = float("inf")
+        self.closed: Exception | None = None
+        self._splitter = FrameSplitter(self.max_size, keep_size=True)
+        self._awaited: dict[int, asyncio.Future[bytes]] = {}
+        self._correlation_id = 0
+        self._reader: asyncio.StreamReader
+        self._writer: asyncio.StreamWriter
+        self._task: asyncio.Task[None] | None = None
+
+    # ---- life ------------------------------------------------------------------------------------
+
+    async def open(self, host: str, port: int) -> None:
+        """Raises LinkClosedError, TimedOutError, DecodeError, Refused."""
+        try:
+            async with asyncio.timeout(self.timeout):
+                self._reader, self._writer = await asyncio.open_connection(host, port)
+        except TimeoutError:
+            raise TimedOutError(f"no connection to {host}:{port} in time") from None
+        except OSError as error:
+            raise LinkClosedError(f"cannot connect to {host}:{port}: {error}") from None
+        self._task = asyncio.get_running_loop().create_task(self._read())
+        try:
+            await self.negotiate()
+            if self.sasl is not None:
+                await self.authenticate(self.sasl)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self, reason: Exception | None = None) -> None:
+        self._end(reason or LinkClosedError("closed by us"))
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    def _end(self, reason: Exception) -> None:
+        if self.closed is None:
+            self.closed = reason
+            self._writer.close()
+        for future in self._awaited.values():
+            if not future.done():
+                future.set_exception(reason)
+                future.exception()
+        self._awaited.clear()
+
+    # ---- frames in -------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        try:
+            while data := await self._reader.read(65536):
+                self._splitter.feed(data)
+                while (frame := self.next_frame()) is not None:
+                    self.take(frame)
+            self._end(LinkClosedError("the broker closed the connection"))
+        except OSError as error:
+            self._end(LinkClosedError(f"the connection broke: {error}"))
+        except (RemoteProtocolError, DecodeError) as error:
+            self._end(error)
+
+    def next_frame(self) -> bytes | None:
+        """Raises RemoteProtocolError on a size that no answer has."""
+        return self._splitter.next_frame()
+
+    def take(self, frame: bytes) -> None:
+        """Hand an answer to who waits for it. Raises RemoteProtocolError where nobody does: from
+        there on nothing on this connection can be told apart."""
+        if len(frame) < 8:
+            raise RemoteProtocolError(f"an answer of {len(frame) - 4} bytes has no correlation id")
+        (correlation_id,) = _read_int32(frame, 4)
+        future = self._awaited.pop(self.match(correlation_id), None)
+        if future is None:
+            raise RemoteProtocolError(
+                f"correlation id {correlation_id} answers none of {sorted(self._awaited)}"
+            )
+        if not future.done():
+            future.set_result(frame)
+
+    def match(self, correlation_id: int) -> int:
+        """Which request an answer belongs to, by the id it carries."""
+        return correlation_id
+
+    # ---- requests out ----------------------------------------------------------------------------
+
+    async def ask(self, body: Any, version: int | None = None) -> Any:
+        """The answer's body. Raises UnsupportedVersionError where we have no version in common."""
+        await self.keep_quiet()
+        if version is None:
+            version = self.choose_version(body.API_KEY)
+        frame = await self.exchange(body, version)
+        answer = self.decode(frame, body.API_KEY, version)
+        self.heed_throttle(getattr(answer, "throttle_time_ms", 0), body.API_KEY, version)
+        return answer
+
+    def choose_version(self, api_key: int) -> int:
+        return choose_version(self.codec.apis[api_key], self.versions)
+
+    async def exchange(self, body: Any, version: int) -> bytes:
+        """Send, and wait for the frame. An answer that is late is of no use to anybody, and would
+        be in the way of the next: the connection is closed."""
+        future = self.send(body, version)
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await future
+        except TimeoutError:
+            return await self.give_up(body)
+
+    def send(self, body: Any, version: int) -> asyncio.Future[bytes]:
+        if self.closed is not None:
+            raise self.closed
+        correlation_id = self._correlation_id
+        self._correlation_id += 1
+        data = self.codec.encode_request(
+            body, api_version=version, correlation_id=correlation_id, client_id=self.client_id
+        )
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._awaited[correlation_id] = future
+        self._writer.write(data)
+        return future
+
+    async def give_up(self, body: Any) -> bytes:
+        error = TimedOutError(f"no answer to {type(body).__name__} in time")
+        await self.close(error)
+        raise error
+
+    def decode(self, frame: bytes, api_key: int, version: int) -> Any:
+        """Raises DecodeError."""
+        return self.codec.decode_response(frame, api_key=api_key, api_version=version)[1]
+
+    # ---- quotas (KIP-219) ------------------------------------------------------------------------
+
+    def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
+        """A broker that throttles does not read for so long, and expects nothing."""
+        if milliseconds > 0:
+            self.quiet_until = asyncio.get_running_loop().time() + milliseconds / 1000
+
+    async def keep_quiet(self) -> None:
+        """Wait out a throttle, but never longer than a call may take."""
+        left = self.quiet_until - asyncio.get_running_loop().time()
+        if left > self.timeout:
+            raise TimedOutError("the broker throttles for longer than the call may take")
+        if left > 0:
+            await asyncio.sleep(left)
+
+    # ---- versions (KIP-35, KIP-511) --------------------------------------------------------------
+
+    async def negotiate(self) -> None:
+        """Ask what the broker speaks, stepping down where it does not know our version of that."""
+        version: int | None = self.first_version()
+        attempt = 0
+        while version is not None:
+            attempt += 1
+            frame = await self.exchange(self.api_versions(), version)
+            if _read_code(frame, 8)[0] != _UNSUPPORTED_VERSION:
+                body = self.decode(frame, API_VERSIONS, version)
+                if body.error_code:
+                    raise Refused(body.error_code)
+                self.versions = self.take_versions(body)
+                return
+            rows = advertised(self.read_refusal(frame))
+            version = self.next_version(version, attempt, rows)
+        raise Refused(_UNSUPPORTED_VERSION, "the broker refuses every version of ApiVersions")
+
+    def first_version(self) -> int:
+        return self.codec.apis[API_VERSIONS].valid_versions.highest
+
+    def next_version(self, refused: int, attempt: int, rows: Mapping[int, Versions]) -> int | None:
+        """None gives up. The broker's row is believed once, and only if it leads down."""
+        return next_attempt(refused, attempt, rows)
+
+    def read_refusal(self, frame: bytes) -> Any:
+        """Error 35 comes in version 0, whatever was asked (KIP-511)."""
+        return self.decode(frame, API_VERSIONS, 0)
+
+    def take_versions(self, body: Any) -> Mapping[int, Versions]:
+        return advertised(body)
+
+    def api_versions(self) -> Any:
+        request: Any = self.codec.message("ApiVersionsRequest")
+        return request(client_software_name="kspec-reference", client_software_version="1")
+
+    # ---- who we are (KIP-152, KIP-368) -----------------------------------------------------------
+
+    async def authenticate(self, sasl: SaslMechanism) -> None:
+        """Raises Refused, with the broker's words, or what the mechanism raises."""
+        handshake: Any = self.codec.message("SaslHandshakeRequest")
+        answer = await self.ask(handshake(mechanism=sasl.mechanism))
+        if answer.error_code:
+            offered = ", ".join(answer.mechanisms)
+            raise Refused(answer.error_code, f"{sasl.mechanism} is none of {offered}")
+        authenticate: Any = self.codec.message("SaslAuthenticateRequest")
+        exchange = sasl.exchange()
+        token = exchange(b"")
+        while token is not None:
+            answer = await self.ask(authenticate(auth_bytes=token))
+            if answer.error_code:
+                raise Refused(answer.error_code, answer.error_message)
+            self.heed_session(getattr(answer, "session_lifetime_ms", 0))
+            token = exchange(answer.auth_bytes)
+
+    def heed_session(self, milliseconds: int) -> None:
+        """When to have authenticated anew: well before the broker would close on us (KIP-368)."""
+        if milliseconds > 0:
+            self.session_ends = asyncio.get_running_loop().time() + 0.85 * milliseconds / 1000
+
+    @property
+    def outlived(self) -> bool:
+        return asyncio.get_running_loop().time() >= self.session_ends

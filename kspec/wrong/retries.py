@@ -1,0 +1,79 @@
+"""Wrong about asking again: when, where, how often, and how soon."""
+
+from __future__ import annotations
+
+from kspec.wrong.client import Client
+from kspec.wrong.link import Link
+from kspec.wrong.registry import misbehaves
+
+__all__: list[str] = []
+
+
+@misbehaves("retries-forever")
+class RetriesForever(Client):
+    """Asks again at once whatever the answer, as long as the call lasts."""
+
+    def may_ask_again(self, problem: Exception, attempt: int) -> bool:
+        return True
+
+    def pause(self, attempt: int) -> float:
+        return 0.01
+
+
+@misbehaves("never-retries")
+class NeverRetries(Client):
+    """Does not ask again where that would have helped."""
+
+    def may_ask_again(self, problem: Exception, attempt: int) -> bool:
+        return False
+
+
+@misbehaves("pauses-evenly")
+class PausesEvenly(Client):
+    """Pauses as long before the tenth attempt as before the second."""
+
+    def pause(self, attempt: int) -> float:
+        return 0.1
+
+
+@misbehaves("keeps-the-stale-controller")
+class KeepsTheStaleController(Client):
+    """Asks the same broker again after it said that it is not the controller."""
+
+    def forget(self, problem: Exception) -> None:
+        """Nothing is forgotten."""
+
+
+@misbehaves("any-broker-is-controller")
+class AnyBrokerIsController(Client):
+    """Sends what is for the controller to whichever broker it knows first."""
+
+    async def controller_link(self) -> Link:
+        return await self.any_link()
+
+
+@misbehaves("ignores-throttle")
+class IgnoresThrottle(Link):
+    """Sends on although the broker asked for a pause."""
+
+    def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
+        """Not heeded."""
+
+
+@misbehaves("knows-its-bootstrap-only")
+class KnowsItsBootstrapOnly(Client):
+    """Talks to nobody but the brokers it was told of."""
+
+    def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
+        known = set(self.bootstrap)
+        kept = {key: where for key, where in brokers.items() if where in known}
+        super().learn_brokers(kept, controller_id)
+
+
+@misbehaves("forgets-its-bootstrap")
+class ForgetsItsBootstrap(Client):
+    """Where none of the brokers it has learned of is left, does not think of those it was told."""
+
+    def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
+        super().learn_brokers(brokers, controller_id)
+        self.bootstrap = []

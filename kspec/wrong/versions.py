@@ -1,0 +1,116 @@
+"""Wrong about versions: KIP-35, KIP-511, KIP-896, and what a version cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from kproto.errors import DecodeError
+from kproto.schema.versions import Versions
+from kspec.wrong.client import Client
+from kspec.wrong.link import API_VERSIONS, Link
+from kspec.wrong.registry import misbehaves
+
+__all__: list[str] = []
+
+_ENDLESS: Final = 60
+"""As many as anybody needs to see that there would be no end."""
+
+
+@misbehaves("repeats-rejected-version")
+class RepeatsRejectedVersion(Link):
+    """Asks for ApiVersions again, at the version that was just refused."""
+
+    def next_version(self, refused: int, attempt: int, rows: Mapping[int, Versions]) -> int | None:
+        return refused if attempt < _ENDLESS else None
+
+
+@misbehaves("gives-up-on-error-35")
+class GivesUpOnError35(Link):
+    """Takes the refusal of one ApiVersions version for the refusal of all."""
+
+    def next_version(self, refused: int, attempt: int, rows: Mapping[int, Versions]) -> int | None:
+        return None
+
+
+@misbehaves("steps-to-named-version-only")
+class StepsToNamedVersionOnly(Link):
+    """Where the refusal does not name a version of ApiVersions, does not think of version 0."""
+
+    def next_version(self, refused: int, attempt: int, rows: Mapping[int, Versions]) -> int | None:
+        row = rows.get(API_VERSIONS)
+        return row.highest if row is not None and row.highest < refused else None
+
+
+@misbehaves("reads-refusal-as-asked")
+class ReadsRefusalAsAsked(Link):
+    """Reads error 35 in the version it asked in, where it comes in version 0."""
+
+    def read_refusal(self, frame: bytes) -> Any:
+        return self.codec.decode_response(
+            frame, api_key=API_VERSIONS, api_version=self.first_version()
+        )[1]
+
+
+@misbehaves("speaks-its-newest-version")
+class SpeaksItsNewestVersion(Link):
+    """Asks what the broker speaks, and sends its own newest version all the same."""
+
+    def choose_version(self, api_key: int) -> int:
+        return self.codec.apis[api_key].valid_versions.highest
+
+
+@misbehaves("speaks-the-lowest-version")
+class SpeaksTheLowestVersion(Link):
+    """Speaks the lowest version in common, where the highest is due."""
+
+    def choose_version(self, api_key: int) -> int:
+        super().choose_version(api_key)
+        ours = self.codec.apis[api_key].valid_versions
+        return max(ours.lowest, self.versions[api_key].lowest)
+
+
+@misbehaves("refuses-unknown-keys")
+class RefusesUnknownKeys(Link):
+    """Cannot live with a broker that has an api it does not know."""
+
+    def take_versions(self, body: Any) -> Mapping[int, Versions]:
+        found = super().take_versions(body)
+        unknown = [key for key in found if key not in self.codec.apis]
+        if unknown:
+            raise DecodeError(f"api key {unknown[0]} does not exist", offset=0, path="api_keys")
+        return found
+
+
+@misbehaves("one-broker-speaks-for-all")
+class OneBrokerSpeaksForAll(Client):
+    """Takes what the first broker speaks for what every broker speaks, for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[int, Versions] = {}
+
+    async def link_to(self, address: tuple[str, int]) -> Link:
+        link = await super().link_to(address)
+        self.known = self.known or dict(link.versions)
+        link.versions = self.known
+        return link
+
+
+@misbehaves("drops-what-a-version-lacks")
+class DropsWhatAVersionLacks(Client):
+    """Where the broker's version has no field for what is asked, asks without it."""
+
+    class Dropping(Link):
+        def send(self, body: Any, version: int) -> Any:
+            if version == 0 and getattr(body, "allow_replication_factor_change", True) is False:
+                body.allow_replication_factor_change = True
+            if version == 0 and getattr(body, "election_type", None):
+                body.election_type = 0
+            return super().send(body, version)
+
+    link: type[Link] = Dropping
+    name: ClassVar[str] = ""
+
+    def require(self, link: Link, api_key: int, version: int, problem: str) -> None:
+        """Nothing is required."""

@@ -1,0 +1,114 @@
+"""An adapter that behaves, one that dies, one that hangs, one that babbles: a verdict each, and no
+process left behind. And the adapters of real clients, each of which plays a case."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from kspec.catalog import CLIENTS, Client
+from kspec.errors import AbsentError, AdapterError
+from kspec.kinds import Answer
+from kspec.runner import adapters
+from kspec.runner.adapters import ProcessAdapter
+from kspec.runner.contestants import Program
+from kspec.runner.files import choose, load_cases
+from kspec.runner.install import install
+from kspec.runner.schedule import run
+from tests.support import toolchain
+
+GREETING = 'print(\'{"client": "c", "version": "1"}\', flush=True)\n'
+
+
+async def program(folder, source: str) -> ProcessAdapter:
+    path = folder / "adapter.py"
+    path.write_text("import sys\n" + source)
+    return await ProcessAdapter.start([sys.executable, "-I", str(path)], folder)
+
+
+async def test_calls_are_answered_in_order(tmp_path):
+    echo = """print('{"ok": true, "result": %s}' % line.strip(), flush=True)"""
+    adapter = await program(tmp_path, f"{GREETING}for line in sys.stdin: {echo}")
+    assert adapter.greeting.version == "1"
+    for number in range(3):
+        answer = await adapter.call("echo", {"number": number})
+        assert answer == Answer(result={"op": "echo", "number": number})
+    await adapter.stop()
+    assert adapter._process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (GREETING + 'sys.exit("out of luck")', "out of luck"),
+        (GREETING + "[][1]", "IndexError: list index out of range"),
+        (GREETING + 'print("Hello", flush=True); sys.stdin.read()', "not a line of the protocol"),
+        (GREETING + 'print("[1]", flush=True); sys.stdin.read()', "not a line of the protocol"),
+        (GREETING + 'print("{}", flush=True); sys.stdin.read()', "not a line of the protocol"),
+        (GREETING + "sys.stdin.read()", "hung"),
+    ],
+)
+async def test_an_adapter_that_goes_wrong_is_an_error_and_is_ended(
+    tmp_path, monkeypatch, source, words
+):
+    monkeypatch.setattr(adapters, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(adapters, "STOP_SECONDS", 0.3)
+    adapter = await program(tmp_path, source)
+    with pytest.raises(AdapterError, match=words):
+        await adapter.call("describe_cluster", {})
+    await adapter.stop()
+    assert adapter._process.returncode is not None
+
+
+@pytest.mark.parametrize("said", ["[]", "{}", "Hello"])
+async def test_who_does_not_greet_is_ended(tmp_path, said):
+    with pytest.raises(AdapterError, match=r"greeting|protocol"):
+        await program(tmp_path, f"print({said!r}, flush=True); sys.stdin.read()")
+
+
+async def test_a_command_that_is_not_there_is_an_error():
+    with pytest.raises(AdapterError, match="cannot be started: No such file"):
+        await ProcessAdapter.start(["./no-such-adapter"])
+
+
+async def test_an_adapter_that_ignores_the_end_of_input_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(adapters, "STOP_SECONDS", 0.2)
+    source = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    adapter = await program(tmp_path, source + GREETING + "time.sleep(60)")
+    await adapter.stop()
+    assert adapter._process.returncode is not None
+
+
+# ---- real clients -------------------------------------------------------------------------------
+
+MARKERS = {
+    "python": [],
+    "node": [pytest.mark.node],
+    "java": [pytest.mark.java],
+    "go": [pytest.mark.go],
+    "rust": [],
+}
+MOVERS = {"kproto", "kafka-python", "kafkajs", "@platformatic/kafka", "java-admin",
+          "java-admin-3.9", "franz-go", "sarama"}  # fmt: skip
+"""Those with calls for reassignments."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "which",
+    [pytest.param(each, id=each.name, marks=MARKERS[each.language]) for each in CLIENTS],
+)
+async def test_every_client_plays(which: Client):
+    """Each passes what every client can, moves a partition if it has a call for that, and is fit
+    for the next case after one that it has no part in."""
+    toolchain.require(*which.toolchains)
+    try:
+        launch = install(which)
+    except AbsentError as error:
+        toolchain.absent(which.name, str(error))
+    cases = choose(load_cases(), ["framing/001", "reassignment/001"])
+    answers = await run([Program(which.name, launch)], [*cases, cases[0]])
+    verdicts = [each.judgement.verdict for each in answers]
+    moved = "pass" if which.name in MOVERS else "unsupported"
+    assert verdicts == ["pass", moved, "pass"], [each.judgement.why for each in answers]

@@ -1,0 +1,143 @@
+"""The command line: what it runs, writes and exits with; and the report it writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+
+from kproto.journal import read_journal
+from kspec.runner.cli import commands, main
+
+FAST = ["--case", "reassignment/004", "--case", "negotiation/004", "--jobs", "8"]
+
+
+def invoke(*arguments: object):
+    return CliRunner().invoke(commands, [str(each) for each in arguments])
+
+
+def test_a_run_writes_json_junit_a_page_and_journals(tmp_path):
+    out = tmp_path / "out"
+    done = invoke("run", *FAST, "--client", "reference", "--client",
+                  "wrong:ignores-the-top-level-error", "--out", out)  # fmt: skip
+    assert done.exit_code == 1, done.output
+    assert "fail          wrong:ignores-the-top-level-error reassignment/004" in done.output
+    results = json.loads((out / "results.json").read_text())
+    verdicts = {(each["client"], each["case"][:16]): each["verdict"] for each in results["results"]}
+    assert verdicts == {
+        ("reference", "negotiation/004-"): "pass",
+        ("reference", "reassignment/004"): "pass",
+        ("wrong:ignores-the-top-level-error", "negotiation/004-"): "pass",
+        ("wrong:ignores-the-top-level-error", "reassignment/004"): "fail",
+    }
+    failed = next(each for each in results["results"] if each["verdict"] == "fail")
+    broken = [each for each in failed["variants"][0]["findings"] if each["holds"] is False]
+    assert broken[0]["says"] == "the call, or the partition, fails"
+    suites = ET.parse(out / "junit.xml").getroot()
+    assert [suite.get("failures") for suite in suites] == ["0", "1"]
+    (failure,) = suites.iter("failure")
+    assert "AlterPartitionReassignments" in (failure.text or "")
+    journals = sorted((out / "journals").glob("*/*.jsonl"))
+    assert len(journals) == 4
+    with journals[0].open() as lines:
+        assert any(entry.api_key == 18 for entry in read_journal(lines))
+
+
+class Page(HTMLParser):
+    """Links, the places they lead to, and whatever would be loaded from elsewhere."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.places: set[str] = set()
+        self.loaded: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+        self.places |= {given["id"]} if "id" in given else set()
+        if tag == "a":
+            self.links.append(given["href"])
+        if tag in ("script", "link", "img", "iframe"):
+            self.loaded.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_its_links_lead_somewhere(tmp_path):
+    invoke(
+        "run", *FAST, "--client", "wrong:claims-success", "--client", "reference", "--out", tmp_path
+    )
+    page = Page((tmp_path / "report.html").read_text())
+    assert page.open == []
+    assert page.loaded == []
+    assert len(page.links) == 6, "two cases, and four verdicts"
+    assert {link.removeprefix("#") for link in page.links} <= page.places
+
+
+def test_a_baseline_lets_known_failures_pass_and_tells_stale_ones(tmp_path):
+    baseline = tmp_path / "known.json"
+    run = ["run", *FAST, "--client", "wrong:ignores-the-top-level-error"]
+    assert invoke(*run, "--write-baseline", baseline).exit_code == 1
+    known = json.loads(baseline.read_text())
+    ((client, (_,)),) = known.items()
+    assert invoke(*run, "--baseline", baseline).exit_code == 0
+    known[client].append("negotiation/004-an-api-the-broker-lacks")
+    baseline.write_text(json.dumps(known))
+    done = invoke(*run, "--baseline", baseline)
+    assert done.exit_code == 0
+    assert "stale in the baseline" in done.output
+    baseline.write_text("{}")
+    assert invoke(*run, "--baseline", baseline).exit_code == 1
+
+
+def test_an_adapter_of_ones_own_is_run():
+    command = f"{sys.executable} -m kspec.wrong claims-success"
+    done = invoke("run", *FAST, "--adapter", command)
+    assert done.exit_code == 1, done.output
+    assert re.search(r"fail +adapter +reassignment/004", done.output)
+
+
+def test_a_command_is_judged_by_the_wire_alone():
+    call = f"{sys.executable} -m kproto admin topics --bootstrap-server {{bootstrap}} --list"
+    done = invoke("run", "--case", "negotiation/001", "--command", call, "-v")
+    assert done.exit_code == 0, done.output
+    assert "judged by the wire alone" in done.output
+
+
+def test_lists():
+    cases = json.loads(invoke("list", "--json").output)
+    assert {"id", "title", "source", "wrong"} <= set(cases[0])
+    assert [each["id"] for each in json.loads(invoke("list", "--json", "framing").output)] == [
+        each["id"] for each in cases if each["group"] == "framing"
+    ]
+    assert "franz-go" in invoke("clients").output
+    assert "claims-success" in invoke("misbehaviours").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["list", "nowhere"], "no case is 'nowhere'"),
+        (["run", "--client", "telnet"], "no client is 'telnet'"),
+        (["run", "--client", "wrong:telnet"], "no misbehaviour is"),
+        (["run", "--case", "framing/999"], "no case is"),
+    ],
+)
+def test_bad_usage_is_one_line_and_two(monkeypatch, capsys, arguments, words):
+    monkeypatch.setattr(sys, "argv", ["kspec", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1

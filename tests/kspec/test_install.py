@@ -1,0 +1,75 @@
+"""Folders that are there whole or not at all, commands that are tried again, toolchains that are
+absent and say how to be had."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from kspec.catalog import client
+from kspec.errors import AbsentError
+from kspec.runner import install
+
+
+def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("KPROTO_CACHE", str(tmp_path))
+
+    def build(folder: Path) -> None:
+        (folder / "half").write_text("")
+        raise AbsentError("no network")
+
+    with pytest.raises(AbsentError, match="no network"):
+        install._built(client("kafkajs"), ["a"], build)
+    assert list((tmp_path / "kspec").iterdir()) == []
+
+
+def test_a_folder_is_built_once_for_each_thing_it_is_made_from(tmp_path, monkeypatch):
+    monkeypatch.setenv("KPROTO_CACHE", str(tmp_path))
+    built = []
+
+    def build(folder: Path) -> None:
+        built.append(folder)
+        (folder / "whole").write_text("")
+
+    first = install._built(client("kafkajs"), ["a"], build)
+    again = install._built(client("kafkajs"), ["a"], build)
+    other = install._built(client("kafkajs"), ["b"], build)
+    assert first == again != other
+    assert len(built) == 2
+    assert (first / "whole").exists()
+    assert (other / "whole").exists()
+
+
+def test_a_command_is_tried_again_and_its_last_words_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("kspec.runner.install.time.sleep", lambda seconds: None)
+    count = tmp_path / "count"
+    script = f"open({str(count)!r}, 'a').write('x'); raise SystemExit('the registry said no')"
+    with pytest.raises(AbsentError, match="failed 3 times: the registry said no"):
+        install.run([sys.executable, "-c", script], cwd=tmp_path)
+    assert count.read_text() == "xxx"
+
+
+def test_a_missing_toolchain_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("kspec.runner.install.toolchains.find", lambda name: None)
+    with pytest.raises(AbsentError, match=r"java is absent: install a JDK.*maven is absent"):
+        install.install(client("java-admin"))
+
+
+@pytest.mark.parametrize(("version", "runs"), [("v18.20.4", False), ("v20.19.0", True)])
+def test_an_old_node_is_told_apart(monkeypatch, version, runs):
+    monkeypatch.setattr("kspec.runner.install.toolchains.find", lambda name: version)
+    if runs:
+        install._check_node(client("@platformatic/kafka"))
+    else:
+        with pytest.raises(AbsentError, match=r"needs Node.js 20.19 or newer, and this is v18"):
+            install._check_node(client("@platformatic/kafka"))
+    install._check_node(client("kafkajs"))
+
+
+def test_a_cache_that_cannot_be_written_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("KPROTO_CACHE", str(tmp_path / "file" / "inside"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AbsentError, match="KPROTO_CACHE names another place"):
+        install._built(client("kafkajs"), ["a"], lambda folder: None)

@@ -1,0 +1,197 @@
+"""Verdicts out of evidence: each way of being broken is seen, and a clean play passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kproto import encode_request, encode_response
+from kproto.journal import Entry
+from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
+from kspec.judge import Judgement, judge, worst
+from kspec.kinds import Answer, Failure
+from kspec.model import Case
+from kspec.wire import Moment, Played
+
+MS = 1_000_000
+
+
+def case(**members: Any) -> Case:
+    base = {"title": "t", "source": "KIP-1", "about": "a", "wrong": {"by": "w"}}
+    return msgspec.convert(base | members, Case)
+
+
+def entry(number: int, **members: Any) -> Entry:
+    """By default a request for ApiVersions v3 on connection 1, a hundred milliseconds apart."""
+    said: dict[str, Any] = {
+        "sequence": number,
+        "timestamp_ns": number * 100 * MS,
+        "broker_id": 1,
+        "connection_id": 11,
+        "direction": "request",
+        "api_key": 18,
+        "api_version": 3,
+    }
+    return Entry(**(said | members))
+
+
+def played(*entries: Entry, result: Any = None, **members: Any) -> Played:
+    answer = result if isinstance(result, Answer) else Answer(result=result)
+    last = len(entries)
+    call = Moment("call", "describe_cluster", 0, last, 40.0, answer)
+    return Played(entries=list(entries), moments={"call": call}, **members)
+
+
+def verdict(expectation: dict[str, Any], evidence: Played, level: str = "must") -> Judgement:
+    return judge(case(**{level: [{"says": "it does", **expectation}]}), evidence)
+
+
+THREE = [entry(1), entry(2, connection_id=12), entry(3, connection_id=12, api_version=0)]
+
+
+@pytest.mark.parametrize(
+    ("expectation", "holds"),
+    [
+        ({"requests": {"api": "ApiVersions"}}, True),
+        ({"requests": {"api": 18}, "count": 3}, True),
+        ({"requests": {"api": "API_VERSIONS"}, "count": "0-2"}, False),
+        ({"requests": {"api": "Metadata"}}, False),
+        ({"requests": {"api": "Metadata"}, "count": 0}, True),
+        ({"requests": {"other_than": "Metadata"}, "count": 3}, True),
+        ({"requests": {"api": ["Metadata", 18], "version": "1+"}, "count": 2}, True),
+        ({"requests": {"connection": 2}, "count": 2}, True),
+        ({"requests": {"broker": [2, 3]}}, False),
+        ({"requests": {}, "count": "1-2", "per": "connection"}, True),
+        ({"requests": {}, "count": 1, "per": "connection"}, False),
+        ({"requests": {}, "count": "1-2", "per": "broker"}, False),
+        ({"requests": {}, "count": 2, "distinct": "connection"}, True),
+        ({"requests": {}, "count": 1, "distinct": "version"}, False),
+        ({"requests": {}, "each": {"api": 18}}, True),
+        ({"requests": {}, "each": {"version": 3}}, False),
+        ({"requests": {}, "gaps_ms": "90-110"}, True),
+        ({"requests": {}, "gaps_ms": "150+"}, False),
+        ({"requests": {}, "within_ms": "0-200"}, True),
+        ({"requests": {}, "within_ms": "0-199"}, False),
+        ({"requests": {"nth": 3}, "each": {"version": 0}}, True),
+        ({"requests": {"nth": 4}}, False),
+        ({"requests": {"after_first": {"api": 18, "nth": 2}}, "count": 1}, True),
+        ({"requests": {"before_first": {"version": 0}}, "count": 2}, True),
+        ({"requests": {"during": "call"}, "count": 3}, True),
+        ({"requests": {"since": "call", "until": "call"}, "count": 3}, True),
+        ({"responses": {}}, False),
+        ({"order": [{"says": "a", "requests": {"version": 3}},
+                    {"says": "b", "requests": {"version": 0}}]}, True),
+        ({"order": [{"says": "a", "requests": {"version": 0}},
+                    {"says": "b", "requests": {"version": 3}}]}, False),
+        ({"state": {"topics": {"foo": {"0": {"leader": 1}}}}}, True),
+        ({"state": {"topics": {"foo": {"0": {"leader": 2}}}}}, False),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_the_wire_holds_or_not(expectation, holds):
+    evidence = played(*THREE, state={"topics": {"foo": {0: {"leader": 1}}}})
+    assert verdict(expectation, evidence).verdict == ("pass" if holds else "fail")
+    assert verdict(expectation, evidence, "must_not").verdict == ("fail" if holds else "pass")
+    assert verdict(expectation, evidence, "should").verdict == ("pass" if holds else "non-strict")
+    judged = verdict(expectation, evidence, "should_not").verdict
+    assert judged == ("non-strict" if holds else "pass")
+    assert verdict(expectation, evidence, "may").verdict == "informational"
+
+
+def test_pauses_have_to_grow():
+    def at(*milliseconds: int) -> Played:
+        return played(*(entry(n, timestamp_ns=ms * MS) for n, ms in enumerate(milliseconds, 1)))
+
+    growing = {"requests": {}, "growing": True}
+    assert verdict(growing, at(0, 100, 300, 700)).verdict == "pass"
+    assert verdict(growing, at(0, 100, 180, 340)).verdict == "pass", "shaken by a fifth"
+    for even in (at(0, 100, 200, 300), at(0, 100, 210, 330), at(0, 100), at(0)):
+        assert verdict(growing, even).verdict == "fail"
+
+
+def test_bodies_are_read():
+    request = ApiVersionsRequest(client_software_name="me", client_software_version="1")
+    response = ApiVersionsResponse(error_code=35)
+    talk = played(
+        entry(1, raw=encode_request(request, api_version=3, correlation_id=1)),
+        entry(
+            2, direction="response", raw=encode_response(response, api_version=3, correlation_id=1)
+        ),
+    )
+    named = {"requests": {"body": {"clientSoftwareName": "me"}}}
+    assert verdict(named, talk).verdict == "pass"
+    assert verdict({"responses": {"body": {"errorCode": 35}}}, talk).verdict == "pass"
+    assert verdict({"responses": {"body": {"errorCode": 0}}}, talk).verdict == "fail"
+
+
+FAILED = Answer(failure=Failure("E", 41, "not me"))
+MIXED = Answer({"a": 1}, partitions={"foo-0": None, "foo-1": Failure("E", 85, "none")})
+
+
+@pytest.mark.parametrize(
+    ("answer", "expectation", "holds"),
+    [
+        (Answer({"a": [1, 2]}), {"success": True, "value": {"a": [1, "2+"]}}, True),
+        (Answer({"a": [1, 2]}), {"value": {"a": [2, 1]}}, False),
+        (FAILED, {"success": True}, False),
+        (FAILED, {"value": "*"}, False),
+        (FAILED, {"error": "NOT_CONTROLLER", "message": "/me/"}, True),
+        (FAILED, {"error": ["timeout", "no-controller"]}, True),
+        (FAILED, {"error": "timeout"}, False),
+        (FAILED, {"message": "/you/"}, False),
+        (FAILED, {"outcomes": {"foo-0": "NOT_CONTROLLER"}}, True),
+        (MIXED, {"success": False}, True),
+        (MIXED, {"outcomes": {"foo-0": "ok", "foo-1": "NO_REASSIGNMENT_IN_PROGRESS"}}, True),
+        (MIXED, {"outcomes": {"foo-1": "ok"}}, False),
+        (MIXED, {"outcomes": {"foo-0": "any"}}, False),
+        (MIXED, {"outcomes": {"foo-2": "ok"}}, False),
+        (MIXED, {"outcomes": {"foo-0": ["ok", "timeout"]}}, True),
+        (MIXED, {"error": "NO_REASSIGNMENT_IN_PROGRESS"}, True),
+        (Answer(None), {"error": "any"}, False),
+        (Answer(None), {"within_ms": "0-50"}, True),
+        (Answer(None), {"within_ms": "50+"}, False),
+    ],
+)
+def test_what_is_said_of_a_result_holds_or_not(answer, expectation, holds):
+    judged = verdict({"result": "call", **expectation}, played(result=answer))
+    assert judged.verdict == ("pass" if holds else "fail"), judged.why
+
+
+def test_unsupported_is_neither_pass_nor_fail():
+    expectation = {"result": "call", "success": True}
+    lacks = played(result=Answer(unsupported="no such call"))
+    judged = verdict(expectation, lacks)
+    assert (judged.verdict, judged.why) == ("unsupported", "describe_cluster: no such call")
+    assert verdict(expectation, played(unhit=["api=3"])).verdict == "unsupported"
+    applies = [{"says": "it begins", "requests": {"api": 3}}]
+    judged = judge(case(applies=applies, must=[{"says": "x", **expectation}]), played(*THREE))
+    assert (judged.verdict, judged.why.split(":")[0]) == ("unsupported", "it begins")
+
+
+def test_a_process_that_died_fails_whatever_else_holds():
+    judged = verdict({"requests": {}}, played(*THREE, broken="it died"))
+    assert (judged.verdict, judged.why) == ("fail", "it died")
+
+
+def test_a_step_that_could_not_be_taken_fails():
+    judged = verdict({"requests": {}}, played(*THREE, blocked="join-isr foo-0 4: no replica"))
+    assert judged.verdict == "fail"
+    assert "join-isr" in judged.why
+
+
+def test_the_wire_alone_passes_nobody_for_results():
+    result = {"result": "call", "success": True}
+    alone = played(*THREE, wire_only=True)
+    assert verdict(result, alone).verdict == "unsupported"
+    both = judge(case(must=[{"says": "x", **result}, {"says": "y", "requests": {}}]), alone)
+    assert (both.verdict, both.why) == ("pass", "judged by the wire alone")
+    assert [each.holds for each in both.findings] == [None, True]
+
+
+def test_the_worst_variant_counts_and_one_without_a_part_in_it_last():
+    judged = {name: Judgement(name) for name in ("fail", "non-strict", "pass", "unsupported")}
+    assert worst([judged["pass"], judged["fail"], judged["unsupported"]]).verdict == "fail"
+    assert worst([judged["pass"], judged["non-strict"]]).verdict == "non-strict"
+    assert worst([judged["unsupported"], judged["pass"]]).verdict == "pass"
+    assert worst([judged["unsupported"]]).verdict == "unsupported"

@@ -1,0 +1,142 @@
+"""Every kind of step, played by the reference client on a mock cluster; and clients that hang, die
+or cannot be made, each of which is a verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.errors import KprotoError
+from kspec.errors import AdapterError
+from kspec.kinds import Answer, Failure
+from kspec.reading import parse_case
+from kspec.results import Greeting, Result
+from kspec.runner.contestants import Local
+from kspec.runner.schedule import run
+
+STEPS = """\
+title: every kind of step
+source: KIP-455
+about: a
+profile: kafka-2.8-zk
+cluster: {brokers: 4, topics: ["foo=1,2,3"], controller: 2, apis: {DescribeCluster: "off"}}
+client: {bootstrap: [3], client_id: me}
+steps:
+  - {call: list_topics, as: first}
+  - reconnect: true
+  - {call: list_topics, as: second}
+  - faults: [{api: ListPartitionReassignments, error: NOT_CONTROLLER}]
+  - {call: list_reassignments, with: {partitions: [foo-0]}, as: refused}
+  - clear_faults: true
+  - {call: list_reassignments, with: {partitions: [foo-0]}, as: free}
+  - {call: alter_reassignments, with: {assignments: {foo-0: [4]}}}
+  - wait: {responses: {api: AlterPartitionReassignments}, count: 1, ms: 500}
+  - pause_ms: 1
+  - cluster: join-isr foo-0 4
+must:
+  - says: it begins at the one broker it is told of
+    requests: {connection: 1}
+    each: {broker: 3, client_id: me}
+  - says: the second call goes over a connection of its own
+    requests: {api: Metadata, during: second, connection: 1}
+    count: 0
+  - {says: it is refused, result: refused, error: NOT_CONTROLLER}
+  - {says: it is served, result: free, value: {}}
+  - {says: the move is done, state: {topics: {foo: {"0": {replicas: [4]}}}}}
+  - {says: it goes to the controller, requests: {api: 45}, each: {broker: 2}}
+wrong: {by: claims-success}
+"""
+
+
+async def played(client, text: str) -> Result:
+    (result,) = await run([client], [parse_case(text, "x/001-x.yaml")])
+    return result
+
+
+async def test_every_kind_of_step():
+    result = await played(Local("reference"), STEPS)
+    assert result.judgement.verdict == "pass", result.judgement
+    names = [call.name for call in result.variants[0].calls]
+    assert names == ["first", "second", "refused", "free", "alter_reassignments"]
+
+
+class Fake:
+    """A client that answers each op as it is told to; an error is raised."""
+
+    name = "fake"
+    wire_only = False
+    greeting = Greeting(client="fake")
+
+    def __init__(self, **answers: Answer | Exception) -> None:
+        self._answers = answers
+        self.asked: list[str] = []
+        self.started = 0
+
+    async def start(self) -> Fake:
+        self.started += 1
+        return self
+
+    async def call(self, op, arguments):
+        self.asked.append(op)
+        answer = self._answers.get(op, Answer())
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def stop(self) -> None:
+        self.asked.append("stop")
+
+
+SIMPLE = """\
+title: t
+source: KIP-1
+about: a
+steps:
+  - call: list_topics
+  - {call: list_topics, as: again, optional: true}
+must:
+  - {says: it succeeds, result: list_topics, success: true}
+variants: [{n: 1}, {n: 2}]
+wrong: {by: claims-success}
+"""
+
+
+async def test_a_client_that_hangs_fails_and_is_replaced():
+    client = Fake(list_topics=AdapterError("hung", hung=True))
+    result = await played(client, SIMPLE)
+    assert (result.judgement.verdict, result.judgement.why) == ("fail", "hung")
+    assert client.asked == ["connect", "list_topics", "stop"] * 2
+    assert client.started == 2
+
+
+async def test_a_client_that_lives_on_is_kept():
+    client = Fake()
+    assert (await played(client, SIMPLE)).judgement.verdict == "pass"
+    assert client.started == 1
+    assert client.asked == ["connect", "list_topics", "list_topics", "close"] * 2 + ["stop"]
+
+
+async def test_a_client_that_cannot_be_made_has_failed_every_call():
+    client = Fake(connect=Answer(failure=Failure("E", None, "no such option")))
+    result = await played(client, SIMPLE)
+    assert result.judgement.verdict == "fail"
+    assert "no such option" in result.judgement.why
+    assert "list_topics" not in client.asked
+
+
+async def test_a_client_that_cannot_close_fails():
+    client = Fake(close=AdapterError("died"))
+    assert (await played(client, SIMPLE)).judgement.why == "on being closed: died"
+
+
+async def test_a_client_that_does_not_start_fails_and_the_run_goes_on():
+    class Absent(Fake):
+        async def start(self):
+            raise AdapterError("no greeting")
+
+    result = await played(Absent(), SIMPLE)
+    assert (result.judgement.verdict, result.judgement.why) == ("fail", "no greeting")
+
+
+async def test_a_case_that_cannot_be_staged_ends_the_run():
+    with pytest.raises(KprotoError, match="broker"):
+        await played(Fake(), SIMPLE + "cluster: {controller: 9}\n")

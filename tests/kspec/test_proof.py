@@ -1,0 +1,62 @@
+"""Every case of the suite passes for the reference client, fails for the misbehaviour it names, and
+for no other of its group's; and a case that cannot fail is found out."""
+
+from __future__ import annotations
+
+import pytest
+
+from kspec.reading import parse_case
+from kspec.runner.files import load_cases
+from kspec.runner.proof import prove
+from kspec.wrong.all import MISBEHAVIOURS
+
+CASES = load_cases()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", sorted({each.group for each in CASES}))
+async def test_every_case_can_be_passed_and_failed(group):
+    cases = [each for each in CASES if each.group == group]
+    assert await prove(cases, CASES) == []
+
+
+async def test_a_sample_can_be_passed_and_failed():
+    """One of each group, while the rest waits for the slow tests."""
+    first = {each.group: each for each in reversed(CASES)}
+    cases = [each for each in first.values() if each.group in ("negotiation", "reassignment")]
+    assert await prove(cases, cases) == []
+
+
+SOUND = """\
+title: t
+source: KIP-455
+about: a
+cluster: {topics: ["foo=1,2,3"]}
+steps:
+  - {call: alter_reassignments, with: {assignments: {foo-0: [3, 2, 1]}}}
+must:
+  - {says: it sends the request, requests: {api: AlterPartitionReassignments}}
+wrong: {by: claims-success}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (SOUND, "claims-success does not fail it: pass"),
+        (SOUND.replace("claims-success", "unheard-of"), "no misbehaviour is called 'unheard-of'"),
+        (SOUND.replace("count: 1", "").replace("AlterPartitionReassignments}", "Produce}"),
+         "the reference client: fail: not so: it sends the request"),
+        (SOUND.replace("by: claims-success", "by: claims-success, also: [hides-the-error]"),
+         "hides-the-error is declared to fail it too, and does not"),
+    ],
+)  # fmt: skip
+async def test_a_case_that_proves_nothing_is_found_out(text, problem):
+    case = parse_case(text, "x/001-x.yaml")
+    flaws = [str(flaw) for flaw in await prove([case], [case])]
+    assert any(problem in flaw for flaw in flaws), flaws
+
+
+def test_every_misbehaviour_says_what_is_wrong_and_is_of_use():
+    assert all(each.about and "\n" not in each.about for each in MISBEHAVIOURS.values())
+    assert all(each.client.name == f"wrong:{name}" for name, each in MISBEHAVIOURS.items())
