@@ -216,7 +216,7 @@ def serve(**options: Any) -> None:
     with a control token that was made up, {"control_token": TOKEN} in it as well.
     """
     with contextlib.ExitStack() as stack:
-        _make_room(options["brokers"])
+        _make_room(options["brokers"], more=options["control"] is not None)
         made = _made_token(options)
         mock, control = _build(options, stack)
         _run(_serve(mock, control, made, with_parent=options["exit_with_parent"]))
@@ -340,15 +340,16 @@ async def _serve(
                 await control.stop()
 
 
-def _make_room(brokers: int) -> None:
-    """Files enough for the brokers' listeners and the connections between them, as far as the
-    system lets us: many are allowed no more than 1024 unless they ask."""
+def _make_room(brokers: int, *, more: bool) -> None:
+    """Files enough for the brokers' listeners and the connections between them, ``more`` for those
+    of clusters to come, as far as the system lets us: many are allowed no more than 1024 unless
+    they ask."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 256 + 8 * brokers
+    wanted = 256 + 8 * brokers + 8192 * more
     if soft != resource.RLIM_INFINITY and soft < wanted:
         allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))

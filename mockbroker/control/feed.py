@@ -117,6 +117,7 @@ async def tell(request: web.Request, feed: Feed, news: News, after: int) -> web.
                 after = batch.upto
                 if batch.events:
                     await response.write(b"".join(map(_frame, batch.events)))
+                    await asyncio.sleep(0)  # whoever reads a long past holds up nobody
                 if not batch.more and not await _woken(woken):
                     await response.write(b": still here\n\n")
             await response.write(_frame(Said("end", None, None)))

@@ -102,7 +102,8 @@ def _body_schema(body: tuple[Member, ...] | Schema) -> Schema:
 
 
 def _responses(route: Route, path: str, *, with_token: bool) -> dict[str, Any]:
-    content = {route.media: {"schema": route.schema}}
+    answers = {route.media: route.schema, **route.also}
+    content = {media: {"schema": schema} for media, schema in answers.items()}
     refusals = {400: "The request makes no sense, or the cluster cannot do it."}
     if with_token:
         refusals[401] = "The token is missing or wrong."

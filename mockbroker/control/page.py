@@ -94,5 +94,6 @@ PAGE: Final = Route(
     "The routes by method; for browsers, which take text/html, the page.",
     _index,
     object_of(get=array_of(TEXT), post=map_of(array_of(TEXT)), delete=array_of(TEXT)),
+    also={_HTML: TEXT},
     of_cluster=False,
 )

@@ -104,8 +104,9 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Route:
     """``answer`` returns what ``schema`` describes, or a whole response. ``body`` is the members
-    of an object, no more and no fewer, or the schema of a document that ``answer`` reads. A route
-    ``of_cluster`` is served twice: as it is, for the first cluster, and below ``/clusters/ID``."""
+    of an object, no more and no fewer, or the schema of a document that ``answer`` reads.
+    ``also``: other media it may answer with. A route ``of_cluster`` is served twice: as it is, for
+    the first cluster, and below ``/clusters/ID``."""
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
@@ -116,6 +117,7 @@ class Route:
     body: tuple[Member, ...] | Schema | None = None
     status: int = 200
     media: str = JSON
+    also: Mapping[str, Schema] = field(default_factory=dict)
     of_cluster: bool = True
     refusals: Mapping[int, str] = field(default_factory=dict)
 

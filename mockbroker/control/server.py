@@ -40,6 +40,7 @@ class ControlServer:
     def __init__(
         self, mock: MockCluster, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
     ) -> None:
+        self._mock = mock
         self._hosting = Hosting(mock)
         self._host = host
         self._port = port
@@ -55,6 +56,7 @@ class ControlServer:
             raise ClusterError(
                 f"a control port on {self._host} is open to other machines: give a control token"
             )
+        self._hosting = Hosting(self._mock)
         app = web.Application(client_max_size=_MAX_BODY, middlewares=[self._guard])
         for route in ROUTES:
             for path in served_paths(route):
