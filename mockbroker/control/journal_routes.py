@@ -39,7 +39,7 @@ __all__ = ["JOURNAL"]
 
 _MOST: Final = 10_000
 _MOST_AT_ONCE: Final = 100
-_MOST_ANNOTATED: Final = 32 * 1024
+_MOST_ANNOTATED: Final = 16 * 1024
 """Bytes of a frame that are told field by field: the codec that can do so is slow."""
 
 # ---- entries -------------------------------------------------------------------------------------

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from demo import install
-from demo.catalog import client
-from demo.install import AbsentError
+from kspec.catalog import client
+from kspec.runner.install import AbsentError, install
 from tests.support.toolchain import absent, require
 
 pytestmark = pytest.mark.slow
@@ -35,15 +34,17 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
 
 
-def installed(name: str) -> install.Launch:
-    """The client as the demo has it: its release, its folder."""
+def installed(name: str) -> Path:
+    """The folder of a client as kspec has it, at the same release."""
     found = client(name)
     require(*found.toolchains)
     try:
-        return install.install(found)
+        folder = install(found).cwd
     except AbsentError as error:
         absent(name, str(error))
         raise
+    assert folder is not None
+    return folder
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
@@ -58,7 +59,7 @@ def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
 @pytest.mark.go
 def test_go(tmp_path: Path, environment: dict[str, str]) -> None:
     require("go")
-    for source in (RECIPES / "mock_test.go", *(ROOT / "demo/clients/go").glob("go.*")):
+    for source in (RECIPES / "mock_test.go", *(ROOT / "kspec/adapters/go").glob("go.*")):
         shutil.copy(source, tmp_path)
     out = run(["go", "test", "-count=1", "-v", "./..."], tmp_path, environment)
     assert "--- PASS: TestReassignment" in out
@@ -66,7 +67,7 @@ def test_go(tmp_path: Path, environment: dict[str, str]) -> None:
 
 @pytest.mark.node
 def test_node(tmp_path: Path, environment: dict[str, str]) -> None:
-    folder = installed("kafkajs").cwd
+    folder = installed("kafkajs")
     shutil.copy(RECIPES / "mock.test.mjs", tmp_path)
     (tmp_path / "node_modules").symlink_to(folder / "node_modules")
     out = run(["node", "--test", "mock.test.mjs"], tmp_path, environment)
@@ -75,7 +76,7 @@ def test_node(tmp_path: Path, environment: dict[str, str]) -> None:
 
 @pytest.mark.java
 def test_java(tmp_path: Path, environment: dict[str, str]) -> None:
-    jars = str(installed("java-admin").cwd / "lib" / "*")
+    jars = str(installed("java-admin") / "lib" / "*")
     command = ["java", "-cp", jars, str(RECIPES / "MockRecipe.java")]
     assert "tried again" in run(command, tmp_path, environment)
 
