@@ -127,13 +127,13 @@ class ControlServer:
         loopback may know us by any name, and is asked for the token."""
         host = request.headers.get("Host", "")
         origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != host:
-            return False
-        if not is_loopback(self._host):
-            return True
         try:
+            if origin is not None and urlsplit(origin).netloc != host:
+                return False
+            if not is_loopback(self._host):
+                return True
             name, _ = parse_endpoint(host.lower())
-        except ClusterError:
+        except ValueError:  # a ClusterError is one
             return False
         return is_loopback(name)
 
@@ -142,7 +142,8 @@ class ControlServer:
         if self._token is None or opens_page(request):
             return True
         given = request.headers.get("Authorization", "")
-        return hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode())
+        wanted = f"Bearer {self._token}"
+        return hmac.compare_digest(given.encode(errors="surrogateescape"), wanted.encode())
 
 
 def _error(status: int, text: str) -> web.Response:

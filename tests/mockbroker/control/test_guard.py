@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -68,6 +69,32 @@ async def test_beyond_loopback_any_name_will_do_and_the_token_is_a_must():
                 async with session.get(server.url + "/openapi.json", headers=headers) as response:
                     assert (await response.json())["security"] == [{"token": []}]
         finally:
+            await server.stop()
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        (b"Authorization: Bearer \xff\xfe", b"401"),
+        (b"Origin: http://[", b"403"),
+        (b"Origin: \xff", b"403"),
+        (b"Host: \xff", b"40"),
+        (b"Last-Event-ID: \xff", b"401"),
+    ],
+)
+async def test_headers_that_are_no_text_are_refused_and_no_failure(header, status):
+    async with MockCluster(1) as mock:
+        server = ControlServer(mock, token="secret")
+        await server.start()
+        host, port = server.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        try:
+            own = b"" if header.startswith(b"Host") else b"Host: localhost\r\n"
+            writer.write(b"GET /state HTTP/1.1\r\n" + own + header + b"\r\n\r\n")
+            async with asyncio.timeout(PATIENCE):
+                assert (await reader.readline()).startswith(b"HTTP/1.1 " + status)
+        finally:
+            writer.close()
             await server.stop()
 
 
