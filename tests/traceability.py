@@ -4,8 +4,8 @@
 and an unknown one fails the collection. ``--requirements=check`` fails a run that leaves an id
 without a passing test, or the document stale; of a part of the tests it says that it is one, and
 judges nothing. ``--requirements=write`` writes ``docs/requirements.md``; where ``-m`` or ``-k``
-left tests out, it says "not run" of them. A run that is shared out to processes (``-n``) is checked like
-any other, by what each test's report says of it, and not written. What is judged, and how the
+left tests out, it says "not run" of them. A run that is shared out to processes (``-n``) is checked
+like any other, by what each test's report says of it, and not written. What is judged, and how the
 document looks, is ``support.requirements``'s.
 """
 
