@@ -49,6 +49,7 @@ setup(
         "kproto.native": ["*.pyi"],
         "wiredump.native": ["*.pyi"],
         "mockbroker": ["py.typed", "profiles/*.json"],
+        "mockbroker.control": ["*.html"],
         # The adapters' sources are built where they run; cases are data.
         "kspec": ["py.typed", "cases/*/*.yaml"],
         "kspec.adapters": [
