@@ -32,20 +32,6 @@ class LooksAtTheHighestAlone(Link):
         return min(_SETTLED.get(api_key, ours), self.versions[api_key].highest)
 
 
-@misbehaves("merges-ranges")
-class MergesRanges(Link):
-    """Where an api is listed twice, makes one range of all that lies between."""
-
-    def take_versions(self, body: Any) -> Mapping[int, Versions]:
-        found: dict[int, Versions] = {}
-        for row in body.api_keys:
-            before = found.get(row.api_key, Versions(row.min_version, row.max_version))
-            found[row.api_key] = Versions(
-                min(before.lowest, row.min_version), max(before.highest, row.max_version)
-            )
-        return found
-
-
 @misbehaves("refuses-unknown-features")
 class RefusesUnknownFeatures(Link):
     """Cannot live with a broker that has a feature it does not know."""
