@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from kspec.wrong import answers, frames, identity, retries, versions
+from kspec.wrong import answers, correlation, frames, framing, identity, retries, versions
 from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
 
 __all__ = [
     "MISBEHAVIOURS",
     "Misbehaviour",
     "answers",
+    "correlation",
     "frames",
+    "framing",
     "identity",
     "retries",
     "versions",
