@@ -79,6 +79,28 @@ class TriplesItsTimeOut(Client):
         super().connect({**arguments, "timeout_ms": 3 * arguments["timeout_ms"]})
 
 
+@misbehaves("waits-for-the-first-answer")
+class WaitsForTheFirstAnswer(Client):
+    """Has no time-out for what it asks first on a connection, and never leaves that connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mute: set[tuple[str, int]] = set()
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect(arguments)
+        self.mute = set()
+
+    async def link_to(self, address: tuple[str, int]) -> Link:
+        if address in self.mute:
+            raise TimedOutError("the broker has not said yet what it speaks")
+        try:
+            return await super().link_to(address)
+        except TimedOutError:
+            self.mute.add(address)
+            raise
+
+
 @misbehaves("reports-an-idle-close")
 class ReportsAnIdleClose(Client):
     """Where the broker has closed a connection, fails the next call for it."""

@@ -232,7 +232,7 @@ class TakesNullForEmpty(Link):
 
 @misbehaves("takes-a-part-of-a-text")
 class TakesAPartOfAText(Link):
-    """Takes what is there where a text is longer than the frame, and nothing for what follows it."""
+    """Takes what is there where a text is longer than the frame, and nothing for the rest of it."""
 
     def decode(self, frame: bytes, api_key: int, version: int) -> Any:
         try:
