@@ -45,6 +45,7 @@ func (a *adapter) connect(call lines.Call) (any, error) {
 		kgo.SeedBrokers(call.Servers()...),
 		kgo.ClientID(call.ClientID),
 		kgo.DialTimeout(a.timeout),
+		kgo.RequestTimeoutOverhead(a.timeout),
 		kgo.RetryTimeout(a.timeout),
 		kgo.RequestTimeoutOverhead(a.timeout),
 		kgo.MetadataMinAge(10 * time.Millisecond),
