@@ -30,6 +30,7 @@ def as_json(report: Report) -> str:
     }
     document = {
         "format": FORMAT,
+        "date": report.date,
         "seconds": round(report.seconds, 1),
         "clients": {
             name: {
@@ -41,7 +42,12 @@ def as_json(report: Report) -> str:
         },
         "absent": dict(report.absent),
         "cases": [
-            {"id": each.id, "title": each.case.title, "source": each.case.source}
+            {
+                "id": each.id,
+                "title": each.case.title,
+                "source": each.case.source,
+                "about": each.case.about.strip(),
+            }
             for each in report.cases
         ],
         "results": [_result(each, report) for each in report.results],
@@ -57,6 +63,7 @@ def _result(each: Result, report: Report) -> dict[str, Any]:
         "verdict": each.judgement.verdict,
         "why": each.judgement.why,
         "known": each.case.id in report.known.get(each.client, ()),
+        "unsteady": each.unsteady,
         "seconds": round(each.seconds, 3),
         "variants": [_variant(variant) for variant in each.variants],
     }
