@@ -205,33 +205,33 @@ def _findings(run: _Run, sentences: Sentences) -> Iterator[str]:
 
 
 def _failure(each: _Result, case: _Case, run: _Run, sentences: Sentences) -> str:
-    asked = "; ".join(f"*{level}*: {says}" for level, says in _broken(each))
-    seen = _plain(sentences.get(each.client, {}).get(case.number) or _judged(each))
+    seen = _plain(sentences.get(each.client, {}).get(case.number) or _judged(each.why))
     parts = [name for variant in each.variants if variant.verdict == "fail"
              if (name := variant.name)]  # fmt: skip
     within = f" ({', '.join(parts)})" if 0 < len(parts) < len(each.variants) else ""
     return (
         f"- **{each.client} {run.clients[each.client].version}**{within}: {seen}"
-        + (f" Not kept: {asked}." if asked else "")
+        + "".join(_asked(level, each) for level in ("must", "must_not"))
         + f"\n  `kspec run --case {case.number} --client {each.client} -v`\n"
     )
 
 
-def _broken(each: _Result) -> list[tuple[str, str]]:
-    """(level, sentence) of the musts that are broken in any variant."""
-    found = {
-        (finding.level.replace("_", " "), finding.says): None
+def _asked(level: str, each: _Result) -> str:
+    """The rules of this level that are broken in any variant."""
+    broken = {
+        finding.says: None
         for variant in each.variants
         for finding in variant.findings
-        if finding.broken and finding.level in ("must", "must_not")
+        if finding.broken and finding.level == level
     }
-    return list(found)
+    words = {"must": "What must be", "must_not": "What must not be"}[level]
+    return f" {words}: *{'*; *'.join(broken)}*." if broken else ""
 
 
-def _judged(each: _Result) -> str:
-    text = _plain(each.why)
+def _judged(why: str) -> str:
+    text = _plain(why)
     short = text if len(text) <= 300 else text[:299] + "…"
-    return f"`{short.replace('`', chr(39))}`."
+    return f"`{short.replace('`', chr(39))}`"
 
 
 def _lesser(run: _Run) -> str:
@@ -243,7 +243,7 @@ def _lesser(run: _Run) -> str:
             says = {f.says: None for v in each.variants for f in v.findings if f.broken}
             rows.append([numbers[each.case], each.client, "not so: " + "; ".join(says)])
     unsteady = [
-        f"- {numbers[each.case]}, {each.client}: {_judged_text(each.unsteady)}\n"
+        f"- {numbers[each.case]}, {each.client}: {_judged(each.unsteady)}\n"
         for each in run.results
         if each.unsteady
     ]
@@ -251,10 +251,6 @@ def _lesser(run: _Run) -> str:
     if unsteady:
         text += "\n## Failed once, and not when played again\n\n" + "".join(unsteady)
     return text
-
-
-def _judged_text(text: str) -> str:
-    return _plain(text)[:200]
 
 
 def _slug(case: _Case) -> str:
