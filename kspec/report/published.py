@@ -30,14 +30,15 @@ _MARKS: Final[Mapping[Verdict, str]] = {
 _INTRODUCTION: Final = """\
 # What released clients do
 
-Written by `make conformance`; do not edit. The cases are [kspec's](kspec.md); each rests on a KIP or on
-the protocol guide. They ask about rare moments: what is here is about those, and not about how well
-a client serves from day to day. Where a maintainer sees it otherwise, the case may be wrong: each finding
-has the command that shows it, and the journal of what was said.
+Written by `make conformance`, which plays what fails twice; do not edit. The cases are
+[kspec's](kspec.md), each of which rests on a KIP, an RFC or the protocol guide. They ask about rare
+moments: what is here says nothing about how well a client serves from day to day. Where its
+maintainers see it otherwise, the case may be wrong: each finding has the command that shows it, with
+the journal of what was said.
 """
 _LEGEND: Final = """\
-✓ keeps every rule of the case; ≈ keeps every *must*, and not every *should*; i: the case only records what
-the client does; **✗** breaks a *must*; · the client has no call for it, or never got to what it is about.
+✓ keeps every rule of the case; ≈ keeps every *must*, and not every *should*; i: the case only
+records what the client does; **✗** breaks a *must*; · has no call for it, or never got to what it is about.
 """
 
 
@@ -150,8 +151,8 @@ def _summary(run: _Run) -> str:
     failed = sum(each.verdict == "fail" for each in run.results)
     judged = sum(each.verdict != "unsupported" for each in run.results)
     return (
-        f"{run.date}: {len(run.cases)} cases, {len(run.clients)} clients. Of {len(run.results)} plays"
-        f" {judged} had something to judge, and {failed} of these failed, twice in a row each.\n"
+        f"{run.date}: {len(run.cases)} cases, {len(run.clients)} clients. Of {len(run.results)}"
+        f" plays {judged} had something to judge, and {failed} of these failed.\n"
     )
 
 
@@ -206,8 +207,8 @@ def _findings(run: _Run, sentences: Sentences) -> Iterator[str]:
 
 def _failure(each: _Result, case: _Case, run: _Run, sentences: Sentences) -> str:
     seen = _plain(sentences.get(each.client, {}).get(case.number) or _judged(each.why))
-    parts = [name for variant in each.variants if variant.verdict == "fail"
-             if (name := variant.name)]  # fmt: skip
+    failed = [variant for variant in each.variants if variant.verdict == "fail"]
+    parts = [variant.name for variant in failed if variant.name]
     within = f" ({', '.join(parts)})" if 0 < len(parts) < len(each.variants) else ""
     return (
         f"- **{each.client} {run.clients[each.client].version}**{within}: {seen}"

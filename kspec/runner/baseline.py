@@ -36,5 +36,5 @@ def write_baseline(path: Path, results: Sequence[Result]) -> None:
     for each in results:
         if each.judgement.verdict == "fail":
             found.setdefault(each.client, set()).add(each.case.id)
-    text = json.dumps({name: sorted(found[name]) for name in sorted(found) if found[name]}, indent=1)
-    path.write_text(text + "\n", "utf-8")
+    listed = {name: sorted(found[name]) for name in sorted(found) if found[name]}
+    path.write_text(json.dumps(listed, indent=1) + "\n", "utf-8")

@@ -156,7 +156,7 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
               help="Known failures: exit 1 only on others.")  # fmt: skip
 @click.option("--write-baseline", "write_baseline_to",
               type=click.Path(dir_okay=False, path_type=Path),
-              help="Write the failures of this run to a file; what it has of others is kept.")  # fmt: skip
+              help="Write the failures of this run to a file, which keeps its others.")  # fmt: skip
 @click.option("--again", is_flag=True,
               help="Play a case that failed once more; the second play counts.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True,

@@ -1,4 +1,4 @@
-"""``kspec publish``: results.json as the page docs/conformance.md is, with sentences from a file."""
+"""``kspec publish``: results.json as a page of Markdown, with sentences from a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FINDINGS: Final = Path(__file__).resolve().parents[1] / "findings.yaml"
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
               help="A file; standard output unless given.")  # fmt: skip
 @click.option("--findings", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              default=FINDINGS, help="YAML: client to case to a sentence on what was seen.")  # fmt: skip
+              default=FINDINGS, help="YAML: client to case to what was seen.")  # fmt: skip
 def publish_command(results: Path, out: Path | None, findings: Path) -> None:
     """Write the results.json of a run as a page of Markdown.
 
@@ -54,7 +54,8 @@ def read_sentences(path: Path) -> Sentences:
     """Raises KspecError for what is no file of findings."""
     try:
         text = path.read_text("utf-8")
-        return msgspec.convert(_parsed(text) or {}, dict[str, dict[str, str]])
+        parsed = _parsed(text)
+        return msgspec.convert({} if parsed is None else parsed, dict[str, dict[str, str]])
     except (OSError, ValueError) as error:  # msgspec's, and those of text that is not UTF-8
         raise KspecError(f"{path}: {error}") from None
 
