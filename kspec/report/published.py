@@ -33,12 +33,13 @@ _INTRODUCTION: Final = """\
 Written by `make conformance`, which plays what fails twice; do not edit. The cases are
 [kspec's](kspec.md), each of which rests on a KIP, an RFC or the protocol guide. They ask about rare
 moments: what is here says nothing about how well a client serves from day to day. Where its
-maintainers see it otherwise, the case may be wrong: each finding has the command that shows it, with
+maintainers see it otherwise, the case may be wrong: each finding has the command that shows it, and
 the journal of what was said.
 """
 _LEGEND: Final = """\
 ✓ keeps every rule of the case; ≈ keeps every *must*, and not every *should*; i: the case only
-records what the client does; **✗** breaks a *must*; · has no call for it, or never got to what it is about.
+records what the client does; **✗** breaks a *must*; · has no call for it, or never got to what it
+is about.
 """
 
 

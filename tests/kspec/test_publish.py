@@ -1,4 +1,4 @@
-"""The page that is published: it says what the results say, and which words are missing or stale."""
+"""The page that is published: it says what the results say, and what words it lacks."""
 
 from __future__ import annotations
 
