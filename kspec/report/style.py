@@ -8,7 +8,8 @@ __all__ = ["STYLE"]
 
 STYLE: Final = """
 :root{color-scheme:light dark;--line:#8884;--soft:light-dark(#f2f2f2,#262626)}
-body{background:Canvas;color:CanvasText;font:16px/1.45 system-ui,sans-serif;margin:0 auto;max-width:76rem;padding:0 .8rem 4rem}
+body{font:16px/1.45 system-ui,sans-serif;margin:0 auto;max-width:76rem;padding:0 .8rem 4rem;
+background:Canvas;color:CanvasText}
 h1{margin:.6rem 0 0}h2{margin:2rem 0 .4rem}h3{margin:1.6rem 0 .2rem;font-size:1.05rem}
 h4{margin:.6rem 0 0}p{margin:.3rem 0}small{opacity:.7}.source{font-size:.85rem;opacity:.8}
 a{color:inherit;text-decoration:none}a:hover{text-decoration:underline}
