@@ -8,11 +8,13 @@ from xml.sax.saxutils import escape, quoteattr
 
 from kproto.journal import describe
 from kspec.judge import VERDICTS, Finding
-from kspec.results import Report, Result, VariantResult
+from kspec.results import Greeting, Report, Result, VariantResult
 
 __all__ = ["FORMAT", "as_json", "as_junit"]
 
 FORMAT: Final = 1
+_SILENT: Final = Greeting(client="")
+"""Of a client whose program never came up."""
 
 
 def as_json(report: Report) -> str:
@@ -36,9 +38,10 @@ def as_json(report: Report) -> str:
             name: {
                 "version": greeting.version,
                 "language": greeting.language,
-                "verdicts": counts.get(name, {}),
+                "verdicts": counts[name],
             }
-            for name, greeting in report.greetings.items()
+            for name in report.clients
+            for greeting in (report.greetings.get(name, _SILENT),)
         },
         "absent": dict(report.absent),
         "cases": [
