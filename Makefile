@@ -7,7 +7,7 @@ PYTEST    := $(PYTHON) -m pytest
 
 # What needs nothing but Python, and no more than seconds.
 QUICK := not slow and not oracle and not java and not node and not go
-# Its files are shared out to a process a core, four at most. PYTEST_ARGS=-n0 keeps to one.
+# Files are shared out to a process a core, four at most. PYTEST_ARGS=-n0 keeps to one.
 SHARED := -n auto --maxprocesses 4 --dist loadfile
 
 # Paths that hold hand-written or generated Python. Empty folders and ones to come are left out.
@@ -41,7 +41,7 @@ demo-capture: ## the same, quietly, into .cache/demo.pcapng: for `wiredump`, or 
 
 test: ## every test CI runs (under 15 minutes on two cores)
 	@$(BOOTSTRAP) --toolchains
-	@$(PYTEST) $(PYTEST_ARGS)
+	@$(PYTEST) $(SHARED) $(PYTEST_ARGS)
 
 test-fast: ## the quick ones, under two minutes, no toolchain but Python
 	@$(BOOTSTRAP)

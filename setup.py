@@ -1,6 +1,7 @@
 """What pyproject.toml cannot say: the repository's ``schemas/`` travels as ``kproto/_schemas``, and
-the C engine is built where it can be. Without a compiler the install goes on without it, and what
-runs then is the same, in Python; with KPROTO_ENGINE=native in the environment it fails instead."""
+the C extensions are built where they can be. Without a compiler the install goes on without them,
+and what runs then is the same, in Python; with KPROTO_ENGINE=native in the environment it fails
+instead."""
 
 import os
 import sys
@@ -15,21 +16,27 @@ schema_packages = [
     *(".".join((SCHEMAS, *folder.relative_to("schemas").parts)) for folder in folders),
 ]
 
-engine = Path("kproto", "native")
 flags = [] if os.name == "nt" else ["-O3", "-fvisibility=hidden", "-fno-strict-aliasing"]
 if sys.platform.startswith("linux"):
     flags.append("-fno-plt")  # most calls go to the interpreter: straight there
-native = Extension(
-    "kproto.native._engine",
-    sources=sorted(str(path) for path in engine.glob("*.c")),
-    depends=sorted(str(path) for path in engine.glob("*.h")),
-    # KPROTO_CFLAGS comes last: sanitizers, warnings.
-    extra_compile_args=[*flags, *os.environ.get("KPROTO_CFLAGS", "").split()],
-    optional=os.environ.get("KPROTO_ENGINE") != "native",
-)
+
+
+def extension(name: str) -> Extension:
+    """All the C of a module's folder."""
+    folder = Path(*name.split(".")[:-1])
+    return Extension(
+        name,
+        sources=sorted(str(path) for path in folder.glob("*.c")),
+        depends=sorted(str(path) for path in folder.glob("*.h")),
+        # KPROTO_CFLAGS comes last: sanitizers, warnings.
+        extra_compile_args=[*flags, *os.environ.get("KPROTO_CFLAGS", "").split()],
+        optional=os.environ.get("KPROTO_ENGINE") != "native",
+    )
+
 
 setup(
-    ext_modules=[native],
+    # The codecs' engine, and wiredump's quick way through captures.
+    ext_modules=[extension("kproto.native._engine"), extension("wiredump.native._quick")],
     packages=[
         *find_packages(include=["kproto*", "mockbroker*", "wiredump*", "kspec*"]),
         *schema_packages,
@@ -40,7 +47,9 @@ setup(
         **{package: ["*.json", "*.md"] for package in schema_packages},
         "kproto": ["py.typed"],
         "kproto.native": ["*.pyi"],
+        "wiredump.native": ["*.pyi"],
         "mockbroker": ["py.typed", "profiles/*.json"],
+        "mockbroker.control": ["*.html"],
         # The adapters' sources are built where they run; cases, and what was found, are data.
         "kspec": ["py.typed", "cases/*/*.yaml", "findings.yaml"],
         "kspec.adapters": [

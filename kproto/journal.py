@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -201,9 +202,15 @@ class Journal:
         """Bytes of raw frames held."""
         return self._bytes
 
-    def select(self, **filters: Any) -> list[Entry]:
+    def newer(self, after: int) -> list[Entry]:
+        """The entries numbered above ``after``, without looking at the others."""
+        found = list(islice(reversed(self._entries), max(self._sequence - after, 0)))
+        found.reverse()
+        return found
+
+    def select(self, *, after: int = 0, **filters: Any) -> list[Entry]:
         """The entries that pass every filter of the module's ``select``."""
-        return list(select(self, **filters))
+        return list(select(self.newer(after), **filters))
 
     def clear(self) -> None:
         """Forget every entry. Numbering goes on; nothing counts as dropped."""

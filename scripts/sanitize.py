@@ -1,4 +1,4 @@
-"""Build the C engine with AddressSanitizer and UndefinedBehaviorSanitizer, and run its tests on it.
+"""Build the C extensions with AddressSanitizer and UndefinedBehaviorSanitizer, and run their tests.
 
     make sanitize                                        # tests/native and the agreement
     .venv/bin/python -m scripts.sanitize tests/native -k damaged
@@ -27,13 +27,14 @@ __all__ = ["main"]
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".cache" / "sanitize"
 COPIED = [
-    "kproto", "kspec", "schemas", "scripts", "tests", "benchmarks", "demo", "docs",
+    "kproto", "wiredump", "kspec", "schemas", "scripts", "tests", "benchmarks", "demo", "docs",
     "pyproject.toml",
 ]  # fmt: skip
 TESTS = [
     "tests/native", "tests/codegen/test_hostile.py", "tests/reference/test_agreement.py",
     "tests/records/test_hostile.py", "tests/records/test_build.py", "tests/records/test_columns.py",
     "tests/columns/test_differential.py", "tests/columns/test_read.py",
+    "tests/wiredump/test_quick.py",
 ]  # fmt: skip
 FLAGS = [
     "-shared", "-fPIC", "-O1", "-g", "-fno-omit-frame-pointer", "-fvisibility=hidden",
@@ -80,11 +81,14 @@ def build() -> None:
             shutil.copytree(source, PLACE / name, ignore=ignore)
         else:
             shutil.copy(source, PLACE / name)
-    native = PLACE / "kproto" / "native"
-    module = native / f"_engine{sysconfig.get_config_var('EXT_SUFFIX')}"
-    sources = sorted(str(path) for path in native.glob("*.c"))
     include = f"-I{sysconfig.get_paths()['include']}"
-    subprocess.run([*compiler(), *FLAGS, include, *sources, "-o", str(module)], check=True)
+    for native, name in (
+        (PLACE / "kproto/native", "_engine"),
+        (PLACE / "wiredump/native", "_quick"),
+    ):
+        module = native / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+        sources = sorted(str(path) for path in native.glob("*.c"))
+        subprocess.run([*compiler(), *FLAGS, include, *sources, "-o", str(module)], check=True)
 
 
 def environment() -> dict[str, str]:
@@ -101,7 +105,10 @@ def environment() -> dict[str, str]:
     }
 
 
-CHECK = "import sys, kproto.native._engine as e; sys.exit(not e.__file__.startswith(sys.argv[1]))"
+CHECK = (
+    "import sys, kproto.native._engine as e, wiredump.native._quick as q; "
+    "sys.exit(not all(each.__file__.startswith(sys.argv[1]) for each in (e, q)))"
+)
 
 
 def run(tests: list[str], seconds: float) -> int:

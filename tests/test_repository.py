@@ -227,7 +227,7 @@ def test_the_wheel_carries_every_package_and_schema(wheel):
         name
         for name in tracked()
         if name.startswith(tuple(f"{package}/" for package in PACKAGES))
-        and name.endswith((".py", ".pyi", ".typed"))
+        and name.endswith((".py", ".pyi", ".typed", ".html"))
     }
     schemas = {
         f"kproto/_schemas/{name.removeprefix('schemas/')}"

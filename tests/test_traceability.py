@@ -111,12 +111,23 @@ def test_a_part_of_the_tests_is_not_judged(suite, options):
     assert "X-02" not in run.stdout.str().partition("= requirements =")[2]
 
 
-def test_a_run_shared_out_to_processes_is_not_judged(suite):
-    """They read the facts of this repository, so no test here is marked."""
-    run = suite("--requirements=write", "-n1", source="def test_it(): pass")
+@pytest.mark.parametrize(("body", "ret"), [("pass", 0), ("assert not n", 1)])
+def test_a_run_shared_out_to_processes(suite, body, ret):
+    """Those read the facts of this repository, so its ids are used."""
+    facts = {
+        "sections": [{"prefix": "C", "title": "Codec"}],
+        "requirements": {"C-01": {"says": "One."}, "C-02": {"says": "Two."}},
+    }
+    source = SUITE.replace("X-", "C-")
+    assert suite("--requirements=write", source=source, facts=facts).ret == 0
+    run = suite("--requirements=check", "-n2", source=source.replace("pass", body), facts=facts)
+    assert run.ret == ret
+    if ret:
+        run.stdout.fnmatch_lines(["C-01 is not shown, none passed of *test_both*"])
+    run = suite("--requirements=check", "-n2", "-k", "1", source=source, facts=facts)
+    run.stdout.fnmatch_lines(["Requirements are neither checked nor written: *left out*"])
+    run = suite("--requirements=write", "-n1", source=source, facts=facts)
     run.stdout.fnmatch_lines(["Requirements are neither checked nor written: *processes."])
-    assert run.ret == 0
-    assert not (traceability.DOCS / "requirements.md").exists()
 
 
 @pytest.mark.parametrize(

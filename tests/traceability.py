@@ -2,10 +2,11 @@
 
 ``@pytest.mark.requirement("K455-35")`` names what a test shows; several ids may stand in one mark,
 and an unknown one fails the collection. ``--requirements=check`` fails a run that leaves an id
-without a passing test, or the document stale; of a part of the tests, or of a run shared out to
-processes (``-n``), it says that it is one, and judges nothing. ``--requirements=write`` writes
-``docs/requirements.md``; where ``-m`` or ``-k`` left tests out, it says "not run" of them. What is
-judged, and how the document looks, is ``support.requirements``'s.
+without a passing test, or the document stale; of a part of the tests it says that it is one, and
+judges nothing. ``--requirements=write`` writes ``docs/requirements.md``; where ``-m`` or ``-k``
+left tests out, it says "not run" of them. A run that is shared out to processes (``-n``) is checked
+like any other, by what each test's report says of it, and not written. What is judged, and how the
+document looks, is ``support.requirements``'s.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from tests.support import requirements
 from tests.support.requirements import Requirements, Shown
 
 DOCS = Path(__file__).parent.parent / "docs"
+
+_PROPERTY = "requirements"
+"""What a test's report calls the ids."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,6 +75,7 @@ class Traceability:
                     "docs/requirements.json has them all"
                 )
             if ids:
+                item.user_properties.append((_PROPERTY, ids))
                 self._ids[item.nodeid] = ids
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
@@ -78,6 +83,9 @@ class Traceability:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A test has passed if its call has, and neither set-up nor clean-up went wrong."""
+        ids = dict(report.user_properties).get(_PROPERTY)
+        if isinstance(ids, list):  # the test may have been collected by another process
+            self._ids[report.nodeid] = ids
         if report.nodeid in self._ids and (report.when == "call" or not report.passed):
             before = self._outcomes.get(report.nodeid)
             self._outcomes[report.nodeid] = "failed" if before == "failed" else report.outcome
@@ -97,7 +105,8 @@ class Traceability:
     def _why_not_all_was_seen(self, session: pytest.Session) -> str:
         if self._config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
             return "only some paths were run"
-        if self._config.pluginmanager.hasplugin("dsession"):
+        shared_out = self._config.pluginmanager.hasplugin("dsession")
+        if shared_out and self._mode == "write":
             return "the tests were shared out to processes"
         if self._config.option.collectonly:
             return "nothing was run"
@@ -105,6 +114,9 @@ class Traceability:
             return "the run did not come to its end"
         if self._left_out and self._mode == "check":
             return f"{self._left_out} tests were left out"
+        chosen = self._config.option.markexpr or self._config.option.keyword
+        if shared_out and chosen:  # those processes know which
+            return "tests were left out"
         return ""
 
     def _write(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from struct import Struct
 from typing import Any, Final
 
@@ -316,6 +316,7 @@ def _as_token(frame: Frame) -> Frame:
     )  # fmt: skip
 
 
+@cache
 def _shared_keys(codec: Dialect) -> frozenset[int]:
     """Api keys whose frames ``auto`` has to look into to tell whose they are."""
     if not isinstance(codec, AutoDialect):

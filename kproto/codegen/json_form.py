@@ -21,6 +21,7 @@ from typing import Any
 from kproto.codegen.base import Message, MessageStruct
 from kproto.codegen.codec import plan_of, structs_of
 from kproto.codegen.interpret import fresh_default, is_default
+from kproto.codegen.json_quick import quick_writer
 from kproto.codegen.plan import FORMATS, FieldPlan, StructPlan
 from kproto.errors import EncodeError, JsonError, UnsupportedVersionError
 
@@ -36,7 +37,11 @@ def dumps(message: Message, version: int) -> str:
 def to_value(message: Message, version: int) -> dict[str, Any]:
     """Raises EncodeError or UnsupportedVersionError as ``encode`` would."""
     cls = type(message)
-    return StructWriter(structs_of(cls)).struct(plan_of(cls, version).root, message, "")
+    write = quick_writer(cls, version)
+    try:
+        return write(message)
+    except Exception:  # whatever it is, the other one says it
+        return StructWriter(structs_of(cls)).struct(plan_of(cls, version).root, message, "")
 
 
 def from_value(cls: type[Message], data: str | bytes | Mapping[str, Any], version: int) -> Message:

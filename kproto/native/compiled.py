@@ -27,7 +27,7 @@ from kproto.native.describe import Refused, describe
 
 __all__ = ["Plan", "Refused", "compile_plan", "enter_in_c", "use_uuid_slots"]
 
-if INTERFACE != 1:
+if INTERFACE != 2:
     raise ImportError("the extension was built from the sources of another version")
 
 

@@ -180,7 +180,7 @@ PyMODINIT_FUNC PyInit__engine(void) {
     if (module == NULL) return NULL;
 #define CONSTANT(name, value) \
     if (PyModule_AddIntConstant(module, name, value)) goto failed
-    CONSTANT("INTERFACE", 1); /* what compiled.py expects; changes with what passes between them */
+    CONSTANT("INTERFACE", 2); /* what compiled.py expects; changes with what passes between them */
     CONSTANT("COMPACT", FIELD_COMPACT);
     CONSTANT("NULLABLE", FIELD_NULLABLE);
     CONSTANT("IGNORABLE", FIELD_IGNORABLE);

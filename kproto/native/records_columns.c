@@ -1,11 +1,21 @@
 /* The records of many batches -> columns in Arrow's columnar format, without an object for a record.
-   kproto/records/sink.py is the same in Python, to the byte; kproto/records/columns.py cuts batches,
-   and says what is wrong with one that is given up here. A batch is taken whole or not at all. No
-   Python code runs here. */
-#include "records.h"
+   kproto/records/sink.py is the same in Python, to the byte; kproto/records/batches.py cuts batches,
+   and says what is wrong with one that is given up here: those that are plain in every way are cut
+   here, too (add_plain). A batch is taken whole or not at all. No Python code runs here. */
+#include "blake2b.h"
 
-enum { OFFSET = 1, TIMESTAMP = 2, KEYS = 4, VALUES = 8, HEADER_COUNT = 16, HEADERS = 32, ALL = 63 };
-enum { KEY, VALUE, HEADER_KEY, HEADER_VALUE, BLOBS };
+enum {
+    OFFSET = 1,
+    TIMESTAMP = 2,
+    KEYS = 4,
+    VALUES = 8,
+    HEADER_COUNT = 16,
+    HEADERS = 32,
+    VALUE_SIZE = 64,
+    VALUE_HASH = 128,
+    ALL = 255
+};
+enum { KEY, VALUE, HEADER_KEY, HEADER_VALUE, HASH, BLOBS };
 enum { FIRST_ROOM = 256, FULL = -2 };
 
 /* Bytes that may be null. All are objects of bytes, as long as there is room. */
@@ -28,8 +38,10 @@ typedef struct {
     record_codec *codec;
     Py_ssize_t limit; /* of the bytes in one buffer, at most INT32_MAX */
     int wanted;
-    PyObject *offset, *timestamp, *header_count, *header_offsets;
+    PyObject *offset, *timestamp, *header_count, *header_offsets, *value_size;
     blobs blobs[BLOBS];
+    span *hashed; /* values whose digests are still to be put where there is room for them */
+    Py_ssize_t hashed_count, hashed_room;
     extent now, marked;
 } record_sink;
 
@@ -84,6 +96,38 @@ static inline int put_blob(record_sink *self, int which, const span *given) {
     return 0;
 }
 
+/* Room for `more` digests, and for the values they are of. */
+static int reserve_hashes(record_sink *self, Py_ssize_t more) {
+    if (more > self->hashed_room) {
+        span *room = PyMem_Resize(self->hashed, span, (size_t)more);
+        if (room == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        self->hashed = room;
+        self->hashed_room = more;
+    }
+    self->hashed_count = 0;
+    return reserve_values(self, HASH, more);
+}
+
+/* Room for the digest of a row's value; put_hashes puts it there. */
+static inline int put_hash(record_sink *self, const span *value) {
+    static const uint8_t nothing[DIGEST];
+    const span digest = {nothing, value->size < 0 ? NULL_SIZE : DIGEST};
+    if (value->size >= 0) self->hashed[self->hashed_count++] = *value;
+    return put_blob(self, HASH, &digest);
+}
+
+/* The digests of all rows since reserve_hashes. */
+static void put_hashes(record_sink *self) {
+    Py_ssize_t count = self->hashed_count;
+    if (count == 0) return;
+    Py_ssize_t start = self->now.of[HASH].size - count * DIGEST;
+    blake2b_each(self->hashed, count, AT(uint8_t, self->blobs[HASH].data, start));
+    self->hashed_count = 0;
+}
+
 /* Room for `more` rows, but for their bytes and headers. */
 static int reserve_rows(record_sink *self, Py_ssize_t more) {
     Py_ssize_t rows = self->now.rows;
@@ -96,6 +140,9 @@ static int reserve_rows(record_sink *self, Py_ssize_t more) {
         failed = reserve(&self->header_count, rows * 4, more * 4);
     if (!failed && self->wanted & KEYS) failed = reserve_values(self, KEY, more);
     if (!failed && self->wanted & VALUES) failed = reserve_values(self, VALUE, more);
+    if (!failed && self->wanted & VALUE_SIZE)
+        failed = reserve(&self->value_size, rows * 4, more * 4);
+    if (!failed && self->wanted & VALUE_HASH) failed = reserve_hashes(self, more);
     if (!failed && self->wanted & HEADERS) {
         int is_first = self->header_offsets == NULL;
         failed = reserve(&self->header_offsets, (rows + 1) * 4, more * 4);
@@ -127,6 +174,8 @@ static inline int put_row(record_sink *self, const record_view *record) {
         put_int32(self->header_offsets, row + 1, self->now.of[HEADER_KEY].count);
     if (self->wanted & KEYS) failed = put_blob(self, KEY, &record->key);
     if (!failed && self->wanted & VALUES) failed = put_blob(self, VALUE, &record->value);
+    if (self->wanted & VALUE_SIZE) put_int32(self->value_size, row, record->value.size);
+    if (!failed && self->wanted & VALUE_HASH) failed = put_hash(self, &record->value);
     return failed;
 }
 
@@ -152,7 +201,9 @@ static int add_section(record_sink *self, reader *in, const batch_facts *batch) 
         if (UNLIKELY(record.header_count)) failed = add_headers(self, &record);
         if (LIKELY(!failed)) failed = put_row(self, &record);
     }
-    return failed ? failed : in->at == in->end ? 0 : -1;
+    if (failed || in->at != in->end) return failed ? failed : -1;
+    put_hashes(self);
+    return 0;
 }
 
 static int add_object(record_sink *self, PyObject *object) {
@@ -180,6 +231,7 @@ static void sink_clear(record_sink *self) {
     Py_CLEAR(self->timestamp);
     Py_CLEAR(self->header_count);
     Py_CLEAR(self->header_offsets);
+    Py_CLEAR(self->value_size);
     for (int i = 0; i < BLOBS; i++) {
         Py_CLEAR(self->blobs[i].offsets);
         Py_CLEAR(self->blobs[i].validity);
@@ -218,6 +270,37 @@ static PyObject *sink_add(record_sink *self, PyObject *const *args, Py_ssize_t c
     return told(self, &before, failed);
 }
 
+/* Batches that are plain, until one is not: where that begins, [how many records each has]. */
+static PyObject *sink_add_plain(record_sink *self, PyObject *data) {
+    if (!PyBytes_CheckExact(data)) return Py_BuildValue("(i[])", 0);
+    PyObject *counts = PyList_New(0);
+    if (counts == NULL) return NULL;
+    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(data);
+    reader in = {start, start + PyBytes_GET_SIZE(data)}, part;
+    batch_facts batch;
+    Py_ssize_t end = 0;
+    while (left_of(&in) && !get_plain(&in, &part, &batch)) {
+        extent before = self->now;
+        int failed = add_section(self, &part, &batch);
+        PyObject *count = NULL;
+        if (failed) {
+            self->now = before;
+            if (!PyErr_Occurred()) break; /* a full column, too, is told of where it is added alone */
+        } else {
+            count = PyLong_FromSsize_t(batch.count);
+        }
+        if (count == NULL || PyList_Append(counts, count)) {
+            Py_XDECREF(count);
+            Py_DECREF(counts);
+            sink_clear(self);
+            return NULL;
+        }
+        Py_DECREF(count);
+        end = in.at - start;
+    }
+    return Py_BuildValue("(nN)", end, counts);
+}
+
 static PyObject *sink_put(record_sink *self, PyObject *records) {
     extent before = self->now;
     Py_ssize_t count;
@@ -225,6 +308,7 @@ static PyObject *sink_put(record_sink *self, PyObject *records) {
     if (items == NULL) Py_RETURN_FALSE;
     int failed = reserve_rows(self, count);
     for (Py_ssize_t i = 0; i < count && !failed; i++) failed = add_object(self, items[i]);
+    if (!failed) put_hashes(self);
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeError)) PyErr_Clear();
     return told(self, &before, failed);
 }
@@ -273,6 +357,23 @@ static PyObject *finish_blobs(record_sink *self, int which) {
                          finish(&each->data, self->now.of[which].size));
 }
 
+/* (nulls, validity, data): as put_row left them, -1 for null. */
+static PyObject *finish_sizes(record_sink *self) {
+    Py_ssize_t rows = self->now.rows, nulls = 0;
+    PyObject *validity = PyBytes_FromStringAndSize(NULL, (rows + 7) / 8);
+    if (validity == NULL) return NULL;
+    uint8_t *bits = AT(uint8_t, validity, 0);
+    memset(bits, 0, (size_t)((rows + 7) / 8));
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        int32_t size;
+        memcpy(&size, AT(char, self->value_size, i * 4), 4);
+        nulls += size < 0;
+        bits[i / 8] |= (uint8_t)((size >= 0) << i % 8);
+    }
+    if (nulls == 0) Py_SETREF(validity, Py_NewRef(Py_None));
+    return Py_BuildValue("(nNN)", nulls, validity, finish(&self->value_size, rows * 4));
+}
+
 static PyObject *none(void) { Py_RETURN_NONE; }
 
 static PyObject *sink_finish(record_sink *self, PyObject *nothing) {
@@ -288,17 +389,20 @@ static PyObject *sink_finish(record_sink *self, PyObject *nothing) {
         headers = Py_BuildValue("(NNN)", finish(&self->header_offsets, (rows + 1) * 4),
                                 finish_blobs(self, HEADER_KEY), finish_blobs(self, HEADER_VALUE));
     PyObject *made = Py_BuildValue(
-        "(nNNNNNN)", rows, wanted & OFFSET ? finish(&self->offset, rows * 8) : none(),
+        "(nNNNNNNNN)", rows, wanted & OFFSET ? finish(&self->offset, rows * 8) : none(),
         wanted & TIMESTAMP ? finish(&self->timestamp, rows * 8) : none(),
         wanted & KEYS ? finish_blobs(self, KEY) : none(),
         wanted & VALUES ? finish_blobs(self, VALUE) : none(),
-        wanted & HEADER_COUNT ? finish(&self->header_count, rows * 4) : none(), headers);
+        wanted & HEADER_COUNT ? finish(&self->header_count, rows * 4) : none(), headers,
+        wanted & VALUE_SIZE ? finish_sizes(self) : none(),
+        wanted & VALUE_HASH ? finish_blobs(self, HASH) : none());
     sink_clear(self);
     return made;
 }
 
 static void sink_free(record_sink *self) {
     sink_clear(self);
+    PyMem_Free(self->hashed);
     Py_XDECREF(self->codec);
     Py_TYPE(self)->tp_free(self);
 }
@@ -325,12 +429,16 @@ static PyMethodDef sink_methods[] = {
     {"add", (PyCFunction)(void (*)(void))sink_add, METH_FASTCALL,
      "add(data, at, end, count, base_offset, base_timestamp, appended) -> whether data[at:end] is "
      "exactly that many records, which are rows then"},
+    {"add_plain", (PyCFunction)sink_add_plain, METH_O,
+     "add_plain(data) -> (where the first batch begins that is not plain, of each before it how many "
+     "records it has); they are rows then"},
     {"put", (PyCFunction)sink_put, METH_O,
      "put(records) -> whether these objects are as they usually are; they are rows then"},
     {"mark", (PyCFunction)sink_mark, METH_NOARGS, "mark(): where take_back goes back to"},
     {"take_back", (PyCFunction)sink_take_back, METH_NOARGS, "take_back(): no row since the mark"},
     {"finish", (PyCFunction)sink_finish, METH_NOARGS,
-     "finish() -> (rows, offset, timestamp, key, value, header_count, headers), and begin again"},
+     "finish() -> (rows, offset, timestamp, key, value, header_count, headers, value_size, "
+     "value_hash), and begin again"},
     {NULL, NULL, 0, NULL},
 };
 

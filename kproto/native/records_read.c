@@ -156,6 +156,41 @@ int get_batch(PyObject *const *args, reader *in, batch_facts *batch) {
     return 1;
 }
 
+/* The header of a batch, magic 2: kproto/records/record_batch.py says what is where. */
+enum {
+    LENGTH_AT = 8,
+    LENGTH_END = 12,
+    MAGIC_AT = 16,
+    ATTRIBUTES_AT = 21,
+    LAST_DELTA_AT = 23,
+    BASE_TIMESTAMP_AT = 27,
+    MAX_TIMESTAMP_AT = 35,
+    COUNT_AT = 57,
+    HEADER_SIZE = 61
+};
+enum { CODEC_BITS = 7, APPENDED_BIT = 8, CONTROL_BIT = 32 };
+
+int get_plain(reader *in, reader *part, batch_facts *batch) {
+    const uint8_t *head = in->at;
+    if (left_of(in) < HEADER_SIZE || head[MAGIC_AT] != 2) return -1;
+    int32_t length = (int32_t)get32(head + LENGTH_AT), count = (int32_t)get32(head + COUNT_AT);
+    if (length < HEADER_SIZE - LENGTH_END || length > left_of(in) - LENGTH_END) return -1;
+    uint16_t attributes = get16(head + ATTRIBUTES_AT);
+    int32_t last_delta = (int32_t)get32(head + LAST_DELTA_AT);
+    batch->base_offset = (int64_t)get64(head);
+    if (attributes & (CODEC_BITS | CONTROL_BIT) || last_delta < 0 ||
+        (batch->base_offset > 0 && last_delta > INT64_MAX - batch->base_offset))
+        return -1;
+    *part = (reader){head + HEADER_SIZE, head + LENGTH_END + length};
+    if (count < 0 || count > left_of(part) / LEAST_RECORD) return -1;
+    batch->count = count;
+    batch->base_timestamp = (int64_t)get64(head + BASE_TIMESTAMP_AT);
+    batch->is_appended = (attributes & APPENDED_BIT) != 0;
+    batch->appended = (int64_t)get64(head + MAX_TIMESTAMP_AT);
+    in->at = part->end;
+    return 0;
+}
+
 PyObject *read_records(record_codec *self, PyObject *const *args, Py_ssize_t count) {
     reader in;
     batch_facts batch;

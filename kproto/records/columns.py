@@ -25,9 +25,16 @@ from kproto.records.model import MAX_DECOMPRESSED
 from kproto.records.native import RecordSink
 from kproto.records.record import read_in_python
 from kproto.records.record_batch import RecordBatch
-from kproto.records.sink import Blobs, Made, Wanted, bits, make_sink
+from kproto.records.sink import Blobs, Made, Sizes, Wanted, bits, make_sink
 
-__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "MOST_BYTES", "RecordColumns", "read_columns"]
+__all__ = [
+    "COLUMNS",
+    "DEFAULT_COLUMNS",
+    "MOST_BYTES",
+    "RecordColumns",
+    "put_batch",
+    "read_columns",
+]
 
 MOST_BYTES: Final = 2**31 - 1
 """What int32 offsets reach: no buffer of a column is larger."""
@@ -85,7 +92,8 @@ def read_columns(
     """The records of all ``inputs``, in their order: each is what ``RecordBatches`` takes.
 
     ``columns`` are of ``COLUMNS``. Of each record: ``offset``, ``timestamp``, ``key``, ``value``,
-    ``header_count``, and ``headers``, a list of keys and values. Of the batch it is in: ``batch``,
+    ``header_count``, ``headers``, a list of keys and values, ``value_size``, and ``value_hash``,
+    BLAKE2b with a digest of 16 bytes: neither copies the value. Of the batch it is in: ``batch``,
     which counts from 0 in each input, and what ``Batch`` calls by that name; ``compression`` and
     ``timestamp_type`` are numbers. ``input`` is always there.
 
@@ -140,6 +148,22 @@ def _check(columns: Sequence[str]) -> None:
             raise SelectionError(f"{name} was chosen twice")
 
 
+def put_batch(sink: RecordSink, batch: Batch) -> int:
+    """The records of a batch into a sink, all of them or none; returns how many. Raises
+    DecodeError, MissingExtraError, and OverflowError at the sink's limit."""
+    if isinstance(batch, RecordBatch):
+        section = batch.section()
+        (data, at, end, _, _), number, offset, timestamp, appended = section
+        if sink.add(data, at, end, number, offset, timestamp, appended):
+            return number
+        records = read_in_python(*section)  # raises, unless there is nothing but Python
+    else:
+        records = batch.records()
+    if not sink.put(records):
+        raise AssertionError("records as readers make them are not taken")
+    return len(records)
+
+
 class _Run(NamedTuple):
     """Records of one batch, one below the other."""
 
@@ -169,23 +193,9 @@ class _Gathered:
 
     def add(self, index: int, number: int, batch: Batch) -> None:
         values = tuple(column.value(batch) for column in self._of_batch.values())
-        rows = self._put(batch)
+        rows = put_batch(self._sink, batch)
         if rows:
             self._runs.append(_Run(rows, index, number, values))
-
-    def _put(self, batch: Batch) -> int:
-        """Returns how many rows. Raises DecodeError; OverflowError at the limit."""
-        if isinstance(batch, RecordBatch):
-            section = batch.section()
-            (data, at, end, _, _), number, offset, timestamp, appended = section
-            if self._sink.add(data, at, end, number, offset, timestamp, appended):
-                return number
-            records = read_in_python(*section)  # raises, unless there is nothing but Python
-        else:
-            records = batch.records()
-        if not self._sink.put(records):
-            raise AssertionError("records as readers make them are not taken")
-        return len(records)
 
     def finish(self, errors: tuple[BodyError, ...]) -> RecordColumns:
         made = Made(*self._sink.finish())
@@ -220,8 +230,14 @@ class _Gathered:
 
 def _of_record(name: str, made: Made) -> Column:
     found: Any = getattr(made, name)
-    if name in ("key", "value"):
+    if name in ("key", "value", "value_hash"):
         return _blobs(name, "z", Blobs(*found), nullable=True)
+    if name == "value_size":
+        sizes = Sizes(*found)
+        return Column(
+            name=name, format="i", nullable=True, length=made.rows, null_count=sizes.nulls,
+            validity=sizes.validity, data=sizes.data,
+        )  # fmt: skip
     if name != "headers":
         return Column(
             name=name, format="i" if name == "header_count" else "l", length=made.rows, data=found

@@ -9,13 +9,24 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from enum import IntFlag
+from hashlib import blake2b
 from itertools import accumulate
 from typing import Final, NamedTuple
 
 from kproto.records.model import Record
 from kproto.records.native import RecordSink, record_codec
 
-__all__ = ["Blobs", "Made", "PureSink", "Wanted", "bits", "make_sink", "numbers"]
+__all__ = [
+    "Blobs",
+    "Made",
+    "PureSink",
+    "Sizes",
+    "Wanted",
+    "bits",
+    "make_sink",
+    "numbers",
+    "value_hash",
+]
 
 
 class Wanted(IntFlag):
@@ -27,6 +38,8 @@ class Wanted(IntFlag):
     VALUE = 8
     HEADER_COUNT = 16
     HEADERS = 32
+    VALUE_SIZE = 64
+    VALUE_HASH = 128
 
 
 class Blobs(NamedTuple):
@@ -36,6 +49,14 @@ class Blobs(NamedTuple):
     nulls: int
     validity: bytes | None
     offsets: bytes
+    data: bytes
+
+
+class Sizes(NamedTuple):
+    """The buffers of numbers of bytes; -1 where ``validity`` says null."""
+
+    nulls: int
+    validity: bytes | None
     data: bytes
 
 
@@ -50,6 +71,17 @@ class Made(NamedTuple):
     value: Blobs | None
     header_count: bytes | None
     headers: tuple[bytes, Blobs, Blobs] | None
+    value_size: Sizes | None
+    value_hash: Blobs | None
+
+
+def value_hash(value: bytes | None) -> bytes | None:
+    """BLAKE2b of a record's value with a digest of 16 bytes: the same on every machine and in every
+    release. None for null."""
+    return None if value is None else blake2b(value, digest_size=HASH_BYTES).digest()
+
+
+HASH_BYTES: Final = 16
 
 
 def make_sink(wanted: Wanted, limit: int) -> RecordSink:
@@ -93,6 +125,10 @@ class PureSink:
         """Never: the reader that says what is wrong reads what is right, too."""
         return False
 
+    def add_plain(self, data: bytes, /) -> tuple[int, list[int]]:
+        """None, likewise."""
+        return 0, []
+
     def put(self, records: list[Record], /) -> bool:
         sizes = _Sizes(*map(sum, zip(self._sizes, self._sizes_of(records), strict=True)))
         too_many = sizes.rows > self._limit // WIDEST or sizes.headers >= self._limit // 4
@@ -109,6 +145,9 @@ class PureSink:
             found = found._replace(keys=sum(len(r.key or b"") for r in records))
         if wanted & Wanted.VALUE:
             found = found._replace(values=sum(len(r.value or b"") for r in records))
+        if wanted & Wanted.VALUE_HASH:
+            hashed = len(records) - [r.value for r in records].count(None)
+            found = found._replace(hashes=hashed * HASH_BYTES)
         if wanted & Wanted.HEADERS:
             headers = [header for record in records for header in record.headers]
             found = found._replace(
@@ -128,7 +167,7 @@ class PureSink:
     def finish(self) -> Made:
         records, wanted = self._records, self._wanted
         self._records, self._sizes, self._marked = [], _NO_SIZES, (0, _NO_SIZES)
-        offset = timestamp = key = value = header_count = headers = None
+        offset = timestamp = key = value = header_count = headers = size = digest = None
         if wanted & Wanted.OFFSET:
             offset = numbers("q", [r.offset for r in records])
         if wanted & Wanted.TIMESTAMP:
@@ -146,7 +185,13 @@ class PureSink:
                 _blobs([name.encode() for name, _ in pairs]),
                 _blobs([given for _, given in pairs]),
             )
-        return Made(len(records), offset, timestamp, key, value, header_count, headers)
+        if wanted & Wanted.VALUE_SIZE:
+            size = _sizes([r.value for r in records])
+        if wanted & Wanted.VALUE_HASH:
+            digest = _blobs([value_hash(r.value) for r in records])
+        return Made(
+            len(records), offset, timestamp, key, value, header_count, headers, size, digest
+        )
 
 
 class _Sizes(NamedTuple):
@@ -158,9 +203,10 @@ class _Sizes(NamedTuple):
     values: int
     header_keys: int
     header_values: int
+    hashes: int
 
 
-_NO_SIZES: Final = _Sizes(0, 0, 0, 0, 0, 0)
+_NO_SIZES: Final = _Sizes(0, 0, 0, 0, 0, 0, 0)
 
 
 def numbers(code: str, values: Sequence[int]) -> bytes:
@@ -172,8 +218,19 @@ def _offsets(sizes: Iterable[int]) -> bytes:
     return numbers("i", list(accumulate(sizes, initial=0)))
 
 
-def _blobs(values: Sequence[bytes | None]) -> Blobs:
+def _validity(values: Sequence[bytes | None]) -> tuple[int, bytes | None]:
+    """How many are null, and which are not."""
     nulls = values.count(None)
-    validity = bits(bytes(value is not None for value in values)) if nulls else None
+    return nulls, bits(bytes(value is not None for value in values)) if nulls else None
+
+
+def _sizes(values: Sequence[bytes | None]) -> Sizes:
+    return Sizes(
+        *_validity(values), numbers("i", [-1 if value is None else len(value) for value in values])
+    )
+
+
+def _blobs(values: Sequence[bytes | None]) -> Blobs:
+    nulls, validity = _validity(values)
     held = [value or b"" for value in values]
     return Blobs(len(values), nulls, validity, _offsets(map(len, held)), b"".join(held))

@@ -10,9 +10,11 @@ from kproto.journal import describe
 from kspec.judge import VERDICTS, Finding
 from kspec.results import Greeting, Report, Result, VariantResult
 
-__all__ = ["FORMAT", "as_json", "as_junit"]
+__all__ = ["FORMAT", "LONGEST_TALK", "as_json", "as_junit"]
 
 FORMAT: Final = 1
+LONGEST_TALK: Final = 200
+"""Entries of a journal that are told; some clients say thousands. The journals' files have all."""
 _SILENT: Final = Greeting(client="")
 """Of a client whose program never came up."""
 
@@ -96,7 +98,7 @@ def _finding(each: Finding) -> dict[str, Any]:
         "says": each.says,
         "holds": each.holds,
         "evidence": each.evidence,
-        "journal": list(each.sequences),
+        "journal": list(each.sequences[:LONGEST_TALK]),
     }
 
 
@@ -143,8 +145,9 @@ def _talk(each: Result) -> str:
     """The journal of the worst variant."""
     for variant in each.variants:
         if variant.judgement == each.judgement and variant.entries:
-            start = variant.entries[0].timestamp_ns
-            return _xml("\n".join(describe(entry, since_ns=start) for entry in variant.entries))
+            start, more = variant.entries[0].timestamp_ns, len(variant.entries) - LONGEST_TALK
+            lines = [describe(e, since_ns=start) for e in variant.entries[:LONGEST_TALK]]
+            return _xml("\n".join([*lines, f"… and {more} more"] if more > 0 else lines))
     return ""
 
 

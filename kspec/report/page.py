@@ -11,6 +11,7 @@ from typing import Final
 from kproto.journal import Entry, describe
 from kspec.judge import Finding, Verdict
 from kspec.model import CaseFile
+from kspec.report.data import LONGEST_TALK
 from kspec.report.style import STYLE
 from kspec.results import Report, Result, VariantResult
 
@@ -30,7 +31,6 @@ _LEGEND: Final[dict[Verdict, str]] = {
     "fail": "breaks a must",
     "unsupported": "has no call for it, or never got to what the case is about",
 }
-_LONGEST_TALK: Final = 200
 
 
 def as_html(report: Report) -> str:
@@ -188,11 +188,11 @@ def _talk(entries: Sequence[Entry], marked: Iterable[int]) -> str:
         return "<p>nothing</p>"
     start, chosen = entries[0].timestamp_ns, set(marked)
     lines = []
-    for entry in entries[:_LONGEST_TALK]:
+    for entry in entries[:LONGEST_TALK]:
         text = escape(f"#{entry.sequence} {describe(entry, since_ns=start, width=600)}")
         lines.append(f"<mark>{text}</mark>" if entry.sequence in chosen else text)
-    if len(entries) > _LONGEST_TALK:
-        lines.append(f"… and {len(entries) - _LONGEST_TALK} more: see the journal beside this page")
+    if len(entries) > LONGEST_TALK:
+        lines.append(f"… and {len(entries) - LONGEST_TALK} more: see the journal beside this page")
     return '<pre class="scroll">' + "\n".join(lines) + "</pre>"
 
 

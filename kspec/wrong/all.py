@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from kspec.wrong import answers, frames, identity, retries, versions
+from kspec.wrong import answers, flexible, frames, identity, negotiation, retries, versions
 from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
 
 __all__ = [
     "MISBEHAVIOURS",
     "Misbehaviour",
     "answers",
+    "flexible",
     "frames",
     "identity",
+    "negotiation",
     "retries",
     "versions",
     "wrong_client",

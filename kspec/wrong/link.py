@@ -217,6 +217,7 @@ class Link:
                 if body.error_code:
                     raise Refused(body.error_code)
                 self.versions = self.take_versions(body)
+                self.heed_throttle(getattr(body, "throttle_time_ms", 0), API_VERSIONS, version)
                 return
             rows = advertised(self.read_refusal(frame))
             version = self.next_version(version, attempt, rows)

@@ -90,6 +90,10 @@ class OneBrokerSpeaksForAll(Client):
         super().__init__()
         self.known: dict[int, Versions] = {}
 
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect(arguments)
+        self.known = {}
+
     async def link_to(self, address: tuple[str, int]) -> Link:
         link = await super().link_to(address)
         self.known = self.known or dict(link.versions)

@@ -2,64 +2,17 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from typing import Any
 
 import click
 
+from mockbroker.cli.control_client import ControlClient
+from mockbroker.cli.ctl_clusters import cluster, scenario
+from mockbroker.cli.ctl_wire import frame, journal
 from mockbroker.cli.faults import fault
 
 __all__ = ["ctl"]
-
-_TIMEOUT_SECONDS: Final = 90
-
-
-class ControlClient:
-    """One control port. Failures raise ClickException: one line, exit 1."""
-
-    def __init__(self, url: str, token: str | None) -> None:
-        try:
-            parts = urlsplit(url if "//" in url else f"//{url}", scheme="http")
-            port = parts.port
-        except ValueError:
-            port = None
-        if port is None or parts.scheme != "http" or not parts.hostname:
-            raise click.UsageError(f"{url!r} is no control URL; use http://HOST:PORT")
-        self._url = url
-        self._host = parts.hostname
-        self._port = port
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-
-    def get(self, where: str, **query: Any) -> Any:
-        given = {name: value for name, value in query.items() if value is not None}
-        return self._ask("GET", f"{where}?{urlencode(given)}" if given else where, None)
-
-    def post(self, path: str, body: Any) -> Any:
-        return self._ask("POST", path, json.dumps(body).encode())
-
-    def delete(self, path: str) -> Any:
-        return self._ask("DELETE", path, None)
-
-    def _ask(self, method: str, path: str, body: bytes | None) -> Any:
-        headers = dict(self._headers)
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_SECONDS)
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            answer = json.loads(response.read())
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise click.ClickException(f"{self._url}: {error}") from None
-        finally:
-            connection.close()
-        if response.status != 200:
-            problem = answer.get("error") if isinstance(answer, dict) else None
-            raise click.ClickException(problem or f"{self._url}: HTTP {response.status}")
-        return answer
-
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _partition = click.argument("partition", metavar="TOPIC-PARTITION")
@@ -70,10 +23,13 @@ _broker = click.argument("broker", type=int)
 @click.argument("url")
 @click.option("--token", envvar="MOCKBROKER_TOKEN", show_envvar=True,
               help="The control token, if the port wants one.")  # fmt: skip
+@click.option("--cluster", "cluster_id", metavar="ID",
+              help="Which of the port's clusters, as `cluster list` has it. The first unless "
+                   "given.")  # fmt: skip
 @click.pass_context
-def ctl(context: click.Context, url: str, token: str | None) -> None:
+def ctl(context: click.Context, url: str, token: str | None, cluster_id: str | None) -> None:
     """Steer a running cluster by its control URL."""
-    context.obj = ControlClient(url, token)
+    context.obj = ControlClient(url, token, cluster_id)
 
 
 def _step(client: ControlClient, command: str, body: dict[str, Any], as_json: bool) -> None:
@@ -178,6 +134,10 @@ def kill_controller_after(client: ControlClient, changes: int, as_json: bool) ->
 
 
 ctl.add_command(fault)
+ctl.add_command(cluster)
+ctl.add_command(scenario)
+ctl.add_command(journal)
+ctl.add_command(frame)
 
 
 @ctl.group("znode")
@@ -235,34 +195,22 @@ def state(client: ControlClient, as_json: bool) -> None:
 
 @ctl.command("log")
 @click.option("--since", type=click.IntRange(0), help="Leave out the actions before this offset.")
+@click.option("--follow", is_flag=True, help="Go on with what happens from now on.")
 @_as_json
 @click.pass_obj
-def log(client: ControlClient, since: int | None, as_json: bool) -> None:
+def log(client: ControlClient, since: int | None, follow: bool, as_json: bool) -> None:
     """Show everything that happened to the cluster, in order."""
+    if follow:
+        for event, action in client.follow("/log/stream", since=since):
+            if event == "action":
+                click.echo(json.dumps(action) if as_json else _describe_action(action))
+        return
     actions = client.get("/log", since=since)
     if as_json:
         click.echo(json.dumps(actions))
         return
     for action in actions:
         click.echo(_describe_action(action))
-
-
-@ctl.command("journal")
-@click.option("--api", help="Only this api key, or name.")
-@click.option("--event", help="Only entries marked so, as in unsupported.")
-@click.option("--after", type=click.IntRange(0), help="Leave out entries up to this sequence.")
-@_as_json
-@click.pass_obj
-def journal(
-    client: ControlClient, api: str | None, event: str | None, after: int | None, as_json: bool
-) -> None:
-    """Show what was said on the wire."""
-    entries = client.get("/journal", api=api, event=event, after=after)
-    if as_json:
-        click.echo(json.dumps(entries))
-        return
-    for entry in entries:
-        click.echo(_describe_entry(entry))
 
 
 # ---- for eyes ------------------------------------------------------------------------------------
@@ -293,20 +241,6 @@ def _describe_action(action: dict[str, Any]) -> str:
 
 def _short(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
-
-
-def _describe_entry(entry: dict[str, Any]) -> str:
-    arrow = {"request": "<-", "response": "->"}.get(entry["direction"], "--")
-    parts = [f"{entry['sequence']:>6} broker {entry['broker_id']} {arrow}"]
-    if entry.get("api_key") is not None:
-        parts.append(f"api {entry['api_key']} v{entry.get('api_version')}")
-    if entry.get("event"):
-        parts.append(f"[{entry['event']}]")
-    if entry.get("note"):
-        parts.append(entry["note"])
-    if "body" in entry:
-        parts.append(_short(entry["body"])[:200])
-    return " ".join(parts)
 
 
 def _print_state(answer: dict[str, Any]) -> None:

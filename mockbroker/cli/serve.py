@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import secrets
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -16,6 +17,7 @@ from kproto.errors import KprotoError
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
 from mockbroker.cli.journals import journal_file, journal_sink
+from mockbroker.cli.parent import parent_option, when_orphaned
 from mockbroker.cli.replaying import replay_into, replay_options
 from mockbroker.cli.security import security_of, security_options
 from mockbroker.endpoints import is_loopback, parse_endpoint
@@ -174,7 +176,8 @@ def _kip_240(text: str) -> Dialect:
 @click.option("--control", type=_Parsed("HOST:PORT", _listen),
               help="Open the HTTP control port there. Off unless given.")  # fmt: skip
 @click.option("--control-token", envvar="MOCKBROKER_TOKEN", show_envvar=True,
-              help="What control requests must carry; needed beyond loopback.")  # fmt: skip
+              help="What control requests must carry. Beyond loopback one is made up and "
+                   "printed, unless given.")  # fmt: skip
 @click.option("--journal", type=_Parsed("FILE.jsonl|FILE.pcapng", journal_file),
               help="Write everything said on the wire to this file as well: as JSON lines, or "
                    "as a capture that Wireshark opens.")  # fmt: skip
@@ -204,16 +207,19 @@ def _kip_240(text: str) -> Dialect:
 @fault_options
 @inter_broker_options
 @security_options
+@parent_option
 def serve(**options: Any) -> None:
     """Run a mock cluster until interrupted.
 
     The first line on stdout, once every listener is up, is
-    {"bootstrap": "127.0.0.1:NNNNN,...", "brokers": {"1": "127.0.0.1:NNNNN"}, "control": URL|null}.
+    {"bootstrap": "127.0.0.1:NNNNN,...", "brokers": {"1": "127.0.0.1:NNNNN"}, "control": URL|null};
+    with a control token that was made up, {"control_token": TOKEN} in it as well.
     """
     with contextlib.ExitStack() as stack:
-        _make_room(options["brokers"])
+        _make_room(options["brokers"], more=options["control"] is not None)
+        made = _made_token(options)
         mock, control = _build(options, stack)
-        _run(_serve(mock, control))
+        _run(_serve(mock, control, made, with_parent=options["exit_with_parent"]))
         report_unused(mock, must_hit=options["faults_must_hit"])
 
 
@@ -278,16 +284,22 @@ def _split_advertise(
     return (endpoints[0] if endpoints else None), "implemented" in values
 
 
+def _made_token(options: dict[str, Any]) -> dict[str, str]:
+    """For the first line: the control token, where nobody gave one that is needed."""
+    if options["control"] is None or options["control_token"]:
+        return {}
+    if is_loopback(options["control"][0]):
+        return {}
+    options["control_token"] = secrets.token_urlsafe(24)
+    return {"control_token": options["control_token"]}
+
+
 def _control(
     mock: MockCluster, address: tuple[str, int] | None, token: str | None
 ) -> ControlServer | None:
     if address is None:
         return None
     host, port = address
-    if not token and not is_loopback(host):
-        raise click.UsageError(
-            f"--control: {host} is open to other machines; give a --control-token as well"
-        )
     try:
         from mockbroker.control import ControlServer
     except ImportError as error:
@@ -297,11 +309,20 @@ def _control(
     return ControlServer(mock, host=host, port=port, token=token or None)
 
 
-async def _serve(mock: MockCluster, control: ControlServer | None) -> None:
+async def _serve(
+    mock: MockCluster,
+    control: ControlServer | None,
+    made: dict[str, str],
+    *,
+    with_parent: bool,
+) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
+    orphaned = loop.create_task(when_orphaned()) if with_parent else None
+    if orphaned is not None:
+        orphaned.add_done_callback(lambda _: stopped.set())
     async with mock:
         if control is not None:
             await control.start()
@@ -310,6 +331,7 @@ async def _serve(mock: MockCluster, control: ControlServer | None) -> None:
                 "bootstrap": mock.bootstrap,
                 "brokers": {str(key): address for key, address in mock.addresses.items()},
                 "control": None if control is None else control.url,
+                **made,
             }
             print(json.dumps(ready), flush=True)
             await stopped.wait()
@@ -318,15 +340,16 @@ async def _serve(mock: MockCluster, control: ControlServer | None) -> None:
                 await control.stop()
 
 
-def _make_room(brokers: int) -> None:
-    """Files enough for the brokers' listeners and the connections between them, as far as the
-    system lets us: many are allowed no more than 1024 unless they ask."""
+def _make_room(brokers: int, *, more: bool) -> None:
+    """Files enough for the brokers' listeners and the connections between them, ``more`` for those
+    of clusters to come, as far as the system lets us: many are allowed no more than 1024 unless
+    they ask."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 256 + 8 * brokers
+    wanted = 256 + 8 * brokers + 8192 * more
     if soft != resource.RLIM_INFINITY and soft < wanted:
         allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))

@@ -193,3 +193,18 @@ def test_clear_forgets_entries_and_keeps_numbers() -> None:
     journal.clear()
     assert (len(journal), journal.size, journal.dropped, journal.last_sequence) == (0, 0, 0, 6)
     assert journal.record(9, 1, 1, "event").sequence == 7
+
+
+@given(st.lists(st.booleans(), max_size=30), st.integers(1, 8), st.integers(0, 40))
+def test_newer_is_what_a_look_at_every_entry_finds(
+    cleared: list[bool], most: int, after: int
+) -> None:
+    """Whatever was dropped or cleared meanwhile."""
+    journal = Journal(max_entries=most)
+    for clear in cleared:
+        journal.record(0, 1, 1, "event")
+        if clear:
+            journal.clear()
+    expected = [entry for entry in journal if entry.sequence > after]
+    assert journal.newer(after) == expected
+    assert journal.select(after=after) == expected

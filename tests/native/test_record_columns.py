@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kproto.records import Record, build_batch
+from kproto.records import Compression, Record, RecordBatches, build_batch
 from kproto.records.columns import COLUMNS, read_columns
 from kproto.records.sink import Made, PureSink, Wanted
 from tests.native.records_both import codec, damage, random_records, section, shake_records
@@ -17,13 +17,14 @@ from tests.native.test_memory import LOOPS, least_growth
 from tests.records.mutations import PLAIN, record_of
 from tests.support import seeds
 
-ALL = Wanted(63)
+ALL = Wanted(255)
 MOST = 2**31 - 1
 EMPTY = (0, 0, None, bytes(4), b"")
 
 
 def test_a_sink_begins_empty_and_again() -> None:
-    nothing = Made(0, b"", b"", EMPTY, EMPTY, b"", (bytes(4), EMPTY, EMPTY))  # type: ignore[arg-type]  # plain tuples
+    headers = (bytes(4), EMPTY, EMPTY)
+    nothing = Made(0, b"", b"", EMPTY, EMPTY, b"", headers, (0, None, b""), EMPTY)  # type: ignore[arg-type]  # plain tuples
     data = section([Record(0, 0, b"k", None, (("h", b"x"),))])
     sink, pure = codec().sink(ALL, MOST), PureSink(ALL, MOST)
     for _ in range(3):
@@ -35,7 +36,7 @@ def test_a_sink_begins_empty_and_again() -> None:
         sink.take_back()
         assert pure.put([Record(0, 0, b"k", None, (("h", b"x"),))])
         assert sink.finish() == pure.finish()
-    assert codec().sink(0, MOST).finish() == (0, *[None] * 6)
+    assert codec().sink(0, MOST).finish() == (0, *[None] * 8)
 
 
 def test_what_it_does_not_take_leaves_no_row() -> None:
@@ -62,6 +63,35 @@ def test_what_it_does_not_take_leaves_no_row() -> None:
     assert refused > 20
 
 
+def test_plain_batches_are_those_that_are_read_alone() -> None:
+    """As far as they go, and as many as there is room for."""
+    rng = seeds.generator("records:sink:plain")
+    left = 0
+    for _ in range(200):
+        given = [random_records(rng, most=4) or [Record()] for _ in range(rng.randrange(4))]
+        parts = [
+            build_batch([Record(n, 0, r.key, r.value) for n, r in enumerate(g)]) for g in given
+        ]
+        data = b"".join(parts)
+        if rng.random() < 0.7 and data:
+            data = damage(data, rng)
+        sink, pure = codec().sink(ALL, MOST), PureSink(ALL, MOST)
+        end, counts = sink.add_plain(data)
+        found = list(RecordBatches(data[:end], check_crc=False))
+        assert [len(batch.records()) for batch in found] == counts
+        for batch in found:
+            pure.put(batch.records())
+        assert sink.finish() == pure.finish()
+        left += end != len(data)
+        tight = codec().sink(ALL, 60)
+        assert tight.add_plain(data)[0] <= end
+        assert tight.finish()[0] <= sum(counts)
+    assert left > 20
+    assert codec().sink(ALL, MOST).add_plain(None) == (0, [])  # type: ignore[arg-type]  # no bytes
+    packed = build_batch([Record(value=b"v")], compression=Compression.GZIP)
+    assert codec().sink(ALL, MOST).add_plain(packed) == (0, [])
+
+
 @pytest.mark.parametrize("wrong", [-1, 1 << 40, 1 << 70, None, True, 1.5, "2"])
 def test_arguments_it_does_not_know(wrong: Any) -> None:
     sink = codec().sink(ALL, MOST)
@@ -72,7 +102,7 @@ def test_arguments_it_does_not_know(wrong: Any) -> None:
     assert sink.put([wrong]) is False
     with pytest.raises(TypeError):
         sink.add(*usual[:-1])
-    for arguments in ((64, MOST), (-1, MOST), (1, 7), (1, 1 << 31), (wrong, wrong)):
+    for arguments in ((256, MOST), (-1, MOST), (1, 7), (1, 1 << 31), (wrong, wrong)):
         with pytest.raises((TypeError, ValueError, OverflowError)):
             codec().sink(*arguments)
     with pytest.raises(TypeError):
@@ -100,6 +130,8 @@ def test_no_block_is_left() -> None:
     sections = [(section(records), len(records)) for records in good]
     sections += [(damage(data, rng), count) for data, count in sections for _ in range(30)]
     shaken = [shake_records(records, rng) for records in good for _ in range(30)]
+    whole = b"".join(build_batch(records) for records in good if records)
+    fields = [whole, *(damage(whole, rng) for _ in range(30))]
 
     def once() -> None:
         for limit in (200, 5000, MOST):
@@ -114,6 +146,8 @@ def test_no_block_is_left() -> None:
             for records in (*good, *shaken):
                 with contextlib.suppress(OverflowError):
                     sink.put(records)
+            for data in fields:
+                sink.add_plain(data)
             if limit > 200:
                 sink.finish()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import pytest
@@ -29,12 +30,17 @@ def built(batch: tuple[list[Record], dict[str, Any]]) -> bytes:
     return build_batch(batch[0], **batch[1])
 
 
+def digest(value: bytes | None) -> bytes | None:
+    return None if value is None else blake2b(value, digest_size=16).digest()
+
+
 def rows_of(given: list[bytes | None], **options: Any) -> list[tuple[Any, ...]]:
     """A row a record, in the order of ``COLUMNS`` with the input before: by way of objects."""
     return [
         (
             index, number, record.offset, record.timestamp, record.key, record.value,
             len(record.headers), list(record.headers),
+            None if record.value is None else len(record.value), digest(record.value),
             batch.magic, int(batch.compression), int(batch.timestamp_type),
             batch.partition_leader_epoch, batch.producer_id, batch.producer_epoch,
             batch.base_sequence, batch.is_transactional, batch.is_control,
@@ -92,6 +98,16 @@ def test_what_the_batches_hold(given_inputs, chosen):
     assert [column.name for column in found] == chosen
     places = [0, *(COLUMNS.index(name) + 1 for name in chosen)]
     assert shown(found) == [tuple(row[place] for place in places) for row in expected]
+
+
+@given(st.lists(st.none() | st.integers(0, 700), max_size=40), st.randoms())
+def test_digests_of_values_of_any_size(sizes, rng):
+    """Several are on their way at a time in C, each as long as it takes."""
+    values = [None if size is None else rng.randbytes(size) for size in sizes]
+    data = build_batch([Record(value=value) for value in values])
+    table = same_everywhere([data], ["value_size", "value_hash"])
+    assert table["value_size"].to_list() == sizes
+    assert table["value_hash"].to_list() == [digest(value) for value in values]
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -1,35 +1,58 @@
-"""``wiredump spark``: captures and journals to Parquet files, by Apache Spark."""
+"""``wiredump spark``: captures and journals to Parquet files, by Apache Spark; all that are there,
+or, with ``--follow``, as they come."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Callable
 from datetime import tzinfo
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kproto.cli.codec import named_dialect
 from kproto.errors import KprotoError
 from wiredump.cli.chosen import chosen_tables, counts, source_options, table_options
+from wiredump.cli.following import cores_of, seconds, stopping
 from wiredump.cli.output import Output
 from wiredump.sources.opening import kind_of, open_key_log
 
 __all__ = ["spark_command"]
 
+if TYPE_CHECKING:
+    from wiredump.spark.connections import Options
+    from wiredump.spark.job import Made
+
 _SPLIT_BYTES = 64 << 20
+_BATCH_BYTES = 1 << 30
 
 
 @click.command("spark")
-@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
-@click.option("--out", required=True, metavar="DIR", help="A folder: a new one, or empty.")
+@click.argument("captures", nargs=-1, metavar="CAPTURE...")
+@click.option("--out", required=True, metavar="DIR",
+              help="A folder: new, or empty; with --follow, the checkpoint's.")  # fmt: skip
+@click.option("--follow", metavar="DIR|GLOB",
+              help="In place of CAPTUREs: rotating ones, as they are closed.")  # fmt: skip
+@click.option("--checkpoint", metavar="DIR",
+              help="Of --follow: how far it is. Another run goes on from there.")  # fmt: skip
+@click.option("--trigger", metavar="DURATION", callback=seconds, default="10s", show_default=True,
+              help="Of --follow: how often to look for files. 500ms, 10s, 2m.")  # fmt: skip
+@click.option("--available-now", is_flag=True,
+              help="Of --follow: take the last file too, end the tables, exit.")  # fmt: skip
+@click.option("--batch-bytes", type=click.IntRange(1), default=_BATCH_BYTES, show_default=True,
+              help="Of --follow: of files that are taken at a time.")  # fmt: skip
+@click.option("--rotated", is_flag=True,
+              help="CAPTUREs are one in pieces, in this order: not merged by time.")  # fmt: skip
 @click.option("--master", default="local[*]", show_default=True, metavar="URL",
               help="Spark's master: local[4], spark://HOST:PORT, yarn, k8s://...")  # fmt: skip
 @click.option("--remote", metavar="URL", help="A Spark Connect server, in place of --master.")
 @click.option("--split-bytes", type=click.IntRange(1), default=_SPLIT_BYTES, show_default=True,
               help="Of a capture, for one task to read.")  # fmt: skip
 @click.option("--partitions", type=click.IntRange(1),
-              help="Tasks that share the connections.  [default: one for 64 MiB]")  # fmt: skip
+              help="Tasks that share the connections.  [default: one for 64 MiB; with --follow: "
+              "the cores of local[N], else 32]")  # fmt: skip
 @table_options
 @source_options
 def spark_command(
@@ -37,8 +60,6 @@ def spark_command(
     out: str,
     master: str,
     remote: str | None,
-    split_bytes: int,
-    partitions: int | None,
     wanted: str | None,
     no_bodies: bool,
     secrets: bool,
@@ -48,26 +69,35 @@ def spark_command(
     as_json: bool,
     keylog: str | None,
     zone: tzinfo,
+    **how: Any,
 ) -> int:
     """Write what CAPTUREs hold as the tables of `wiredump table`, by Apache Spark.
 
     CAPTUREs, the key log and DIR have to be on a file system that every executor has. More of
     Spark's settings come from its own spark-defaults.conf (SPARK_CONF_DIR).
+
+    With --follow the captures are those that `tcpdump -C`, `-G`, `-W` or `dumpcap -b` write to a
+    folder, or that match a pattern. A file is taken once there is a newer one. SIGINT and SIGTERM
+    stop it behind a batch, and whatever kills it, another run with the same --checkpoint goes on:
+    no row is lost, none is there twice. Tables that take all traffic (connections still open,
+    topics, fetches, reassignments, lineage, account) come with --available-now.
     """
     tables = chosen_tables(wanted, not no_bodies)
     named_dialect(dialect_name)
+    _check(captures, how)
     if "-" in captures:
         raise click.BadParameter("standard input cannot be shared out", param_hint="CAPTURE")
     # Only now: these need pyspark and pyarrow, which may be absent.
     from wiredump.spark.session import require_spark, start
 
     require_spark()
+    if keylog is not None and how["follow"]:
+        raise click.UsageError("--keylog and --follow do not go together: use table or show")
     if keylog is not None:
         open_key_log(keylog)
     for path in captures:
         kind_of(path)  # before Spark starts, which takes seconds: whether it is there
     from wiredump.spark.connections import Options
-    from wiredump.spark.job import Job
 
     options = Options(
         out=os.path.abspath(out),
@@ -90,9 +120,7 @@ def spark_command(
 
     spark = start(master, progress=on_terminal, remote=remote)
     try:
-        made = Job(options=options, split_bytes=split_bytes, partitions=partitions, say=say).run(
-            spark
-        )
+        made = (_follow if how["follow"] else _once)(spark, options, how, say, master)
     except KprotoError:
         raise
     except Exception as error:
@@ -110,6 +138,47 @@ def spark_command(
     for path in made.again:
         click.echo(f"wiredump: {path} had to be read twice", err=True)
     return 0
+
+
+def _check(captures: tuple[str, ...], how: dict[str, Any]) -> None:
+    """Whether it is one of the two. Raises click.UsageError."""
+    if how["follow"] is None:
+        if not captures:
+            raise click.UsageError("name CAPTUREs, or a folder or pattern to --follow")
+        if how["checkpoint"] or how["available_now"]:
+            raise click.UsageError("--checkpoint and --available-now are of --follow")
+    elif captures or how["rotated"]:
+        raise click.UsageError("--follow takes the place of CAPTUREs: quote a pattern")
+    elif not how["checkpoint"]:
+        raise click.UsageError("--follow needs a --checkpoint: a folder to go on from")
+
+
+def _once(spark: Any, options: Options, how: dict[str, Any], say: _Say, master: str) -> Made:
+    from wiredump.spark.job import Job
+
+    return Job(
+        options=options, split_bytes=how["split_bytes"], partitions=how["partitions"],
+        rotated=how["rotated"], say=say,
+    ).run(spark)  # fmt: skip
+
+
+def _follow(spark: Any, options: Options, how: dict[str, Any], say: _Say, master: str) -> Made:
+    from wiredump.spark.follow import Follow
+
+    job = Follow(
+        where=how["follow"],
+        checkpoint=os.path.abspath(how["checkpoint"]),
+        options=options,
+        partitions=how["partitions"] or cores_of(master),
+        split_bytes=how["split_bytes"],
+        batch_bytes=how["batch_bytes"],
+        say=say,
+    )
+    with stopping(how["trigger"], say) as wait:
+        return job.run(spark, available_now=how["available_now"], wait=wait)
+
+
+_Say = Callable[[str], None]
 
 
 def _first_line(error: Exception) -> str:

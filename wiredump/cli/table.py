@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from datetime import tzinfo
 
@@ -19,11 +20,23 @@ __all__ = ["table_command"]
 @click.command("table")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--out", required=True, metavar="DIR", help="A folder: a new one, or empty.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Processes that share out the connections among them; 0: one a processor.",
+)
+@click.option("--rotated", is_flag=True,
+              help="CAPTUREs are one in pieces, in this order: not merged by time.")  # fmt: skip
 @table_options
 @source_options
 def table_command(
     captures: tuple[str, ...],
     out: str,
+    jobs: int,
+    rotated: bool,
     wanted: str | None,
     no_bodies: bool,
     secrets: bool,
@@ -47,18 +60,33 @@ def table_command(
     from wiredump.sources import open_sources
     from wiredump.tables.making import make_tables
 
-    rows = TableRows(codec, tables=tables, bodies=not no_bodies, values=values, secrets=secrets)
+    gc.freeze()  # what was imported stays: the collector need not look through it again
     with reading(captures) as progress:
-        sources = open_sources(
-            captures,
-            codec=codec,
-            ports=frozenset(ports),
-            alone=True,
-            keylog=keylog,
-            zone=zone,
-            progress=progress,
-        )
-        made = make_tables(sources, rows, out, tables)
+        if jobs != 1:
+            from wiredump.tables.jobs import Work, make_tables_together, usable_cores
+
+            if rotated:
+                raise click.UsageError("--rotated and --jobs do not go together.")
+            work = Work(
+                captures, out, tables, dialect_name, ports, not no_bodies, values, secrets,
+                keylog, zone,
+            )  # fmt: skip
+            made = make_tables_together(work, jobs or usable_cores(), progress)
+        else:
+            rows = TableRows(
+                codec, tables=tables, bodies=not no_bodies, values=values, secrets=secrets
+            )
+            sources = open_sources(
+                captures,
+                codec=codec,
+                ports=frozenset(ports),
+                alone=True,
+                rotated=rotated,
+                keylog=keylog,
+                zone=zone,
+                progress=progress,
+            )
+            made = make_tables(sources, rows, out, tables)
     if as_json:
         record = {"out": out, "rows": dict(made.rows), "bytes": dict(made.account)}
         click.echo(json.dumps({**record, "late": made.late}))

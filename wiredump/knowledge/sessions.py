@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from wiredump.knowledge.heard import FETCH, Heard
-from wiredump.rows.batches import NO_TOPIC_ID, NameOf
 from wiredump.rows.exchanges import Row
+from wiredump.rows.fields import NO_TOPIC_ID, NameOf
 
 __all__ = ["MOST_PARTITIONS", "Fetches"]
 

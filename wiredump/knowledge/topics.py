@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from wiredump.knowledge.heard import INSTRUCTIVE, Heard
-from wiredump.rows.batches import NO_TOPIC_ID
 from wiredump.rows.exchanges import Row
+from wiredump.rows.fields import NO_TOPIC_ID
 
 __all__ = ["MOST_TOPICS", "TopicNames"]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, BinaryIO, Final
 
-from wiredump.readers.container import ContainerReader
+from wiredump.readers.container import ContainerReader, Walks
 from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
 
 __all__ = ["READ_SIZE", "Capture"]
@@ -25,6 +25,7 @@ class Capture:
 
     ``source`` is a path, ``-`` for standard input, or a file open for reading bytes (which need
     not seek, and is not closed here). ``number`` is what ``Packet.capture`` and every event carry.
+    With ``walks`` some packets come in bulk, as whatever those make of them.
 
     Opening raises OSError as ``open`` does, reading as ``read`` does; what the file holds never
     raises, except MissingExtraError where it is zstd and the library is absent.
@@ -36,6 +37,7 @@ class Capture:
         *,
         number: int = 0,
         read_size: int = READ_SIZE,
+        walks: Walks | None = None,
     ) -> None:
         if isinstance(source, (str, os.PathLike)):
             self.name = "standard input" if source == "-" else os.fspath(source)
@@ -51,7 +53,7 @@ class Capture:
         # A pipe gives what it has; `read` of a buffered file would wait until it is full.
         self._read = getattr(file, "read1", file.read)
         self._read_size = read_size
-        self._reader = ContainerReader(number)
+        self._reader = ContainerReader(number, walks)
         self._packets: Iterator[Packet | Anomaly] = iter(())
 
     @property

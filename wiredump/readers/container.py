@@ -7,15 +7,22 @@ The formats themselves are in ``pcap`` and ``pcapng``, compression in ``compress
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from wiredump.readers import pcap, pcapng
 from wiredump.readers.compressed import CannotInflate, Inflater, inflater_for
 from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
 
-__all__ = ["ContainerReader", "Format"]
+__all__ = ["ContainerReader", "Format", "Walks"]
 
 _MAGIC_LENGTH: Final = 4
+
+
+class Walks(NamedTuple):
+    """Ways through the records of either format in bulk (``PcapReader``, ``PcapngReader``)."""
+
+    pcap: Any
+    pcapng: Any
 
 
 class Format(Protocol):
@@ -40,8 +47,9 @@ class ContainerReader:
     no further: the anomaly that it ended with says why.
     """
 
-    def __init__(self, capture: int = 0) -> None:
+    def __init__(self, capture: int = 0, walks: Walks | None = None) -> None:
         self.capture = capture
+        self._walks = walks if walks is not None else Walks(None, None)
         self.compression = ""
         self.format = ""
         self.stopped = False
@@ -103,9 +111,11 @@ class ContainerReader:
                 return []
             self._inflated_head = b""
             if pcap.begins(data):
-                self._reader, self.format = pcap.PcapReader(self.capture), "pcap"
+                self._reader = pcap.PcapReader(self.capture, self._walks.pcap)
+                self.format = "pcap"
             elif pcapng.begins(data):
-                self._reader, self.format = pcapng.PcapngReader(self.capture), "pcapng"
+                self._reader = pcapng.PcapngReader(self.capture, self._walks.pcapng)
+                self.format = "pcapng"
             else:
                 head = data[:_MAGIC_LENGTH].hex()
                 return [self._stop(f"neither pcap nor pcapng: begins with {head}", at=0)]

@@ -10,7 +10,7 @@ file is damaged, and nothing tells where the next record begins.
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
 
@@ -41,10 +41,16 @@ def begins(head: bytes) -> bool:
 
 
 class PcapReader:
-    """Feed the file's bytes as they come; each call gives the packets complete by then."""
+    """Feed the file's bytes as they come; each call gives the packets complete by then.
 
-    def __init__(self, capture: int = 0) -> None:
+    ``walk`` goes through records in bulk: what it takes comes as one of its own things in the place
+    of their packets, and it ends where one is not usual.
+    """
+
+    def __init__(self, capture: int = 0, walk: Any = None) -> None:
         self.capture = capture
+        self._walk = walk
+        self._is_big = False
         self.interfaces: list[Interface] = []
         self.secrets: list[Secrets] = []
         self.stopped = False
@@ -94,6 +100,7 @@ class PcapReader:
 
     def _read_header(self, chunk: bytes) -> Anomaly | None:
         order, self._scale = _MAGICS[chunk[:4]]
+        self._is_big = order == ">"
         major, minor, snaplen, link_type = Struct(order + "4xHH8xII").unpack_from(chunk)
         if major != 2:
             self.stopped = True
@@ -111,6 +118,12 @@ class PcapReader:
         link_type = self.interfaces[0].link_type
         last = len(chunk) - _RECORD_HEADER
         self._needed = _RECORD_HEADER
+        if self._walk is not None:
+            packets, position = self._walk(
+                chunk, position, base, self._is_big, scale, limit, link_type, capture
+            )
+            if packets is not None:
+                append(packets)
         while position <= last:
             seconds, fraction, captured, original = unpack(chunk, position)
             data = position + _RECORD_HEADER

@@ -75,11 +75,13 @@ class PcapngReader:
     """Feed the file's bytes as they come; each call gives the packets complete by then.
 
     ``interfaces`` and ``secrets`` grow as they are read. Interfaces are numbered over all
-    sections, in the order of their descriptions.
+    sections, in the order of their descriptions. ``walk`` goes through enhanced packet blocks in
+    bulk: what it takes comes as one of its own things in the place of their packets.
     """
 
-    def __init__(self, capture: int = 0) -> None:
+    def __init__(self, capture: int = 0, walk: Any = None) -> None:
         self.capture = capture
+        self._walk = walk
         self.interfaces: list[Interface] = []
         self.secrets: list[Secrets] = []
         self.stopped = False
@@ -167,12 +169,31 @@ class PcapngReader:
                 reason = f"a block of {length} bytes says {again} at its end"
                 return self._stop(reason, position, found)
             if block == _ENHANCED_PACKET:
+                if self._walk is not None:
+                    after = self._walked(chunk, position, found)
+                    if after > position:
+                        position = after
+                        continue
                 self._enhanced_packet(chunk, view, position, end, found)
             else:
                 self._other_block(block, chunk, view, position, end, found)
                 if self.stopped:
                     return len(chunk)
             position = end
+        return position
+
+    def _walked(self, chunk: bytes, position: int, found: list[Packet | Anomaly]) -> int:
+        """Take what is usual from ``position`` on; return where the first other block begins."""
+        first = self._first_interface
+        clocks = tuple(
+            (interface.link_type, *clock)
+            for interface, clock in zip(self.interfaces[first:], self._clocks[first:], strict=True)
+        )
+        base, is_big = self._position, self.order == ">"
+        packets, position = self._walk(chunk, position, base, is_big, clocks, first, self.capture)
+        if packets is not None:
+            self._time = packets[len(packets) - 1][1]
+            found.append(packets)
         return position
 
     def _stop(self, reason: str, position: int, found: list[Packet | Anomaly]) -> int:

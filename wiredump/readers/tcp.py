@@ -26,7 +26,7 @@ from wiredump.readers.model import (
 )
 from wiredump.readers.stream import SEQUENCES, Stream, distance
 
-__all__ = ["Limits", "TcpReassembler"]
+__all__ = ["STALE_NS", "Limits", "TcpReassembler"]
 
 FIN: Final = 0x01
 SYN: Final = 0x02
@@ -39,7 +39,7 @@ _HANDSHAKE: Final = 1 << 16
 """How far a SYN-ACK may acknowledge past the SYN: data that came with it (TCP Fast Open)."""
 _RESET_WINDOW: Final = 1 << 24
 """How far past the next byte expected a reset is believed."""
-_STALE_NS: Final = 60_000_000_000
+STALE_NS: Final = 60_000_000_000
 _STALE_DISTANCE: Final = 1 << 24
 """What comes for a closed connection this late, or this far off, is of another one."""
 
@@ -147,6 +147,19 @@ class TcpReassembler:
         self._flows.clear()
         return events
 
+    def pause(self) -> int | None:
+        """Let go of the events that were handed out, to be kept until more segments come. Returns
+        when the last connection was closed; None while one is open."""
+        self._ledger.events = []
+        times = [each.closed_at if each.closed else None for each in self._connections.values()]
+        known = [time for time in times if time is not None]
+        return max(known, default=0) if len(known) == len(times) else None
+
+    @property
+    def known(self) -> frozenset[int]:
+        """The numbers of connections that there may yet be events of."""
+        return frozenset(self._connections)
+
     # ---- segments ----------------------------------------------------------------------------
 
     def _acknowledge(
@@ -247,16 +260,18 @@ class TcpReassembler:
     def _begins_anew(
         self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
     ) -> bool:
-        """Whether a segment on known ports is of another connection than the known one."""
+        """Whether a segment on known ports is of another connection than the known one. Of one that
+        ended long ago nothing needs to be remembered: then it is, whatever it says."""
         flags = segment.flags
+        if connection.closed and segment.timestamp_ns - connection.closed_at > STALE_NS:
+            return True
         if flags & RST:
             return False
         if not flags & SYN:
             if not connection.closed or not segment.payload:
                 return False
             off = abs(distance(segment.sequence, stream.next_sequence)) if stream.started else 0
-            late = segment.timestamp_ns - connection.closed_at
-            return off > _STALE_DISTANCE or late > _STALE_NS
+            return off > _STALE_DISTANCE
         if stream.isn is not None:
             return stream.isn != segment.sequence
         if stream.started:  # in the middle, or by an acknowledgement: the SYN may still come

@@ -1,33 +1,27 @@
 """Produce requests, Fetch and ShareFetch responses to rows of batches and records.
 
 What cannot be read becomes a row of anomalies with the reason, and what came before it its rows.
-Only ``name_of`` knows more than the item says: the names of topic ids.
+Batches and anomalies are rows at once; records are gathered into pieces, and come when a piece is
+full. Only ``name_of`` knows more than the items say: the names of topic ids.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Iterator
-from hashlib import blake2b
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Iterator
+from typing import Final, NamedTuple
 
+from kproto.dialects import Dialect
 from kproto.errors import KprotoError
-from kproto.records import Batch, Record, RecordBatches, TimestampType
+from kproto.records import Batch, RecordBatches, TimestampType
 from wiredump.bodies import Bodies
-from wiredump.model import Anomaly, Exchange, Frame
-from wiredump.rows.exchanges import Row, anomaly_row
+from wiredump.model import Anomaly, Exchange
+from wiredump.rows.exchanges import anomaly_row
+from wiredump.rows.fields import NameOf, RecordsField, completed_ns, fields_of
+from wiredump.rows.pieces import Rows
+from wiredump.rows.record_columns import RecordRows, Whose
 
-__all__ = ["NameOf", "batch_rows", "carries_records", "completed_ns", "value_hash"]
+__all__ = ["BatchRows", "NameOf", "completed_ns"]
 
-NameOf: TypeAlias = Callable[[str, int], str | None]
-"""A topic id and a time to the name that had been seen by then."""
-
-PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
-
-NO_TOPIC_ID: Final = "A" * 22
-"""The zero uuid, which stands for none."""
-
-_HASH_BYTES: Final = 16
 _TIMESTAMPS: Final = {
     TimestampType.NO_TIMESTAMP_TYPE: "none",
     TimestampType.CREATE_TIME: "create",
@@ -36,90 +30,115 @@ _TIMESTAMPS: Final = {
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-class _Field(NamedTuple):
-    """One field of type ``records``, and whose it is."""
+class _Read(NamedTuple):
+    """What was found in a batch. ``records`` is None where they cannot be read."""
 
-    item: Exchange
-    frame: Frame
-    topic: str | None
-    topic_id: str | None
-    partition: int
-    data: bytes
-
-    @property
-    def name(self) -> str:
-        return f"{self.topic or self.topic_id}-{self.partition}"
+    records: int | None
+    base_offset: int | None
+    crc_ok: bool | None
+    problems: list[str]
 
 
-def carries_records(api_key: int) -> bool:
-    """Whether messages of the api have batches."""
-    return api_key in (PRODUCE, FETCH, SHARE_FETCH)
+class BatchRows:
+    """``add`` each exchange, then ``end``: both give rows of those of ``batches``, ``records`` and
+    ``anomalies`` that are in ``tables``. Never raises for what the bytes are.
 
+    With ``apart``, records whose topic is known by its id only are in pieces of their own.
+    """
 
-def value_hash(value: bytes | None) -> bytes | None:
-    """The same on every machine and in every release."""
-    return None if value is None else blake2b(value, digest_size=_HASH_BYTES).digest()
+    def __init__(
+        self,
+        name_of: NameOf,
+        codec: Dialect | None = None,
+        *,
+        tables: Collection[str] = ("batches", "records", "anomalies"),
+        values: bool = False,
+        apart: bool = False,
+    ) -> None:
+        self._name_of = name_of
+        self._codec = codec
+        self._apart = apart
+        self._nameless = False
+        self._tells = "batches" in tables
+        self._checks = self._tells or "anomalies" in tables
+        self._records = RecordRows(keep="records" in tables, values=values)
 
+    def add(self, item: Exchange, said: Callable[[], Bodies]) -> Iterator[Rows]:
+        """The rows that an exchange gives, and the pieces it fills. ``said`` is asked for what
+        ``bodies.read`` makes of it where the bytes of a frame cannot be read as they should."""
+        for field in fields_of(item, self._codec, said, self._name_of):
+            if self._apart:
+                self._keep_apart(field)
+            yield from self._rows(field)
+            if self._records.pieces:
+                yield from self._pieces()
 
-def completed_ns(item: Exchange) -> int:
-    """When the last of an exchange was there."""
-    frame = item.response or item.request
-    return frame.last_ns if frame is not None else item.connection.opened_ns
+    def end(self) -> Iterator[Rows]:
+        """What was gathered and not given yet."""
+        self._records.end()
+        yield from self._pieces()
 
+    def _pieces(self) -> Iterator[Rows]:
+        pieces, self._records.pieces = self._records.pieces, []
+        for piece in pieces:
+            yield "records", piece
 
-def batch_rows(
-    item: Exchange, bodies: Bodies, name_of: NameOf, *, values: bool = False
-) -> Iterator[Row]:
-    """Rows of ``batches``, ``records``, and ``anomalies``. Never raises for what the bytes are."""
-    for field in _fields(item, bodies, name_of):
-        yield from _rows(field, values)
+    def _keep_apart(self, field: RecordsField) -> None:
+        nameless = field.topic is None and field.topic_id is not None
+        if nameless != self._nameless:
+            self._records.end()
+            self._nameless = nameless
 
-
-def _fields(item: Exchange, bodies: Bodies, name_of: NameOf) -> Iterator[_Field]:
-    if not carries_records(item.api_key):
-        return
-    produced = item.api_key == PRODUCE
-    side, frame = (bodies.request, item.request) if produced else (bodies.response, item.response)
-    if side is None or frame is None or side.body is None:
-        return
-    topics, partitions, name, index = (
-        ("topicData", "partitionData", "name", "index")
-        if produced
-        else ("responses", "partitions", "topic", "partitionIndex")
-    )
-    for topic in side.body.get(topics) or ():
-        topic_id = topic.get("topicId")
-        topic_id = None if topic_id == NO_TOPIC_ID else topic_id
-        known = topic.get(name)
-        if known is None and topic_id is not None:
-            known = name_of(topic_id, completed_ns(item))
-        for each in topic.get(partitions) or ():
-            text = each.get("records")
-            if text:
-                data = base64.b64decode(text)
-                yield _Field(item, frame, known, topic_id, each.get(index, -1), data)
-
-
-def _rows(field: _Field, values: bool) -> Iterator[Row]:
-    batches = iter(
-        RecordBatches(
-            field.data, check_crc=False, allow_partial=field.frame.direction == "response"
+    def _rows(self, field: RecordsField) -> Iterator[Rows]:
+        frame = field.frame
+        whose = Whose(
+            field.item.connection.id, frame.direction, frame.offset, field.topic, field.topic_id,
+            field.partition, completed_ns(field.item),
+        )  # fmt: skip
+        end = before = 0
+        if not self._checks:
+            end, before = self._records.read_plain(field.data, whose)
+            if end == len(field.data):
+                return
+        batches = iter(
+            RecordBatches(field.data, check_crc=False, allow_partial=frame.direction == "response")
         )
-    )
-    number = 0
-    while True:
+        number = 0
+        while True:
+            try:
+                batch = next(batches, None)
+            except KprotoError as error:
+                yield _undecodable(field, f"batch {number} and what follows: {error}")
+                return
+            if batch is None:
+                return
+            if number >= before:
+                read = self._read(batch, number, whose)
+                if self._tells:
+                    yield _batch(field, number, batch, read)
+                for problem in read.problems:
+                    yield _undecodable(field, f"batch {number}: {problem}")
+            number += 1
+
+    def _read(self, batch: Batch, number: int, whose: Whose) -> _Read:
+        problems: list[str] = []
+        count: int | None = None
+        crc_ok = batch.crc_is_right() if self._checks else None
         try:
-            batch = next(batches, None)
+            if batch.is_control:
+                count = len(batch.records())
+            else:
+                count = self._records.read(batch, number, whose)
+            base_offset: int | None = batch.base_offset if self._tells else None
         except KprotoError as error:
-            yield _undecodable(field, f"batch {number} and what follows: {error}")
-            return
-        if batch is None:
-            return
-        yield from _batch(field, number, batch, values)
-        number += 1
+            problems.append(str(error))
+            base_offset = batch.base_offset if batch.magic == 2 else None
+        if crc_ok is False:
+            problems.append("the checksum does not fit")
+        return _Read(count, base_offset, crc_ok, problems)
 
 
-def _undecodable(field: _Field, reason: str) -> Row:
+def _undecodable(field: RecordsField, reason: str) -> Rows:
     item, frame = field.item, field.frame
     return anomaly_row(
         Anomaly(
@@ -134,56 +153,23 @@ def _undecodable(field: _Field, reason: str) -> Row:
     )
 
 
-def _batch(field: _Field, number: int, batch: Batch, values: bool) -> Iterator[Row]:
-    frame = field.frame
-    whose = (field.item.connection.id, frame.direction, frame.offset)
-    topic = (field.topic, field.topic_id, field.partition, number)
-    problems: list[str] = []
-    records: list[Record] | None = None
-    crc_ok: bool | None = None
-    try:
-        crc_ok = batch.crc_is_right()
-        records = batch.records()
-        base_offset: int | None = batch.base_offset
-    except KprotoError as error:
-        problems.append(str(error))
-        base_offset = batch.base_offset if batch.magic == 2 else None
-    if crc_ok is False:
-        problems.append("the checksum does not fit")
-    codec = batch.attributes & 7
-    yield (
+def _batch(field: RecordsField, number: int, batch: Batch, read: _Read) -> Rows:
+    codec, frame = batch.attributes & 7, field.frame
+    return (
         "batches",
         (
-            *whose, frame.last_ns, field.item.api_key, *topic,
-            base_offset, batch.last_offset, batch.magic,
+            field.item.connection.id, frame.direction, frame.offset, frame.last_ns,
+            field.item.api_key, field.topic, field.topic_id, field.partition, number,
+            read.base_offset, batch.last_offset, batch.magic,
             _CODECS[codec] if codec < len(_CODECS) else f"codec {codec}",
             _TIMESTAMPS[batch.timestamp_type],
             None if batch.magic == 0 else batch.max_timestamp,
             _known(batch.partition_leader_epoch), _known(batch.producer_id),
             _known(batch.producer_epoch), _known(batch.base_sequence),
-            batch.is_transactional, batch.is_control, crc_ok, batch.size,
-            None if records is None else len(records),
+            batch.is_transactional, batch.is_control, read.crc_ok, batch.size, read.records,
         ),
     )  # fmt: skip
-    for problem in problems:
-        yield _undecodable(field, f"batch {number}: {problem}")
-    if records is not None and not batch.is_control:
-        for record in records:
-            yield "records", (*whose, *topic, *_record(record, batch.magic, values))
 
 
 def _known(value: int) -> int | None:
     return None if value == -1 else value
-
-
-def _record(record: Record, magic: int, values: bool) -> tuple[Any, ...]:
-    value = record.value
-    return (
-        record.offset,
-        None if magic == 0 else record.timestamp,
-        record.key,
-        None if value is None else len(value),
-        value_hash(value),
-        len(record.headers),
-        value if values else None,
-    )

@@ -24,6 +24,14 @@ class ConnectionCounts:
         if isinstance(item, Exchange):
             _count(item, self._of(item.connection.id))
 
+    def add_counts(
+        self, connection: int, requests: int, request_bytes: int, response_bytes: int
+    ) -> None:
+        """Take in what somebody else counted."""
+        counts = self._of(connection)
+        for place, count in enumerate((requests, request_bytes, response_bytes)):
+            counts[place] += count
+
     def add_anomaly(self, connection: int | None) -> None:
         """Take in a row of ``anomalies``."""
         if connection is not None:
@@ -31,6 +39,10 @@ class ConnectionCounts:
 
     def _of(self, connection: int) -> list[int]:
         return self._counts.setdefault(connection, [0, 0, 0, 0])
+
+    def forget(self, connection: int) -> None:
+        """Its row was made."""
+        self._counts.pop(connection, None)
 
     def rows(self, connections: Mapping[int, Connection]) -> Iterator[Row]:
         """A row for every connection, one without items too."""

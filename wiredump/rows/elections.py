@@ -10,15 +10,15 @@ from wiredump.bodies import Bodies
 from wiredump.model import Exchange
 from wiredump.rows.exchanges import Row
 
-__all__ = ["election_rows"]
+__all__ = ["ELECT_LEADERS", "election_rows"]
 
-_ELECT_LEADERS: Final = 43
+ELECT_LEADERS: Final = 43
 _TYPES: Final = {0: "preferred", 1: "unclean"}
 
 
 def election_rows(item: Exchange, bodies: Bodies) -> Iterator[Row]:
     """A row for each partition that was asked for or answered, one at least for each request."""
-    if item.api_key != _ELECT_LEADERS or item.request is None or bodies.request is None:
+    if item.api_key != ELECT_LEADERS or item.request is None or bodies.request is None:
         return
     asked = bodies.request.body
     if asked is None:

@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+import msgspec
+
 from kproto.dialects import Dialect
 from wiredump.bodies import Bodies, Side, read
 from wiredump.model import Anomaly, Exchange, Frame, Item
@@ -21,6 +23,8 @@ Row = tuple[str, tuple[Any, ...]]
 
 _API_VERSIONS: Final = 18
 _UNSUPPORTED_VERSION: Final = 35
+
+_WITH_FLOATS: Final = frozenset({"AlterClientQuotasRequest", "DescribeClientQuotasResponse"})
 
 
 def rows_of(
@@ -131,18 +135,29 @@ def _bodies(item: Exchange, bodies: Bodies, secrets: bool) -> Iterator[tuple[Any
             yield (
                 item.connection.id, frame.direction, frame.offset, _known(item.api_key),
                 side.message or None, _known(side.version), _correlation_id(item, frame),
-                _json(side.header), _json(_shown(side, secrets)), side.problem or None,
+                _json(side.header), _body(frame, side, secrets), side.problem or None,
             )  # fmt: skip
 
 
-def _shown(side: Side, secrets: bool) -> Any:
-    return side.body if secrets else redacted(side.message, side.body)
+def _body(frame: Frame, side: Side, secrets: bool) -> str | None:
+    body = side.body if secrets else redacted(side.message, side.body)
+    if frame.json is not None or side.message in _WITH_FLOATS:
+        return None if body is None else _dumps(body)
+    return _json(body)
 
 
 def _json(value: Any) -> str | None:
+    """What ``_dumps`` makes, several times as quickly. It writes floats in another way, and what a
+    source without bytes had may be no Unicode, or too large a number."""
     if value is None:
         return None
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeError:
+        return _dumps(value)
+
+
+_dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _negotiations(item: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:

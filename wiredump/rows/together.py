@@ -4,26 +4,40 @@ was said before, and those that are only known at the end."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, Protocol
 
 from kproto.dialects import Dialect
 from wiredump.bodies import Bodies, read
-from wiredump.knowledge.heard import Heard, heard_of
+from wiredump.knowledge.heard import HEARD, INSTRUCTIVE, Heard, heard_of
 from wiredump.knowledge.order import InOrder
 from wiredump.knowledge.reassignments import Reassignments
 from wiredump.knowledge.sessions import Fetches
 from wiredump.knowledge.topics import TopicNames
 from wiredump.model import Connection, Exchange, Item
-from wiredump.rows.batches import batch_rows
+from wiredump.rows.batches import BatchRows
 from wiredump.rows.connections import ConnectionCounts, account_rows, lineage_rows
-from wiredump.rows.elections import election_rows
+from wiredump.rows.elections import ELECT_LEADERS, election_rows
 from wiredump.rows.exchanges import Row, rows_of
+from wiredump.rows.pieces import Rows
 from wiredump.rows.schema import TABLES
 
 __all__ = ["Apart", "TableRows"]
 
 _WITHOUT_BODIES: Final = frozenset({"lineage", "account", "frames"})
 """Tables that bodies add nothing to: even of anomalies some are found in them."""
+
+_OF_EXCHANGES: Final = frozenset({"frames", "requests", "bodies", "negotiations"})
+"""Tables with rows that take nothing but an exchange."""
+
+_SAID: Final = frozenset({"requests", "bodies", "negotiations"})
+"""Tables that every body is decoded for, to the last field."""
+
+_BATCHES: Final = frozenset({"batches", "records", "anomalies"})
+_ORDERED: Final = frozenset({"fetches", "reassignments"})
+
+_WITHOUT_EXCHANGES: Final = frozenset({"lineage", "account", "connections", "frames", "anomalies"})
+"""Tables for which, where no body is read, it takes frames and counts but no exchange."""
 
 
 class Apart(Protocol):
@@ -37,12 +51,12 @@ class Apart(Protocol):
 
 
 class TableRows:
-    """``add`` each item, then ``end``: both give rows of ``tables``.
+    """``add`` each item, then ``end``: both give rows of ``tables``, one by one or in pieces.
 
     No more is decoded than those take, and without ``bodies`` nothing is: then ``requests`` has no
     errors, and the tables that are not in ``UNDECODED`` have no rows. ``values`` keeps the values
     of records, ``secrets`` what bodies hold of them. With ``apart`` the items are some of many, and
-    ``fetches`` and ``reassignments`` have no rows.
+    ``fetches`` and ``reassignments`` have no rows. ``counts`` goes on from what it is given.
     """
 
     def __init__(
@@ -54,26 +68,45 @@ class TableRows:
         values: bool = False,
         secrets: bool = False,
         apart: Apart | None = None,
+        counts: ConnectionCounts | None = None,
     ) -> None:
         self._apart = apart
         self.order = InOrder()
         self._codec = codec
         self._tables = frozenset(tables)
         self._decodes = bodies and not self._tables <= _WITHOUT_BODIES
-        self._batches = bool(self._tables & {"batches", "records", "anomalies", "connections"})
-        self._values = values
         self._secrets = secrets
-        self._counts = ConnectionCounts()
+        self.counts = counts if counts is not None else ConnectionCounts()
         self._names = TopicNames()
+        self._heard_keys = _keys_of(self._tables)
+        counted = self._tables | {"anomalies"} if "connections" in self._tables else self._tables
+        self._batches: BatchRows | None = None
+        if counted & _BATCHES:
+            self._batches = BatchRows(
+                self._names.name if apart is None else apart.name, codec, tables=counted,
+                values=values, apart=apart is not None,
+            )  # fmt: skip
         self._fetches = Fetches(self._names.name)
         self._reassignments = Reassignments()
 
-    def add(self, item: Item) -> Iterator[Row]:
+    def add(self, item: Item) -> Iterator[Rows]:
         """The rows that an item gives."""
-        self._counts.add(item)
+        self.counts.add(item)
         return self._wanted(self._rows(item))
 
-    def turn(self) -> Iterator[Row]:
+    @property
+    def takes_frames_only(self) -> bool:
+        """Whether exchanges that were counted (``counted``), and whose frames were written, need
+        not be added."""
+        return not self._decodes and self._tables <= _WITHOUT_EXCHANGES
+
+    def counted(
+        self, connection: int, requests: int, request_bytes: int, response_bytes: int
+    ) -> None:
+        """Exchanges that were not added."""
+        self.counts.add_counts(connection, requests, request_bytes, response_bytes)
+
+    def turn(self) -> Iterator[Rows]:
         """Another source follows, whose times may be earlier."""
         return self._wanted(self._rest())
 
@@ -82,38 +115,45 @@ class TableRows:
         connections: Mapping[int, Connection],
         sources: Iterable[tuple[Any, ...]],
         account: Mapping[str, int],
-    ) -> Iterator[Row]:
+    ) -> Iterator[Rows]:
         """The rows of what is known when the last item was added."""
         yield from self._wanted(self._last(connections))
         yield from self._wanted(lineage_rows(sources))
         yield from self._wanted(account_rows(account))
 
-    def _wanted(self, rows: Iterator[Row]) -> Iterator[Row]:
-        for row in rows:
-            if row[0] == "anomalies":
-                self._counts.add_anomaly(row[1][0])
-            if row[0] in self._tables:
-                yield row
+    def _wanted(self, rows: Iterator[Rows]) -> Iterator[Rows]:
+        for name, row in rows:
+            if name == "anomalies" and isinstance(row, tuple):
+                self.counts.add_anomaly(row[0])
+            if name in self._tables:
+                yield name, row  # type: ignore[misc]  # as it came
 
-    def _rows(self, item: Item) -> Iterator[Row]:
-        said = read(item, self._codec) if self._decodes and isinstance(item, Exchange) else None
-        yield from rows_of(item, bodies=said is not None, secrets=self._secrets, said=said)
-        if said is not None and isinstance(item, Exchange):
+    def _rows(self, item: Item) -> Iterator[Rows]:
+        if not isinstance(item, Exchange):
+            yield from rows_of(item)
+            return
+        said = None
+        if self._decodes and (self._tables & _SAID or item.api_key in self._heard_keys):
+            said = read(item, self._codec)
+        if self._tables & _OF_EXCHANGES:
+            yield from rows_of(item, bodies=said is not None, secrets=self._secrets, said=said)
+        if said is not None:
             yield from self._told(item, said)
+        if self._decodes and self._batches is not None:
+            reading = partial(read, item, self._codec) if said is None else lambda: said
+            yield from self._batches.add(item, reading)
 
     def _told(self, item: Exchange, said: Bodies) -> Iterator[Row]:
-        yield from election_rows(item, said)
+        if "elections" in self._tables:
+            yield from election_rows(item, said)
         heard = heard_of(item, said)
         if heard is not None:
             self._names.learn(heard)
             if self._apart is not None:
                 self._apart.heard(heard)
-            else:
+            elif self._tables & _ORDERED:
                 for each in self.order.add(heard):
                     yield from self._in_order(each)
-        if self._batches:
-            name_of = self._names.name if self._apart is None else self._apart.name
-            yield from batch_rows(item, said, name_of, values=self._values)
 
     def _in_order(self, heard: Heard) -> Iterator[Row]:
         if "fetches" in self._tables:
@@ -125,8 +165,22 @@ class TableRows:
         for heard in self.order.end():
             yield from self._in_order(heard)
 
-    def _last(self, connections: Mapping[int, Connection]) -> Iterator[Row]:
+    def _last(self, connections: Mapping[int, Connection]) -> Iterator[Rows]:
+        if self._batches is not None:
+            yield from self._batches.end()
         yield from self._rest()
         yield from self._reassignments.end()
         yield from self._names.rows()
-        yield from self._counts.rows(connections)
+        yield from self.counts.rows(connections)
+
+
+def _keys_of(tables: frozenset[str]) -> frozenset[int]:
+    """Of the api keys, those whose messages are listened to for the sake of ``tables``."""
+    keys: frozenset[int] = frozenset()
+    if tables & {*_BATCHES, "topics"}:
+        keys |= INSTRUCTIVE
+    if tables & _ORDERED:
+        keys |= HEARD
+    if "elections" in tables:
+        keys |= {ELECT_LEADERS}
+    return keys

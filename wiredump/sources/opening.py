@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, tzinfo
+from itertools import chain, count
 from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 
 from kproto.dialects import Dialect
@@ -22,9 +23,11 @@ from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Anomaly, Connection, Item
 from wiredump.readers import TLS_KEY_LOG, Capture, Limits, Streams
 from wiredump.readers.compressed import inflater_for
+from wiredump.readers.share import Share
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.hexadecimal import HexItems, is_hexadecimal
 from wiredump.sources.journals import JournalItems
+from wiredump.sources.quick import FrameSink, QuickStreams, walks
 from wiredump.sources.request_logs import MARK, RequestLogItems
 from wiredump.tls import require_cryptography
 from wiredump.tls.keylog import KeyLog, KeyLogError
@@ -77,20 +80,25 @@ class Sources:
         alone: bool,
         keys: KeyLog,
         zone: tzinfo,
+        rotated: bool,
         progress: Callable[[int], object] | None,
+        share: Share | None = None,
     ) -> None:
         self.connections: dict[int, Connection] = {}
         self._files = files
         self._codec = codec
         self._ports = ports
         self._follow = follow
+        self._share = share
         self._limits = Limits(alone=alone)
         self._keys = keys
         self._zone = zone
         self._secrets: dict[int, int] = {}
+        self._rotated = rotated
         self._progress = progress or (lambda count: None)
         self._captures: CaptureItems | None = None
-        self._streams: Streams | None = None
+        self._streams: Streams | QuickStreams | None = None
+        self._sink: FrameSink | None = None
         self._bytes = dict.fromkeys((file.number for file in files), 0)
         self._times: dict[int, tuple[int, int]] = {}
 
@@ -125,27 +133,36 @@ class Sources:
     def _note(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items, their times noted."""
         for item in items:
-            capture, first, last = span(item)
-            if first:
-                before = self._times.get(capture, (first, last))
-                self._times[capture] = min(before[0], first), max(before[1], last)
+            self._saw(*span(item))
             yield item
+
+    def _saw(self, capture: int, first: int, last: int) -> None:
+        if first:
+            before = self._times.get(capture, (first, last))
+            self._times[capture] = min(before[0], first), max(before[1], last)
 
     # -- captures ----------------------------------------------------------------------------
 
     def _read_captures(self, files: list[_File]) -> Iterator[Item]:
-        self._streams = streams = Streams(self._limits)
         self._captures = items = CaptureItems(self._codec, ports=self._ports, keys=self._keys)
         self.connections = items.connections
+        if self._is_quick:
+            yield from self._read_quickly(files[0], items)
+            return
+        self._streams = streams = Streams(self._limits, self._share)
         captures = [Capture(file.file, number=file.number) for file in files]
-        follow = self._follow
-        events = self._followed(streams, captures[0]) if follow else streams.read(*captures)
+        if self._follow:
+            events = self._followed(streams, captures[0])
+        else:
+            events = streams.read(*([chain(*captures)] if self._rotated else captures))
         for event in events:
             for capture in captures:
                 if capture.bytes_read != self._bytes[capture.number]:
                     self._count(capture.number, capture.bytes_read)
                     self._take_secrets(capture)
             yield from items.feed(event)
+        for capture in captures:  # what came behind the last event
+            self._count(capture.number, capture.bytes_read)
 
     def _take_secrets(self, capture: Capture) -> None:
         """Those that a pcapng file brings along are a key log, too."""
@@ -154,6 +171,36 @@ class Sources:
         for secrets in capture.secrets[taken:]:
             if secrets.secrets_type == TLS_KEY_LOG:
                 self._keys.add(secrets.data.decode("ascii", "replace") + "\n")
+
+    @property
+    def _is_quick(self) -> bool:
+        """Whether captures are read in bulk: one that ends, each connection for itself."""
+        captures = sum(file.kind == "capture" for file in self._files)
+        alone = self._limits.alone and not self._follow
+        return captures == 1 and alone and walks() is not None
+
+    def frames_to(self, sink: FrameSink) -> bool:
+        """Have frames go to ``sink`` as columns, those whose exchanges need not be seen. False
+        where these sources do not: then all are items. To be asked before iterating."""
+        if self._is_quick:
+            self._sink = sink
+        return self._is_quick
+
+    def _read_quickly(self, file: _File, items: CaptureItems) -> Iterator[Item]:
+        self._streams = streams = QuickStreams(
+            items, self._limits, self._codec, self._sink, self._share
+        )
+        capture = Capture(file.file, number=file.number, walks=walks())
+
+        def counted() -> Iterator[Any]:
+            for packet in capture:
+                self._count(file.number, capture.bytes_read)
+                self._take_secrets(capture)
+                yield packet
+
+        yield from streams.read(counted())
+        self._count(file.number, capture.bytes_read)
+        self._saw(file.number, *streams.times)
 
     def _followed(self, streams: Streams, capture: Capture) -> Iterator[Any]:
         while not capture.stopped:
@@ -229,16 +276,21 @@ def open_sources(
     ports: frozenset[int] = DEFAULT_PORTS,
     follow: bool = False,
     alone: bool = False,
+    rotated: bool = False,
     first: int = 0,
+    numbers: Sequence[int] | None = None,
+    share: Share | None = None,
     keylog: str | None = None,
     zone: tzinfo = UTC,
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
     """Open files by their paths, ``-`` being standard input. They are closed with the process.
     ``alone``: what becomes of a connection depends on its own packets only (``Limits.alone``).
-    ``first`` is the number of the first source. ``keylog`` is the path of a TLS key log (NSS's
-    SSLKEYLOGFILE format), which is read on as it grows where the capture is followed. ``zone`` is
-    that of request logs, whose times do not say it.
+    ``rotated``: the captures are one in pieces, to be read one behind the other and not merged by
+    time. ``first`` is the number of the first source, unless ``numbers`` has all of them. With a
+    ``share`` only its connections are read of captures. ``keylog`` is the path of a TLS key log
+    (NSS's SSLKEYLOGFILE format), which is read on as it grows where the capture is followed.
+    ``zone`` is that of request logs, whose times do not say it.
 
     Raises OSError for what cannot be opened, KprotoError for more than one file to follow, and for
     a key log that is none.
@@ -248,7 +300,7 @@ def open_sources(
     keys = open_key_log(keylog, follow=follow) if keylog is not None else KeyLog()
     files = []
     with ExitStack() as stack:
-        for number, path in enumerate(paths, first):
+        for number, path in zip(numbers or count(first), paths, strict=False):
             file = _open(path)
             stack.callback(file.close)
             files.append(_File(path, cast(BinaryIO, file), _kind(file, follow), number))
@@ -259,9 +311,11 @@ def open_sources(
         ports=ports,
         follow=follow,
         alone=alone,
+        rotated=rotated,
         keys=keys,
         zone=zone,
         progress=progress,
+        share=share,
     )
 
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from wiredump.knowledge.heard import FETCH, Heard
 from wiredump.model import Exchange, Item
-from wiredump.rows.batches import completed_ns
+from wiredump.rows.batches import NameOf, completed_ns
 from wiredump.rows.exchanges import Row
+from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema
 
@@ -28,6 +29,7 @@ __all__ = [
     "UNNAMED",
     "Aside",
     "decode_heard",
+    "nameless",
     "schema_of",
     "unnamed",
 ]
@@ -83,10 +85,11 @@ def schema_of(name: str) -> pa.Schema:
 class Aside:
     """``wiredump.rows.together.Apart`` for one group of connections: ``rows`` sorts what an item
     gave, and tells what was heard. ``part``: captures are 0, and every other
-    source begins anew in time behind them."""
+    source begins anew in time behind them. ``known`` names topics that were named before."""
 
-    def __init__(self, tables: Iterable[str], part: int = 0) -> None:
+    def __init__(self, tables: Iterable[str], part: int = 0, known: NameOf | None = None) -> None:
         self._part = part
+        self._known = known
         tables = frozenset(tables)
         self._fetches = "fetches" in tables
         self._others = "reassignments" in tables
@@ -101,13 +104,18 @@ class Aside:
             self._heard.append((HEARD, (is_fetch, self._part, heard.broker, *place, told)))
 
     def name(self, topic_id: str, at_ns: int) -> str | None:
-        self._wanted.add(topic_id)
-        return None
+        known = self._known(topic_id, at_ns) if self._known is not None else None
+        if known is None:
+            self._wanted.add(topic_id)
+        return known
 
-    def rows(self, item: Item, rows: Iterable[Row]) -> Iterator[Row]:
+    def rows(self, item: Item, rows: Iterable[Rows]) -> Iterator[Rows]:
         """All rows of an item: those that want a name under another, and what was heard."""
         self._wanted.clear()
         for name, row in rows:
+            if isinstance(row, Piece):  # its rows want names all alike: ``nameless``
+                yield name, row
+                continue
             wanted = self._wanted_by(name, row)
             if wanted is None or not isinstance(item, Exchange):
                 yield name, row
@@ -127,6 +135,15 @@ class Aside:
             # Its reason begins with the topic, or what stands for it, and the partition.
             return next((each for each in self._wanted if row[_REASON].startswith(each)), None)
         return None
+
+
+def nameless(piece: Piece) -> Piece | None:
+    """What a piece is as one of the unnamed table's; None where its rows want no name."""
+    topic, topic_id = (piece.shared.get(name, [None])[0] for name in ("topic", "topic_id"))
+    if topic is not None or topic_id is None:
+        return None
+    shared = {**piece.shared, "wanted_id": piece.shared["topic_id"]}
+    return Piece(counts=piece.counts, shared=shared, own=piece.own)
 
 
 def decode_heard(told: bytes) -> Heard:

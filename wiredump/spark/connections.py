@@ -8,7 +8,7 @@ of the last is kept: memory does not grow with the number of connections, nor wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -17,7 +17,8 @@ from kproto.cli.codec import named_dialect
 from kproto.dialects import Dialect
 from wiredump.model import Item
 from wiredump.readers import Anomaly, Limits, Segment, TcpReassembler
-from wiredump.rows.exchanges import Row
+from wiredump.rows.connections import ConnectionCounts
+from wiredump.rows.pieces import Rows
 from wiredump.rows.together import TableRows
 from wiredump.sources.captures import ByteAccount, CaptureItems
 from wiredump.sources.opening import open_key_log, span
@@ -26,7 +27,7 @@ from wiredump.spark.columns import ANOMALY, SEGMENT, SPLIT, SplitNote, reversed_
 from wiredump.spark.parts import Manifest, PartWriter
 from wiredump.spark.payloads import Payloads
 
-__all__ = ["Options", "write_connections"]
+__all__ = ["Carried", "Group", "Options", "Work", "write_connections"]
 
 _ALONE: Final = Limits(alone=True)
 _EMPTY: Final = memoryview(b"")
@@ -58,30 +59,36 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         """Kinds of files that reading connections may give."""
         return (*self.taken, HEARD, *UNNAMED)
 
-    def rows(self, codec: Dialect, aside: Aside) -> TableRows:
+    def rows(
+        self, codec: Dialect, aside: Aside, counts: ConnectionCounts | None = None
+    ) -> TableRows:
         """Rows of some connections of many."""
         return TableRows(
             codec, tables=self.taken, bodies=self.bodies, values=self.values,
-            secrets=self.secrets, apart=aside,
+            secrets=self.secrets, apart=aside, counts=counts,
         )  # fmt: skip
+
+
+class Carried(NamedTuple):
+    """What goes on with packets to come between two ends."""
+
+    tcp: TcpReassembler
+    items: CaptureItems
+    counts: ConnectionCounts
 
 
 def write_connections(batches: Iterable[pa.RecordBatch], options: Options, task: int) -> Manifest:
     """Write the rows of all connections in ``batches``, which are sorted as above."""
-    work = _Work(options, task)
-    try:
-        for batch in batches:
-            work.take(batch)
-        return work.end()
-    finally:
-        work.payloads.close()
+    return Work(options, task).run(batches)
 
 
-class _Work:
+class Work:
+    """One task's. ``begin`` and ``finish`` are where packets of other times may be brought in."""
+
     def __init__(self, options: Options, task: int) -> None:
         self.payloads = Payloads(options.paths)
         self._options = options
-        self._codec = named_dialect(options.dialect)
+        self.codec = named_dialect(options.dialect)
         self._ports = frozenset(options.ports)
         self._keys = open_key_log(options.keylog) if options.keylog is not None else None
         self._writer = PartWriter(options.out, options.files, task)
@@ -89,7 +96,24 @@ class _Work:
         self._manifest = Manifest()
         self._account = ByteAccount()
         self._key: bytes | None = None
-        self._group: _Group | None = None
+        self._group: Group | None = None
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Manifest:
+        """All of it."""
+        try:
+            for batch in batches:
+                self.take(batch)
+            return self.end()
+        finally:
+            self.payloads.close()
+
+    def begin(self, key: bytes) -> Group:
+        """The connections between the next two ends."""
+        return Group(self, self.fresh())
+
+    def finish(self, key: bytes, group: Group) -> None:
+        """No more packets of these two ends are here."""
+        self._finish(group)
 
     def take(self, batch: pa.RecordBatch) -> None:
         columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
@@ -117,7 +141,7 @@ class _Work:
         ) in enumerate(rows):
             key = keys[number]
             if kinds[number] != SEGMENT:
-                self._other(kinds[number], given[number])
+                self.other(kinds[number], given[number])
                 continue
             if group is None or key != self._key:
                 group = self._group_of(key)
@@ -134,46 +158,54 @@ class _Work:
             )  # fmt: skip
         self._manifest.segments += batch.num_rows
 
-    def _group_of(self, key: bytes) -> _Group:
+    def _group_of(self, key: bytes) -> Group:
         if self._group is None or key != self._key:
-            self._end_group()
+            self.end_group()
             self._key = key
-            self._group = _Group(self)
+            self._group = self.begin(key)
         return self._group
 
-    def _other(self, kind: int, payload: bytes) -> None:
+    def other(self, kind: int, payload: bytes) -> None:
+        """A row that is no segment."""
         if kind == SPLIT:
             self._manifest.expected += msgspec.msgpack.decode(payload, type=SplitNote).payload
         elif kind == ANOMALY:
-            group = _Group(self)
+            group = Group(self, self.fresh())
             group.tell(msgspec.msgpack.decode(payload, type=Anomaly))
             self._finish(group)
+
+    def add(self, rows: Iterable[Rows], connections: int) -> None:
+        """Rows of so many connections that have ended."""
+        self._writer.add(rows)
+        self._manifest.connections += connections
 
     def write(self, items: Iterable[Item], rows: TableRows) -> None:
         for item in items:
             self._manifest.saw(*span(item))
             self._writer.add(self._aside.rows(item, rows.add(item)))
 
-    def items(self) -> CaptureItems:
-        return CaptureItems(self._codec, ports=self._ports, keys=self._keys)
+    def fresh(self) -> Carried:
+        """Of ends that nothing is known of."""
+        items = CaptureItems(self.codec, ports=self._ports, keys=self._keys)
+        return Carried(TcpReassembler(limits=_ALONE), items, ConnectionCounts())
 
-    def rows(self) -> TableRows:
-        return self._options.rows(self._codec, self._aside)
+    def rows(self, counts: ConnectionCounts) -> TableRows:
+        return self._options.rows(self.codec, self._aside, counts)
 
-    def _end_group(self) -> None:
-        if self._group is not None:
-            self._finish(self._group)
+    def end_group(self) -> None:
+        """The last two ends have no more packets here."""
+        if self._group is not None and self._key is not None:
+            self.finish(self._key, self._group)
             self._group = None
 
-    def _finish(self, group: _Group) -> None:
+    def _finish(self, group: Group) -> None:
         account = group.finish()
-        self._writer.add(group.last_rows())
-        self._manifest.connections += len(group.items.connections)
+        self.add(group.last_rows(), len(group.items.connections))
         for name in account.__struct_fields__:
             setattr(self._account, name, getattr(self._account, name) + getattr(account, name))
 
     def end(self) -> Manifest:
-        self._end_group()
+        self.end_group()
         self._writer.close()
         self._account.check()
         manifest = self._manifest
@@ -182,14 +214,15 @@ class _Work:
         return manifest
 
 
-class _Group:
+class Group:
     """All connections between two ends."""
 
-    def __init__(self, work: _Work) -> None:
+    def __init__(self, work: Work, carried: Carried) -> None:
         self._work = work
-        self._tcp = TcpReassembler(limits=_ALONE)
-        self._rows = work.rows()
-        self.items = work.items()
+        self.carried = carried
+        self._tcp = carried.tcp
+        self._rows = work.rows(carried.counts)
+        self.items = carried.items
 
     def feed(self, segment: Segment) -> None:
         for event in self._tcp.feed(segment):
@@ -207,5 +240,17 @@ class _Group:
         self.items.account.check()
         return self.items.account
 
-    def last_rows(self) -> Iterator[Row]:
+    def last_rows(self) -> Iterator[Rows]:
         return self._rows.end(self.items.connections, (), {})
+
+    def pause(self) -> tuple[int | None, int, list[Rows]]:
+        """When the last connection was closed, None while one is open; how many there are that
+        nothing more can come of, which are forgotten, and their rows."""
+        closed_ns = self._tcp.pause()
+        known, items = self._tcp.known, self.items
+        ended = {number: each for number, each in items.connections.items() if number not in known}
+        rows = list(self._rows.end(ended, (), {}))
+        for number, each in ended.items():
+            del items.connections[number]
+            self.carried.counts.forget(each.id)
+        return closed_ns, len(ended), rows

@@ -7,25 +7,36 @@ the others move. What comes out are rows like any others, with their payload.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
 
 import msgspec
 import pyarrow as pa
 
 from wiredump.readers import Account, Anomaly, Event, Packet
 from wiredump.readers.segments import SegmentReader
-from wiredump.spark.columns import ANOMALY, SPLIT, PacketRows, RawPacket, SplitNote
+from wiredump.spark.columns import ANOMALY, FRAGMENT, SPLIT, PacketRows, RawPacket, SplitNote
 
-__all__ = ["join_fragments"]
+__all__ = ["Waiting", "begin_waiting", "join_fragments"]
+
+Waiting: TypeAlias = tuple[Account, SegmentReader]
+"""Datagrams that are not whole."""
+
+_NO_CAPTURE: Final = -1
 
 
-def join_fragments(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of whole segments, and of anomalies."""
-    account = Account()
-    reader = SegmentReader(account)
+def join_fragments(
+    batches: Iterable[pa.RecordBatch], waiting: Waiting | None = None, ending: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Rows of whole segments, and of anomalies. ``waiting`` is what goes on from packets before,
+    and without ``ending`` from these to others."""
+    account, reader = waiting if waiting is not None else begin_waiting()
+    before = account.anomalous
     rows = PacketRows(0)
     payload = 0
     for batch in batches:
         for row in batch.to_pylist():
+            if row["kind"] != FRAGMENT:
+                continue
             raw = msgspec.msgpack.decode(row["payload"], type=RawPacket)
             packet = Packet(
                 row["packet"], row["timestamp_ns"], raw.link_type, memoryview(raw.data),
@@ -40,12 +51,20 @@ def join_fragments(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
                 rows.segment(segment, order, 0, bytes(segment.payload) or None)
         if len(rows):
             yield rows.take()
-    out = []
-    reader.close(out)
-    _tell(rows, out)
-    note = SplitNote(0, 0, payload=payload + account.anomalous, anomalous=account.anomalous)
+    if ending:
+        out = []
+        reader.close(out)
+        _tell(rows, out)
+    anomalous = account.anomalous - before
+    note = SplitNote(_NO_CAPTURE, 0, payload=payload + anomalous, anomalous=anomalous)
     rows.other(SPLIT, note, (0, 0), (0, 0))
     yield rows.take()
+
+
+def begin_waiting() -> Waiting:
+    """Nothing waits yet."""
+    account = Account()
+    return account, SegmentReader(account)
 
 
 def _tell(rows: PacketRows, out: list[Event]) -> None:

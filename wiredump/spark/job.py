@@ -21,27 +21,21 @@ from kproto.errors import KprotoError
 from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.rows.schema import TABLES
 from wiredump.sources.opening import kind_of
-from wiredump.spark.apart import HEARD, HEARD_SQL, NAMED, unnamed
+from wiredump.spark.apart import HEARD, NAMED, unnamed
 from wiredump.spark.columns import FRAGMENT, SPLIT, SQL_SCHEMA, SplitNote
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
-from wiredump.spark.knowledge import (
-    gather_names,
-    give_names,
-    write_fetches,
-    write_reassignments,
-)
+from wiredump.spark.knowledge import gather_names, give_names
 from wiredump.spark.parts import (
     STAGING,
     Manifest,
     PartWriter,
     commit,
-    decode_manifest,
-    encode_manifest,
 )
 from wiredump.spark.planning import again, plan
 from wiredump.spark.source import KafkaCapture, encode_plan
 from wiredump.spark.splits import Split
+from wiredump.spark.stages import ORDER, Task, answer, from_heard, run_tasks, task_number
 from wiredump.spark.texts import write_text
 from wiredump.tables.writer import require_empty
 
@@ -50,9 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DRIVER_TABLES", "Job", "LostError", "Made"]
 
-_ORDER: Final = ("order_ns", "capture", "ordinal")
-_HEARD_ORDER: Final = ("part", "requested_ns", "connection", "request_offset")
-_MANIFEST: Final = "manifest string"
 _BYTES_A_TASK: Final = 64 << 20
 
 DRIVER_TABLES: Final = ("lineage", "account")
@@ -73,11 +64,13 @@ class Made(NamedTuple):
 
 
 class Job(msgspec.Struct, kw_only=True):
-    """What to make of which files. ``options.paths`` are those of captures and text alike."""
+    """What to make of which files. ``options.paths`` are those of captures and text alike.
+    ``rotated``: the captures are one in pieces."""
 
     options: Options
     split_bytes: int
     partitions: int | None = None
+    rotated: bool = False
     say: Callable[[str], object] = lambda text: None
 
     def run(self, spark: SparkSession) -> Made:
@@ -119,7 +112,7 @@ class Job(msgspec.Struct, kw_only=True):
         splits = plan(
             [(number, paths[number]) for number in captures],
             self.split_bytes,
-            merged=len(captures) > 1,
+            merged=len(captures) > 1 and not self.rotated,
         )
         self.say(f"reading packets: {len(splits)} parts")
         packets = self._read(spark, splits, 0)
@@ -156,18 +149,18 @@ class Job(msgspec.Struct, kw_only=True):
         if any(note.fragments for note in notes):
             self.say("joining fragments")
             fragments = packets.filter(packets.kind == FRAGMENT)
-            joined = fragments.repartition(1).sortWithinPartitions(*_ORDER)
+            joined = fragments.repartition(1).sortWithinPartitions(*ORDER)
             rows = rows.unionAll(joined.mapInArrow(join_fragments, SQL_SCHEMA))
         size = sum({note.capture: note.size for note in notes}.values())
         count = self.partitions or max(1, math.ceil(size / _BYTES_A_TASK))
         self.say(f"reassembling connections: {count} tasks")
-        sorted_rows = rows.repartition(count, "key").sortWithinPartitions("key", *_ORDER)
-        return _run(sorted_rows, _connections_task(self.options))
+        sorted_rows = rows.repartition(count, "key").sortWithinPartitions("key", *ORDER)
+        return run_tasks(sorted_rows, _connections_task(self.options))
 
     def _texts(self, spark: SparkSession, texts: list[int]) -> list[Manifest]:
         self.say(f"reading {len(texts)} journals and logs")
         rows = spark.createDataFrame([(number,) for number in texts], "number int")
-        return _run(rows.repartition(len(texts)), _text_task(self.options))
+        return run_tasks(rows.repartition(len(texts)), _text_task(self.options))
 
     # ---- knowledge ---------------------------------------------------------------------------
 
@@ -179,7 +172,7 @@ class Job(msgspec.Struct, kw_only=True):
         if "topics" in options.taken:
             self.say("bringing together what connections learnt")
             names = _rows(spark, [("topics", msgspec.json.encode(files).decode())])
-            found += _run(names, _names_task(options.out))
+            found += run_tasks(names, _names_task(options.out))
         wanting = [
             (name, each.parts[unnamed(name)].file)
             for name in NAMED
@@ -187,20 +180,15 @@ class Job(msgspec.Struct, kw_only=True):
             if unnamed(name) in each.parts
         ]
         if wanting:
-            found += _run(_rows(spark, wanting), _naming_task(options.out))
+            found += run_tasks(_rows(spark, wanting), _naming_task(options.out))
         heard = [
             os.path.join(options.out, STAGING, HEARD, each.parts[HEARD].file)
             for each in manifests
             if HEARD in each.parts
         ]
         if heard:
-            rows = spark.read.schema(HEARD_SQL).parquet(*heard)
             count = self.partitions or len(heard)
-            fetches = rows.filter(rows.fetch).repartition(count, "broker")
-            task = _heard_task(write_fetches, options.out)
-            found += _run(fetches.sortWithinPartitions("broker", *_HEARD_ORDER), task)
-            others = rows.filter(~rows.fetch).repartition(1).sortWithinPartitions(*_HEARD_ORDER)
-            found += _run(others, _heard_task(write_reassignments, options.out))
+            found += from_heard(spark, heard, options.out, options.tables, count)
         return found
 
     # ---- the end -----------------------------------------------------------------------------
@@ -267,27 +255,9 @@ def _notes(packets: DataFrame) -> list[SplitNote]:
     return [msgspec.msgpack.decode(bytes(row[0]), type=SplitNote) for row in found]
 
 
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-
-def _run(rows: DataFrame, task: Task) -> list[Manifest]:
-    return [decode_manifest(row[0]) for row in rows.mapInArrow(task, _MANIFEST).collect()]
-
-
-def _answer(manifest: Manifest) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"manifest": [encode_manifest(manifest)]})
-
-
-def _task_number() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return context.partitionId() if context is not None else 0
-
-
 def _connections_task(options: Options) -> Task:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield _answer(write_connections(batches, options, _task_number()))
+        yield answer(write_connections(batches, options, task_number()))
 
     return task
 
@@ -301,7 +271,7 @@ def _names_task(folder: str) -> Task:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for files in batch.column("file").to_pylist():
-                yield _answer(gather_names(folder, msgspec.json.decode(files), 0))
+                yield answer(gather_names(folder, msgspec.json.decode(files), 0))
 
     return task
 
@@ -310,14 +280,7 @@ def _naming_task(folder: str) -> Task:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                yield _answer(give_names(folder, row["name"], row["file"]))
-
-    return task
-
-
-def _heard_task(write: Callable[..., Manifest], folder: str) -> Task:
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield _answer(write(folder, batches, _task_number()))
+                yield answer(give_names(folder, row["name"], row["file"]))
 
     return task
 
@@ -326,6 +289,6 @@ def _text_task(options: Options) -> Task:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column("number").to_pylist():
-                yield _answer(write_text(number, options, _task_number()))
+                yield answer(write_text(number, options, task_number()))
 
     return task

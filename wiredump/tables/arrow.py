@@ -1,16 +1,23 @@
-"""The tables' columns as Arrow types, and rows as record batches. Needs pyarrow, knows no files."""
+"""The tables' columns as Arrow types, and rows and pieces as Arrow tables. Needs pyarrow, knows no
+files."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from wiredump.rows.schema import SCHEMA_VERSION, TABLES, Table, TypeName
+from kproto.arrow import Column
+from kproto.records.sink import bits, numbers
+from wiredump.rows.pieces import Piece
+from wiredump.rows.schema import SCHEMA_VERSION, TABLES, TypeName
 
-__all__ = ["arrow_schema", "to_table"]
+__all__ = ["arrow_schema", "of_piece", "of_rows", "ordered", "to_table"]
 
 _TYPES: Final[dict[TypeName, pa.DataType]] = {
     "bool": pa.bool_(),
@@ -35,12 +42,71 @@ def arrow_schema(name: str) -> pa.Schema:
     return pa.schema(fields, metadata={"doc": table.doc, "wiredump.schema": str(SCHEMA_VERSION)})
 
 
-def to_table(name: str, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+def to_table(name: str, rows: Sequence[tuple[Any, ...] | Piece]) -> pa.Table:
     """Rows of one table, sorted by what names a row."""
     schema = arrow_schema(name)
+    pieces = [of_piece(schema, each) for each in rows if isinstance(each, Piece)]
+    alone = of_rows(schema, [each for each in rows if not isinstance(each, Piece)])
+    return ordered(name, pa.concat_tables([*pieces, alone]))
+
+
+def of_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Rows of one table, as they come."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return _sorted(TABLES[name], pa.Table.from_arrays(arrays, schema=schema))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def of_piece(schema: pa.Schema, piece: Piece) -> pa.Table:
+    """The same of a piece. The buffers of its own columns are taken over."""
+    run = _runs(piece.counts)
+    arrays = [
+        _owned(piece.own[field.name], field.type)
+        if field.name in piece.own
+        else _shared(piece.shared[field.name], field.type).take(run)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _shared(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """As ``_array``. But ``pa.array`` imports pandas where that is installed, which takes longer
+    than many a capture: numbers and text do without it."""
+    held: list[Any]
+    buffers: list[bytes]
+    try:
+        if type_ == pa.string():
+            held = [b"" if value is None else value.encode() for value in values]
+            buffers = [numbers("i", [0, *accumulate(map(len, held))]), b"".join(held)]
+        else:
+            held = [0 if value is None else value for value in values]
+            buffers = [numbers(_CODES[type_], held)]
+    except (KeyError, UnicodeEncodeError, struct.error):
+        return _array(values, type_)
+    nulls = values.count(None)
+    validity = pa.py_buffer(bits(bytes(value is not None for value in values))) if nulls else None
+    made = [validity, *map(pa.py_buffer, buffers)]
+    return pa.Array.from_buffers(type_, len(values), made, null_count=nulls)
+
+
+_CODES: Final = {pa.int16(): "h", pa.int32(): "i", pa.int64(): "q"}
+
+
+def _owned(column: Column, type_: pa.DataType) -> pa.Array:
+    buffers = [None if raw is None else pa.py_buffer(raw) for raw in column.buffers]
+    return pa.Array.from_buffers(type_, column.length, buffers, null_count=column.null_count)
+
+
+def _runs(counts: list[int]) -> pa.Array:
+    """Of each row, the number of its run."""
+    data = b"".join(numbers("i", [run]) * count for run, count in enumerate(counts))
+    return pa.Array.from_buffers(pa.int32(), sum(counts), [None, pa.py_buffer(data)])
+
+
+def ordered(name: str, rows: pa.Table) -> pa.Table:
+    """The rows sorted by what names a row; those that damage made alike stay as they came."""
+    keys = [(column, "ascending") for column in TABLES[name].order]
+    return rows.take(pc.sort_indices(rows, keys))
 
 
 def _array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
@@ -59,7 +125,3 @@ def _fitting(value: Any, type_: pa.DataType) -> Any:
         greatest = 2 ** (type_.bit_width - 1) - 1
         return min(max(value, -greatest - 1), greatest)
     return value
-
-
-def _sorted(table: Table, rows: pa.Table) -> pa.Table:
-    return rows.sort_by([(column, "ascending") for column in table.order])

@@ -1,23 +1,37 @@
-"""Rows to Parquet files, a folder a table, as they come: memory holds one row group a table."""
+"""Rows to Parquet files, a folder a table, as they come: memory holds one row group a table.
+
+Rows one by one or in pieces: where a row group ends, and what it is sorted by, is the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 from shutil import rmtree
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kproto.errors import KprotoError
-from wiredump.rows.exchanges import Row
+from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
-from wiredump.tables.arrow import arrow_schema, to_table
+from wiredump.tables.arrow import arrow_schema, of_piece, of_rows, ordered
 
-__all__ = ["ROW_GROUP", "UNFINISHED", "OutputError", "RowGroups", "TableWriter", "require_empty"]
+__all__ = [
+    "ROW_GROUP",
+    "UNFINISHED",
+    "ColumnRows",
+    "OutputError",
+    "RowGroups",
+    "TableWriter",
+    "encodings",
+    "require_empty",
+]
 
 ROW_GROUP: Final = 65_536
 """Rows of a table that are held, sorted and written at a time."""
@@ -29,14 +43,61 @@ UNFINISHED: Final = "_unfinished"
 """Where tables stand until all are whole."""
 
 
+FEW: Final = 32
+"""A piece of fewer rows is cheaper one by one."""
+
+
 class OutputError(KprotoError):
     """The folder to write to cannot be used: says why, and what to do."""
+
+
+class ColumnRows(Protocol):
+    """Rows of one table that are kept as columns, and may come from elsewhere too. ``take`` gives
+    the first so many, sorted."""
+
+    def __len__(self) -> int: ...
+
+    def append(self, row: tuple[Any, ...]) -> None: ...
+
+    def take(self, count: int) -> pa.Table: ...
 
 
 def _sized(schema: pa.Schema) -> list[int]:
     """The places of its columns of text and binary."""
     types = (pa.string(), pa.binary())
     return [place for place, each in enumerate(schema) if each.type in types]
+
+
+def _measured(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Of each value, how long it is: text in characters, as ``len`` has it."""
+    measure = pc.utf8_length if column.type == pa.string() else pc.binary_length
+    return measure(column)
+
+
+def _size(rows: pa.Table, places: list[int]) -> int:
+    """How much there is in those columns."""
+    return sum(pc.sum(_measured(rows.column(place))).as_py() or 0 for place in places)
+
+
+def _filling(rows: pa.Table, places: list[int], room: int) -> int:
+    """How many of the first rows it takes to have so much."""
+    sizes = [pc.fill_null(_measured(rows.column(place)), 0) for place in places]
+    sums = pc.cumulative_sum(reduce(pc.add, (pc.cast(each, pa.int64()) for each in sizes)))
+    last: int = pc.index(pc.greater_equal(sums, room), True).as_py()
+    return last + 1
+
+
+def encodings(schema: pa.Schema) -> dict[str, Any]:
+    """How columns are written: numbers by their differences, for most of them rise with the rows; a
+    dictionary of them takes twice the time and three times the room. Text by a dictionary."""
+    numbers = (pa.int32(), pa.int64())
+    return {
+        "compression": "zstd",
+        "use_dictionary": [field.name for field in schema if field.type not in numbers],
+        "column_encoding": {
+            field.name: "DELTA_BINARY_PACKED" for field in schema if field.type in numbers
+        },
+    }
 
 
 class RowGroups:
@@ -47,8 +108,12 @@ class RowGroups:
         self.rows: dict[str, int] = dict.fromkeys(tables, 0)
         self._files: dict[str, pq.ParquetWriter] = {}
         self._held: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.rows}
+        # What came before those, as pieces.
+        self._parts: dict[str, list[pa.Table]] = {name: [] for name in self.rows}
+        self._number: dict[str, int] = dict.fromkeys(self.rows, 0)
         self._bytes: dict[str, int] = dict.fromkeys(self.rows, 0)
         self._sized = {name: _sized(self._schema(name)) for name in self.rows}
+        self._columns: dict[str, ColumnRows] = {}
 
     def _open(self, name: str) -> pq.ParquetWriter:
         raise NotImplementedError
@@ -56,14 +121,24 @@ class RowGroups:
     def _schema(self, name: str) -> pa.Schema:
         return arrow_schema(name)
 
-    def _table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
-        return to_table(name, rows)
+    def _piece(self, name: str, piece: Piece) -> tuple[str, Piece]:
+        """Where the rows of a piece go, and as what."""
+        return name, piece
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def _ordered(self, name: str, rows: pa.Table) -> pa.Table:
+        return ordered(name, rows)
+
+    def add(self, rows: Iterable[Rows]) -> None:
         """Take in rows; those of tables that are not written are passed over."""
         for name, row in rows:
             held = self._held.get(name)
             if held is None:
+                continue
+            if isinstance(row, Piece):
+                self._add_piece(*self._piece(name, row))
+                continue
+            if name in self._columns:
+                self._columns[name].append(row)
                 continue
             held.append(row)
             size = self._bytes[name]
@@ -72,25 +147,75 @@ class RowGroups:
                 if value is not None:
                     size += len(value)
             self._bytes[name] = size
-            if len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
+            if self._number[name] + len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
                 self._flush(name)
+
+    def _add_piece(self, name: str, piece: Piece) -> None:
+        schema = self._schema(name)
+        if piece.number < FEW:
+            self.add((name, row) for row in piece.rows(schema.names))
+            return
+        rows = of_piece(schema, piece)
+        while rows.num_rows:
+            self._gather(name)
+            part = rows.slice(0, ROW_GROUP - self._number[name])
+            places, before = self._sized[name], self._bytes[name]
+            size = before + _size(part, places)
+            if size >= ROW_GROUP_BYTES:
+                part = part.slice(0, _filling(part, places, ROW_GROUP_BYTES - before))
+            self._parts[name].append(part)
+            self._number[name] += part.num_rows
+            self._bytes[name] = size
+            rows = rows.slice(part.num_rows)
+            if self._number[name] >= ROW_GROUP or size >= ROW_GROUP_BYTES:
+                self._flush(name)
+
+    def _gather(self, name: str) -> None:
+        """Rows that are held become a part like any other."""
+        held = self._held[name]
+        if held:
+            self._parts[name].append(of_rows(self._schema(name), held))
+            self._number[name] += len(held)
+            held.clear()
+
+    def keep_in(self, name: str, columns: ColumnRows) -> None:
+        """Keep this table's rows there: in the order in which they come, whoever they are from.
+        They have to be so small that ``ROW_GROUP_BYTES`` never counts."""
+        self._columns[name] = columns
+
+    def drain(self, name: str) -> None:
+        """Write the whole row groups of a table that is kept in columns."""
+        while len(self._columns[name]) >= ROW_GROUP:
+            self._take(name, ROW_GROUP)
+
+    def _take(self, name: str, count: int) -> None:
+        if count and name not in self._files:
+            self._files[name] = self._open(name)
+        if count:
+            self._files[name].write_table(self._columns[name].take(count))
+            self.rows[name] += count
 
     def close(self) -> None:
         """Write what is held, and end every file."""
+        for name, columns in self._columns.items():
+            self.drain(name)
+            self._take(name, len(columns))
         for name in self._held:
             self._flush(name)
         for file in self._files.values():
             file.close()
 
     def _flush(self, name: str) -> None:
-        held = self._held[name]
-        if held:
+        self._gather(name)
+        parts = self._parts[name]
+        if parts:
             if name not in self._files:
                 self._files[name] = self._open(name)
-            self._files[name].write_table(self._table(name, held))
-            self.rows[name] += len(held)
-            held.clear()
-            self._bytes[name] = 0
+            rows = pa.concat_tables(parts).combine_chunks()
+            self._files[name].write_table(self._ordered(name, rows))
+            self.rows[name] += rows.num_rows
+            parts.clear()
+            self._number[name] = self._bytes[name] = 0
 
 
 class TableWriter(RowGroups):
@@ -113,7 +238,8 @@ class TableWriter(RowGroups):
 
     def _open(self, name: str) -> pq.ParquetWriter:
         place = self._work / name / "part-0.parquet"
-        return pq.ParquetWriter(place, arrow_schema(name), compression="zstd")
+        schema = arrow_schema(name)
+        return pq.ParquetWriter(place, schema, **encodings(schema))
 
     def close(self) -> None:
         """Write what is held, end every file, and put them where they belong."""

@@ -230,7 +230,9 @@ async def test_a_body_too_large_is_refused() -> None:
 async def test_the_index_lists_every_command() -> None:
     async with controlled() as (_, client):
         _, index = await client.get("/")
-        assert set(index["post"]) == {f"/{name}" for name in COMMANDS} | {"/faults"}
+        assert set(index["post"]) >= {f"/{name}" for name in COMMANDS}
+        assert index["post"]["/join-isr"] == ["partition", "broker"]
+        assert "/journal/stream" in index["get"]
 
 
 async def test_a_token_is_asked_of_everybody() -> None:

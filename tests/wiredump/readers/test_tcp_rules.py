@@ -150,6 +150,19 @@ def test_a_stranger_on_closed_ports_is_another_connection():
     assert joined(late, 1, 0) == [(0, b"late")]
 
 
+@pytest.mark.parametrize("flags", [ACK, RST, FIN | ACK])
+def test_of_a_connection_that_ended_long_ago_nothing_needs_to_be_known(flags: int):
+    """Even a bare acknowledgement is of another one then, as it is on ports that were never seen:
+    so what has ended can be forgotten."""
+    ended = (*handshake(), *farewell((0, 0)))
+    soon = run(*ended, 60_000, Sent(0, 1, flags=flags))
+    assert len(of(Opened, soon)) == 1
+    late = run(*ended, 60_001, Sent(0, 1, flags=flags))
+    alone = run(60_001, Sent(0, 1, flags=flags))
+    assert brief(late)[-len(brief(alone)) :] == brief(alone)
+    assert len(of(Opened, late)) == 2
+
+
 def test_a_hole_that_was_acknowledged_is_given_up_after_a_while():
     """Not at once: captures may show an acknowledgement before what it acknowledges."""
     limits = Limits(reorder_ns=10 * MILLISECOND)

@@ -9,6 +9,7 @@ from typing import Any
 import kproto
 from kproto.journal import ClientSoftware
 from wiredump.model import Connection, Exchange, Frame, Item, Place
+from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
 from wiredump.rows.together import TableRows
 
@@ -18,12 +19,13 @@ Tables = dict[str, list[dict[str, Any]]]
 __all__ = ["KAFKA", "Tables", "connection", "connections_of", "exchange", "named", "tables_of"]
 
 
-def named(rows: Iterable[tuple[str, tuple[Any, ...]]]) -> Tables:
+def named(rows: Iterable[Rows]) -> Tables:
     """Rows as dictionaries, in the order that names them."""
     tables: Tables = defaultdict(list)
     for name, row in rows:
         columns = [column.name for column in TABLES[name].columns]
-        tables[name].append(dict(zip(columns, row, strict=True)))
+        for each in row.rows(columns) if isinstance(row, Piece) else [row]:
+            tables[name].append(dict(zip(columns, each, strict=True)))
     for name, found in tables.items():
         order = TABLES[name].order
         found.sort(key=lambda row: [(row[each] is None, row[each] or 0) for each in order])

@@ -249,3 +249,17 @@ def test_reading_stops_when_nobody_wants_more(tmp_path: Path) -> None:
     sources = open_sources([str(path)])
     assert len(list(islice(sources, 3))) == 3
     assert sources.read[0].bytes < path.stat().st_size or path.stat().st_size < 1 << 20
+
+
+def test_bytes_are_counted_to_the_end(tmp_path: Path) -> None:
+    """Of a file, too, whose packets bring nothing about."""
+    made = Packets(("10.0.0.1", 40_000), ("10.0.0.2", 9092))
+    packets = [*made.open(), *made.close(), made.acknowledge(from_server=True)]
+    sizes = []
+    for number, some in enumerate((packets[:-1], packets[-1:])):
+        data = pcap_header(RAW_IP) + b"".join(pcap_record(1, each) for each in some)
+        (tmp_path / str(number)).write_bytes(data)
+        sizes.append(len(data))
+    sources = open_sources([str(tmp_path / "0"), str(tmp_path / "1")], rotated=True)
+    assert list(sources) == []
+    assert [each.bytes for each in sources.read] == sizes

@@ -1,0 +1,108 @@
+"""The client of a control port, for the command line. Needs no codec and no aiohttp."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+import click
+
+__all__ = ["ControlClient"]
+
+_TIMEOUT_SECONDS: Final = 90
+_OF_THE_PORT: Final = ("/clusters", "/scenarios")
+"""Routes that are about no cluster in particular."""
+
+
+class ControlClient:
+    """One control port, and one cluster behind it. Failures raise ClickException: one line, exit
+    1."""
+
+    def __init__(self, url: str, token: str | None, cluster: str | None = None) -> None:
+        try:
+            parts = urlsplit(url if "//" in url else f"//{url}", scheme="http")
+            port = parts.port
+        except ValueError:
+            port = None
+        if port is None or parts.scheme != "http" or not parts.hostname:
+            raise click.UsageError(f"{url!r} is no control URL; use http://HOST:PORT")
+        self._url = url
+        self._host = parts.hostname
+        self._port = port
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._prefix = "" if cluster is None else f"/clusters/{quote(cluster, safe='')}"
+
+    def get(self, where: str, **query: Any) -> Any:
+        return self._ask("GET", _with_query(where, query), None)
+
+    def post(self, path: str, body: Any) -> Any:
+        return self._ask("POST", path, json.dumps(body).encode())
+
+    def delete(self, path: str) -> Any:
+        return self._ask("DELETE", path, None)
+
+    def follow(self, where: str, **query: Any) -> Iterator[tuple[str, Any]]:
+        """Name and data of each event of a stream, until the server ends it."""
+        with closing(self._connection()) as connection:
+            response = self._send(connection, "GET", _with_query(where, query), None)
+            if response.status != 200:
+                self._refused(response)
+            name, data = "", ""
+            while line := self._line(response):
+                field, _, value = line.decode().rstrip("\n").partition(": ")
+                if field == "event":
+                    name = value
+                elif field == "data":
+                    data = value
+                elif not field and data:
+                    yield name, json.loads(data)
+                    name, data = "", ""
+
+    def _line(self, response: http.client.HTTPResponse) -> bytes:
+        try:
+            return response.readline()
+        except (OSError, http.client.HTTPException) as error:
+            raise click.ClickException(f"{self._url}: {error}") from None
+
+    def _ask(self, method: str, path: str, body: bytes | None) -> Any:
+        with closing(self._connection()) as connection:
+            response = self._send(connection, method, path, body)
+            if response.status not in (200, 201):
+                self._refused(response)
+            return self._read(response)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_SECONDS)
+
+    def _send(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
+    ) -> http.client.HTTPResponse:
+        headers = dict(self._headers)
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        where = path if path.startswith(_OF_THE_PORT) else self._prefix + path
+        try:
+            connection.request(method, where, body, headers)
+            return connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise click.ClickException(f"{self._url}: {error}") from None
+
+    def _read(self, response: http.client.HTTPResponse) -> Any:
+        try:
+            return json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise click.ClickException(f"{self._url}: {error}") from None
+
+    def _refused(self, response: http.client.HTTPResponse) -> None:
+        answer = self._read(response)
+        problem = answer.get("error") if isinstance(answer, dict) else None
+        raise click.ClickException(problem or f"{self._url}: HTTP {response.status}")
+
+
+def _with_query(where: str, query: dict[str, Any]) -> str:
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{where}?{urlencode(given)}" if given else where

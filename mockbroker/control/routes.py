@@ -1,0 +1,214 @@
+"""What a route of the control port is: where, what it takes, what it answers, who answers.
+
+The same description serves the route and documents it (``openapi``), so that the two cannot drift.
+What any one route does is not known here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from aiohttp import web
+
+from mockbroker.errors import ClusterError
+from mockbroker.mock_cluster import MockCluster
+from mockbroker.topic_spec import parse_milliseconds, parse_topic_partition
+
+if TYPE_CHECKING:
+    from mockbroker.control.hosting import Hosted, Hosting
+
+__all__ = [
+    "BOOLEAN",
+    "DURATION",
+    "JSON",
+    "STREAM",
+    "TEXT",
+    "WHOLE",
+    "Asked",
+    "Member",
+    "RefusedError",
+    "Route",
+    "Schema",
+    "choice",
+    "duration_of",
+    "integer_of",
+    "partition_of",
+    "query_integer",
+    "read_body",
+    "read_query",
+    "text_of",
+]
+
+Schema: TypeAlias = dict[str, Any]
+
+MAX_INTEGER: Final = 10**12 - 1
+"""No id is larger, and no test moves the clock by more milliseconds at once."""
+
+TEXT: Final[Schema] = {"type": "string"}
+BOOLEAN: Final[Schema] = {"type": "boolean"}
+WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
+DURATION: Final[Schema] = {
+    "description": "Milliseconds, or text with a unit.",
+    "examples": ["500ms", "2s", "1m", 500],
+    "oneOf": [
+        {"type": "integer", "minimum": 0},
+        {"type": "string", "pattern": "^[0-9]{1,12}(ms|s|m)?$"},
+    ],
+}
+
+JSON: Final = "application/json"
+STREAM: Final = "text/event-stream"
+
+
+class RefusedError(ClusterError):
+    """A request that is answered with a status of its own."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One value of a body, a query or a path. ``read`` is given the name and the value and raises
+    ClusterError; of a query and a path the value is text."""
+
+    name: str
+    schema: Schema
+    read: Callable[[str, Any], Any]
+    text: str = ""
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as its route's description reads it. ``cluster`` is the one it is about."""
+
+    hosting: Hosting
+    cluster: Hosted
+    request: web.Request
+    path: Mapping[str, str]
+    query: Mapping[str, Any]
+    body: Any
+    wants_token: bool = False
+
+    @property
+    def mock(self) -> MockCluster:
+        return self.cluster.mock
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """``answer`` returns what ``schema`` describes, or a whole response. ``body`` is the members
+    of an object, no more and no fewer, or the schema of a document that ``answer`` reads.
+    ``also``: other media it may answer with. A route ``of_cluster`` is served twice: as it is, for
+    the first cluster, and below ``/clusters/ID``."""
+
+    method: Literal["GET", "POST", "DELETE"]
+    path: str
+    summary: str
+    answer: Callable[[Asked], Awaitable[Any]]
+    schema: Schema
+    query: tuple[Member, ...] = ()
+    body: tuple[Member, ...] | Schema | None = None
+    status: int = 200
+    media: str = JSON
+    also: Mapping[str, Schema] = field(default_factory=dict)
+    of_cluster: bool = True
+    refusals: Mapping[int, str] = field(default_factory=dict)
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+def integer_of(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ClusterError(f'"{name}" must be a whole number, not {value!r:.80}')
+    if abs(value) > MAX_INTEGER:
+        raise ClusterError(f'"{name}" is too large: {MAX_INTEGER} at most')
+    return value
+
+
+def text_of(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ClusterError(f'"{name}" must be text, not {value!r:.80}')
+    return value
+
+
+def duration_of(name: str, value: Any) -> int:
+    """As text with a unit, or a number of milliseconds."""
+    return parse_milliseconds(value) if isinstance(value, str) else integer_of(name, value)
+
+
+def partition_of(name: str, value: Any) -> tuple[str, int]:
+    if not isinstance(value, str):
+        raise ClusterError(f'"{name}" must be text such as "foo-0", not {value!r:.80}')
+    return parse_topic_partition(value)
+
+
+def query_integer(name: str, text: str) -> int:
+    if re.fullmatch(r"[0-9]{1,18}", text) is None:
+        raise ClusterError(f"{name}={text!r:.80} must be a whole number")
+    return int(text)
+
+
+def choice(*values: str) -> tuple[Schema, Callable[[str, Any], str]]:
+    """Schema and reader of one of these texts."""
+
+    def read(name: str, value: Any) -> str:
+        if value not in values:
+            raise ClusterError(f"{name} must be one of {', '.join(values)}, not {value!r:.80}")
+        return str(value)
+
+    return {"type": "string", "enum": list(values)}, read
+
+
+# ---- requests ------------------------------------------------------------------------------------
+
+
+def read_query(route: Route, request: web.Request) -> dict[str, Any]:
+    """By name, those that were given. Raises ClusterError for one that the route does not take."""
+    known = {each.name: each for each in route.query}
+    found: dict[str, Any] = {}
+    for name, text in request.query.items():
+        if name not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise ClusterError(f"{request.path} knows no parameter {name!r:.80}; {takes}")
+        if name in found:
+            raise ClusterError(f"the parameter {name!r} is given twice")
+        found[name] = known[name].read(name, text)
+    return found
+
+
+async def read_body(route: Route, request: web.Request) -> Any:
+    """A page in a browser cannot send this content type to another site, so that no page can steer
+    the cluster of whoever looks at it."""
+    if route.body is None:
+        return None
+    if request.content_type != JSON:
+        raise ClusterError("send JSON, with Content-Type: application/json")
+    try:
+        body = json.loads(await request.read())
+    except (ValueError, RecursionError) as error:
+        raise ClusterError(f"the body is no JSON: {error}") from None
+    if not isinstance(route.body, tuple):
+        return body
+    if not isinstance(body, dict):
+        raise ClusterError("the body must be a JSON object")
+    return _members(route.body, body)
+
+
+def _members(members: tuple[Member, ...], body: dict[str, Any]) -> dict[str, Any]:
+    known = {each.name: each for each in members}
+    missing = [each.name for each in members if each.required and each.name not in body]
+    unknown = [name for name in body if name not in known]
+    if missing or unknown:
+        wanted = ", ".join(f'"{name}"' for name in known) or "no member at all"
+        unwanted = "".join(f"has an unknown member {name!r:.80}" for name in unknown[:1])
+        problem = f"lacks {missing[0]!r}" if missing else unwanted
+        raise ClusterError(f"the body {problem}; it takes {wanted}")
+    return {name: known[name].read(name, value) for name, value in body.items()}

@@ -1,0 +1,150 @@
+"""The HTTP server of the control port: who may ask, one form for every error, routes out of the
+table. What a route does is not known here."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from kproto.errors import KprotoError
+from mockbroker.control.hosting import FIRST, Hosting
+from mockbroker.control.openapi import served_paths
+from mockbroker.control.page import opens_page
+from mockbroker.control.routes import Asked, RefusedError, Route, read_body, read_query
+from mockbroker.control.table import ROUTES
+from mockbroker.endpoints import dialable, is_loopback, parse_endpoint, show
+from mockbroker.errors import ClusterError
+from mockbroker.mock_cluster import MockCluster
+
+__all__ = ["ControlServer"]
+
+_log = logging.getLogger("mockbroker")
+
+_MAX_BODY: Final = 64 * 1024
+_SHUTDOWN_SECONDS: Final = 1.0
+"""What requests under way are given when the server stops; streams end by themselves."""
+
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ControlServer:
+    """``start`` raises ClusterError for an address that others can reach without a ``token``,
+    OSError for one that cannot be had. Clusters made over HTTP end with ``stop``."""
+
+    def __init__(
+        self, mock: MockCluster, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+    ) -> None:
+        self._mock = mock
+        self._hosting = Hosting(mock)
+        self._host = host
+        self._port = port
+        self._token = token
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://{show(dialable(self._host), self._port)}"
+
+    async def start(self) -> None:
+        if self._token is None and not is_loopback(self._host):
+            raise ClusterError(
+                f"a control port on {self._host} is open to other machines: give a control token"
+            )
+        self._hosting = Hosting(self._mock)
+        app = web.Application(client_max_size=_MAX_BODY, middlewares=[self._guard])
+        for route in ROUTES:
+            for path in served_paths(route):
+                app.router.add_route(route.method, path, self._handler(route))
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, self._port)
+        try:
+            await site.start()
+        except OSError as error:
+            await self.stop()
+            if isinstance(error, socket.gaierror):
+                raise OSError(f"cannot listen on {self._host!r}: {error.strerror}") from None
+            raise
+        self._port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        await self._hosting.close()
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    def _handler(self, route: Route) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            path = request.match_info
+            asked = Asked(
+                hosting=self._hosting,
+                cluster=self._hosting.find(
+                    path.get("cluster", FIRST) if route.of_cluster else FIRST
+                ),
+                request=request,
+                path=path,
+                query=read_query(route, request),
+                body=await read_body(route, request),
+                wants_token=self._token is not None,
+            )
+            answer = await route.answer(asked)
+            if isinstance(answer, web.StreamResponse):
+                return answer
+            return web.json_response(answer, status=route.status)
+
+        return handle
+
+    # ---- who may ask -------------------------------------------------------------------------
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Errors have one form: ``{"error": one line}``."""
+        if not self._is_ours(request):
+            return _error(403, "this control port answers to its own address, and to its own page")
+        if not self._may(request):
+            return _error(401, "this control port wants its token: Authorization: Bearer TOKEN")
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            return _error(error.status, f"{request.method} {request.path}: {error.reason}")
+        except RefusedError as error:
+            return _error(error.status, str(error))
+        except (KprotoError, OSError) as error:
+            return _error(400, str(error))
+        except Exception as error:  # a mistake of ours: told, and in the log
+            _log.exception("%s %s", request.method, request.path)
+            return _error(500, f"mockbroker failed: {type(error).__name__}: {error}")
+
+    def _is_ours(self, request: web.Request) -> bool:
+        """Whether a browser may be asking for a page that is not ours: one of another site says
+        so in Origin, one whose name was made to lead here (DNS rebinding) in Host. Who is beyond
+        loopback may know us by any name, and is asked for the token."""
+        host = request.headers.get("Host", "")
+        origin = request.headers.get("Origin")
+        try:
+            if origin is not None and urlsplit(origin).netloc != host:
+                return False
+            if not is_loopback(self._host):
+                return True
+            name, _ = parse_endpoint(host.lower())
+        except ValueError:  # a ClusterError is one
+            return False
+        return is_loopback(name)
+
+    def _may(self, request: web.Request) -> bool:
+        """The page itself holds nothing, and asks for the token."""
+        if self._token is None or opens_page(request):
+            return True
+        given = request.headers.get("Authorization", "")
+        wanted = f"Bearer {self._token}"
+        return hmac.compare_digest(given.encode(errors="surrogateescape"), wanted.encode())
+
+
+def _error(status: int, text: str) -> web.Response:
+    return web.json_response({"error": " ".join(text.split())}, status=status)

@@ -1,0 +1,56 @@
+"""docs/control.md is true: every route and option is in it, and its commands do as shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mockbroker.control import ROUTES
+from mockbroker.control.options import OPTIONS
+from mockbroker.control.routes import Route
+from tests.mockbroker.control.test_command_line import run_here, serving
+
+PAGE = (Path(__file__).parents[3] / "docs/control.md").read_text()
+ROWS = {
+    (method, path): takes
+    for method, path, takes in re.findall(r"^\| `(GET|POST|DELETE) (\S+)` \| (.*?) ?\|", PAGE, re.M)
+}
+
+
+def test_every_route_is_told_of_with_what_it_takes():
+    assert set(ROWS) == {(route.method, route.path) for route in ROUTES}
+    for route in ROUTES:
+        told = ROWS[route.method, route.path]
+        takes = {each.name for each in route.query}
+        if isinstance(route.body, tuple) and route.path != "/clusters":
+            takes |= {each.name for each in route.body}
+        if told.startswith("the same without"):
+            of_all = {each.name for each in _route("GET", "/journal").query}
+            assert takes == of_all - set(re.findall(r"`([a-z_]+)`", told))
+        else:
+            assert set(re.findall(r"`([a-z_]+)`", told)) == takes, route.path
+
+
+def _route(method: str, path: str) -> Route:
+    (found,) = (each for each in ROUTES if (each.method, each.path) == (method, path))
+    return found
+
+
+def test_every_option_of_a_cluster_is_told_of():
+    section = PAGE.partition("## Several clusters")[2].partition("\n## ")[0]
+    assert {each.name for each in OPTIONS} <= set(re.findall(r"`([a-z_\d]+)`", section))
+
+
+def test_the_commands_do_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    block = re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)[0]
+    serve, *steps = [shlex.split(line) for line in block.splitlines()]
+    place = serve[serve.index("--control") + 1]
+    with serving(*(word if word != place else "127.0.0.1:0" for word in serve[2:])) as (_, ready):
+        for step in steps:
+            words = [ready["control"] if word == f"http://{place}" else word for word in step[1:]]
+            assert ready["control"] in words
+            assert run_here(words) == 0, capsys.readouterr().err
+    capsys.readouterr()

@@ -1,0 +1,95 @@
+"""The recipes of docs/recipes work as they stand: each is run as its first lines say."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kspec.catalog import client
+from kspec.runner.install import AbsentError, install
+from tests.support.toolchain import absent, require
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+RECIPES = ROOT / "docs/recipes"
+SECONDS = 300
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """``mockbroker`` on PATH, as an installed one would be: of this checkout."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    command = folder / "mockbroker"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m mockbroker "$@"\n')
+    command.chmod(0o755)
+    path = os.pathsep.join([str(folder), os.environ["PATH"]])
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+
+
+def installed(name: str) -> Path:
+    """The folder of a client as kspec has it, at the same release."""
+    found = client(name)
+    require(*found.toolchains)
+    try:
+        folder = install(found).cwd
+    except AbsentError as error:
+        absent(name, str(error))
+        raise
+    assert folder is not None
+    return folder
+
+
+def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.go
+def test_go(tmp_path: Path, environment: dict[str, str]) -> None:
+    require("go")
+    for source in (RECIPES / "mock_test.go", *(ROOT / "kspec/adapters/go").glob("go.*")):
+        shutil.copy(source, tmp_path)
+    out = run(["go", "test", "-count=1", "-v", "./..."], tmp_path, environment)
+    assert "--- PASS: TestReassignment" in out
+
+
+@pytest.mark.node
+def test_node(tmp_path: Path, environment: dict[str, str]) -> None:
+    folder = installed("kafkajs")
+    shutil.copy(RECIPES / "mock.test.mjs", tmp_path)
+    (tmp_path / "node_modules").symlink_to(folder / "node_modules")
+    out = run(["node", "--test", "mock.test.mjs"], tmp_path, environment)
+    assert "pass 1\n" in out
+
+
+@pytest.mark.java
+def test_java(tmp_path: Path, environment: dict[str, str]) -> None:
+    jars = str(installed("java-admin") / "lib" / "*")
+    command = ["java", "-cp", jars, str(RECIPES / "MockRecipe.java")]
+    assert "tried again" in run(command, tmp_path, environment)
+
+
+def test_rust(tmp_path: Path, environment: dict[str, str]) -> None:
+    require("rust")
+    shutil.copy(RECIPES / "mock.rs", tmp_path)
+    run(["rustc", "--edition", "2021", "--test", "mock.rs"], tmp_path, environment)
+    assert "1 passed" in run(["./mock"], tmp_path, environment)
+
+
+def test_every_recipe_is_listed() -> None:
+    listed = (RECIPES / "README.md").read_text()
+    names = {path.name for path in RECIPES.iterdir()} - {"README.md"}
+    assert all(f"[{name}]({name})" in listed for name in names)
+    assert len(names) == 4

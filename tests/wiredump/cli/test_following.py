@@ -1,0 +1,61 @@
+"""``wiredump spark --follow`` without Spark: wrong usage, durations, and how it is stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import click
+import pytest
+
+from tests.wiredump.cli.test_spark_command import wiredump
+from wiredump.cli.following import cores_of, seconds, stopping
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "name CAPTUREs, or a folder or pattern to --follow"),
+        (("a.pcap", "--available-now"), "are of --follow"),
+        (("--follow", "c", "a.pcap"), "takes the place of CAPTUREs"),
+        (("--follow", "c"), "needs a --checkpoint"),
+        (("--follow", "c", "--checkpoint", "p", "--trigger", "soon"), "'soon' is no duration"),
+        (("--follow", "c", "--checkpoint", "p", "--batch-bytes", "0"), "0 is not in the range"),
+    ],
+)
+def test_wrong_usage(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str
+) -> None:
+    code, _, err = wiredump(capsys, "spark", "--out", "x", *arguments)
+    assert code == 2
+    assert problem in err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("500ms", 0.5), ("10s", 10), ("2m", 120), ("1.5h", 5400)]
+)
+def test_durations(text: str, expected: float) -> None:
+    option = click.Option(["--trigger"])
+    assert seconds(click.Context(click.Command("x")), option, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [("local", 1), ("local[3]", 3), ("local[2,4]", 2), ("local[*]", os.cpu_count()), ("yarn", 32)],
+)
+def test_tasks_that_share_the_connections(master: str, cores: int) -> None:
+    assert cores_of(master) == cores
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_waits_for_the_batch(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    said: list[str] = []
+    with stopping(0.0, said.append) as wait:
+        assert wait()
+        os.kill(os.getpid(), number)
+        assert not wait()
+        assert said == ["stopping behind this batch; once more stops at once"]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+    assert signal.getsignal(number) is before

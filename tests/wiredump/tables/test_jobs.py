@@ -1,0 +1,151 @@
+"""Tables by several processes: the rows of one, whoever did which share, and nothing left behind
+where a process fails."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kproto.errors import KprotoError
+from tests.captures.reading import file_of
+from tests.wiredump.sources.test_opening import journal as journal_of
+from tests.wiredump.sources.test_opening import talk
+from tests.wiredump.spark.made_up import capture
+from wiredump import native
+from wiredump.cli import cli
+from wiredump.readers.share import Share
+from wiredump.rows.schema import TABLES, UNDECODED
+from wiredump.rows.together import TableRows
+from wiredump.sources import open_sources
+from wiredump.tables import jobs
+from wiredump.tables.making import make_tables
+
+FRAMES_ONLY = ("lineage", "account", "connections", "frames", "anomalies")
+
+
+def rows_in(folder: Path) -> dict[str, list[str]]:
+    """Of every table, as texts, in no order."""
+    return {
+        place.name: sorted(
+            repr(row)
+            for file in place.rglob("*.parquet")
+            for row in pq.read_table(file).to_pylist()
+        )
+        for place in folder.iterdir()
+        if place.is_dir()
+    }
+
+
+def one_process(
+    paths: list[str], out: Path, tables: tuple[str, ...], bodies: bool
+) -> dict[str, Any]:
+    rows = TableRows(tables=tables, bodies=bodies)
+    made = make_tables(open_sources(paths, alone=True), rows, str(out), tables)
+    return {"rows": dict(made.rows), "account": dict(made.account), "all": rows_in(out)}
+
+
+def shared(paths: list[str], out: Path, tables: tuple[str, ...], bodies: bool) -> dict[str, Any]:
+    work = jobs.Work(tuple(paths), str(out), tables, bodies=bodies)
+    made = jobs.make_tables_together(work, 3)
+    return {"rows": dict(made.rows), "account": dict(made.account), "all": rows_in(out)}
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares one after the other: starting processes takes seconds."""
+
+    def shared_out(work: jobs.Work, kinds: list[str], count: int, _progress: Any) -> list[Any]:
+        return [jobs._do(work, kinds, Share(each, count), lambda _: None) for each in range(count)]
+
+    monkeypatch.setattr(jobs, "_shared_out", shared_out)
+
+
+@pytest.fixture(params=["quick", "python"])
+def _ways(request: pytest.FixtureRequest) -> Iterator[None]:
+    with native.using(native.built() if request.param == "quick" else None):
+        yield
+
+
+@pytest.mark.usefixtures("in_this_process", "_ways")
+@pytest.mark.parametrize(
+    ("tables", "bodies"), [(tuple(TABLES), True), (UNDECODED, False), (FRAMES_ONLY, False)]
+)
+def test_shares_are_all_there_is(tables: tuple[str, ...], bodies: bool, tmp_path: Path):
+    for seed in range(3):
+        place = tmp_path / f"{seed}.pcap"
+        place.write_bytes(capture(seed, connections=7, exchanges=6, share=0.1))
+        paths = [str(place)]
+        one = one_process(paths, tmp_path / f"one-{seed}", tables, bodies)
+        assert shared(paths, tmp_path / f"shared-{seed}", tables, bodies) == one
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_several_captures_and_a_journal(tmp_path: Path):
+    """Captures are merged by time, texts follow; and real reassignments and fetches are in them."""
+    paths = [str(file_of(name)) for name in ("mock-4.4", "kafka-4.4.0-admin")]
+    journal = tmp_path / "log.jsonl"
+    journal.write_text(journal_of(talk(3)))
+    paths.append(str(journal))
+    one = one_process(paths, tmp_path / "one", tuple(TABLES), True)
+    assert shared(paths, tmp_path / "shared", tuple(TABLES), True) == one
+
+
+def test_processes_of_their_own(tmp_path: Path):
+    place = tmp_path / "a.pcap"
+    place.write_bytes(capture(5, connections=6, exchanges=5))
+    out = tmp_path / "out"
+    arguments = ["table", str(place), "--out", str(out), "--jobs", "2", "--json"]
+    result = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    assert result.exception is None, result.output
+    one = one_process([str(place)], tmp_path / "one", tuple(TABLES), True)
+    assert rows_in(out) == one["all"]
+    assert multiprocessing.active_children() == []
+
+
+def test_a_process_that_dies_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    place = tmp_path / "a.pcap"
+    place.write_bytes(capture(5))
+    monkeypatch.setattr(jobs, "_run", _die)
+    work = jobs.Work((str(place),), str(tmp_path / "out"), FRAMES_ONLY, bodies=False)
+    with pytest.raises(jobs.WorkerError, match=r"process \d of 2 ended before its work"):
+        jobs.make_tables_together(work, 2)
+    assert not (tmp_path / "out").exists()
+    assert multiprocessing.active_children() == []
+
+
+def _die(*_: Any) -> None:
+    raise SystemExit(3)
+
+
+def test_what_a_process_cannot_do_is_said(tmp_path: Path):
+    out = tmp_path / "out"
+    with pytest.raises(OSError, match="nowhere"):
+        jobs.make_tables_together(jobs.Work((str(tmp_path / "nowhere"),), str(out), ("frames",)), 2)
+    with pytest.raises(KprotoError, match="standard input"):
+        jobs.make_tables_together(jobs.Work(("-",), str(out), ("frames",)), 2)
+    assert not out.exists()
+
+
+@settings(max_examples=50)
+@given(st.binary(min_size=12, max_size=12) | st.binary(min_size=36, max_size=36), st.integers(1, 9))
+def test_both_ways_of_a_connection_are_one_share(flow: bytes, count: int):
+    half = (len(flow) - 4) // 2
+    back = flow[half : 2 * half] + flow[:half] + flow[-2:] + flow[-4:-2]
+    mine = [number for number in range(count) if Share(number, count).has(flow)]
+    assert len(mine) == 1
+    assert Share(mine[0], count).has(back)
+
+
+def test_shares_are_about_as_large(rng: random.Random):
+    flows = [rng.randbytes(12) for _ in range(4000)]
+    for number in range(4):
+        assert 800 < sum(Share(number, 4).has(flow) for flow in flows) < 1200

@@ -1,0 +1,88 @@
+"""The quick way. What it takes and gives: the comments over each function in C."""
+
+from typing import Any, final
+
+@final
+class Packets:
+    """Whole records of a chunk, in its order."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> tuple[int, int, int, int, int, int, int, int]: ...
+    @property
+    def chunk(self) -> bytes: ...
+
+@final
+class FrameColumns:
+    """Rows of ``frames`` that were not written yet."""
+
+    def __len__(self) -> int: ...
+    def append(self, row: tuple[Any, ...], /) -> None: ...
+    def take(self, count: int, /) -> list[Any]: ...
+
+@final
+class Waiting:
+    """Requests that wait for an answer."""
+
+    def __new__(cls, open: list[tuple[Any, ...]], /) -> Waiting: ...
+    def __len__(self) -> int: ...
+    def all(self) -> list[Any]: ...
+
+@final
+class Reading:
+    def __new__(
+        cls,
+        frame: type,
+        exchange: type,
+        place: type,
+        dialect: str,
+        columns: FrameColumns | None,
+        limits: tuple[int, int, int, int],
+        flexible: tuple[int, ...],
+        left: tuple[int, ...],
+        seed: int,
+        share: tuple[int, int],
+        /,
+    ) -> Reading: ...
+    def run(self, packets: Packets, /) -> int: ...
+    def rest(self) -> tuple[bytes, bytes, int, int, int]: ...
+    def enter(
+        self,
+        flow: bytes,
+        reverse: bytes,
+        id: int,
+        connection: Any,
+        request_direction: int,
+        software: Any,
+        client: tuple[Any, ...],
+        server: tuple[Any, ...],
+        at: tuple[int, int, int],
+        open: Waiting,
+        early: list[int],
+        /,
+    ) -> None: ...
+    def leave(self, flow: bytes, /) -> tuple[Any, ...] | None: ...
+    def flows(self) -> list[bytes]: ...
+    def counts(self) -> tuple[int, int, int, int, int]: ...
+    def items(self) -> list[Any]: ...
+
+def walk_pcap(
+    chunk: bytes,
+    position: int,
+    base: int,
+    big: bool,
+    scale: int,
+    limit: int,
+    link_type: int,
+    capture: int,
+    /,
+) -> tuple[Packets | None, int]: ...
+def walk_pcapng(
+    chunk: bytes,
+    position: int,
+    base: int,
+    big: bool,
+    interfaces: tuple[tuple[int, int, int, int], ...],
+    first_interface: int,
+    capture: int,
+    /,
+) -> tuple[Packets | None, int]: ...

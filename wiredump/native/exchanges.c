@@ -1,0 +1,300 @@
+/* Whole frames to exchanges, as wiredump/pairing.py makes them of what is usual: which response
+   answers which request, and the version it is written in. */
+#include "wire.h"
+
+enum { PRODUCE = 0, CONTROLLED_SHUTDOWN = 7, SASL_HANDSHAKE = 17, API_VERSIONS = 18 };
+enum { REQUEST_PREFIX = 12, UNSUPPORTED_VERSION = 35, SCRATCH = 1 << 16 };
+
+/* ---- what a frame is read by ---------------------------------------------------------------- */
+
+typedef struct {
+    const uint8_t *at;
+    int64_t size; /* of the frame */
+    int64_t seen; /* so many of them are at `at` */
+} head;
+
+static int see(reading_object *self, const stream *from, const uint8_t *chunk, head *frame,
+               int64_t least) {
+    if (least > frame->size) least = frame->size;
+    if (frame->seen >= least) return 0;
+    if (self->scratch == NULL && (self->scratch = PyMem_Malloc(SCRATCH)) == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    int64_t size = frame->size < SCRATCH ? frame->size : SCRATCH;
+    stream_gather(from, chunk, from->base, size, self->scratch);
+    frame->at = self->scratch;
+    frame->seen = size;
+    return 0;
+}
+
+static int varint(const head *in, int64_t *at, uint64_t *value) {
+    *value = 0;
+    for (int shift = 0; *at < in->seen && shift < 35; shift += 7) {
+        uint8_t byte = in->at[(*at)++];
+        *value |= (uint64_t)(byte & 0x7F) << shift;
+        if (byte < 0x80) return 1;
+    }
+    return 0;
+}
+
+enum { NO_ACKS = 1 << 20, TOO_FAR = 1 << 21 };
+
+/* `acks` of a Produce whose header ends at `at`; NO_ACKS: it has none. TOO_FAR: not in what is
+   seen. */
+static int32_t acks_of(const head *in, int64_t at, int version, int flexible) {
+    int32_t short_of = in->seen < in->size ? TOO_FAR : NO_ACKS;
+    uint64_t count, size;
+    if (flexible) {
+        if (!varint(in, &at, &count)) return short_of;
+        if (count > (uint64_t)in->size) return NO_ACKS;
+        while (count--) {
+            uint64_t tag;
+            if (!varint(in, &at, &tag) || !varint(in, &at, &size)) return short_of;
+            at += (int64_t)size; /* below 2^35, and `at` is within the frame: no overflow */
+        }
+        if (!varint(in, &at, &size)) return short_of;
+        at += size ? (int64_t)size - 1 : 0;
+    } else if (version >= 3) {
+        if (at + 2 > in->size) return NO_ACKS;
+        if (at + 2 > in->seen) return TOO_FAR;
+        int16_t length = (int16_t)get16(in->at + at);
+        if (length < -1) return NO_ACKS;
+        at += 2 + (length > 0 ? length : 0);
+        if (at > in->size) return NO_ACKS;
+    }
+    if (at + 2 > in->size) return NO_ACKS;
+    if (at + 2 > in->seen) return TOO_FAR;
+    return (int16_t)get16(in->at + at);
+}
+
+static int note_client(connection *on, const uint8_t *raw, Py_ssize_t size) {
+    if (on->client_raw != NULL && on->client_size == size &&
+        memcmp(on->client_raw, raw, (size_t)size) == 0)
+        return 0;
+    PyObject *made = PyUnicode_DecodeUTF8((const char *)raw, size, "replace");
+    if (made == NULL) return -1;
+    if (size + 1 > on->client_room) {
+        char *grown = PyMem_Realloc(on->client_raw, (size_t)size + 1);
+        if (grown == NULL) {
+            Py_DECREF(made);
+            PyErr_NoMemory();
+            return -1;
+        }
+        on->client_raw = grown;
+        on->client_room = size + 1;
+    }
+    memcpy(on->client_raw, raw, (size_t)size);
+    on->client_size = size;
+    Py_XSETREF(on->client_id, made);
+    return 0;
+}
+
+/* ---- what comes out ------------------------------------------------------------------------- */
+
+static void frame_of(const stream *from, int64_t size, frame *out) {
+    const mark *first = stream_first_mark(from, from->base);
+    out->offset = from->base;
+    out->size = size;
+    out->missing = 0;
+    out->first_ns = first->time;
+    out->last_ns = from->marks[from->mark_end - 1].time;
+    out->place = first->place;
+    out->capture = first->capture;
+}
+
+static PyObject *frame_object(reading_object *self, const stream *from, const uint8_t *chunk,
+                              const frame *of, PyObject *direction) {
+    PyObject *raw = stream_bytes(from, chunk, of->offset, of->size);
+    if (raw == NULL) return NULL;
+    PyObject *place = PyObject_CallFunction(self->place_type, "iL", (int)of->capture,
+                                            (long long)of->place);
+    PyObject *made = place == NULL ? NULL
+                                   : PyObject_CallFunction(self->frame_type, "OLLOiLLO", direction,
+                                                           (long long)of->offset,
+                                                           (long long)of->size, raw, 0,
+                                                           (long long)of->first_ns,
+                                                           (long long)of->last_ns, place);
+    Py_DECREF(raw);
+    Py_XDECREF(place);
+    return made;
+}
+
+static PyObject *request_name, *response_name, *version_name, *in_order_name;
+
+static int intern_names(void) {
+    if (in_order_name != NULL) return 0;
+    request_name = PyUnicode_InternFromString("request");
+    response_name = PyUnicode_InternFromString("response");
+    version_name = PyUnicode_InternFromString("response_version");
+    in_order_name = PyUnicode_InternFromString("in_order");
+    return request_name && response_name && version_name && in_order_name ? 0 : -1;
+}
+
+static int row_of(reading_object *self, const connection *on, const frame *of, int direction,
+                  int key, int version, int nulls, int32_t id) {
+    frame_row *row = columns_add(self->columns);
+    if (row == NULL) return -1;
+    row->connection = on->id;
+    row->offset = of->offset;
+    row->size = of->size;
+    row->missing = of->missing;
+    row->first_ns = of->first_ns;
+    row->last_ns = of->last_ns;
+    row->packet = of->place;
+    row->capture = of->capture;
+    row->correlation_id = id;
+    row->api_key = (int16_t)key;
+    row->api_version = (int16_t)version;
+    row->direction = (uint8_t)direction;
+    row->nulls = (uint8_t)(nulls | (key < 0 ? NULL_KEY : 0));
+    row->sasl = 0;
+    return 0;
+}
+
+/* An exchange is complete: an item, or rows. `response` is NULL for one that is not answered. */
+static int give_out(reading_object *self, connection *on, const asked *entry, int32_t id,
+                    const frame *response, int response_version) {
+    int64_t first = entry->request.first_ns, last = entry->request.last_ns;
+    int64_t size = entry->request.size - entry->request.missing;
+    on->requests++;
+    on->request_bytes += size;
+    self->frame_bytes += size;
+    if (response != NULL) {
+        on->response_bytes += response->size;
+        self->frame_bytes += response->size;
+        if (response->first_ns < first) first = response->first_ns;
+        if (response->last_ns > last) last = response->last_ns;
+    }
+    if (first) {
+        if (self->first_ns == 0 || first < self->first_ns) self->first_ns = first;
+        if (self->last_ns == 0 || last > self->last_ns) self->last_ns = last;
+    }
+    if (self->columns == NULL) return PyList_Append(self->items, entry->exchange);
+    if (row_of(self, on, &entry->request, 0, entry->key, entry->version,
+               entry->version < 0 ? NULL_VERSION : 0, id))
+        return -1;
+    return response == NULL ? 0
+                            : row_of(self, on, response, 1, entry->key, response_version, 0, id);
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+enum taken take_request(reading_object *self, connection *on, const uint8_t *chunk, int64_t size) {
+    const stream *from = &on->streams[on->request_direction];
+    head in = {NULL, size, 0};
+    if (size < REQUEST_PREFIX) return LEFT;
+    in.at = stream_head(from, chunk, from->base, &in.seen);
+    if (in.seen > size) in.seen = size;
+    if (see(self, from, chunk, &in, REQUEST_PREFIX + 2)) return FAILED;
+    int key = (int16_t)get16(in.at + 4), version = (int16_t)get16(in.at + 6);
+    int32_t id = (int32_t)get32(in.at + 8);
+    uint16_t bit = (uint16_t)key;
+    if (self->left[bit >> 3] >> (bit & 7) & 1 || (key == API_VERSIONS && version >= 3))
+        return LEFT;
+    if (on->waiting->count >= self->most_open ||
+        on->waiting->bytes + size > self->most_open_bytes)
+        return LEFT;
+    for (Py_ssize_t i = 0; i < on->early_count; i++)
+        if (on->early[i] == id) return LEFT;
+    int has_client = !(key == CONTROLLED_SHUTDOWN && version == 0) && size >= REQUEST_PREFIX + 2;
+    int64_t length = -1, header = REQUEST_PREFIX + 2;
+    if (has_client) {
+        length = (int16_t)get16(in.at + REQUEST_PREFIX);
+        has_client = length >= -1 && header + (length > 0 ? length : 0) <= size;
+        if (has_client && length > 0) {
+            header += length;
+            if (see(self, from, chunk, &in, header)) return FAILED;
+        }
+    }
+    int expected = 1;
+    if (key == PRODUCE) {
+        if (version < 0 || version >= (int)sizeof(self->flexible)) return LEFT;
+        /* Two more strings of a usual length; `acks_of` tells where that is not enough. */
+        if (has_client) {
+            int flexible = self->flexible[version];
+            int32_t acks = acks_of(&in, header, version, flexible);
+            if (acks == TOO_FAR) {
+                if (see(self, from, chunk, &in, SCRATCH)) return FAILED;
+                acks = acks_of(&in, header, version, flexible);
+            }
+            if (acks == TOO_FAR) return LEFT;
+            expected = acks != 0;
+        }
+    }
+    asked entry = {.raw = size, .key = (int16_t)key, .version = (int16_t)version};
+    if (has_client && length >= 0 && note_client(on, in.at + REQUEST_PREFIX + 2, length))
+        return FAILED;
+    entry.client_id = has_client && length >= 0 ? on->client_id : Py_None;
+    frame_of(from, size, &entry.request);
+    if (self->columns == NULL) {
+        if (intern_names()) return FAILED;
+        PyObject *request = frame_object(self, from, chunk, &entry.request, request_name);
+        if (request == NULL) return FAILED;
+        entry.exchange = PyObject_CallFunction(
+            self->exchange_type, "OOOiiiOOOOO", on->connection, request, Py_None, key, version,
+            (int)id, entry.client_id, on->software, self->dialect, Py_None,
+            expected ? Py_True : Py_False);
+        Py_DECREF(request);
+        if (entry.exchange == NULL) return FAILED;
+    }
+    on->any_request = 1;
+    on->newest = id;
+    int failed = expected ? waiting_push(on->waiting, &entry, id) : give_out(self, on, &entry, id, NULL, 0);
+    Py_XDECREF(entry.exchange);
+    return failed ? FAILED : TAKEN;
+}
+
+/* ---- responses ------------------------------------------------------------------------------ */
+
+static Py_ssize_t find_open(const waiting_object *open, int32_t id) {
+    for (Py_ssize_t i = open->first; i < open->end; i++)
+        if (open->ids[i] == id && !open->entries[i].answered) return i;
+    return -1;
+}
+
+static int complete(reading_object *self, const stream *from, const uint8_t *chunk,
+                    const asked *entry, const frame *response, int version, int in_order) {
+    if (intern_names()) return -1;
+    PyObject *made = frame_object(self, from, chunk, response, response_name);
+    PyObject *number = made == NULL ? NULL : PyLong_FromLong(version);
+    int failed = number == NULL || PyObject_SetAttr(entry->exchange, response_name, made) ||
+                 PyObject_SetAttr(entry->exchange, version_name, number) ||
+                 PyObject_SetAttr(entry->exchange, in_order_name, in_order ? Py_True : Py_False);
+    Py_XDECREF(made);
+    Py_XDECREF(number);
+    return failed ? -1 : 0;
+}
+
+enum taken take_response(reading_object *self, connection *on, const uint8_t *chunk, int64_t size) {
+    const stream *from = &on->streams[!on->request_direction];
+    head in = {NULL, size, 0};
+    if (size < 8) return LEFT;
+    in.at = stream_head(from, chunk, from->base, &in.seen);
+    if (in.seen > size) in.seen = size;
+    if (see(self, from, chunk, &in, 10)) return FAILED;
+    int32_t id = (int32_t)get32(in.at + 4);
+    waiting_object *open = on->waiting;
+    Py_ssize_t index = find_open(open, id);
+    if (index < 0 || open->entries[index].key == SASL_HANDSHAKE) return LEFT;
+    asked *entry = &open->entries[index];
+    int version = entry->version;
+    if (entry->key == API_VERSIONS && size >= 10 && get16(in.at + 8) == UNSUPPORTED_VERSION)
+        version = 0;
+    frame response;
+    frame_of(from, size, &response);
+    int in_order = index == open->first, failed = 0;
+    if (self->columns == NULL)
+        failed = complete(self, from, chunk, entry, &response, version, in_order);
+    if (failed || give_out(self, on, entry, id, &response, version)) return FAILED;
+    on->any_response = 1;
+    on->answered = id;
+    entry->answered = 1;
+    open->count--;
+    open->bytes -= entry->raw;
+    Py_CLEAR(entry->client_id);
+    Py_CLEAR(entry->exchange);
+    while (open->first < open->end && open->entries[open->first].answered) open->first++;
+    if (open->first == open->end) open->first = open->end = 0;
+    return TAKEN;
+}

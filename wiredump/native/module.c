@@ -1,0 +1,29 @@
+/* wiredump.native._quick: the usual packets, segments and frames of captures, in bulk. */
+#include "wire.h"
+
+static PyMethodDef functions[] = {{"walk_pcap", walk_pcap, METH_VARARGS, NULL},
+                                  {"walk_pcapng", walk_pcapng, METH_VARARGS, NULL},
+                                  {0}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "wiredump.native._quick",
+    .m_size = -1,
+    .m_methods = functions,
+};
+
+PyMODINIT_FUNC PyInit__quick(void) {
+    if (PyType_Ready(&packets_type) || PyType_Ready(&columns_type) ||
+        PyType_Ready(&waiting_type) || PyType_Ready(&reading_type))
+        return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    if (module == NULL) return NULL;
+    if (PyModule_AddObjectRef(module, "Packets", (PyObject *)&packets_type) ||
+        PyModule_AddObjectRef(module, "FrameColumns", (PyObject *)&columns_type) ||
+        PyModule_AddObjectRef(module, "Waiting", (PyObject *)&waiting_type) ||
+        PyModule_AddObjectRef(module, "Reading", (PyObject *)&reading_type)) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

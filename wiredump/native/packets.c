@@ -1,0 +1,187 @@
+/* Records of a chunk of a capture: where each begins, its time, where its bytes are.
+
+   Whole records only, and of pcapng only enhanced packet blocks with nothing odd about them. At the
+   first other one the walk ends, and the Python reader goes on from there. */
+#include "wire.h"
+
+static packet *add(packets_object *self) {
+    if (UNLIKELY(self->count == self->room)) {
+        Py_ssize_t room = self->room ? self->room * 2 : 1024;
+        packet *grown = PyMem_Realloc(self->packets, (size_t)room * sizeof(packet));
+        if (grown == NULL) {
+            PyErr_NoMemory();
+            return NULL;
+        }
+        self->packets = grown;
+        self->room = room;
+    }
+    return &self->packets[self->count++];
+}
+
+static packets_object *make(PyObject *chunk, int capture) {
+    packets_object *self = PyObject_New(packets_object, &packets_type);
+    if (self == NULL) return NULL;
+    self->chunk = Py_NewRef(chunk);
+    self->packets = NULL;
+    self->count = self->room = 0;
+    self->capture = capture;
+    return self;
+}
+
+static uint32_t word(const uint8_t *p, int big) {
+    return big ? get32(p)
+               : (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+}
+
+static PyObject *walked(packets_object *self, Py_ssize_t position) {
+    if (self->count) return Py_BuildValue("(Nn)", self, position);
+    Py_DECREF(self);
+    return Py_BuildValue("(On)", Py_None, position);
+}
+
+static int bounds(PyObject *chunk, Py_ssize_t position) {
+    if (position >= 0 && position <= PyBytes_GET_SIZE(chunk) && PyBytes_GET_SIZE(chunk) < INT32_MAX)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "a place outside of its chunk, or too large a chunk");
+    return 0;
+}
+
+/* (chunk, position, base, big, scale, limit, link_type, capture) -> packets or None, where the first
+   record begins that is not whole or not believable */
+PyObject *walk_pcap(PyObject *module, PyObject *args) {
+    PyObject *chunk;
+    Py_ssize_t position;
+    long long base, scale, limit;
+    int big, link, capture;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "SnLpLLii", &chunk, &position, &base, &big, &scale, &limit, &link,
+                          &capture) || !bounds(chunk, position))
+        return NULL;
+    if (scale < 1 || scale > 1000 || limit < 0 || limit > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "no such scale or limit");
+        return NULL;
+    }
+    const uint8_t *data = (const uint8_t *)PyBytes_AS_STRING(chunk);
+    Py_ssize_t size = PyBytes_GET_SIZE(chunk);
+    packets_object *self = make(chunk, capture);
+    if (self == NULL) return NULL;
+    while (size - position >= 16) {
+        const uint8_t *head = data + position;
+        uint32_t captured = word(head + 8, big);
+        if (captured > (uint64_t)limit || (Py_ssize_t)captured > size - position - 16) break;
+        packet *each = add(self);
+        if (each == NULL) {
+            Py_DECREF(self);
+            return NULL;
+        }
+        each->place = base + position;
+        each->time = (int64_t)word(head, big) * 1000000000 + (int64_t)word(head + 4, big) * scale;
+        each->link = link;
+        each->interface = 0;
+        each->at = (uint32_t)(position + 16);
+        each->captured = captured;
+        each->original = word(head + 12, big);
+        position += 16 + (Py_ssize_t)captured;
+    }
+    return walked(self, position);
+}
+
+enum { ENHANCED = 6, LARGEST_BLOCK = 16 << 20, MOST_INTERFACES = 64 };
+
+/* (chunk, position, base, big, interfaces, first_interface, capture) -> packets or None, position.
+   `interfaces`: of the section, (link type, multiplier, divisor, offset) each. */
+PyObject *walk_pcapng(PyObject *module, PyObject *args) {
+    PyObject *chunk, *interfaces;
+    Py_ssize_t position;
+    long long base;
+    int big, first, capture;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "SnLpO!ii", &chunk, &position, &base, &big, &PyTuple_Type,
+                          &interfaces, &first, &capture) || !bounds(chunk, position))
+        return NULL;
+    struct { int link; long long multiplier, divisor, offset; } clocks[MOST_INTERFACES];
+    Py_ssize_t known = PyTuple_GET_SIZE(interfaces);
+    if (known > MOST_INTERFACES) known = MOST_INTERFACES;
+    for (Py_ssize_t i = 0; i < known; i++) {
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(interfaces, i), "iLLL", &clocks[i].link,
+                              &clocks[i].multiplier, &clocks[i].divisor, &clocks[i].offset)) {
+            if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return NULL;
+            PyErr_Clear(); /* a clock that takes more than 64 bits */
+            known = i;
+            break;
+        }
+    }
+    const uint8_t *data = (const uint8_t *)PyBytes_AS_STRING(chunk);
+    Py_ssize_t size = PyBytes_GET_SIZE(chunk);
+    packets_object *self = make(chunk, capture);
+    if (self == NULL) return NULL;
+    while (size - position >= 32) {
+        const uint8_t *head = data + position;
+        uint32_t length = word(head + 4, big), number = word(head + 8, big);
+        if (word(head, big) != ENHANCED || length < 32 || length & 3 || length > LARGEST_BLOCK ||
+            (Py_ssize_t)length > size - position || word(head + length - 4, big) != length ||
+            number >= (size_t)known)
+            break;
+        uint32_t captured = word(head + 20, big);
+        uint64_t ticks = (uint64_t)word(head + 12, big) << 32 | word(head + 16, big);
+        long long multiplier = clocks[number].multiplier, offset = clocks[number].offset;
+        if (captured > length - 32 || clocks[number].divisor != 1 || multiplier < 1 ||
+            ticks > (uint64_t)(INT64_MAX / 2) / (uint64_t)multiplier || offset > INT64_MAX / 2 ||
+            offset < -(INT64_MAX / 2))
+            break;
+        packet *each = add(self);
+        if (each == NULL) {
+            Py_DECREF(self);
+            return NULL;
+        }
+        each->place = base + position;
+        each->time = (int64_t)ticks * multiplier + offset;
+        each->link = clocks[number].link;
+        each->interface = first + (int)number;
+        each->at = (uint32_t)(position + 28);
+        each->captured = captured;
+        each->original = word(head + 24, big);
+        position += (Py_ssize_t)length;
+    }
+    return walked(self, position);
+}
+
+static Py_ssize_t length(PyObject *object) { return ((packets_object *)object)->count; }
+
+/* One of them as the values of Packet but for its bytes: (offset, time, link type, where its bytes
+   are in the chunk, where they end, original length, interface, capture). */
+static PyObject *item(PyObject *object, Py_ssize_t index) {
+    packets_object *self = (packets_object *)object;
+    if (index < 0 || index >= self->count) {
+        PyErr_SetString(PyExc_IndexError, "no such packet");
+        return NULL;
+    }
+    const packet *each = &self->packets[index];
+    return Py_BuildValue("(LLiIIIii)", (long long)each->place, (long long)each->time, each->link,
+                         each->at, each->at + each->captured, each->original, each->interface,
+                         self->capture);
+}
+
+static PyObject *get_chunk(PyObject *object, void *unused) {
+    (void)unused;
+    return Py_NewRef(((packets_object *)object)->chunk);
+}
+
+static void dealloc(PyObject *object) {
+    packets_object *self = (packets_object *)object;
+    Py_DECREF(self->chunk);
+    PyMem_Free(self->packets);
+    PyObject_Free(self);
+}
+
+static PySequenceMethods as_sequence = {.sq_length = length, .sq_item = item};
+static PyGetSetDef members[] = {{"chunk", get_chunk, NULL, NULL, NULL}, {0}};
+
+PyTypeObject packets_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "wiredump.native._quick.Packets",
+    .tp_basicsize = sizeof(packets_object),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = dealloc,
+    .tp_as_sequence = &as_sequence,
+    .tp_getset = members,
+};

@@ -1,0 +1,468 @@
+/* Packets to exchanges, for the connections that it was given: `run` goes through packets until one
+   is not for it. What state of a connection it takes and gives back: wiredump/sources/lent.py. */
+#include "wire.h"
+
+enum { WINDOW = 1 << 30 };
+enum { ALL_DONE = -1, A_FRAME = -2 };
+
+/* ---- connections by their flows ------------------------------------------------------------- */
+
+static uint64_t hash(const reading_object *self, const uint8_t *flow) {
+    uint64_t found = self->seed, word;
+    for (int i = 0; i < KEY; i += 8) {
+        memcpy(&word, flow + i, 8);
+        found = (found ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+        found ^= found >> 32;
+    }
+    return found;
+}
+
+static struct slot *find(const reading_object *self, const uint8_t *flow) {
+    size_t mask = self->table_size - 1;
+    if (self->table_size == 0) return NULL;
+    for (size_t at = (size_t)hash(self, flow) & mask;; at = (at + 1) & mask) {
+        struct slot *each = &self->table[at];
+        if (each->connection == NULL) return NULL;
+        if (memcmp(each->connection->flows[each->direction], flow, KEY) == 0) return each;
+    }
+}
+
+static void put(reading_object *self, connection *on, int direction) {
+    size_t mask = self->table_size - 1;
+    size_t at = (size_t)hash(self, on->flows[direction]) & mask;
+    while (self->table[at].connection != NULL) at = (at + 1) & mask;
+    self->table[at].connection = on;
+    self->table[at].direction = (uint8_t)direction;
+    self->table_used++;
+}
+
+static int make_room(reading_object *self) {
+    if ((self->table_used + 2) * 2 <= self->table_size) return 0;
+    size_t size = self->table_size ? self->table_size * 2 : 64, before = self->table_size;
+    struct slot *table = PyMem_Calloc(size, sizeof(struct slot)), *old = self->table;
+    if (table == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    self->table = table;
+    self->table_size = size;
+    self->table_used = 0;
+    for (size_t i = 0; i < before; i++)
+        if (old[i].connection != NULL) put(self, old[i].connection, old[i].direction);
+    PyMem_Free(old);
+    return 0;
+}
+
+static void take_out(reading_object *self, struct slot *gone) {
+    size_t mask = self->table_size - 1, hole = (size_t)(gone - self->table);
+    self->table[hole].connection = NULL;
+    self->table_used--;
+    /* Those behind it that belong in front of the hole move up. */
+    for (size_t at = (hole + 1) & mask; self->table[at].connection != NULL; at = (at + 1) & mask) {
+        struct slot each = self->table[at];
+        size_t home = (size_t)hash(self, each.connection->flows[each.direction]) & mask;
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            self->table[hole] = each;
+            self->table[at].connection = NULL;
+            hole = at;
+        }
+    }
+}
+
+static int touch(reading_object *self, connection *on) {
+    if (self->touched_count == self->touched_room) {
+        Py_ssize_t room = self->touched_room ? self->touched_room * 2 : 64;
+        connection **grown = PyMem_Realloc(self->touched, (size_t)room * sizeof(*grown));
+        if (grown == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        self->touched = grown;
+        self->touched_room = room;
+    }
+    on->touched = 1;
+    self->touched[self->touched_count++] = on;
+    return 0;
+}
+
+/* The chunk goes. */
+static int fold(reading_object *self) {
+    const uint8_t *chunk = chunk_of(self->packets);
+    int failed = 0;
+    for (Py_ssize_t i = 0; i < self->touched_count; i++) {
+        connection *on = self->touched[i];
+        on->touched = 0;
+        failed |= stream_fold(&on->streams[0], chunk) || stream_fold(&on->streams[1], chunk);
+    }
+    self->touched_count = 0;
+    Py_CLEAR(self->packets);
+    return failed ? -1 : 0;
+}
+
+/* ---- whose a connection is: as wiredump/readers/share.py has it -------------------------------- */
+
+static uint32_t hash_end(const uint8_t *address, int size, const uint8_t *port) {
+    uint32_t found = UINT32_C(0x811C9DC5);
+    for (int i = 0; i < size; i++) found = (found ^ address[i]) * UINT32_C(0x01000193);
+    for (int i = 0; i < 2; i++) found = (found ^ port[i]) * UINT32_C(0x01000193);
+    return found;
+}
+
+static int is_mine(const reading_object *self, const uint8_t *flow) {
+    int size = (flow[KEY - 1] - 4) / 2;
+    const uint8_t *ports = flow + 2 * size;
+    uint32_t sum = hash_end(flow, size, ports) + hash_end(flow + size, size, ports + 2);
+    return (sum * UINT32_C(0x9E3779B1) >> 16) % self->share_of == self->share;
+}
+
+/* ---- the way of a segment ------------------------------------------------------------------- */
+
+static enum taken take_payload(reading_object *self, connection *on, int direction,
+                               const segment *of, const packet *from, const uint8_t *chunk) {
+    stream *self_stream = &on->streams[direction];
+    int64_t start = self_stream->next, end = start + of->size;
+    if (!on->touched && touch(self, on)) return FAILED;
+    if (stream_mark(self_stream, start, end, from->time, from->place, self->packets->capture,
+                    of->at) ||
+        stream_piece(self_stream, start, of->size, of->at, NULL, self->recent_limit))
+        return FAILED;
+    self_stream->next = end;
+    self_stream->next_sequence += of->size;
+    enum taken (*take)(reading_object *, connection *, const uint8_t *, int64_t) =
+        direction == on->request_direction ? take_request : take_response;
+    for (;;) {
+        if (self_stream->need == 0) {
+            uint8_t bytes[4];
+            if (end - self_stream->base < 4) return TAKEN;
+            stream_gather(self_stream, chunk, self_stream->base, 4, bytes);
+            int64_t size = (int32_t)get32(bytes);
+            if (size < 0 || size > self->max_size) break;
+            self_stream->need = 4 + size;
+        }
+        if (self_stream->base + self_stream->need > end) return TAKEN;
+        enum taken taken = take(self, on, chunk, self_stream->need);
+        if (taken == FAILED) return FAILED;
+        if (taken == LEFT) break;
+        self_stream->base += self_stream->need;
+        self_stream->need = 0;
+        self_stream->marks[0] = self_stream->marks[self_stream->mark_end - 1];
+        self_stream->mark_first = 0;
+        self_stream->mark_end = 1;
+    }
+    /* Python takes it from here: what came before this segment is held, or nothing is. */
+    int64_t rest = self_stream->base > start ? self_stream->base : start;
+    if (self_stream->base > start) self_stream->mark_first = self_stream->mark_end = 0;
+    else self_stream->mark_end--;
+    self_stream->held_end = rest;
+    self->rest_of = on;
+    self->rest_direction = (uint8_t)direction;
+    self->rest_at = of->at + (uint32_t)(rest - start);
+    self->rest_size = (uint32_t)(end - rest);
+    self->rest_time = from->time;
+    self->rest_place = from->place;
+    return LEFT;
+}
+
+/* 1: taken, 0: Python's, -2: but a frame of it, -1: failed */
+static int take_packet(reading_object *self, const packet *from, const uint8_t *chunk) {
+    segment of;
+    if (!read_segment(chunk, from, &of)) return 0;
+    if (self->share_of > 1 && !is_mine(self, of.flow)) {
+        self->packet_count++;
+        return 1;
+    }
+    struct slot *slot = find(self, of.flow);
+    if (slot == NULL || of.flags & (FIN | SYN | RST)) return 0;
+    connection *on = slot->connection;
+    int direction = slot->direction;
+    stream *this = &on->streams[direction];
+    if (of.flags & ACK) { /* of bytes that were never seen: a hole, perhaps */
+        uint32_t ahead = of.acknowledgement - on->streams[!direction].next_sequence;
+        if (ahead != 0 && ahead < WINDOW) return 0;
+    }
+    if (of.size && of.sequence != this->next_sequence) return 0;
+    self->packet_count++;
+    self->payload += of.size;
+    on->time = from->time;
+    on->place = from->place;
+    on->capture = self->packets->capture;
+    if (!of.size) return 1;
+    enum taken taken = take_payload(self, on, direction, &of, from, chunk);
+    return taken == TAKEN ? 1 : taken == LEFT ? -2 : -1;
+}
+
+/* run(packets) -> the number of a packet that is Python's, -2 where `rest` is, -1 at their end.
+   Call it again with the same packets to go on. */
+static PyObject *run(PyObject *object, PyObject *argument) {
+    reading_object *self = (reading_object *)object;
+    if (!Py_IS_TYPE(argument, &packets_type)) {
+        PyErr_SetString(PyExc_TypeError, "run takes Packets");
+        return NULL;
+    }
+    if (self->rest_of != NULL) {
+        PyErr_SetString(PyExc_ValueError, "a rest was not taken, or its connection not left");
+        return NULL;
+    }
+    if ((PyObject *)self->packets != argument) {
+        if (self->packets != NULL) {
+            PyErr_SetString(PyExc_ValueError, "the packets before were not gone through");
+            return NULL;
+        }
+        self->packets = (packets_object *)Py_NewRef(argument);
+        self->cursor = 0;
+    }
+    packets_object *packets = self->packets;
+    const uint8_t *chunk = chunk_of(packets);
+    while (self->cursor < packets->count) {
+        Py_ssize_t number = self->cursor++;
+        int taken = take_packet(self, &packets->packets[number], chunk);
+        if (LIKELY(taken == 1)) continue;
+        if (taken == -1) return NULL;
+        return PyLong_FromSsize_t(taken == 0 ? number : A_FRAME);
+    }
+    if (fold(self)) return NULL;
+    return PyLong_FromLong(ALL_DONE);
+}
+
+/* rest() -> (flow, bytes, time, capture, packet): the bytes of a segment from the frame on that is
+   Python's. The connection has to be left before `run` goes on. */
+static PyObject *rest(PyObject *object, PyObject *unused) {
+    reading_object *self = (reading_object *)object;
+    (void)unused;
+    if (self->rest_of == NULL || self->packets == NULL) {
+        PyErr_SetString(PyExc_ValueError, "there is no rest");
+        return NULL;
+    }
+    const uint8_t *flow = self->rest_of->flows[self->rest_direction];
+    return Py_BuildValue("(y#y#LiL)", flow, (Py_ssize_t)flow[KEY - 1],
+                         (const char *)chunk_of(self->packets) + self->rest_at,
+                         (Py_ssize_t)self->rest_size, (long long)self->rest_time,
+                         (int)self->packets->capture, (long long)self->rest_place);
+}
+
+/* ---- lending -------------------------------------------------------------------------------- */
+
+static int flow_key(PyObject *flow, uint8_t *key) {
+    if (!PyBytes_Check(flow) ||
+        (PyBytes_GET_SIZE(flow) != FLOW_IPV4 && PyBytes_GET_SIZE(flow) != FLOW_IPV6)) {
+        PyErr_SetString(PyExc_ValueError, "a flow has 12 or 36 bytes");
+        return -1;
+    }
+    memset(key, 0, KEY);
+    memcpy(key, PyBytes_AS_STRING(flow), (size_t)PyBytes_GET_SIZE(flow));
+    key[KEY - 1] = (uint8_t)PyBytes_GET_SIZE(flow);
+    return 0;
+}
+
+static int enter_early(connection *on, PyObject *early) {
+    Py_ssize_t count = PyList_GET_SIZE(early);
+    on->early = PyMem_Malloc((size_t)(count ? count : 1) * sizeof(int32_t));
+    if (on->early == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        long id = PyLong_AsLong(PyList_GET_ITEM(early, i));
+        if (id == -1 && PyErr_Occurred()) return -1;
+        on->early[i] = (int32_t)id;
+    }
+    on->early_count = count;
+    return 0;
+}
+
+/* enter(flow, its reverse, id, connection, request_direction, software, client, server, at, open,
+   early): the connection is read here until it is left. `open` is a Waiting, of no other. */
+static PyObject *enter(PyObject *object, PyObject *args) {
+    reading_object *self = (reading_object *)object;
+    PyObject *flow, *back, *held_connection, *software, *streams[2], *at, *open, *early;
+    long long id, time, place;
+    int request_direction, capture;
+    if (!PyArg_ParseTuple(args, "OOLOiOOOO!O!O!", &flow, &back, &id, &held_connection,
+                          &request_direction, &software, &streams[0], &streams[1], &PyTuple_Type,
+                          &at, &waiting_type, &open, &PyList_Type, &early) ||
+        !PyArg_ParseTuple(at, "LiL", &time, &capture, &place))
+        return NULL;
+    connection *on = PyMem_Calloc(1, sizeof(connection));
+    if (on == NULL) return PyErr_NoMemory();
+    on->id = id;
+    on->request_direction = request_direction != 0;
+    on->connection = Py_NewRef(held_connection);
+    on->software = Py_NewRef(software);
+    on->waiting = (waiting_object *)Py_NewRef(open);
+    on->time = time;
+    on->capture = capture;
+    on->place = place;
+    if (flow_key(flow, on->flows[0]) || flow_key(back, on->flows[1])) goto failed;
+    if (find(self, on->flows[0]) || find(self, on->flows[1]) ||
+        memcmp(on->flows[0], on->flows[1], KEY) == 0) {
+        PyErr_SetString(PyExc_ValueError, "a flow that is here already");
+        goto failed;
+    }
+    if (stream_enter(&on->streams[0], streams[0], self->recent_limit) ||
+        stream_enter(&on->streams[1], streams[1], self->recent_limit) ||
+        enter_early(on, early) || make_room(self))
+        goto failed;
+    put(self, on, 0);
+    put(self, on, 1);
+    Py_RETURN_NONE;
+failed:
+    connection_free(on);
+    return NULL;
+}
+
+/* leave(flow, of either direction) -> the connection's state, None where it is not here */
+static PyObject *leave(PyObject *object, PyObject *flow) {
+    reading_object *self = (reading_object *)object;
+    uint8_t key[KEY];
+    if (flow_key(flow, key)) return NULL;
+    struct slot *slot = find(self, key);
+    if (slot == NULL) Py_RETURN_NONE;
+    connection *on = slot->connection;
+    const uint8_t *chunk = self->packets != NULL ? chunk_of(self->packets) : NULL;
+    PyObject *state = connection_state(on, chunk);
+    if (state == NULL) return NULL;
+    take_out(self, find(self, on->flows[0]));
+    take_out(self, find(self, on->flows[1]));
+    for (Py_ssize_t i = 0; on->touched && i < self->touched_count; i++) {
+        if (self->touched[i] != on) continue;
+        self->touched[i] = self->touched[--self->touched_count];
+        break;
+    }
+    if (self->rest_of == on) self->rest_of = NULL;
+    connection_free(on);
+    return state;
+}
+
+/* flows() -> a flow of each connection that is here */
+static PyObject *flows(PyObject *object, PyObject *unused) {
+    reading_object *self = (reading_object *)object;
+    PyObject *list = PyList_New(0);
+    (void)unused;
+    for (size_t i = 0; list != NULL && i < self->table_size; i++) {
+        const connection *on = self->table[i].connection;
+        if (on == NULL || self->table[i].direction) continue;
+        PyObject *flow = PyBytes_FromStringAndSize((const char *)on->flows[0],
+                                                   (Py_ssize_t)on->flows[0][KEY - 1]);
+        if (flow == NULL || PyList_Append(list, flow)) Py_CLEAR(list);
+        Py_XDECREF(flow);
+    }
+    return list;
+}
+
+/* counts() -> (packets, payload, bytes in exchanges, first time, last time) since it was asked last;
+   items() -> the exchanges since then */
+static PyObject *counts(PyObject *object, PyObject *unused) {
+    reading_object *self = (reading_object *)object;
+    (void)unused;
+    PyObject *made = Py_BuildValue("(LLLLL)", (long long)self->packet_count,
+                                   (long long)self->payload, (long long)self->frame_bytes,
+                                   (long long)self->first_ns, (long long)self->last_ns);
+    if (made != NULL)
+        self->packet_count = self->payload = self->frame_bytes = self->first_ns = self->last_ns = 0;
+    return made;
+}
+
+static PyObject *items(PyObject *object, PyObject *unused) {
+    reading_object *self = (reading_object *)object;
+    (void)unused;
+    PyObject *next = PyList_New(0), *found = self->items;
+    if (next == NULL) return NULL;
+    self->items = next;
+    return found;
+}
+
+/* ---- the object ----------------------------------------------------------------------------- */
+
+static int note_versions(reading_object *self, PyObject *flexible, PyObject *left) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(flexible); i++) {
+        long version = PyLong_AsLong(PyTuple_GET_ITEM(flexible, i));
+        if (version == -1 && PyErr_Occurred()) return -1;
+        if (version >= 0 && version < (long)sizeof(self->flexible)) self->flexible[version] = 1;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(left); i++) {
+        long key = PyLong_AsLong(PyTuple_GET_ITEM(left, i));
+        if (key == -1 && PyErr_Occurred()) return -1;
+        uint16_t bit = (uint16_t)key;
+        self->left[bit >> 3] |= (uint8_t)(1 << (bit & 7));
+    }
+    return 0;
+}
+
+/* Reading(Frame, Exchange, Place, dialect, columns or None, limits, flexible, left, seed, share):
+   limits are the largest frame, the cost of recent bytes, and requests and bytes that may wait;
+   flexible the versions of Produce that are, left the api keys whose requests are Python's; share
+   its number and how many there are. */
+static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    PyObject *frame_type, *exchange_type, *place_type, *dialect, *columns, *flexible, *left;
+    long long max_size, recent, most, most_bytes, seed;
+    unsigned int share, share_of;
+    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
+        PyErr_SetString(PyExc_TypeError, "Reading takes no keywords");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "OOOOO(LLLL)O!O!L(II)", &frame_type, &exchange_type, &place_type,
+                          &dialect, &columns, &max_size, &recent, &most, &most_bytes,
+                          &PyTuple_Type, &flexible, &PyTuple_Type, &left, &seed, &share, &share_of))
+        return NULL;
+    if (share >= share_of) {
+        PyErr_SetString(PyExc_ValueError, "no such share");
+        return NULL;
+    }
+    if (recent < 0 || recent > MOST_PIECES * PIECE_COST || max_size < 0 || max_size > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "limits that this does not keep to");
+        return NULL;
+    }
+    if (columns != Py_None && !Py_IS_TYPE(columns, &columns_type)) {
+        PyErr_SetString(PyExc_TypeError, "columns are FrameColumns or None");
+        return NULL;
+    }
+    reading_object *self = (reading_object *)type->tp_alloc(type, 0);
+    if (self == NULL) return NULL;
+    self->frame_type = Py_NewRef(frame_type);
+    self->exchange_type = Py_NewRef(exchange_type);
+    self->place_type = Py_NewRef(place_type);
+    self->dialect = Py_NewRef(dialect);
+    self->columns = columns == Py_None ? NULL : (columns_object *)Py_NewRef(columns);
+    self->max_size = max_size;
+    self->recent_limit = recent;
+    self->most_open = most;
+    self->most_open_bytes = most_bytes;
+    self->seed = (uint64_t)seed | 1;
+    self->share = share;
+    self->share_of = share_of;
+    self->items = PyList_New(0);
+    if (self->items == NULL || note_versions(self, flexible, left)) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+static void dealloc(PyObject *object) {
+    reading_object *self = (reading_object *)object;
+    for (size_t i = 0; i < self->table_size; i++)
+        if (self->table[i].direction == 0) connection_free(self->table[i].connection);
+    PyMem_Free(self->table);
+    PyMem_Free(self->touched);
+    PyMem_Free(self->scratch);
+    Py_XDECREF(self->frame_type);
+    Py_XDECREF(self->exchange_type);
+    Py_XDECREF(self->place_type);
+    Py_XDECREF(self->dialect);
+    Py_XDECREF(self->columns);
+    Py_XDECREF(self->packets);
+    Py_XDECREF(self->items);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyMethodDef methods[] = {
+    {"run", run, METH_O, NULL},          {"rest", rest, METH_NOARGS, NULL},
+    {"enter", enter, METH_VARARGS, NULL}, {"leave", leave, METH_O, NULL},
+    {"flows", flows, METH_NOARGS, NULL},  {"counts", counts, METH_NOARGS, NULL},
+    {"items", items, METH_NOARGS, NULL},  {0}};
+
+PyTypeObject reading_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "wiredump.native._quick.Reading",
+    .tp_basicsize = sizeof(reading_object),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = new_reading,
+    .tp_dealloc = dealloc,
+    .tp_methods = methods,
+};

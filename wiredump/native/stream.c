@@ -1,0 +1,297 @@
+/* One direction of a connection that is in order: its newest bytes, the frame that has begun, and
+   the packets that brought either.
+
+   Bytes stay where they are, in the chunk, as long as that is there; `stream_fold` then copies what
+   may still be asked for: of a frame that is not whole, and of what repetitions are compared with
+   (readers/ledger.py: Recent). */
+#include "wire.h"
+
+void stream_clear(stream *self) {
+    for (int i = 0; i < self->piece_count; i++)
+        Py_XDECREF(self->pieces[(self->piece_first + i) % MOST_PIECES].data);
+    PyMem_Free(self->marks);
+    PyMem_Free(self->pieces);
+    PyMem_Free(self->kept);
+    memset(self, 0, sizeof(*self));
+}
+
+int stream_mark(stream *self, int64_t start, int64_t end, int64_t time, int64_t place,
+                int32_t capture, uint32_t at) {
+    if (UNLIKELY(self->mark_end == self->mark_room)) {
+        Py_ssize_t room = self->mark_room ? self->mark_room * 2 : 16;
+        mark *grown = PyMem_Realloc(self->marks, (size_t)room * sizeof(mark));
+        if (grown == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        self->marks = grown;
+        self->mark_room = room;
+    }
+    mark *each = &self->marks[self->mark_end++];
+    each->start = start;
+    each->end = end;
+    each->time = time;
+    each->place = place;
+    each->capture = capture;
+    each->at = at;
+    return 0;
+}
+
+/* The newest bytes came as one piece; the oldest ones go, until the rest costs no more than
+   `limit`. Even this one may. */
+int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, PyObject *data,
+                 int64_t limit) {
+    if (UNLIKELY(self->pieces == NULL)) {
+        self->pieces = PyMem_Calloc(MOST_PIECES, sizeof(piece));
+        if (self->pieces == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+    }
+    self->piece_cost += (int64_t)size + PIECE_COST;
+    while (self->piece_count && self->piece_cost > limit) {
+        piece *oldest = &self->pieces[self->piece_first];
+        self->piece_cost -= (int64_t)oldest->size + PIECE_COST;
+        Py_CLEAR(oldest->data);
+        self->piece_first = (self->piece_first + 1) % MOST_PIECES;
+        self->piece_count--;
+    }
+    if (self->piece_cost > limit) {
+        self->piece_cost = 0;
+        return 0;
+    }
+    /* `limit` is at most MOST_PIECES * PIECE_COST, and no piece is empty: there is room. */
+    piece *each = &self->pieces[(self->piece_first + self->piece_count++) % MOST_PIECES];
+    each->start = start;
+    each->size = size;
+    each->at = at;
+    each->data = Py_XNewRef(data);
+    return 0;
+}
+
+int stream_keep(stream *self, const uint8_t *from, int64_t size) {
+    int64_t used = self->kept_end - self->kept_start;
+    if (self->kept_skip + used + size > self->kept_room) {
+        if (self->kept_skip && used) memmove(self->kept, self->kept + self->kept_skip, (size_t)used);
+        self->kept_skip = 0;
+        if (used + size > self->kept_room) {
+            int64_t room = used + size + (used + size) / 4;
+            uint8_t *grown = PyMem_Realloc(self->kept, (size_t)room);
+            if (grown == NULL) {
+                PyErr_NoMemory();
+                return -1;
+            }
+            self->kept = grown;
+            self->kept_room = (Py_ssize_t)room;
+        }
+    }
+    if (size) memcpy(self->kept + self->kept_skip + used, from, (size_t)size);
+    self->kept_end += size;
+    return 0;
+}
+
+/* The mark of the byte at `from`: others in front of it may be left, and of a large frame there are
+   thousands. */
+static Py_ssize_t first_mark(const stream *self, int64_t from) {
+    Py_ssize_t low = self->mark_first, high = self->mark_end;
+    if (low < high && self->marks[low].end > from) return low;
+    while (low < high) {
+        Py_ssize_t middle = low + (high - low) / 2;
+        if (self->marks[middle].end > from) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+const mark *stream_first_mark(const stream *self, int64_t from) {
+    return &self->marks[first_mark(self, from)];
+}
+
+static const piece *first_own_piece(const stream *self, int *number) {
+    for (int i = 0; i < self->piece_count; i++) {
+        const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
+        if (each->data == NULL) {
+            *number = i;
+            return each;
+        }
+    }
+    *number = self->piece_count;
+    return NULL;
+}
+
+int stream_fold(stream *self, const uint8_t *chunk) {
+    int number;
+    const piece *own = first_own_piece(self, &number);
+    int64_t pieces_from = own != NULL ? own->start : self->next;
+    int64_t needed = self->base < pieces_from ? self->base : pieces_from;
+    if (needed >= self->kept_end) {
+        self->kept_start = self->kept_end = needed;
+        self->kept_skip = 0;
+    } else if (needed > self->kept_start) {
+        self->kept_skip += (Py_ssize_t)(needed - self->kept_start);
+        self->kept_start = needed;
+    }
+    for (Py_ssize_t i = first_mark(self, self->kept_end);
+         i < self->mark_end && self->kept_end < pieces_from; i++) {
+        const mark *each = &self->marks[i];
+        int64_t end = each->end < pieces_from ? each->end : pieces_from;
+        if (stream_keep(self, chunk + each->at + (self->kept_end - each->start),
+                        end - self->kept_end))
+            return -1;
+    }
+    for (int i = number; i < self->piece_count; i++) {
+        const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
+        if (each->start >= self->kept_end && stream_keep(self, chunk + each->at, each->size))
+            return -1;
+    }
+    int64_t used = self->kept_end - self->kept_start;
+    if (self->mark_room > 4096 && self->mark_room > 4 * self->mark_end) {
+        Py_ssize_t room = 2 * self->mark_end + 16;
+        mark *less = PyMem_Realloc(self->marks, (size_t)room * sizeof(mark));
+        if (less != NULL) {
+            self->marks = less;
+            self->mark_room = room;
+        }
+    }
+    if (self->kept_room > 4 * used + (1 << 18)) { /* a large frame is through */
+        if (used) memmove(self->kept, self->kept + self->kept_skip, (size_t)used);
+        self->kept_skip = 0;
+        uint8_t *less = PyMem_Realloc(self->kept, (size_t)(used ? used : 1));
+        if (less != NULL) {
+            self->kept = less;
+            self->kept_room = (Py_ssize_t)(used ? used : 1);
+        }
+    }
+    return 0;
+}
+
+const uint8_t *stream_head(const stream *self, const uint8_t *chunk, int64_t from,
+                           int64_t *available) {
+    if (from < self->kept_end) {
+        *available = self->kept_end - from;
+        return self->kept + self->kept_skip + (from - self->kept_start);
+    }
+    const mark *each = stream_first_mark(self, from);
+    *available = each->end - from;
+    return chunk + each->at + (from - each->start);
+}
+
+void stream_gather(const stream *self, const uint8_t *chunk, int64_t from, int64_t size,
+                   uint8_t *out) {
+    int64_t end = from + size;
+    if (from < self->kept_end) {
+        int64_t part = (self->kept_end < end ? self->kept_end : end) - from;
+        memcpy(out, self->kept + self->kept_skip + (from - self->kept_start), (size_t)part);
+        out += part;
+        from += part;
+    }
+    for (Py_ssize_t i = first_mark(self, from); from < end && i < self->mark_end; i++) {
+        const mark *each = &self->marks[i];
+        int64_t part = (each->end < end ? each->end : end) - from;
+        memcpy(out, chunk + each->at + (from - each->start), (size_t)part);
+        out += part;
+        from += part;
+    }
+}
+
+PyObject *stream_bytes(const stream *self, const uint8_t *chunk, int64_t from, int64_t size) {
+    PyObject *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    if (made != NULL) stream_gather(self, chunk, from, size, (uint8_t *)PyBytes_AS_STRING(made));
+    return made;
+}
+
+/* ---- to Python and back --------------------------------------------------------------------- */
+
+static PyObject *marks_state(const stream *self) {
+    PyObject *list = PyList_New(self->mark_end - self->mark_first);
+    for (Py_ssize_t i = self->mark_first; list != NULL && i < self->mark_end; i++) {
+        const mark *each = &self->marks[i];
+        PyObject *made = Py_BuildValue("(LLiL)", (long long)each->end, (long long)each->time,
+                                       (int)each->capture, (long long)each->place);
+        if (made == NULL) Py_CLEAR(list);
+        else PyList_SET_ITEM(list, i - self->mark_first, made);
+    }
+    return list;
+}
+
+static PyObject *pieces_state(const stream *self, const uint8_t *chunk) {
+    PyObject *list = PyList_New(self->piece_count);
+    for (int i = 0; list != NULL && i < self->piece_count; i++) {
+        const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
+        PyObject *data;
+        if (each->data != NULL) {
+            data = Py_NewRef(each->data);
+        } else {
+            const uint8_t *from = each->start < self->kept_end
+                                      ? self->kept + self->kept_skip + (each->start - self->kept_start)
+                                      : chunk + each->at;
+            data = PyBytes_FromStringAndSize((const char *)from, (Py_ssize_t)each->size);
+        }
+        PyObject *made = data == NULL ? NULL : Py_BuildValue("(LN)", (long long)each->start, data);
+        if (made == NULL) Py_CLEAR(list);
+        else PyList_SET_ITEM(list, i, made);
+    }
+    return list;
+}
+
+/* (next, next_sequence, base, held, marks, pieces) */
+PyObject *stream_state(const stream *self, const uint8_t *chunk) {
+    int64_t end = self->held_end >= 0 ? self->held_end : self->next;
+    PyObject *held = stream_bytes(self, chunk, self->base, end - self->base);
+    PyObject *marks = held ? marks_state(self) : NULL;
+    PyObject *pieces = marks ? pieces_state(self, chunk) : NULL;
+    if (pieces == NULL) {
+        Py_XDECREF(held);
+        Py_XDECREF(marks);
+        return NULL;
+    }
+    return Py_BuildValue("(LILNNN)", (long long)self->next, (unsigned int)self->next_sequence,
+                         (long long)self->base, held, marks, pieces);
+}
+
+int stream_enter(stream *self, PyObject *state, int64_t limit) {
+    long long next, base;
+    unsigned int sequence;
+    PyObject *held, *marks, *pieces;
+    if (!PyArg_ParseTuple(state, "LILSO!O!", &next, &sequence, &base, &held, &PyList_Type, &marks,
+                          &PyList_Type, &pieces))
+        return -1;
+    if (base < 0 || base + PyBytes_GET_SIZE(held) != next) {
+        PyErr_SetString(PyExc_ValueError, "what is held is not what comes before the next byte");
+        return -1;
+    }
+    self->next = next;
+    self->next_sequence = sequence;
+    self->base = self->kept_start = self->kept_end = base;
+    self->held_end = -1;
+    if (stream_keep(self, (const uint8_t *)PyBytes_AS_STRING(held), PyBytes_GET_SIZE(held)))
+        return -1;
+    int64_t before = base;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(marks); i++) {
+        long long end, time, place;
+        int capture;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(marks, i), "LLiL", &end, &time, &capture, &place) ||
+            stream_mark(self, before < end ? before : end, end, time, place, capture, 0))
+            return -1;
+        before = end;
+    }
+    while (self->mark_first < self->mark_end && self->marks[self->mark_first].end < base)
+        self->mark_first++;
+    /* Every byte that is held has its packet. */
+    if (next > base && (self->mark_end == 0 || self->marks[self->mark_end - 1].end != next)) {
+        PyErr_SetString(PyExc_ValueError, "bytes without a packet");
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pieces); i++) {
+        long long start;
+        PyObject *data;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(pieces, i), "LS", &start, &data)) return -1;
+        Py_ssize_t size = PyBytes_GET_SIZE(data);
+        if (size < 1 || size > UINT32_MAX / 2) {
+            PyErr_SetString(PyExc_ValueError, "a piece of no bytes, or of too many");
+            return -1;
+        }
+        if (stream_piece(self, start, (uint32_t)size, 0, data, limit)) return -1;
+    }
+    return 0;
+}

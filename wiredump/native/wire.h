@@ -1,0 +1,227 @@
+/* What the files of the quick way share: packets of a chunk, segments, connections, columns.
+
+   The quick way takes what is usual, in bulk: whole TCP segments in order, of connections where
+   nothing waits, and whole frames whose headers are as they should be. Whatever else there is stops
+   it, and Python does that packet or frame, by the code that does all of them where this extension
+   is absent (wiredump/sources/quick.py). So being too strict here costs time and never correctness.
+
+   CPython 3.11 and newer, with a GIL. Nothing here trusts a length that it did not check. */
+#ifndef WIREDUMP_WIRE_H
+#define WIREDUMP_WIRE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#else
+#define LIKELY(x) (x)
+#define UNLIKELY(x) (x)
+#endif
+
+static inline uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
+static inline uint32_t get32(const uint8_t *p) {
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* ---- packets.c ------------------------------------------------------------------------------ */
+
+typedef struct {
+    int64_t place; /* of its record in the file */
+    int64_t time;
+    int32_t link, interface;
+    uint32_t at, captured, original; /* `at`: where in the chunk */
+} packet;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *chunk; /* bytes */
+    packet *packets;
+    Py_ssize_t count, room;
+    int32_t capture;
+} packets_object;
+
+extern PyTypeObject packets_type;
+PyObject *walk_pcap(PyObject *module, PyObject *args);
+PyObject *walk_pcapng(PyObject *module, PyObject *args);
+
+static inline const uint8_t *chunk_of(const packets_object *self) {
+    return (const uint8_t *)PyBytes_AS_STRING(self->chunk);
+}
+
+/* ---- segments.c ----------------------------------------------------------------------------- */
+
+enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
+enum { FLOW_IPV4 = 12, FLOW_IPV6 = 36, KEY = 40 };
+
+typedef struct {
+    uint8_t flow[KEY]; /* as Segment.flow has it, its length in the last byte, zeros between */
+    uint32_t sequence, acknowledgement;
+    uint8_t flags;
+    uint32_t at, size; /* the payload, in the chunk */
+} segment;
+
+int read_segment(const uint8_t *chunk, const packet *from, segment *out); /* 0: not a usual one */
+
+/* ---- stream.c: one direction of a connection ------------------------------------------------ */
+
+typedef struct {
+    int64_t start, end; /* in the stream */
+    int64_t time, place;
+    int32_t capture;
+    uint32_t at; /* where in the chunk `start` is, if it is past what was kept */
+} mark;
+
+typedef struct {
+    int64_t start;
+    uint32_t size, at;
+    PyObject *data; /* bytes that Python had before; NULL: kept here, or still in the chunk */
+} piece;
+
+enum { MOST_PIECES = 256, PIECE_COST = 256 };
+
+typedef struct {
+    int64_t next; /* the stream's offset of the next byte */
+    uint32_t next_sequence;
+    /* Of the frame that has begun: its first byte, its size once that is known, the packets that
+       brought it. The mark in front of it stays as long as none follows. */
+    int64_t base, need;
+    mark *marks;
+    Py_ssize_t mark_first, mark_end, mark_room;
+    /* The newest bytes, to compare repetitions with: as Recent has them. */
+    piece *pieces;
+    int piece_first, piece_count;
+    int64_t piece_cost;
+    /* Bytes from kept_start to kept_end, copied out of chunks that are gone. */
+    uint8_t *kept;
+    int64_t kept_start, kept_end;
+    Py_ssize_t kept_skip, kept_room;
+    int64_t held_end; /* where what the frame cutter holds ends; -1: at `next` */
+} stream;
+
+void stream_clear(stream *self);
+int stream_mark(stream *self, int64_t start, int64_t end, int64_t time, int64_t place,
+                int32_t capture, uint32_t at);
+int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, PyObject *data,
+                 int64_t limit);
+int stream_keep(stream *self, const uint8_t *from, int64_t size); /* appends at kept_end */
+int stream_fold(stream *self, const uint8_t *chunk); /* the chunk goes: keep what is needed */
+const uint8_t *stream_head(const stream *self, const uint8_t *chunk, int64_t from,
+                           int64_t *available); /* what is there in one piece from `from` on */
+void stream_gather(const stream *self, const uint8_t *chunk, int64_t from, int64_t size,
+                   uint8_t *out);
+const mark *stream_first_mark(const stream *self, int64_t from);
+PyObject *stream_bytes(const stream *self, const uint8_t *chunk, int64_t from, int64_t size);
+PyObject *stream_state(const stream *self, const uint8_t *chunk); /* as `enter` takes it */
+int stream_enter(stream *self, PyObject *state, int64_t limit);
+
+/* ---- connections and their frames ----------------------------------------------------------- */
+
+typedef struct {
+    int64_t offset, size, missing, first_ns, last_ns, place;
+    int32_t capture;
+} frame;
+
+typedef struct {
+    frame request;
+    int64_t raw; /* bytes that there are of it */
+    int16_t key, version;
+    PyObject *client_id; /* str or None */
+    PyObject *exchange;  /* what Python has of it, or NULL */
+    uint8_t answered;
+} asked;
+
+/* Requests without an answer yet, oldest first; `ids` apart, to be looked through. An object of its
+   own, so that it can stay as it is while Python has the rest of its connection. */
+typedef struct {
+    PyObject_HEAD
+    asked *entries;
+    int32_t *ids;
+    Py_ssize_t first, end, room, count;
+    int64_t bytes;
+} waiting_object;
+
+extern PyTypeObject waiting_type;
+waiting_object *waiting_new(void);
+int waiting_push(waiting_object *self, const asked *entry, int32_t id);
+
+typedef struct {
+    int64_t id;
+    uint8_t request_direction; /* 0: what the client of the readers sends, 1: the other */
+    uint8_t touched, any_request, any_response;
+    int32_t newest, answered; /* the last correlation ids of either */
+    stream streams[2];
+    uint8_t flows[2][KEY];
+    int64_t time, place;
+    int32_t capture;
+    PyObject *connection, *software, *client_id;
+    char *client_raw; /* the bytes that client_id was read from */
+    Py_ssize_t client_size, client_room;
+    waiting_object *waiting;
+    int32_t *early; /* ids of answers that came before their requests: these are Python's */
+    Py_ssize_t early_count;
+    int64_t requests, request_bytes, response_bytes; /* of exchanges that came out here */
+} connection;
+
+void connection_free(connection *self);
+PyObject *connection_state(const connection *self, const uint8_t *chunk);
+
+typedef struct {
+    int64_t connection, offset, size, missing, first_ns, last_ns, packet;
+    int32_t capture, correlation_id;
+    int16_t api_key, api_version;
+    uint8_t direction, nulls, sasl; /* direction: 0 request, 1 response */
+} frame_row;
+
+enum { NULL_SIZE = 1, NULL_KEY = 2, NULL_VERSION = 4, NULL_CORRELATION = 8 };
+
+typedef struct {
+    PyObject_HEAD
+    frame_row *rows;
+    Py_ssize_t first, end, room;
+} columns_object;
+
+extern PyTypeObject columns_type;
+frame_row *columns_add(columns_object *self);
+
+typedef struct {
+    PyObject_HEAD
+    /* what it was made with */
+    PyObject *frame_type, *exchange_type, *place_type, *dialect;
+    columns_object *columns; /* NULL: exchanges become objects */
+    int64_t max_size, recent_limit, most_open, most_open_bytes;
+    uint8_t flexible[128];  /* versions of Produce */
+    uint8_t left[1 << 13];  /* a bit an api key (as uint16) whose requests are Python's */
+    uint64_t seed;
+    uint32_t share, share_of; /* of several processes, which this is */
+    /* connections by flow: open addressing */
+    struct slot { connection *connection; uint8_t direction; } *table;
+    size_t table_size, table_used;
+    connection **touched;
+    Py_ssize_t touched_count, touched_room;
+    /* where it is */
+    packets_object *packets;
+    Py_ssize_t cursor;
+    PyObject *items; /* a list of exchanges that nobody took yet */
+    connection *rest_of;
+    uint8_t rest_direction;
+    uint32_t rest_at, rest_size;
+    int64_t rest_time, rest_place;
+    uint8_t *scratch;
+    /* sums since `counts` was asked last */
+    int64_t packet_count, payload, frame_bytes, first_ns, last_ns;
+} reading_object;
+
+extern PyTypeObject reading_type;
+
+enum taken { TAKEN = 0, LEFT = 1, FAILED = -1 };
+
+/* exchanges.c: a whole frame at stream->base of so many bytes; LEFT without any change where it is
+   not usual */
+enum taken take_request(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
+enum taken take_response(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
+
+#endif

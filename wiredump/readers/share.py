@@ -1,0 +1,47 @@
+"""Which connections are whose, where several processes read the same captures: each reads every
+packet, and takes the connections of some pairs of ends. Knows flows, nothing of what is in them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+__all__ = ["Share"]
+
+_START: Final = 0x811C9DC5
+_PRIME: Final = 0x01000193
+_SPREAD: Final = 0x9E3779B1
+_MASK: Final = 0xFFFFFFFF
+
+
+class Share(NamedTuple):
+    """One of ``of``, counted from 0. The first also tells of what is no connection's."""
+
+    number: int
+    of: int
+
+    @property
+    def is_first(self) -> bool:
+        return self.number == 0
+
+    def has(self, flow: bytes) -> bool:
+        """Whether a flow (``Segment.flow``), or the one of the other way, is in it."""
+        return _spread(flow) % self.of == self.number
+
+
+@lru_cache(maxsize=4096)
+def _spread(flow: bytes) -> int:
+    """The same number for both ways, and whoever works it out: the extension does too
+    (wiredump/native/reading.c)."""
+    address = (len(flow) - 4) // 2
+    source = flow[:address] + flow[-4:-2]
+    destination = flow[address : 2 * address] + flow[-2:]
+    return ((_hash(source) + _hash(destination)) * _SPREAD & _MASK) >> 16
+
+
+def _hash(end: bytes) -> int:
+    found = _START
+    for byte in end:
+        found = (found ^ byte) * _PRIME & _MASK
+    return found

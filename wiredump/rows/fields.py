@@ -1,0 +1,218 @@
+"""Where exchanges have record batches: the fields of type ``records``, and whose each is.
+
+Produce requests, Fetch and ShareFetch responses. They are found in the bytes of a whole frame, by
+decoding its body as it is; where that cannot be done (cut, damaged, or a source without bytes), in
+the JSON that ``wiredump.bodies`` makes of what can be read. Batches are not looked into here.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from operator import attrgetter
+from struct import Struct
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from kproto.codegen.codec import plan_of
+from kproto.codegen.plan import StructPlan
+from kproto.dialects import Dialect
+from kproto.errors import KprotoError
+from kproto.framing import SIZE_LENGTH
+from kproto.messages.request_header import RequestHeader
+from kproto.partial import FrameLayout, response_layout, size_error
+from wiredump.bodies import Bodies, codec_of
+from wiredump.model import Exchange, Frame
+
+__all__ = ["NO_TOPIC_ID", "NameOf", "RecordsField", "carries_records", "completed_ns", "fields_of"]
+
+NameOf: TypeAlias = Callable[[str, int], str | None]
+"""A topic id and a time to the name that had been seen by then."""
+
+PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
+
+NO_TOPIC_ID: Final = "A" * 22
+"""The zero uuid, which stands for none."""
+
+
+class RecordsField(NamedTuple):
+    """One field that is not empty. ``frame`` is the one of ``item`` that has it."""
+
+    item: Exchange
+    frame: Frame
+    topic: str | None
+    topic_id: str | None
+    partition: int
+    data: bytes
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic or self.topic_id}-{self.partition}"
+
+
+_Found: TypeAlias = tuple[str | None, str | None, int, bytes]
+"""Name and id of the topic as the message has them, partition, records."""
+
+
+def carries_records(api_key: int) -> bool:
+    """Whether messages of the api have batches."""
+    return api_key in (PRODUCE, FETCH, SHARE_FETCH)
+
+
+def completed_ns(item: Exchange) -> int:
+    """When the last of an exchange was there."""
+    frame = item.response or item.request
+    return frame.last_ns if frame is not None else item.connection.opened_ns
+
+
+def fields_of(
+    item: Exchange, codec: Dialect | None, said: Callable[[], Bodies], name_of: NameOf
+) -> Iterator[RecordsField]:
+    """Those of an exchange, in their order. ``said`` is what ``bodies.read`` gives, asked for only
+    where it is needed. Never raises for what the bytes are."""
+    if not carries_records(item.api_key):
+        return
+    frame = item.request if item.api_key == PRODUCE else item.response
+    if frame is None:
+        return
+    found = _in_bytes(item, frame, codec_of(item, codec))
+    for name, topic_id, partition, data in _in_json(item, said()) if found is None else found:
+        if name is None and topic_id is not None:
+            name = name_of(topic_id, completed_ns(item))
+        yield RecordsField(item, frame, name, topic_id, partition, data)
+
+
+# ---- in the bytes ----------------------------------------------------------------------------
+
+
+class _Names(NamedTuple):
+    """What a message calls its fields, in JSON."""
+
+    topics: str
+    partitions: str
+    name: str
+    partition: str
+
+
+_PRODUCED: Final = _Names("topicData", "partitionData", "name", "index")
+_FETCHED: Final = _Names("responses", "partitions", "topic", "partitionIndex")
+
+
+class _Reader(NamedTuple):
+    """How messages of one version are read, and the same of them once decoded."""
+
+    layout: FrameLayout
+    topics: Callable[[Any], Any]
+    name: Callable[[Any], str | None]
+    topic_id: Callable[[Any], str | None]
+    partitions: Callable[[Any], Any]
+    partition: Callable[[Any], int]
+    records: Callable[[Any], bytes | None]
+
+
+def _names(item: Exchange) -> _Names:
+    return _PRODUCED if item.api_key == PRODUCE else _FETCHED
+
+
+def _in_bytes(item: Exchange, frame: Frame, using: Dialect) -> list[_Found] | None:
+    """None where the frame is not whole, or is not as the schema has it."""
+    raw = frame.raw
+    if frame.sasl or frame.json is not None or len(raw) < _LEAST or size_error(raw) is not None:
+        return None
+    if item.api_key == PRODUCE:
+        key, version = _key_and_version(raw, SIZE_LENGTH)
+    elif item.response_version is not None:
+        key, version = item.api_key, item.response_version
+    else:
+        return None
+    try:
+        reader = _reader(using, key, version, item.api_key == PRODUCE)
+        if reader is None:
+            return None
+        layout = reader.layout
+        _, at = layout.header.decode_from(raw, layout.header_version, SIZE_LENGTH)
+        body, end = layout.body.decode_from(raw, version, at)
+    except KprotoError:
+        return None
+    if end != len(raw):
+        return None
+    return [
+        (reader.name(topic), reader.topic_id(topic), reader.partition(part), data)
+        for topic in reader.topics(body) or ()
+        for part in reader.partitions(topic) or ()
+        if (data := reader.records(part))
+    ]
+
+
+_LEAST: Final = 8
+_key_and_version: Final = Struct(">hh").unpack_from
+
+
+@lru_cache(maxsize=256)
+def _reader(using: Dialect, api_key: int, version: int, produced: bool) -> _Reader | None:
+    """None where a dialect of one's own has other fields. Raises UnsupportedVersionError."""
+    api = using.api(api_key, version)
+    if produced:
+        header_version = api.request_header_version(version)
+        layout = FrameLayout(RequestHeader, header_version, api.request, version)
+    else:
+        layout = response_layout(using, api_key=api_key, api_version=version)
+    names = _PRODUCED if produced else _FETCHED
+    topics = _present(plan_of(layout.body, version).root)
+    topic = topics[names.topics].struct if names.topics in topics else None
+    inside = _present(topic) if topic is not None else {}
+    partition = inside[names.partitions].struct if names.partitions in inside else None
+    if partition is None:
+        return None
+    parts = _present(partition)
+    if names.partition not in parts or "records" not in parts:
+        return None
+    topic_id = inside.get("topicId")
+    return _Reader(
+        layout,
+        attrgetter(topics[names.topics].name),
+        attrgetter(inside[names.name].name) if names.name in inside else _nothing,
+        _id_by(attrgetter(topic_id.name)) if topic_id is not None else _nothing,
+        attrgetter(inside[names.partitions].name),
+        attrgetter(parts[names.partition].name),
+        attrgetter(parts["records"].name),
+    )
+
+
+def _present(struct: StructPlan) -> dict[str, Any]:
+    """The fields that the version has, by their names in JSON."""
+    return {each.json_name: each for each in struct.order if each not in struct.absent}
+
+
+def _nothing(topic: Any) -> None:
+    return None
+
+
+def _id_by(get: Callable[[Any], Any]) -> Callable[[Any], str | None]:
+    """A topic's id as JSON has it, None for none."""
+
+    def topic_id(topic: Any) -> str | None:
+        value = get(topic)
+        if not value.int:
+            return None
+        return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+
+    return topic_id
+
+
+# ---- in JSON ---------------------------------------------------------------------------------
+
+
+def _in_json(item: Exchange, said: Bodies) -> Iterator[_Found]:
+    side = said.request if item.api_key == PRODUCE else said.response
+    if side is None or side.body is None:
+        return
+    names = _names(item)
+    for topic in side.body.get(names.topics) or ():
+        topic_id = topic.get("topicId")
+        topic_id = None if topic_id == NO_TOPIC_ID else topic_id
+        for each in topic.get(names.partitions) or ():
+            text = each.get("records")
+            if text:
+                data = base64.b64decode(text)
+                yield topic.get(names.name), topic_id, each.get(names.partition, -1), data

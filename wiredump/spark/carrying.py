@@ -1,0 +1,148 @@
+"""One task of a micro-batch: the packets of its share of the connections, which go on from where
+the batch before left them, and are left to the next.
+
+State comes sorted by the two ends, as packets do, so both are gone through side by side, and one
+connection is held at a time. What no packet came for stays where it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wiredump.readers import Anomaly
+from wiredump.readers.tcp import STALE_NS
+from wiredump.spark.apart import Aside
+from wiredump.spark.columns import ANOMALY, SPLIT, SplitNote
+from wiredump.spark.connections import Group, Options, Work
+from wiredump.spark.knowledge import Names
+from wiredump.spark.parts import STAGING, Manifest
+from wiredump.spark.state import Entry, State, StateReader, StateWriter, dump, load
+
+__all__ = ["LATE_NS", "STATE", "Carrying", "Kept", "carry_connections"]
+
+STATE: Final = "state"
+LATE_NS: Final = 600_000_000_000
+"""So far behind the newest file's first packet another may be and still find the connection that it
+was of, where that has ended."""
+
+
+class Carrying(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tasks of a batch have to know beside ``Options``: its number; the state of the batch
+    before, by task, and the folder of data files; the time of the newest file's beginning; where
+    names of topics are. ``ending``: nothing comes after."""
+
+    batch: int
+    before: dict[int, State]
+    data: str
+    newest_ns: int
+    names: str | None
+    ending: bool
+
+    def data_of(self, task: int) -> Callable[[int], str]:
+        """Where a task's data file of a batch is."""
+        return lambda batch: os.path.join(self.data, f"{batch:06d}", f"part-{task:05d}")
+
+
+class Kept(Manifest):
+    """What a task of a batch did. ``fed`` are the bytes of payload that its rows brought, ``notes``
+    those of parts that were among them."""
+
+    state: State | None = None
+    fed: int = 0
+    notes: list[SplitNote] = msgspec.field(default_factory=list)
+    task: int = 0
+
+
+def carry_connections(
+    batches: Iterable[pa.RecordBatch], options: Options, carrying: Carrying, task: int
+) -> Kept:
+    """Write rows and state of all connections in ``batches``, or in the state of before."""
+    with StateReader(carrying.before.get(task), carrying.data_of(task)) as before:
+        return _Carrying(options, carrying, task, before).keep(batches)
+
+
+class _Carrying(Work):
+    def __init__(
+        self, options: Options, carrying: Carrying, task: int, before: StateReader
+    ) -> None:
+        super().__init__(options, task)
+        if carrying.names is not None:
+            self._aside = Aside(options.tables, known=Names(carrying.names).name)
+        self._ending = carrying.ending
+        self._forgotten_ns = carrying.newest_ns - LATE_NS - STALE_NS
+        self._task = task
+        self._before = before
+        self._old = carrying.before.get(task)
+        self._emptied = before.emptied
+        self._entries = iter(before)
+        self._next = next(self._entries, None)
+        self._fed = 0
+        self._notes: list[SplitNote] = []
+        place = Path(options.out) / STAGING / STATE
+        place.mkdir(parents=True, exist_ok=True)
+        name = f"{task:05d}-{uuid4().hex}"
+        index, data = place / f"index-{name}", place / f"data-{name}"
+        self._after = StateWriter(index, data, carrying.batch)
+
+    def keep(self, batches: Iterable[pa.RecordBatch]) -> Kept:
+        """All of it."""
+        done = self.run(batches)
+        state = self._after.close(self._old)
+        told = {name: getattr(done, name) for name in done.__struct_fields__}
+        kept = None if self._ending else state
+        return Kept(**told, state=kept, fed=self._fed, notes=self._notes, task=self._task)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        self._fed += pc.sum(batch.column("payload_size")).as_py() or 0
+        super().take(batch)
+
+    def other(self, kind: int, payload: bytes) -> None:
+        super().other(kind, payload)
+        if kind == SPLIT:
+            self._notes.append(msgspec.msgpack.decode(payload, type=SplitNote))
+        elif kind == ANOMALY:
+            self._fed += msgspec.msgpack.decode(payload, type=Anomaly).length
+
+    def begin(self, key: bytes) -> Group:
+        self._pass(key)
+        entry = self._next
+        if entry is None or entry.key != key:
+            return super().begin(key)
+        self._next = next(self._entries, None)
+        return self._resumed(entry)
+
+    def _resumed(self, entry: Entry) -> Group:
+        return Group(self, load(self._before.rest(entry), self.codec))
+
+    def finish(self, key: bytes, group: Group) -> None:
+        if self._ending:
+            super().finish(key, group)
+            return
+        closed_ns, ended, rows = group.pause()
+        self.add(rows, ended)
+        self._after.add(key, closed_ns, dump(group.carried, self.codec))
+
+    def _pass(self, key: bytes | None) -> None:
+        """What stands in front of ``key``, or all that is left."""
+        while self._next is not None and (key is None or self._next.key < key):
+            entry, self._next = self._next, next(self._entries, None)
+            closed_ns = entry.closed_ns
+            if self._ending or (closed_ns is not None and closed_ns < self._forgotten_ns):
+                super().finish(entry.key, self._resumed(entry))
+            elif entry.batch in self._emptied:
+                self._after.add(entry.key, closed_ns, self._before.rest(entry))
+            else:
+                self._after.keep(entry)
+
+    def end(self) -> Manifest:
+        self.end_group()
+        self._pass(None)
+        return super().end()

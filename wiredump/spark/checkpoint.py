@@ -1,0 +1,280 @@
+"""A stream's checkpoint: a folder that says how far the tables go, and what goes on.
+
+::
+
+    stream.json         what the stream was begun with; another run has to agree
+    intents/000007.json the files of batch 7, written before anything is done
+    commits/000007.json what batch 7 came to, written when its rows are where readers look
+    state/000007/       connections that go on behind batch 7 (``state``), an index a task
+    data/000007/        of these, what batch 7 wrote
+    fragments/000007    datagrams that are not whole
+    names/000007.parquet    topics' names, as far as batches to 7 told them
+    aside/heard/        what fetches and reassignments are made of, at the end
+    aside/unnamed-*/    rows that want a topic's name, until there is one
+    end.json            what the tables have beyond the last batch: goes, where more comes
+    work/               of the batch under way
+
+A batch counts once its commit is there. Whatever a run that was killed left of a batch without one
+is removed, and the batch is done again: from the same files, and from the state of the batch
+before, which is kept until then. Each file is written under another name first.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+from typing import IO, Any, Final, TypeVar
+
+import msgspec
+
+from kproto.errors import KprotoError
+from wiredump.spark.rotation import Rotated
+from wiredump.spark.state import State
+
+__all__ = ["Checkpoint", "CheckpointError", "Commit", "End", "Intent", "Settings", "Taken", "put"]
+
+_VERSION: Final = 1
+_KINDS: Final = ("state", "data", "fragments", "names")
+_Record = TypeVar("_Record")
+
+
+class CheckpointError(KprotoError):
+    """A checkpoint that cannot be gone on from: says why, and what to do."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stream was begun with."""
+
+    where: str
+    out: str
+    partitions: int
+    tables: tuple[str, ...]
+    dialect: str
+    ports: tuple[int, ...]
+    bodies: bool
+    values: bool
+    secrets: bool
+    version: int = _VERSION
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A file, and its number among all."""
+
+    number: int
+    file: Rotated
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """The files of a batch."""
+
+    batch: int
+    files: list[Taken]
+
+
+class Commit(msgspec.Struct, kw_only=True):
+    """What a batch came to. ``state`` are files by task; ``unnamed`` has, of each file of rows that
+    want a name, the topic ids that are without one. ``read`` are bytes by file number; what is
+    counted is of this batch alone."""
+
+    batch: int
+    files: list[Taken]
+    state: dict[int, State] = {}
+    fragments: str | None = None
+    names: str | None = None
+    unnamed: dict[str, list[str]] = {}
+    heard: list[str] = []
+    rows: dict[str, int] = {}
+    account: dict[str, int] = {}
+    connections: int = 0
+    expected: int = 0
+    read: dict[int, int] = {}
+    times: dict[int, tuple[int, int]] = {}
+
+
+class End(msgspec.Struct, kw_only=True):
+    """The tables as they would be if nothing more came: behind batch ``after``, with ``files``.
+    ``done`` once they are so. ``renamed`` are files of unnamed rows that it gave names to."""
+
+    after: int
+    files: list[Rotated]
+    done: bool = False
+    renamed: list[str] = []
+    rows: dict[str, int] = {}
+    account: dict[str, int] = {}
+    connections: int = 0
+
+
+class Checkpoint:
+    """As a context manager it is one process's alone."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+        self.commits: list[Commit] = []
+        self._lock: IO[str] | None = None
+
+    def __enter__(self) -> Checkpoint:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = open(self.folder / "lock", "w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise CheckpointError(f"{self.folder} is in use by another run") from None
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+    def begin(self, settings: Settings) -> bool:
+        """Read what there is, and whether that is anything. Raises CheckpointError where it was
+        begun with other settings, or is no checkpoint."""
+        before = self._read("stream.json", Settings)
+        if before is None:
+            if {each.name for each in self.folder.iterdir()} - {"lock", "stream.new"}:
+                raise CheckpointError(f"{self.folder} is no checkpoint and not empty: name another")
+            self.write("stream.json", settings)
+            return False
+        for name in settings.__struct_fields__:
+            was, now = getattr(before, name), getattr(settings, name)
+            if was != now:
+                raise CheckpointError(
+                    f"{self.folder} was begun with {name} {was!r}, and this run has {now!r}: "
+                    "they have to agree"
+                )
+        for number in range(1, 1 << 62):
+            commit = self._read(f"commits/{number:06d}.json", Commit)
+            if commit is None:
+                return True
+            self.commits.append(commit)
+        raise AssertionError("no end of batches")
+
+    # -- records -----------------------------------------------------------------------------
+
+    def _read(self, name: str, kind: type[_Record]) -> _Record | None:
+        path = self.folder / name
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=kind)
+        except FileNotFoundError:
+            return None
+        except msgspec.MsgspecError as error:
+            raise CheckpointError(f"{path} cannot be read: {error}") from None
+
+    def write(self, name: str, record: Any) -> None:
+        """Whole, or not at all."""
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        new = path.with_suffix(".new")
+        with open(new, "wb") as file:
+            file.write(msgspec.json.encode(record))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+        _sync(path.parent)
+
+    @property
+    def last(self) -> Commit | None:
+        """The last batch that counts."""
+        return self.commits[-1] if self.commits else None
+
+    @property
+    def batch(self) -> int:
+        """Its number, 0 where there is none."""
+        return len(self.commits)
+
+    @property
+    def files(self) -> list[Taken]:
+        """All that were taken, in order."""
+        return [each for commit in self.commits for each in commit.files]
+
+    def intent(self) -> Intent | None:
+        """What was going to be the next batch."""
+        return self._read(f"intents/{self.batch + 1:06d}.json", Intent)
+
+    def intend(self, files: list[Taken]) -> Intent:
+        """Note the next batch's files."""
+        intent = Intent(self.batch + 1, files)
+        self.write(f"intents/{intent.batch:06d}.json", intent)
+        return intent
+
+    def commit(self, commit: Commit) -> None:
+        """From here on it counts, and what only batches before it needed is removed."""
+        self.write(f"commits/{commit.batch:06d}.json", commit)
+        self.commits.append(commit)
+        used = {commit.fragments, commit.names}
+        used |= {f"data/{batch:06d}" for each in commit.state.values() for batch in each.files}
+        for kind in _KINDS:
+            for each in self.within(kind).iterdir():
+                if _number(each) < commit.batch and self.relative(each) not in used:
+                    _remove(each)
+        for each in self.aside():
+            if each.parent.name != "heard" and self.relative(each) not in commit.unnamed:
+                _remove(each)
+
+    # -- files -------------------------------------------------------------------------------
+
+    def within(self, name: str) -> Path:
+        """A folder of it, made where it is not there."""
+        path = self.folder / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def relative(self, path: Path) -> str:
+        """As records name it."""
+        return path.relative_to(self.folder).as_posix()
+
+    def aside(self) -> list[Path]:
+        """Files of what was put aside."""
+        return sorted(self.within("aside").glob("*/*.parquet"))
+
+    def clear(self) -> None:
+        """Remove what is of no batch that counts."""
+        shutil.rmtree(self.folder / "work", ignore_errors=True)
+        left = [each for kind in _KINDS for each in self.within(kind).iterdir()]
+        for each in [*left, *self.aside()]:
+            if _number(each) > self.batch:
+                _remove(each)
+
+    def end(self) -> End | None:
+        """What the tables have beyond the last batch."""
+        return self._read("end.json", End)
+
+    def forget_end(self) -> None:
+        """They have nothing beyond it any more."""
+        (self.folder / "end.json").unlink(missing_ok=True)
+
+
+def put(file: str | Path, place: Path) -> None:
+    """Move a file to where it counts, over one of that name; on another file system too."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.replace(file, place)
+    except OSError:
+        new = place.with_name(f".{place.name}.new")
+        shutil.copyfile(file, new)
+        os.replace(new, place)
+        os.unlink(file)
+    with open(place, "rb") as moved:
+        os.fsync(moved.fileno())
+
+
+def _number(path: Path) -> int:
+    """The batch's, of a file or folder that begins with it."""
+    return int(path.name[:6])
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

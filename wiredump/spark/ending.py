@@ -1,0 +1,116 @@
+"""What a stream's tables have only at the end: rows of connections that were still open, and the
+tables that take everything. Files are made first and shown later, so that little time passes in
+which readers see half of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wiredump.rows.connections import account_rows, lineage_rows
+from wiredump.spark.apart import HEARD, NAMED, unnamed
+from wiredump.spark.carrying import Kept
+from wiredump.spark.checkpoint import Checkpoint, Taken, put
+from wiredump.spark.job import DRIVER_TABLES
+from wiredump.spark.knowledge import NAMES, merge_names
+from wiredump.spark.microbatch import Micro
+from wiredump.spark.naming import aside, changed_names, give
+from wiredump.spark.outputs import Outputs
+from wiredump.spark.parts import STAGING, Manifest, PartWriter
+from wiredump.spark.stages import from_heard
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Ending", "Sums", "prepare", "staged"]
+
+_TOPICS: Final = "topics"
+
+
+class Ending(NamedTuple):
+    """Files and where they go; ``renamed`` are files of unnamed rows of batches that get names now.
+    ``rows`` by table."""
+
+    moves: list[tuple[Path, Path]]
+    renamed: list[str]
+    rows: dict[str, int]
+
+    def show(self) -> None:
+        """From here on readers have them."""
+        for source, target in self.moves:
+            put(source, target)
+
+
+class Sums(NamedTuple):
+    """What the driver knows of all batches and the end. ``shown`` says what a file is called."""
+
+    shown: Callable[[str], str]
+    files: Sequence[Taken]
+    read: Mapping[int, int]
+    times: Mapping[int, tuple[int, int]]
+    account: Mapping[str, int]
+
+
+def staged(work: str, kept: Sequence[Kept], kind: str) -> list[tuple[int, Path, int]]:
+    """Files of one kind that tasks wrote: the task, the file, its rows."""
+    folder = Path(work) / STAGING / kind
+    return [
+        (each.task, folder / each.parts[kind].file, each.parts[kind].rows)
+        for each in kept
+        if kind in each.parts
+    ]
+
+
+def prepare(
+    spark: SparkSession, store: Checkpoint, work: str, out: Outputs, micro: Micro, sums: Sums
+) -> Ending:
+    """Everything that readers do not see yet."""
+    staging, last = Path(work) / STAGING, store.last
+    names = staging / NAMES
+    old = store.folder / last.names if last is not None and last.names else None
+    told = [file for _, file, _ in staged(work, micro.kept, _TOPICS)]
+    topics = merge_names([*([old] if old is not None else []), *told], names)
+    changed = changed_names(old, names)
+    renamed = [
+        name
+        for name, ids in (last.unnamed if last is not None else {}).items()
+        if changed & set(ids)
+    ]
+    rows: dict[str, int] = {}
+    moves: list[tuple[Path, Path]] = []
+    wanting = [file for table in NAMED for _, file, _ in staged(work, micro.kept, unnamed(table))]
+    sources = [*map(str, wanting), *(str(store.folder / name) for name in renamed)]
+    for source, given in give(spark, sources, str(names), work).items():
+        table, name = aside(source)
+        if Path(source).is_relative_to(staging):
+            rows[table] = rows.get(table, 0) + given.rows
+            moves.append((Path(given.file), out.place(table, f"end-named-{len(moves):05d}")))
+        else:
+            moves.append((Path(given.file), out.place(table, f"batch-{name}-named")))
+    heard = [str(store.folder / name) for commit in store.commits for name in commit.heard]
+    heard += [str(file) for _, file, _ in staged(work, micro.kept, HEARD)]
+    more: list[Manifest] = [*micro.kept]
+    if heard:
+        more += from_heard(spark, heard, work, out.tables, min(len(heard), len(micro.kept)))
+    writer = PartWriter(work, (*DRIVER_TABLES, _TOPICS), 0)
+    writer.add(lineage_rows(_sources(sums)))
+    writer.add(account_rows(sums.account))
+    writer.add(topics)
+    more.append(writer.manifest())
+    for number, each in enumerate(more):
+        for table, part in each.parts.items():
+            # Parts of topics that tasks learnt are in the last manifest, all together.
+            if table in out.tables and (table != _TOPICS or each is more[-1]):
+                source_of = staging / table / part.file
+                moves.append((source_of, out.place(table, f"end-{number:05d}")))
+                rows[table] = rows.get(table, 0) + part.rows
+    return Ending(moves, renamed, rows)
+
+
+def _sources(sums: Sums) -> Iterator[tuple[Any, ...]]:
+    for each in sums.files:
+        times = sums.times.get(each.number, (None, None))
+        name = sums.shown(each.file.path)
+        yield each.number, name, "capture", sums.read[each.number], *times

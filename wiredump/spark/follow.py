@@ -1,0 +1,343 @@
+"""Rotating captures to tables, as they come: micro-batches of closed files, one behind the other.
+
+The rows are those of one batch over all files, whatever the rotation, however files fall into
+batches, and whenever the driver or the machine dies: a batch's files are noted before, its rows are
+put where readers look, and then it is committed (``checkpoint``); one that was not is undone and
+done again.
+
+These batches are this module's own, not Structured Streaming's: the end of a stream, which takes
+the file still being written and closes what is open, has to be taken back when more comes, and a
+Connect server has to do as well. ``stream_source`` is for jobs of one's own.
+
+Rows come with the batch in which an exchange is complete. Tables that only the end knows (lineage,
+account, connections still open, topics, fetches, reassignments) come with ``available_now``: from
+then on the tables are those of one batch over all that is there, until there is more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from wiredump.spark.apart import HEARD, NAMED, unnamed
+from wiredump.spark.carrying import Carrying, Kept
+from wiredump.spark.checkpoint import Checkpoint, Commit, End, Intent, Settings, Taken, put
+from wiredump.spark.connections import Options
+from wiredump.spark.ending import Ending, Sums, prepare, staged
+from wiredump.spark.job import LostError, Made
+from wiredump.spark.knowledge import NAMES, merge_names
+from wiredump.spark.microbatch import Micro, MicroBatch
+from wiredump.spark.naming import aside, changed_names, give
+from wiredump.spark.outputs import Outputs
+from wiredump.spark.parts import STAGING, Manifest
+from wiredump.spark.rotation import Rotated, Rotation, complete, require_unchanged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Follow"]
+
+
+class Follow(msgspec.Struct, kw_only=True):
+    """``where`` is a folder or a pattern; ``options`` has where the tables go, and what they take.
+    ``batch_bytes`` bounds a batch, but for one file."""
+
+    where: str
+    checkpoint: str
+    options: Options
+    partitions: int
+    split_bytes: int
+    batch_bytes: int
+    say: Callable[[str], object] = lambda text: None
+
+    def run(self, spark: SparkSession, *, available_now: bool, wait: Callable[[], bool]) -> Made:
+        """Take what is there, ``wait``, and again, until that says False; or, ``available_now``,
+        take all of it and end. What the tables have then.
+
+        Raises KprotoError for files or folders that cannot be gone on with, and whatever Spark
+        raises for a task that failed; another run goes on from the last batch.
+        """
+        with Checkpoint(self.checkpoint) as store:
+            return _Run(self, spark, store).run(available_now, wait)
+
+
+class _Run:
+    def __init__(self, about: Follow, spark: SparkSession, store: Checkpoint) -> None:
+        self._about = about
+        self._spark = spark
+        self._store = store
+        self._rotation = Rotation(about.where)
+        self._out = Outputs(about.options.out, about.options.tables)
+        self._work = str(store.folder / "work")
+        self._options = msgspec.structs.replace(about.options, out=self._work)
+
+    def run(self, available_now: bool, wait: Callable[[], bool]) -> Made:
+        self._begin()
+        while True:
+            intent = self._store.intent() or self._next()
+            if intent is not None:
+                self._batch(intent)
+            elif available_now:
+                return self._end()
+            elif not wait():
+                return self._made(self._store.end())
+
+    def _begin(self) -> None:
+        about, options, store = self._about, self._options, self._store
+        if not (store.folder / "stream.json").exists():
+            self._out.begin()
+        settings = Settings(
+            where=self._rotation.where, out=about.options.out, partitions=about.partitions,
+            tables=options.tables, dialect=options.dialect, ports=options.ports,
+            bodies=options.bodies, values=options.values, secrets=options.secrets,
+        )  # fmt: skip
+        store.begin(settings)
+        self._out.make(anew=not store.commits)
+        end = store.end()
+        if end is not None and not end.done:
+            self._take_back()
+        self._undo()
+
+    def _undo(self) -> None:
+        """Whatever there is of batches that do not count."""
+        self._store.clear()
+        self._out.keep_batches(self._store.batch)
+
+    # -- which files -------------------------------------------------------------------------
+
+    def _new(self) -> list[Rotated]:
+        files = self._store.files
+        taken = {each.file.stem: each.file for each in files}
+        return self._rotation.new(taken, files[-1].file if files else None)
+
+    def _next(self) -> Intent | None:
+        """The next batch's files, of those that are complete."""
+        ready: list[Rotated] = []
+        size = 0
+        for each in complete(self._new()):
+            if ready and size + each.size > self._about.batch_bytes:
+                break
+            ready.append(each)
+            size += each.size
+        return self._store.intend(self._numbered(ready)) if ready else None
+
+    def _numbered(self, files: Iterable[Rotated]) -> list[Taken]:
+        return [Taken(number, file) for number, file in enumerate(files, len(self._store.files))]
+
+    def _micro(self, files: list[Taken], ending: bool) -> Micro:
+        last = self._store.last
+        everything = [*self._store.files, *files]
+        newest = max((each.file.first_ns or 0 for each in everything), default=0)
+        before = last.state if last is not None else {}
+        fragments = last.fragments if last is not None else None
+        return MicroBatch(
+            options=msgspec.structs.replace(
+                self._options, paths={each.number: each.file.path for each in files}
+            ),
+            carrying=Carrying(
+                batch=self._store.batch + 1,
+                before={
+                    task: msgspec.structs.replace(state, index=self._path(state.index))
+                    for task, state in before.items()
+                },
+                data=self._path("data"),
+                newest_ns=newest,
+                names=self._path(last.names) if last is not None and last.names else None,
+                ending=ending,
+            ),
+            partitions=self._about.partitions,
+            split_bytes=self._about.split_bytes,
+            fragments=self._path(fragments) if fragments is not None else None,
+        ).run(self._spark)
+
+    def _path(self, name: str) -> str:
+        return str(self._store.folder / name)
+
+    # -- a batch -----------------------------------------------------------------------------
+
+    def _batch(self, intent: Intent) -> None:
+        store, batch = self._store, intent.batch
+        self._say(f"batch {batch}", intent.files)
+        if store.end() is not None:
+            self._take_back()
+        self._undo()
+        require_unchanged(each.file for each in intent.files)
+        micro = self._micro(intent.files, ending=False)
+        require_unchanged(each.file for each in intent.files)
+        _require_all(micro.kept)
+        before = store.last
+        commit = Commit(batch=batch, files=intent.files, read=micro.read, **_sums(micro.kept))
+        for each in micro.kept:
+            assert each.state is not None
+            index, data = (f"{kind}/{batch:06d}/part-{each.task:05d}" for kind in ("state", "data"))
+            put(each.state.index, store.folder / index)
+            put(each.state.data, store.folder / data)
+            commit.state[each.task] = msgspec.structs.replace(each.state, index=index, data=data)
+        commit.fragments = before.fragments if before is not None else None
+        if micro.fragments is not None:
+            commit.fragments = f"fragments/{batch:06d}"
+            put(micro.fragments, store.folder / commit.fragments)
+        self._name(commit, before, micro.kept)
+        self._put_visible(micro.kept, f"batch-{batch:06d}")
+        store.commit(commit)
+
+    def _put_visible(self, manifests: Iterable[Manifest], begin: str) -> None:
+        """Rows to where readers look."""
+        for number, each in enumerate(manifests):
+            for table, part in each.parts.items():
+                if table in self._about.options.tables and table != "topics":
+                    source = Path(self._work) / STAGING / table / part.file
+                    put(source, self._out.place(table, f"{begin}-{number:05d}"))
+
+    def _name(self, commit: Commit, before: Commit | None, kept: list[Kept]) -> None:
+        """What tasks put aside, the names that they learnt, and the rows that get them."""
+        store, batch = self._store, f"{commit.batch:06d}"
+        for task, file, _ in staged(self._work, kept, HEARD):
+            place = f"aside/{HEARD}/{batch}-{task:05d}.parquet"
+            put(file, store.folder / place)
+            commit.heard.append(place)
+        wanting: dict[str, list[str]] = {}
+        for table in NAMED:
+            for task, file, rows in staged(self._work, kept, unnamed(table)):
+                place = f"aside/{unnamed(table)}/{batch}-{task:05d}.parquet"
+                put(file, store.folder / place)
+                wanting[place] = []
+                commit.rows[table] = commit.rows.get(table, 0) + rows
+        commit.names = before.names if before is not None else None
+        told = [file for _, file, _ in staged(self._work, kept, "topics")]
+        changed: set[str] = set()
+        if told or (wanting and commit.names is None):
+            old = store.folder / commit.names if commit.names else None
+            new = Path(self._work) / STAGING / NAMES
+            merge_names([*([old] if old else []), *told], new)
+            changed = changed_names(old, new)
+            commit.names = f"names/{batch}.parquet"
+            put(new, store.folder / commit.names)
+        commit.unnamed = dict(before.unnamed) if before is not None else {}
+        wanting |= {name: ids for name, ids in commit.unnamed.items() if changed & set(ids)}
+        commit.unnamed |= self._give(wanting, commit.names)
+        commit.unnamed = {name: ids for name, ids in commit.unnamed.items() if ids}
+
+    def _give(self, wanting: Iterable[str], names: str | None) -> dict[str, list[str]]:
+        """Rows that were put aside to where readers look, with the names that are known; the ids
+        that are not."""
+        if not wanting:
+            return {}
+        assert names is not None
+        files = {name: self._path(name) for name in wanting}
+        given = give(self._spark, list(files.values()), self._path(names), self._work)
+        found = {}
+        for name, path in files.items():
+            table, which = aside(name)
+            put(given[path].file, self._out.place(table, f"batch-{which}-named"))
+            found[name] = given[path].without
+        return found
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _end(self) -> Made:
+        """The tables, as if nothing more came."""
+        store, files = self._store, self._new()
+        end = store.end()
+        if end is not None and end.done and (end.after, end.files) == (store.batch, files):
+            return self._made(end)
+        if end is not None:
+            self._take_back()
+        self._undo()
+        taken = self._numbered(files)
+        self._say("to the end", taken)
+        require_unchanged(files[:-1])
+        micro = self._micro(taken, ending=True)
+        require_unchanged(files[:-1])
+        _require_all(micro.kept)
+        sums = _sums(micro.kept)
+        account = Counter[str]()
+        for each in [*(commit.account for commit in store.commits), sums["account"]]:
+            account.update(each)
+        expected = sum(commit.expected for commit in store.commits) + sums["expected"]
+        if account["payload"] != expected:
+            raise LostError(f"{expected} bytes of payload read, {account['payload']} accounted for")
+        ending = self._prepare(micro, taken, account)
+        end = End(
+            after=store.batch, files=files, renamed=ending.renamed, rows=ending.rows,
+            account=dict(account), connections=sums["connections"],
+        )  # fmt: skip
+        store.write("end.json", end)
+        ending.show()
+        self._out.succeed()
+        end.done = True
+        store.write("end.json", end)
+        return self._made(end)
+
+    def _prepare(self, micro: Micro, taken: list[Taken], account: Counter[str]) -> Ending:
+        store = self._store
+        read, times = dict(micro.read), dict(_sums(micro.kept)["times"])
+        for commit in store.commits:
+            read |= commit.read
+            times = _earliest_and_latest(times, commit.times)
+        sums = Sums(self._rotation.shown, [*store.files, *taken], read, times, account)
+        return prepare(self._spark, store, self._work, self._out, micro, sums)
+
+    def _take_back(self) -> None:
+        """What the end made is no longer true."""
+        store, end, last = self._store, self._store.end(), self._store.last
+        self._out.forget_end()
+        if end is not None and end.renamed and last is not None:
+            self._give([name for name in end.renamed if name in last.unnamed], last.names)
+        store.forget_end()
+
+    def _made(self, end: End | None) -> Made:
+        rows, account = Counter[str](), Counter[str]()
+        for each in self._store.commits:
+            rows.update(each.rows)
+            account.update(each.account)
+        rows.update(end.rows if end is not None else {})
+        connections = sum(commit.connections for commit in self._store.commits)
+        told = {name: rows[name] for name in self._out.tables}
+        if end is not None:
+            return Made(told, end.account, connections + end.connections, [])
+        return Made(told, dict(account), connections, [])
+
+    def _say(self, what: str, files: list[Taken]) -> None:
+        size = sum(each.file.size for each in files)
+        self._about.say(f"{what}: {len(files)} files, {size:,} bytes")
+
+
+def _require_all(kept: Iterable[Kept]) -> None:
+    expected = fed = 0
+    for each in kept:
+        expected, fed = expected + each.expected, fed + each.fed
+    if expected != fed:
+        raise LostError(f"{expected} bytes of payload in packets, {fed} came to connections")
+
+
+Times = dict[int, tuple[int, int]]
+
+
+def _earliest_and_latest(some: Times, more: Times) -> Times:
+    found = dict(some)
+    for capture, (first, last) in more.items():
+        before = found.get(capture, (first, last))
+        found[capture] = min(before[0], first), max(before[1], last)
+    return found
+
+
+def _sums(kept: Iterable[Kept]) -> dict[str, Any]:
+    """What tasks counted, as ``Commit`` has it."""
+    rows, account = Counter[str](), Counter[str]()
+    times: Times = {}
+    connections = expected = 0
+    for each in kept:
+        account.update(each.account)
+        connections, expected = connections + each.connections, expected + each.expected
+        rows.update({name: part.rows for name, part in each.parts.items()})
+        times = _earliest_and_latest(times, each.times)
+    rows.pop("topics", None)
+    return {
+        "rows": dict(rows), "account": dict(account), "times": times,
+        "connections": connections, "expected": expected,
+    }  # fmt: skip

@@ -1,0 +1,169 @@
+"""The rows and the state of one micro-batch, as one job: packets, shuffled by their two ends, to
+connections that go on from the batch before.
+
+The job believes its guesses at where parts of files begin; where the notes of its tasks do not bear
+them out, or fragments turn up that somebody has to join, what it wrote is thrown away and it runs
+once more, better informed. Knows nothing of which batch it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from kproto.cli.codec import named_dialect
+from kproto.errors import KprotoError
+from wiredump.spark.carrying import Carrying, Kept, carry_connections
+from wiredump.spark.columns import FRAGMENT, SPLIT, SQL_SCHEMA, PacketRows, SplitNote
+from wiredump.spark.connections import Options
+from wiredump.spark.fragments import begin_waiting, join_fragments
+from wiredump.spark.parts import STAGING
+from wiredump.spark.planning import again, plan
+from wiredump.spark.splits import Split, read_split
+from wiredump.spark.stages import ORDER, Task, answer, answers, each_of, task_number
+from wiredump.spark.state import dump, load, read_one, write_one
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Micro", "MicroBatch", "UnreadableError"]
+
+_ATTEMPTS: Final = 3
+_LEAST_SPLIT: Final = 4 << 20
+_FRAGMENTS: Final = "fragments"
+_SOMETHING: Final = b"!"
+"""In front of a part: it has a row that says nothing, so that no stage is without. Spark leaves out
+those that are, and what goes on from the batch before would not be asked for. (No array of
+MessagePack begins so.)"""
+
+
+class UnreadableError(KprotoError):
+    """Files that changed while they were read, or tasks that did not answer."""
+
+
+class Micro(NamedTuple):
+    """What tasks wrote. ``read`` are bytes by file; ``fragments`` is a file of datagrams that are
+    not whole, None where there were no fragments."""
+
+    kept: list[Kept]
+    read: dict[int, int]
+    fragments: Path | None
+
+
+class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """``options.paths`` are the files, ``options.out`` a folder to work in."""
+
+    options: Options
+    carrying: Carrying
+    partitions: int
+    split_bytes: int
+    fragments: str | None
+
+    def run(self, spark: SparkSession) -> Micro:
+        """Raises whatever Spark does for a task that failed, and UnreadableError."""
+        split_bytes = self._split_bytes()
+        splits = plan(sorted(self.options.paths.items()), split_bytes)
+        joining = self.fragments is not None and self.carrying.ending
+        for attempt in range(_ATTEMPTS + 1):
+            self._clear()
+            kept = self._job(spark, splits, joining)
+            notes = [note for each in kept for note in each.notes if note.capture >= 0]
+            if not joining and any(note.fragments for note in notes):
+                joining = True
+                continue
+            repeated = again(splits, notes, split_bytes)
+            if not repeated:
+                made = self._folder() / _FRAGMENTS
+                read = {note.capture: note.read for note in notes}
+                return Micro(kept, read, made if made.exists() else None)
+            redone = {split.capture for split in repeated}
+            if attempt >= _ATTEMPTS - 2:
+                repeated = [_whole(split) for split in repeated if split.start == 0]
+            splits = [split for split in splits if split.capture not in redone] + repeated
+        raise UnreadableError("the files change while they are read")
+
+    def _split_bytes(self) -> int:
+        """Small enough for every core to have a part of a batch of few files."""
+        size = sum(map(os.path.getsize, self.options.paths.values()))
+        return min(self.split_bytes, max(_LEAST_SPLIT, -(-size // self.partitions)))
+
+    def _folder(self) -> Path:
+        return Path(self.options.out) / STAGING
+
+    def _clear(self) -> None:
+        shutil.rmtree(self._folder(), ignore_errors=True)
+        self._folder().mkdir(parents=True, exist_ok=True)
+
+    def _job(self, spark: SparkSession, splits: list[Split], joining: bool) -> list[Kept]:
+        encoded = [msgspec.msgpack.encode(split) for split in splits]
+        rows = each_of(
+            spark,
+            [_SOMETHING + encoded[0] if encoded else _SOMETHING, *encoded[1:]],
+            _read,
+            SQL_SCHEMA,
+        )
+        if joining:
+            fragments = rows.filter((rows.kind == FRAGMENT) | (rows.capture < 0)).repartition(1)
+            joined = fragments.sortWithinPartitions(*ORDER).mapInArrow(self._joining(), SQL_SCHEMA)
+            rows = rows.filter(rows.kind != FRAGMENT).unionAll(joined)
+        shared = rows.repartition(self.partitions, "key").sortWithinPartitions("key", *ORDER)
+        # Sorted by, and of no use behind that.
+        shared = shared.drop("order_ns", "ordinal")
+        told = answers(shared, _connections(self.options, self.carrying))
+        kept = [msgspec.json.decode(each, type=Kept) for each in told]
+        if sorted(each.task for each in kept) != list(range(self.partitions)):
+            raise UnreadableError(f"of {self.partitions} tasks {len(kept)} answered")
+        return sorted(kept, key=lambda each: each.task)
+
+    def _joining(self) -> Task:
+        dialect, before = self.options.dialect, self.fragments
+        after, ending = str(self._folder() / _FRAGMENTS), self.carrying.ending
+
+        def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from _join(batches, dialect, before, None if ending else after)
+
+        return task
+
+
+def _read(split: bytes) -> Iterator[pa.RecordBatch]:
+    if split.startswith(_SOMETHING):
+        rows = PacketRows(-1)
+        rows.other(SPLIT, SplitNote(-1, 0), (0, 0), (0, 0))
+        yield rows.take()
+        split = split.removeprefix(_SOMETHING)
+    if split:
+        yield from read_split(msgspec.msgpack.decode(split, type=Split))
+
+
+def _connections(options: Options, carrying: Carrying) -> Task:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield answer(carry_connections(batches, options, carrying, task_number()))
+
+    return task
+
+
+def _join(
+    batches: Iterable[pa.RecordBatch], dialect: str, before: str | None, after: str | None
+) -> Iterator[pa.RecordBatch]:
+    """A task may run twice: what it leaves has one name, and is the same each time."""
+    codec = named_dialect(dialect)
+    waiting = load(read_one(before), codec) if before is not None else None
+    if waiting is None:
+        waiting = begin_waiting()
+    yield from join_fragments(batches, waiting, ending=after is None)
+    if after is not None:
+        new = f"{after}.{os.getpid()}.{task_number()}"
+        write_one(new, dump(waiting, codec))
+        os.replace(new, after)
+
+
+def _whole(split: Split) -> Split:
+    return msgspec.structs.replace(
+        split, start=0, end=split.size, exact=False, whole=True, contexts=[]
+    )

@@ -1,0 +1,68 @@
+"""Topics' names for rows that had to be put aside without: a task a file."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from wiredump.spark.knowledge import Names, name_rows
+from wiredump.spark.parts import STAGING
+from wiredump.spark.stages import each_of, told
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Given", "aside", "changed_names", "give"]
+
+
+class Given(msgspec.Struct):
+    """The file that ``source`` became: its rows, and the topic ids that are without a name."""
+
+    source: str
+    file: str
+    rows: int
+    without: list[str]
+
+
+def give(spark: SparkSession, sources: Sequence[str], names: str, folder: str) -> dict[str, Given]:
+    """Each of ``sources``, with the names of the file ``names``, as a file in ``folder``."""
+    if not sources:
+        return {}
+    work = [(source, names, folder) for source in sources]
+    rows = each_of(spark, work, _give).collect()
+    given = [msgspec.json.decode(row[0], type=Given) for row in rows]
+    return {each.source: each for each in given}
+
+
+def _give(work: tuple[str, str, str]) -> Iterator[pa.RecordBatch]:
+    source, names, folder = work
+    place = Path(folder) / STAGING / "named"
+    place.mkdir(parents=True, exist_ok=True)
+    target = place / f"{uuid.uuid4().hex}.parquet"
+    rows, without = name_rows(Names(names), aside(source)[0], Path(source), target)
+    given = Given(source, str(target), rows, sorted(without))
+    yield told(msgspec.json.encode(given).decode())
+
+
+def aside(path: str) -> tuple[str, str]:
+    """Of a file put aside: its table, and its name without the end."""
+    folder, name = os.path.split(path)
+    return os.path.basename(folder).removeprefix("unnamed-"), name.removesuffix(".parquet")
+
+
+def changed_names(old: Path | None, new: Path) -> set[str]:
+    """Topic ids that have a name, or have it earlier, by ``new``."""
+    before = {} if old is None else _since(old)
+    return {each for each, since in _since(new).items() if before.get(each) != since}
+
+
+def _since(path: Path) -> dict[str, tuple[str, int]]:
+    rows = pq.read_table(path).to_pylist()
+    return {row["topic_id"]: (row["topic"], row["first_ns"]) for row in rows}

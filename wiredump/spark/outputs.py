@@ -1,0 +1,74 @@
+"""The folder of tables that a stream writes: which file is of which batch, by its name alone.
+
+``TABLE/batch-000007-00003.parquet`` is of a batch and a task, ``...-named.parquet`` the rows of it
+that may yet get a topic's name, ``end-*`` what only the end has, ``none.parquet`` no rows at all,
+so that every table has its columns. All lie flat in the table's folder, where any reader finds
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from wiredump.rows.schema import TABLES
+from wiredump.spark.apart import schema_of
+from wiredump.spark.job import DRIVER_TABLES
+from wiredump.tables.writer import OutputError, require_empty
+
+__all__ = ["Outputs"]
+
+_NONE: Final = "none.parquet"
+_SUCCESS: Final = "_SUCCESS"
+
+
+class Outputs:
+    """``tables`` with those that come beside them."""
+
+    def __init__(self, folder: str, tables: Iterable[str]) -> None:
+        self._folder = Path(folder)
+        wanted = {*tables, *DRIVER_TABLES}
+        self.tables = [name for name in TABLES if name in wanted]
+
+    def begin(self) -> None:
+        """Of a new stream: raises OutputError where something is there already."""
+        require_empty(self._folder)
+
+    def make(self, *, anew: bool) -> None:
+        """The tables' folders. Raises OutputError where they cannot be, or are gone."""
+        if not anew and not self._folder.is_dir():
+            raise OutputError(f"{self._folder} is gone, and the checkpoint goes on from its tables")
+        for name in self.tables:
+            place = self._folder / name
+            try:
+                place.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise OutputError(f"{place} cannot be made: {error}") from error
+            if not (place / _NONE).exists():
+                pq.write_table(schema_of(name).empty_table(), place / _NONE)
+
+    def place(self, table: str, name: str) -> Path:
+        """Where a file belongs."""
+        return self._folder / table / f"{name}.parquet"
+
+    def keep_batches(self, last: int) -> None:
+        """Remove the files of batches behind ``last``."""
+        for path in self._files("batch-*.parquet"):
+            if int(path.name.split("-")[1]) > last:
+                path.unlink()
+
+    def forget_end(self) -> None:
+        """The tables are not at their end any more."""
+        (self._folder / _SUCCESS).unlink(missing_ok=True)
+        for path in self._files("end-*.parquet"):
+            path.unlink()
+
+    def succeed(self) -> None:
+        """The tables are those of all that was there."""
+        (self._folder / _SUCCESS).touch()
+
+    def _files(self, pattern: str) -> list[Path]:
+        return [path for name in self.tables for path in (self._folder / name).glob(pattern)]

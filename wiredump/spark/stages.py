@@ -1,0 +1,99 @@
+"""What stages of a batch and of a stream have in common: how a task answers, and in which order
+rows come to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from wiredump.spark.apart import HEARD_SQL
+from wiredump.spark.knowledge import write_fetches, write_reassignments
+from wiredump.spark.parts import Manifest, decode_manifest, encode_manifest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "ORDER",
+    "Task",
+    "answer",
+    "answers",
+    "each_of",
+    "from_heard",
+    "run_tasks",
+    "task_number",
+    "told",
+]
+
+ORDER: Final = ("order_ns", "capture", "ordinal")
+_HEARD_ORDER: Final = ("part", "requested_ns", "connection", "request_offset")
+_ANSWER: Final = "answer string"
+
+Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def told(text: str) -> pa.RecordBatch:
+    """What a task answers."""
+    return pa.RecordBatch.from_pydict({"answer": [text]})
+
+
+def answer(manifest: Manifest) -> pa.RecordBatch:
+    """What a task that wrote files answers."""
+    return told(encode_manifest(manifest))
+
+
+def run_tasks(rows: DataFrame, task: Task) -> list[Manifest]:
+    """What all of them answer."""
+    return [decode_manifest(text) for text in answers(rows, task)]
+
+
+def answers(rows: DataFrame, task: Task) -> list[str]:
+    """The same, as they are."""
+    return [row[0] for row in rows.mapInArrow(task, _ANSWER).collect()]
+
+
+def task_number() -> int:
+    """Of the partition that this task has."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0
+
+
+def each_of(
+    spark: SparkSession, items: Sequence[Any], task: Callable[[Any], Iterable[pa.RecordBatch]],
+    schema: str = _ANSWER,
+) -> DataFrame:  # fmt: skip
+    """A task for each item, which travels with the code."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield from task(items[number])
+
+    return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(run, schema)
+
+
+def from_heard(
+    spark: SparkSession, files: Sequence[str], folder: str, tables: Collection[str], count: int
+) -> list[Manifest]:
+    """Those of ``tables`` that are made of what was heard: ``fetches`` and ``reassignments``."""
+    rows = spark.read.schema(HEARD_SQL).parquet(*files)
+    found: list[Manifest] = []
+    if "fetches" in tables:
+        fetches = rows.filter(rows.fetch).repartition(count, "broker")
+        task = _heard_task(write_fetches, folder)
+        found += run_tasks(fetches.sortWithinPartitions("broker", *_HEARD_ORDER), task)
+    if "reassignments" in tables:
+        others = rows.filter(~rows.fetch).repartition(1).sortWithinPartitions(*_HEARD_ORDER)
+        found += run_tasks(others, _heard_task(write_reassignments, folder))
+    return found
+
+
+def _heard_task(write: Callable[..., Manifest], folder: str) -> Task:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield answer(write(folder, batches, task_number()))
+
+    return task

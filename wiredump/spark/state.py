@@ -1,0 +1,298 @@
+"""What a micro-batch leaves to the next: the connections that may go on, in files.
+
+A task has an index, anew with each batch, and files of data, which several batches share. Either is
+one line of JSON that says what it is (``Head``), and then, in an index, entries sorted by key::
+
+    >HqQQI  bytes of the key; when the last connection was closed (-1: one is open); the batch whose
+            data file has the rest; where in it, and how many bytes
+    key     the two ends, as in ``columns``
+
+and in a data file, one behind the other, what ``dump`` made of ``connections.Carried``: reassembly,
+frames, pairing, counts. So a batch writes the connections that packets came for, and passes on
+where the others are. A data file of which less than half is of use is emptied into the newest, and
+so is the oldest of too many.
+
+Entries are read and written one after the other, so that a task holds one. ``dump`` pickles. That
+is as good as the code that wrote it: the head names the release, and no other reads it. Nothing but
+this package's own classes, and a few containers, is made of what a file says.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from struct import Struct
+from types import MethodType, TracebackType
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import msgspec
+
+import kproto
+from kproto.dialects import Dialect, dialect
+from kproto.errors import KprotoError
+
+__all__ = [
+    "Entry",
+    "State",
+    "StateError",
+    "StateReader",
+    "StateWriter",
+    "dump",
+    "load",
+    "read_one",
+    "write_one",
+]
+
+STATE_VERSION: Final = 1
+_OPEN: Final = -1
+_entry: Final = Struct(">HqQQI")
+_LONGEST_HEAD: Final = 1000
+_MOST_FILES: Final = 8
+_BUFFER: Final = 1 << 20
+
+_CONTAINERS: Final = frozenset(
+    {
+        ("builtins", "bytearray"), ("builtins", "set"), ("builtins", "frozenset"),
+        ("collections", "deque"), ("collections", "OrderedDict"), ("copyreg", "_reconstructor"),
+        ("builtins", "object"), ("kproto.journal", "ClientSoftware"),
+        ("msgspec._utils", "rebuild"), ("msgspec._core", "rebuild"),
+    }
+)  # fmt: skip
+
+
+class StateError(KprotoError):
+    """A state file that cannot be gone on from: says which, and why."""
+
+
+class Head(msgspec.Struct):
+    """The first line of a state file."""
+
+    what: str = "wiredump state"
+    version: int = STATE_VERSION
+    software: str = f"kproto {kproto.__version__}"
+
+
+_HEAD: Final = msgspec.json.encode(Head()) + b"\n"
+
+
+class Entry(NamedTuple):
+    """Two ends. ``closed_ns`` None: a connection is open. ``batch``, ``at`` and ``size`` say where
+    the rest is."""
+
+    key: bytes
+    closed_ns: int | None
+    batch: int
+    at: int
+    size: int
+
+
+class State(msgspec.Struct, frozen=True):
+    """A task's: the index and how many entries it has; by batch, how many bytes the data file
+    has and how many of them are of use. ``data`` is the file that this batch wrote."""
+
+    index: str
+    entries: int
+    data: str
+    files: dict[int, tuple[int, int]]
+
+
+class StateWriter:
+    """Writes the index and the data of a batch; entries come sorted by key."""
+
+    def __init__(self, index: Path, data: Path, batch: int) -> None:
+        self._paths = index, data
+        self._batch = batch
+        self._index: BinaryIO = open(index, "wb", buffering=_BUFFER)  # noqa: SIM115 (by close)
+        self._data: BinaryIO = open(data, "wb", buffering=_BUFFER)  # noqa: SIM115 (by close)
+        self._index.write(_HEAD)
+        self._data.write(_HEAD)
+        self._at = len(_HEAD)
+        self._last: bytes | None = None
+        self._used: dict[int, int] = {}
+        self._entries = 0
+
+    def add(self, key: bytes, closed_ns: int | None, rest: bytes) -> None:
+        """What is known of two ends now."""
+        self._data.write(rest)
+        self.keep(Entry(key, closed_ns, self._batch, self._at, len(rest)))
+        self._at += len(rest)
+
+    def keep(self, entry: Entry) -> None:
+        """What is known is where it was."""
+        if self._last is not None and entry.key <= self._last:
+            raise StateError("the ends do not come in order: a mistake of ours")
+        self._last = entry.key
+        key, closed_ns, *where = entry
+        closed_ns = _OPEN if closed_ns is None else closed_ns
+        self._index.write(_entry.pack(len(key), closed_ns, *where) + key)
+        self._used[entry.batch] = self._used.get(entry.batch, 0) + entry.size
+        self._entries += 1
+
+    def close(self, before: State | None) -> State:
+        """The files are whole. ``before`` knows the sizes of older ones."""
+        self._index.close()
+        self._data.close()
+        sizes = {batch: size for batch, (size, _) in before.files.items()} if before else {}
+        sizes[self._batch] = self._at
+        files = {batch: (sizes[batch], used) for batch, used in self._used.items()}
+        return State(str(self._paths[0]), self._entries, str(self._paths[1]), files)
+
+
+class StateReader:
+    """Iterate over the entries of a state; ``data_of`` gives a batch's data file. None: nothing is
+    known of any two ends."""
+
+    def __init__(self, state: State | None, data_of: Callable[[int], str]) -> None:
+        self._state = state
+        self._data_of = data_of
+        self._files: dict[int, int] = {}
+
+    def __enter__(self) -> StateReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        while self._files:
+            os.close(self._files.popitem()[1])
+
+    def __iter__(self) -> Iterator[Entry]:
+        if self._state is None:
+            return
+        path, found = self._state.index, 0
+        with _opened(path) as file:
+            while head := file.read(_entry.size):
+                if len(head) < _entry.size:
+                    raise StateError(f"{path} ends in the midst of an entry")
+                size, closed_ns, *where = _entry.unpack(head)
+                key = file.read(size)
+                if len(key) < size:
+                    raise StateError(f"{path} ends in the midst of an entry")
+                yield Entry(key, None if closed_ns == _OPEN else closed_ns, *where)
+                found += 1
+        if found != self._state.entries:
+            raise StateError(f"{path} has {found} entries and should have {self._state.entries}")
+
+    def rest(self, entry: Entry) -> bytes:
+        """What ``dump`` made."""
+        file = self._files.get(entry.batch)
+        if file is None:
+            file = self._files[entry.batch] = os.open(self._data_of(entry.batch), os.O_RDONLY)
+        rest = os.pread(file, entry.size, entry.at)
+        if len(rest) < entry.size:
+            raise StateError(f"{self._data_of(entry.batch)} ends in the midst of an entry")
+        return rest
+
+    @property
+    def emptied(self) -> frozenset[int]:
+        """The batches whose data files are to be of no use from now on."""
+        files = self._state.files if self._state is not None else {}
+        spent = {batch for batch, (size, used) in files.items() if 2 * used < size}
+        kept = sorted(set(files) - spent)
+        return frozenset(spent | set(kept[: max(0, len(kept) - _MOST_FILES)]))
+
+
+def write_one(path: str, rest: bytes) -> None:
+    """A file of one entry's rest."""
+    with open(path, "wb") as file:
+        file.write(_HEAD)
+        file.write(rest)
+
+
+def read_one(path: str) -> bytes:
+    """The same again."""
+    with _opened(path) as file:
+        return file.read()
+
+
+def _opened(path: str) -> BinaryIO:
+    """Behind its head."""
+    try:
+        file = open(path, "rb", buffering=_BUFFER)  # noqa: SIM115 (by whoever asked for it)
+    except OSError as error:
+        raise StateError(f"{path} cannot be read: {error}") from error
+    try:
+        head = msgspec.json.decode(file.readline(_LONGEST_HEAD), type=Head)
+    except msgspec.MsgspecError as error:
+        raise StateError(f"{path} is no state of wiredump's: {error}") from None
+    if head != Head():
+        raise StateError(
+            f"{path} was written by {head.software}, state {head.version}; this is "
+            f"{Head().software}, state {STATE_VERSION}: end the stream with the release that "
+            "began it (--available-now), or begin anew"
+        )
+    return file
+
+
+# -- entries ---------------------------------------------------------------------------------------
+
+
+class _Pickler(pickle.Pickler):
+    """Dialects are not written, but named: they are large, and the same for all. A finder that
+    belongs to an object is that object's method again."""
+
+    def __init__(self, file: BinaryIO, codec: Dialect) -> None:
+        super().__init__(file, protocol=5)
+        self._codec = codec
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Dialect):
+            return _dialect, ("" if obj is self._codec else obj.name,)
+        if isinstance(obj, MethodType):
+            return _method, (obj.__self__, obj.__name__)
+        if isinstance(obj, memoryview):
+            return _view, (bytes(obj),)
+        return NotImplemented
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: BinaryIO, codec: Dialect) -> None:
+        super().__init__(file)
+        self._codec = codec
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == (__name__, "_dialect"):
+            return lambda named: dialect(named) if named else self._codec
+        if (module, name) in _CONTAINERS or (module == __name__ and name in ("_method", "_view")):
+            return super().find_class(module, name)
+        if module.partition(".")[0] == "wiredump" and "." not in name:
+            found = super().find_class(module, name)
+            if isinstance(found, type) and found.__module__ == module:
+                return found
+        raise StateError(f"a state that names {module}.{name} is none of ours")
+
+
+def _dialect(name: str) -> Dialect:
+    """Stands in pickles for a dialect; ``_Unpickler`` knows which."""
+    raise NotImplementedError
+
+
+def _method(whose: Any, name: str) -> Any:
+    """A method of an object that may not be whole yet."""
+    return MethodType(getattr(type(whose), name), whose)
+
+
+def _view(raw: bytes) -> memoryview:
+    """Of what a view was of."""
+    return memoryview(raw)
+
+
+def dump(carried: Any, codec: Dialect) -> bytes:
+    """An entry's rest."""
+    out = io.BytesIO()
+    _Pickler(out, codec).dump(carried)
+    return out.getvalue()
+
+
+def load(rest: bytes, codec: Dialect) -> Any:
+    """The same again. Raises StateError for what is not ours."""
+    try:
+        return _Unpickler(io.BytesIO(rest), codec).load()
+    except (pickle.UnpicklingError, EOFError, AttributeError, TypeError, ValueError) as error:
+        raise StateError(f"a state that cannot be read: {error}") from error

@@ -1,0 +1,72 @@
+"""The table ``frames`` out of columns that an extension fills: no row of it is ever an object.
+
+Rows that Python made go through the same columns, so that all come out in one order, and in the row
+groups that they would have had.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from wiredump.native import quick
+from wiredump.tables.arrow import arrow_schema
+
+__all__ = ["FramesOnly"]
+
+_NULLABLE: Final = ("size", "api_key", "api_version", "correlation_id")
+
+
+class _Writer(Protocol):
+    def drain(self, name: str) -> None: ...
+
+
+class _Rows(Protocol):
+    def counted(
+        self, connection: int, requests: int, request_bytes: int, response_bytes: int
+    ) -> None: ...
+
+
+class FramesOnly:
+    """Where ``Sources.frames_to`` has frames go, and ``RowGroups.keep_in`` keeps them."""
+
+    def __init__(self, writer: _Writer, rows: _Rows) -> None:
+        module = quick()
+        self.columns: Any = None if module is None else module.FrameColumns()
+        self._writer = writer
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def append(self, row: tuple[Any, ...]) -> None:
+        self.columns.append(row)
+
+    def drain(self) -> None:
+        self._writer.drain("frames")
+
+    def counted(
+        self, connection: int, requests: int, request_bytes: int, response_bytes: int
+    ) -> None:
+        self._rows.counted(connection, requests, request_bytes, response_bytes)
+
+    def take(self, count: int) -> pa.Table:
+        """The first so many rows, sorted by what names them."""
+        schema = arrow_schema("frames")
+        taken = self.columns.take(count)
+        validity = dict(zip(_NULLABLE, taken[len(schema) :], strict=True))
+        arrays = [
+            _array(field, data, validity.get(field.name), count)
+            for field, data in zip(schema, taken, strict=False)
+        ]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(field: pa.Field, data: Any, validity: bytes | None, count: int) -> pa.Array:
+    """Of buffers, not of objects: those would have pyarrow import what it needs for them."""
+    bits = None if validity is None else pa.py_buffer(validity)
+    if field.name == "direction":
+        buffers = [None, *map(pa.py_buffer, data)]
+        return pa.Array.from_buffers(field.type, count, buffers)
+    return pa.Array.from_buffers(field.type, count, [bits, pa.py_buffer(data)])

@@ -1,0 +1,288 @@
+"""Captures to a folder of tables by several processes: ``wiredump table --jobs``.
+
+Each process reads all of every capture, and takes the connections of some pairs of ends
+(``readers.share``): finding out whose a packet is costs little beside what becomes of it, and no
+byte goes from one process to another. That works because in tables a connection depends on its own
+packets alone (``Limits.alone``). What takes more than one connection, topics' names, fetch sessions
+and reassignments, is put aside and brought together at the end, by the same code as on Spark
+(``wiredump.spark.apart``, ``wiredump.spark.knowledge``).
+
+The rows are those of one process. They lie in a file a process, so that their order is another.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, tzinfo
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kproto.cli.codec import named_dialect
+from kproto.errors import KprotoError
+from wiredump.readers.share import Share
+from wiredump.rows.connections import account_rows, lineage_rows
+from wiredump.rows.together import TableRows
+from wiredump.sources.opening import kind_of, open_sources
+from wiredump.spark.apart import HEARD, NAMED, UNNAMED, Aside, unnamed
+from wiredump.spark.knowledge import gather_names, give_names, write_fetches, write_reassignments
+from wiredump.spark.parts import STAGING, Part, PartWriter, commit
+from wiredump.tables.making import Made, keep_frames
+from wiredump.tables.writer import require_empty
+
+__all__ = ["Work", "WorkerError", "make_tables_together", "usable_cores"]
+
+_HEARD_ORDER: Final = ("part", "requested_ns", "connection", "request_offset")
+_LAST: Final = ("lineage", "account")
+"""Tables that only he knows who puts it all together."""
+
+
+class WorkerError(KprotoError):
+    """A process did not do its share: says why."""
+
+
+class Work(NamedTuple):
+    """What to make of which files, as a process is told."""
+
+    paths: tuple[str, ...]
+    out: str
+    tables: tuple[str, ...]
+    dialect: str = "auto"
+    ports: tuple[int, ...] = (9092,)
+    bodies: bool = True
+    values: bool = False
+    secrets: bool = False
+    keylog: str | None = None
+    zone: tzinfo = UTC
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """The tables, with those that are needed to make them."""
+        names = self.bodies and set(self.tables) & {*NAMED, "fetches"}
+        return tuple({*self.tables, "topics"}) if names else self.tables
+
+
+class _Done(NamedTuple):
+    """A share: the files, where the bytes of captures went, and the sources."""
+
+    parts: dict[str, Part]
+    account: dict[str, int]
+    read: list[tuple[Any, ...]]
+
+
+def make_tables_together(
+    work: Work, jobs: int, progress: Callable[[int], object] = lambda count: None
+) -> Made:
+    """Write the tables by so many processes. Raises OutputError where the folder cannot be used,
+    OSError for what cannot be opened, WorkerError where a process failed; then nothing is there."""
+    if "-" in work.paths:
+        raise KprotoError("standard input can be read by one process only: leave out --jobs")
+    kinds = [kind_of(path) for path in work.paths]
+    root = Path(work.out)
+    require_empty(root)
+    there = root.exists()
+    (root / STAGING).mkdir(parents=True)
+    try:
+        shares = _shared_out(work, kinds, jobs, progress)
+        made = _put_together(work, shares)
+    except BaseException:
+        shutil.rmtree(root / STAGING if there else root, ignore_errors=True)
+        raise
+    shutil.rmtree(root / STAGING)
+    return made
+
+
+# ---- one share --------------------------------------------------------------------------------
+
+
+def _run(work: Work, kinds: Sequence[str], share: Share, told: Connection) -> None:
+    """In a process of its own. Interrupting is for the one that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()
+    try:
+        told.send(_do(work, kinds, share, told.send))
+    except (KprotoError, OSError) as error:
+        told.send(f"{error}")
+    except BrokenPipeError:
+        os._exit(1)  # nobody is there any more
+
+
+def _do(work: Work, kinds: Sequence[str], share: Share, progress: Callable[[int], object]) -> _Done:
+    writer = PartWriter(work.out, (*work.taken, HEARD, *UNNAMED), share.number)
+    captures = [number for number, kind in enumerate(kinds) if kind == "capture"]
+    account: dict[str, int] = {}
+    read: list[tuple[Any, ...]] = []
+    if captures:
+        account, found = _read(work, captures, share, writer, progress)
+        read += found
+    if share.is_first:
+        for number, kind in enumerate(kinds):
+            if kind != "capture":
+                read += _read(work, [number], share, writer, progress)[1]
+    writer.close()
+    return _Done(writer.parts(), account, read)
+
+
+def _read(
+    work: Work, numbers: list[int], share: Share, writer: PartWriter,
+    progress: Callable[[int], object],
+) -> tuple[dict[str, int], list[tuple[Any, ...]]]:  # fmt: skip
+    """All captures, or one text."""
+    codec = named_dialect(work.dialect)
+    sources = open_sources(
+        [work.paths[number] for number in numbers], codec=codec, ports=frozenset(work.ports),
+        alone=True, numbers=numbers, share=share, keylog=work.keylog, zone=work.zone,
+        progress=progress,
+    )  # fmt: skip
+    is_text = sources.read[0].kind != "capture"
+    aside = Aside(work.tables, numbers[0] + 1 if is_text else 0)
+    rows = TableRows(
+        codec, tables=work.taken, bodies=work.bodies, values=work.values, secrets=work.secrets,
+        apart=aside,
+    )  # fmt: skip
+    keep_frames(sources, rows, writer)
+    for item in sources:
+        writer.add(aside.rows(item, rows.add(item)))
+    writer.add(rows.end(sources.connections, (), {}))
+    return dict(sources.account), [tuple(each) for each in sources.read]
+
+
+# ---- all of them ------------------------------------------------------------------------------
+
+
+def _shared_out(
+    work: Work, kinds: Sequence[str], jobs: int, progress: Callable[[int], object]
+) -> list[_Done]:
+    """What each process answered. None is left when this returns or raises."""
+    context = multiprocessing.get_context("spawn")
+    processes: list[BaseProcess] = []
+    told: dict[Connection, int] = {}
+    try:
+        for number in range(jobs):
+            ours, theirs = context.Pipe(duplex=False)
+            process = context.Process(
+                target=_run, args=(work, kinds, Share(number, jobs), theirs), daemon=True
+            )
+            process.start()
+            theirs.close()
+            processes.append(process)
+            told[ours] = number
+        return _gather(told, jobs, progress)
+    finally:
+        for each in processes:
+            each.terminate()
+        for each in processes:
+            each.join()
+        for pipe in told:
+            pipe.close()
+
+
+def _gather(
+    told: dict[Connection, int], jobs: int, progress: Callable[[int], object]
+) -> list[_Done]:
+    counts = [0] * jobs
+    done: dict[int, _Done] = {}
+    waiting = set(told)
+    while waiting:
+        for each in wait(list(waiting)):
+            assert isinstance(each, Connection)
+            number = told[each]
+            try:
+                answer = each.recv()
+            except EOFError:
+                raise WorkerError(f"process {number + 1} of {jobs} ended before its work") from None
+            if isinstance(answer, int):
+                counts[number] = answer
+                progress(sum(counts) // jobs)
+                continue
+            if isinstance(answer, str):
+                raise WorkerError(answer)
+            done[number] = answer
+            waiting.remove(each)
+    return [done[number] for number in range(jobs)]
+
+
+def _put_together(work: Work, shares: list[_Done]) -> Made:
+    account: Counter[str] = Counter()
+    for share in shares:
+        account.update(share.account)
+    told = {name: account[name] for name in shares[0].account}
+    last = PartWriter(work.out, _LAST, len(shares))
+    last.add(lineage_rows(_sources(shares)))
+    last.add(account_rows(told))
+    last.close()
+    parts = [share.parts for share in shares] + [last.parts()]
+    parts += _learnt(work, parts)
+    wanted = [{name: part for name, part in each.items() if name in work.tables} for each in parts]
+    commit(work.out, work.tables, wanted)
+    rows = {name: sum(each[name].rows for each in wanted if name in each) for name in work.tables}
+    return Made(rows, told, 0)
+
+
+def _sources(shares: list[_Done]) -> Iterator[tuple[Any, ...]]:
+    """What was read: all that anybody saw of it."""
+    times: dict[int, list[int]] = {}
+    for share in shares:
+        for number, _, _, _, first, last in share.read:
+            times.setdefault(number, []).extend(each for each in (first, last) if each is not None)
+    for number, name, kind, count, _, _ in sorted(shares[0].read):
+        seen = times[number]
+        yield number, name, kind, count, min(seen, default=None), max(seen, default=None)
+
+
+# ---- what takes more than one connection ------------------------------------------------------
+
+
+def _learnt(work: Work, parts: list[dict[str, Part]]) -> list[dict[str, Part]]:
+    """Files made of what was put aside; those of ``topics`` are replaced."""
+    found = []
+    if "topics" in work.taken:
+        files = [each.pop("topics").file for each in parts if "topics" in each]
+        found.append(gather_names(work.out, files, 0).parts)
+    for name in NAMED:
+        for each in parts:
+            if unnamed(name) in each:
+                found.append(give_names(work.out, name, each[unnamed(name)].file).parts)
+    heard = [Path(work.out, STAGING, HEARD, each[HEARD].file) for each in parts if HEARD in each]
+    if heard:
+        if "fetches" in work.tables:
+            found.append(write_fetches(work.out, _by_broker(heard), len(parts)).parts)
+        if "reassignments" in work.tables:
+            others = _heard(heard, pc.field("fetch") == False)  # noqa: E712 (an expression)
+            found.append(write_reassignments(work.out, others.to_batches(), len(parts)).parts)
+    return found
+
+
+def _by_broker(files: list[Path]) -> Iterator[pa.RecordBatch]:
+    """Fetches of one broker after the other: no more are held at a time."""
+    brokers = _heard(files, pc.field("fetch"), ["broker"]).column("broker").unique()
+    for broker in sorted(brokers.to_pylist()):
+        chosen = _heard(files, pc.field("fetch") & (pc.field("broker") == broker))
+        yield from chosen.to_batches()
+
+
+def _heard(files: list[Path], which: pc.Expression, columns: list[str] | None = None) -> pa.Table:
+    tables = [pq.read_table(file, filters=which, columns=columns) for file in files]
+    table = pa.concat_tables(tables)
+    if columns is None:
+        table = table.sort_by([(name, "ascending") for name in _HEARD_ORDER])
+    return table
+
+
+def usable_cores() -> int:
+    """How many processors this process may use."""
+    with suppress(AttributeError):  # not everywhere
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
