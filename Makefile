@@ -15,7 +15,7 @@ SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks t
 
 .DEFAULT_GOAL := help
 .PHONY: help venv engine demo demo-capture test test-fast test-pure test-pure-oracle \
-  test-without-compiler sanitize test-full requirements mutate lint format bench bench-dump \
+  test-without-compiler sanitize test-full requirements conformance mutate lint format bench bench-dump \
   codegen codegen-check coverage clean
 
 help: ## list these targets
@@ -73,6 +73,14 @@ test-full: ## every test with the full number of values, a fresh seed, and nothi
 requirements: ## every test, and docs/requirements.md: which requirement is shown by which of them
 	@$(BOOTSTRAP) --toolchains
 	@$(PYTEST) --requirements=write $(PYTEST_ARGS)
+
+# Exit 1 says that a client fails something, which is what is to be published; 2 is an error.
+conformance: ## every case on every client this machine can run: .cache/conformance, docs/conformance.md
+	@$(BOOTSTRAP) --toolchains
+	@rm -rf .cache/conformance
+	@$(PYTHON) -m kspec run --again --jobs 4 --out .cache/conformance \
+	  --write-baseline tests/kspec/known.json || [ $$? -eq 1 ]
+	@$(PYTHON) -m kspec publish .cache/conformance/results.json --out docs/conformance.md
 
 mutate: ## change each row of each controller's tables; a test of the row must fail
 	@$(BOOTSTRAP)

@@ -50,8 +50,8 @@ setup(
         "wiredump.native": ["*.pyi"],
         "mockbroker": ["py.typed", "profiles/*.json"],
         "mockbroker.control": ["*.html"],
-        # The adapters' sources are built where they run; cases are data.
-        "kspec": ["py.typed", "cases/*/*.yaml"],
+        # The adapters' sources are built where they run; cases, and what was found, are data.
+        "kspec": ["py.typed", "cases/*/*.yaml", "findings.yaml"],
         "kspec.adapters": [
             *("node/*", "java/*", "go/go.*", "go/*/*.go"),
             *("rust/*.toml", "rust/src/*.rs"),

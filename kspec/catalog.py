@@ -59,7 +59,7 @@ CLIENTS: Final[tuple[Client, ...]] = (
         "kcat",
         "1.7.1",
         engine="librdkafka",
-        packages=("kcat", "librdkafka1", "libyajl2"),
+        packages=("kcat", "librdkafka1", "libyajl2", "libsasl2-2"),
     ),
     Client("kafkajs", "node", "kafkajs", "2.2.4"),
     Client("@platformatic/kafka", "node", "platformatic", "1.35.0", oldest_node=(20, 19)),

@@ -45,19 +45,22 @@ class VariantResult:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One client in one case: the worst of its variants."""
+    """One client in one case: the worst of its variants. ``unsteady``: why it failed at first,
+    before a second play that it did not fail."""
 
     client: str
     case: CaseFile
     judgement: Judgement
     variants: Sequence[VariantResult]
     seconds: float = 0.0
+    unsteady: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """Results in the order of ``clients`` and ``cases``; ``absent`` says why a client did not
-    run; ``known`` are the failures of the baseline, ``stale`` those of them that are none."""
+    run; ``known`` are the failures of the baseline, ``stale`` those of them that are none;
+    ``date`` is the day's, as ``2026-01-31``."""
 
     clients: Sequence[str]
     cases: Sequence[CaseFile]
@@ -67,6 +70,7 @@ class Report:
     known: Mapping[str, Sequence[str]] = field(default_factory=dict)
     stale: Sequence[tuple[str, str]] = ()
     seconds: float = 0.0
+    date: str = ""
 
     def result(self, client: str, case: CaseFile) -> Result | None:
         return next(

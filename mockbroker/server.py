@@ -62,7 +62,7 @@ class BrokerProtocol(asyncio.Protocol):
         )
         self._open_connections = open_connections
         self._transport: asyncio.Transport | None = None
-        self._pending: asyncio.Task[bytes | Close | Plan] | None = None
+        self._pending: asyncio.Future[bytes | Close | Plan] | None = None
         self._late = LateAnswers()
         self._writing_paused = False
         self._closing = False
@@ -160,14 +160,13 @@ class BrokerProtocol(asyncio.Protocol):
         return data
 
     def _wait_for(self, answer: Awaitable[bytes | Close | Plan]) -> None:
-        async def wait() -> bytes | Close | Plan:
-            return await answer
-
-        self._pending = asyncio.get_running_loop().create_task(wait())
+        # A coroutine is the task itself: of one inside another, which a task that is cancelled
+        # before its first step never gets to, Python would say that nobody awaited it.
+        self._pending = asyncio.ensure_future(answer)
         self._pending.add_done_callback(self._answered_late)
         self._update_reading()
 
-    def _answered_late(self, task: asyncio.Task[bytes | Close | Plan]) -> None:
+    def _answered_late(self, task: asyncio.Future[bytes | Close | Plan]) -> None:
         self._pending = None
         if self._closing or task.cancelled():
             return

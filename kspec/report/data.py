@@ -8,11 +8,15 @@ from xml.sax.saxutils import escape, quoteattr
 
 from kproto.journal import describe
 from kspec.judge import VERDICTS, Finding
-from kspec.results import Report, Result, VariantResult
+from kspec.results import Greeting, Report, Result, VariantResult
 
-__all__ = ["FORMAT", "as_json", "as_junit"]
+__all__ = ["FORMAT", "LONGEST_TALK", "as_json", "as_junit"]
 
 FORMAT: Final = 1
+LONGEST_TALK: Final = 200
+"""Entries of a journal that are told; some clients say thousands. The journals' files have all."""
+_SILENT: Final = Greeting(client="")
+"""Of a client whose program never came up."""
 
 
 def as_json(report: Report) -> str:
@@ -30,18 +34,25 @@ def as_json(report: Report) -> str:
     }
     document = {
         "format": FORMAT,
+        "date": report.date,
         "seconds": round(report.seconds, 1),
         "clients": {
             name: {
                 "version": greeting.version,
                 "language": greeting.language,
-                "verdicts": counts.get(name, {}),
+                "verdicts": counts[name],
             }
-            for name, greeting in report.greetings.items()
+            for name in report.clients
+            for greeting in (report.greetings.get(name, _SILENT),)
         },
         "absent": dict(report.absent),
         "cases": [
-            {"id": each.id, "title": each.case.title, "source": each.case.source}
+            {
+                "id": each.id,
+                "title": each.case.title,
+                "source": each.case.source,
+                "about": each.case.about.strip(),
+            }
             for each in report.cases
         ],
         "results": [_result(each, report) for each in report.results],
@@ -57,6 +68,7 @@ def _result(each: Result, report: Report) -> dict[str, Any]:
         "verdict": each.judgement.verdict,
         "why": each.judgement.why,
         "known": each.case.id in report.known.get(each.client, ()),
+        "unsteady": each.unsteady,
         "seconds": round(each.seconds, 3),
         "variants": [_variant(variant) for variant in each.variants],
     }
@@ -86,7 +98,7 @@ def _finding(each: Finding) -> dict[str, Any]:
         "says": each.says,
         "holds": each.holds,
         "evidence": each.evidence,
-        "journal": list(each.sequences),
+        "journal": list(each.sequences[:LONGEST_TALK]),
     }
 
 
@@ -133,8 +145,9 @@ def _talk(each: Result) -> str:
     """The journal of the worst variant."""
     for variant in each.variants:
         if variant.judgement == each.judgement and variant.entries:
-            start = variant.entries[0].timestamp_ns
-            return _xml("\n".join(describe(entry, since_ns=start) for entry in variant.entries))
+            start, more = variant.entries[0].timestamp_ns, len(variant.entries) - LONGEST_TALK
+            lines = [describe(e, since_ns=start) for e in variant.entries[:LONGEST_TALK]]
+            return _xml("\n".join([*lines, f"… and {more} more"] if more > 0 else lines))
     return ""
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from kproto.journal import Entry, describe
 from kspec.judge import Finding, Verdict
 from kspec.model import CaseFile
+from kspec.report.data import LONGEST_TALK
 from kspec.report.style import STYLE
 from kspec.results import Report, Result, VariantResult
 
@@ -30,7 +31,6 @@ _LEGEND: Final[dict[Verdict, str]] = {
     "fail": "breaks a must",
     "unsupported": "has no call for it, or never got to what the case is about",
 }
-_LONGEST_TALK: Final = 200
 
 
 def as_html(report: Report) -> str:
@@ -75,7 +75,7 @@ def _clients(report: Report) -> str:
         rows.append(f'<tr><th>{escape(name)}</th><td colspan="2">absent: {escape(why)}</td></tr>')
     stale = "".join(f"<li>{escape(c)}: {escape(case)}</li>" for c, case in report.stale)
     note = f"<p>In the baseline, and no failure any more:</p><ul>{stale}</ul>" if stale else ""
-    return f'<h2>Clients</h2><div class="wide"><table>{"".join(rows)}</table></div>{note}'
+    return f'<h2>Clients</h2><div class="scroll"><table>{"".join(rows)}</table></div>{note}'
 
 
 def _count(report: Report, client: str, verdict: Verdict) -> int:
@@ -100,7 +100,7 @@ def _matrix(report: Report) -> str:
             f"{escape(case.case.title)}</a></th>{cells}</tr>"
         )
     return (
-        '<h2>Matrix</h2><div class="wide"><table class="matrix">'
+        '<h2>Matrix</h2><div class="scroll"><table class="matrix">'
         f"<thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -149,6 +149,7 @@ def _result(result: Result, report: Report) -> str:
     known = " (known)" if result.case.id in report.known.get(result.client, ()) else ""
     variants = "".join(_variant(variant, result) for variant in result.variants)
     why = f": {escape(result.judgement.why)}" if result.judgement.why else ""
+    why += f" (failed at first: {escape(result.unsteady)})" if result.unsteady else ""
     return (
         "<details><summary>"
         f'<span class="v {verdict}">{_MARKS[verdict]}</span> <b>{escape(result.client)}</b>'
@@ -187,12 +188,12 @@ def _talk(entries: Sequence[Entry], marked: Iterable[int]) -> str:
         return "<p>nothing</p>"
     start, chosen = entries[0].timestamp_ns, set(marked)
     lines = []
-    for entry in entries[:_LONGEST_TALK]:
+    for entry in entries[:LONGEST_TALK]:
         text = escape(f"#{entry.sequence} {describe(entry, since_ns=start, width=600)}")
         lines.append(f"<mark>{text}</mark>" if entry.sequence in chosen else text)
-    if len(entries) > _LONGEST_TALK:
-        lines.append(f"… and {len(entries) - _LONGEST_TALK} more: see the journal beside this page")
-    return "<pre>" + "\n".join(lines) + "</pre>"
+    if len(entries) > LONGEST_TALK:
+        lines.append(f"… and {len(entries) - LONGEST_TALK} more: see the journal beside this page")
+    return '<pre class="scroll">' + "\n".join(lines) + "</pre>"
 
 
 def _short(text: str) -> str:

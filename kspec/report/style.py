@@ -7,13 +7,14 @@ from typing import Final
 __all__ = ["STYLE"]
 
 STYLE: Final = """
-:root{color-scheme:light dark;--line:#8884;--soft:#8881}
-body{font:16px/1.45 system-ui,sans-serif;margin:0 auto;max-width:76rem;padding:0 .8rem 4rem}
+:root{color-scheme:light dark;--line:#8884;--soft:light-dark(#f2f2f2,#262626)}
+body{font:16px/1.45 system-ui,sans-serif;margin:0 auto;max-width:76rem;padding:0 .8rem 4rem;
+background:Canvas;color:CanvasText}
 h1{margin:.6rem 0 0}h2{margin:2rem 0 .4rem}h3{margin:1.6rem 0 .2rem;font-size:1.05rem}
 h4{margin:.6rem 0 0}p{margin:.3rem 0}small{opacity:.7}.source{font-size:.85rem;opacity:.8}
 a{color:inherit;text-decoration:none}a:hover{text-decoration:underline}
 ul{margin:.2rem 0;padding-left:1.2rem}.legend{list-style:none;padding:0;font-size:.85rem}
-.wide{overflow-x:auto}table{border-collapse:collapse}
+.scroll{overflow-x:auto}table{border-collapse:collapse}
 th{text-align:left;font-weight:500}td,th{padding:.15rem .4rem;border-bottom:1px solid var(--line)}
 .c{white-space:nowrap}.matrix th:first-child{min-width:11rem;max-width:30rem;position:sticky;left:0;
 background:Canvas}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,10 +24,17 @@ def read_baseline(path: Path) -> Mapping[str, list[str]]:
         raise KspecError(f"{path}: a baseline maps clients to lists of case ids: {error}") from None
 
 
-def write_baseline(path: Path, results: Iterable[Result]) -> None:
-    """The failures of this run, all of them."""
-    found: dict[str, list[str]] = {}
+def write_baseline(path: Path, results: Sequence[Result]) -> None:
+    """The failures of this run, all of them, and what the file has of others: what was not run says
+    nothing about an entry. Raises KspecError where the file is there and is no baseline."""
+    known = read_baseline(path) if path.exists() else {}
+    played = {(each.client, each.case.id) for each in results}
+    found = {
+        client: {case for case in cases if (client, case) not in played}
+        for client, cases in known.items()
+    }
     for each in results:
         if each.judgement.verdict == "fail":
-            found.setdefault(each.client, []).append(each.case.id)
-    path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+            found.setdefault(each.client, set()).add(each.case.id)
+    listed = {name: sorted(found[name]) for name in sorted(found) if found[name]}
+    path.write_text(json.dumps(listed, indent=1) + "\n", "utf-8")

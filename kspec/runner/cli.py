@@ -12,6 +12,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -30,6 +31,7 @@ from kspec.runner.bystanders import ByCommand, ByHand
 from kspec.runner.contestants import chosen
 from kspec.runner.files import CASES, choose, load_cases
 from kspec.runner.proof import prove
+from kspec.runner.publishing import publish_command
 from kspec.runner.vectors import vectors_command
 from kspec.wrong.all import MISBEHAVIOURS
 
@@ -52,6 +54,7 @@ def commands() -> None:
 
 
 commands.add_command(vectors_command)
+commands.add_command(publish_command)
 
 
 def main() -> None:
@@ -153,7 +156,9 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
               help="Known failures: exit 1 only on others.")  # fmt: skip
 @click.option("--write-baseline", "write_baseline_to",
               type=click.Path(dir_okay=False, path_type=Path),
-              help="Write the failures of this run to a file.")  # fmt: skip
+              help="Write the failures of this run to a file, which keeps its others.")  # fmt: skip
+@click.option("--again", is_flag=True,
+              help="Play a case that failed once more; the second play counts.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True,
               help="Plays at once.")  # fmt: skip
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path),
@@ -168,6 +173,7 @@ def run_cases(
     wanted: tuple[str, ...],
     baseline: Path | None,
     write_baseline_to: Path | None,
+    again: bool,
     jobs: int,
     out: Path | None,
     verbose: bool,
@@ -193,12 +199,17 @@ def run_cases(
     started = time.monotonic()
 
     def told(result: Result) -> None:
-        if verbose or result.judgement.verdict in ("fail", "non-strict"):
+        if verbose or result.unsteady or result.judgement.verdict in ("fail", "non-strict"):
             _tell(console, result)
 
     results = asyncio.run(
         schedule.run(
-            clients, cases, jobs=1 if manual else jobs, told=told, greeted=greetings.__setitem__
+            clients,
+            cases,
+            jobs=1 if manual else jobs,
+            told=told,
+            greeted=greetings.__setitem__,
+            again=lambda result: again and result.judgement.verdict == "fail",
         )
     )
     new, stale = new_failures(results, known)
@@ -211,6 +222,7 @@ def run_cases(
         known=known,
         stale=stale,
         seconds=time.monotonic() - started,
+        date=datetime.now(UTC).date().isoformat(),
     )
     if out is not None:
         _write(report, out)
@@ -224,6 +236,7 @@ def _tell(console: Console, result: Result) -> None:
     verdict = result.judgement.verdict
     line = f"{verdict:13} {result.client:18} {result.case.id}"
     why = f"\n              {result.judgement.why}" if result.judgement.why else ""
+    why += f"\n              failed at first: {result.unsteady}" if result.unsteady else ""
     console.print(line + why, style=_STYLES[verdict], highlight=False, markup=False)
 
 

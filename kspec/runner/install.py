@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,11 +84,36 @@ def _packaged(client: Client) -> dict[str, str]:
         raise AbsentError("; ".join(toolchains.missing([client.name])))
 
     def build(folder: Path) -> None:
-        run(["apt-get", "download", "-q", *client.packages], cwd=folder)
+        _download(client.packages, folder)
         for package in folder.glob("*.deb"):
             run(["dpkg-deb", "-x", str(package), str(folder)], cwd=folder)
+            package.unlink()
+        command = str(folder / "usr" / "bin" / client.name)
+        # Whether the machine has the libraries that are not among the packages.
+        run(
+            [command, *toolchains.TOOLCHAINS[client.name].version_arguments],
+            folder,
+            _unpacked(folder),
+        )
 
-    folder = _built(client, [*client.packages, client.release], build)
+    return _unpacked(_built(client, [*client.packages, client.release], build))
+
+
+def _download(packages: Iterable[str], folder: Path) -> None:
+    """By the machine's lists of packages; by lists of our own where it has none, as in many
+    containers, or they name what the mirror has no more."""
+    try:
+        return run(["apt-get", "download", "-q", *packages], cwd=folder)
+    except AbsentError:
+        lists = folder / "lists"
+    (lists / "partial").mkdir(parents=True)
+    options = ("-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={lists}")
+    run(["apt-get", *options, "update", "-q"], cwd=folder)
+    run(["apt-get", *options, "download", "-q", *packages], cwd=folder)
+    return shutil.rmtree(lists)
+
+
+def _unpacked(folder: Path) -> dict[str, str]:
     libraries = {str(path.parent) for path in folder.glob("usr/lib/**/*.so*")}
     return {
         "PATH": os.pathsep.join([str(folder / "usr" / "bin"), os.environ.get("PATH", "")]),
@@ -231,13 +256,14 @@ def built(label: str, made_of: Iterable[str], build: Callable[[Path], None]) -> 
     return folder
 
 
-def run(command: list[str], cwd: Path) -> None:
+def run(command: list[str], cwd: Path, environment: Mapping[str, str] | None = None) -> None:
     """Run an installing command, again where it fails; AbsentError with its last words."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             done = subprocess.run(
                 command,
                 cwd=cwd,
+                env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from kproto.errors import KprotoError
@@ -19,7 +20,7 @@ from kspec.runner.adapters import Adapter
 from kspec.runner.play import play
 from kspec.wire import Played
 
-__all__ = ["Contestant", "run"]
+__all__ = ["Contestant", "run", "run_pairs"]
 
 
 class Contestant(Protocol):
@@ -39,18 +40,37 @@ async def run(
     jobs: int = 1,
     told: Callable[[Result], None] = lambda _result: None,
     greeted: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
+    again: Callable[[Result], bool] = lambda _result: False,
 ) -> list[Result]:
-    """Every client in every case, results in that order. Raises KprotoError for a case that cannot
-    be staged; what goes wrong with a client is a result."""
-    pools = {each.name: _Pool(each, greeted) for each in contestants}
+    """Every client in every case, results in that order."""
+    pairs = [(client, case) for client in contestants for case in cases]
+    return await run_pairs(pairs, jobs=jobs, told=told, greeted=greeted, again=again)
+
+
+async def run_pairs(
+    pairs: Sequence[tuple[Contestant, CaseFile]],
+    *,
+    jobs: int = 1,
+    told: Callable[[Result], None] = lambda _result: None,
+    greeted: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
+    again: Callable[[Result], bool] = lambda _result: False,
+) -> list[Result]:
+    """Results in the order of ``pairs``. One that ``again`` holds for is played once more, and the
+    second play is what counts. Raises KprotoError for a case that cannot be staged; what goes wrong
+    with a client is a result."""
+    pools = {each.name: _Pool(each, greeted) for each, _ in pairs}
     results: dict[tuple[str, str], Result] = {}
-    waiting = [(client, case) for client in contestants for case in cases]
-    waiting.reverse()
+    waiting = list(reversed(pairs))
 
     async def work() -> None:
         while waiting:
             client, case = waiting.pop()
             result = await _play_case(client.name, case, pools[client.name])
+            if again(result):
+                first = result.judgement.why
+                result = await _play_case(client.name, case, pools[client.name])
+                if result.judgement.verdict != "fail":
+                    result = replace(result, unsteady=first)
             results[client.name, case.id] = result
             told(result)
 
@@ -62,7 +82,7 @@ async def run(
         raise errors.exceptions[0] from None
     finally:
         await asyncio.gather(*(pool.stop() for pool in pools.values()))
-    return [results[client.name, case.id] for client in contestants for case in cases]
+    return [results[client.name, case.id] for client, case in pairs]
 
 
 class _Pool:

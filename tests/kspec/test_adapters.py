@@ -7,21 +7,19 @@ import sys
 
 import pytest
 
-from kspec.catalog import CLIENTS, Client
-from kspec.errors import AbsentError, AdapterError
+from kspec.catalog import Client
+from kspec.errors import AdapterError
 from kspec.kinds import Answer
 from kspec.runner import adapters
 from kspec.runner.adapters import ProcessAdapter
-from kspec.runner.contestants import Program
 from kspec.runner.files import choose, load_cases
-from kspec.runner.install import install
 from kspec.runner.schedule import run
-from tests.support import toolchain
+from tests.kspec.which import params, program
 
 GREETING = 'print(\'{"client": "c", "version": "1"}\', flush=True)\n'
 
 
-async def program(folder, source: str) -> ProcessAdapter:
+async def started(folder, source: str) -> ProcessAdapter:
     path = folder / "adapter.py"
     path.write_text("import sys\n" + source)
     return await ProcessAdapter.start([sys.executable, "-I", str(path)], folder)
@@ -29,7 +27,7 @@ async def program(folder, source: str) -> ProcessAdapter:
 
 async def test_calls_are_answered_in_order(tmp_path):
     echo = """print('{"ok": true, "result": %s}' % line.strip(), flush=True)"""
-    adapter = await program(tmp_path, f"{GREETING}for line in sys.stdin: {echo}")
+    adapter = await started(tmp_path, f"{GREETING}for line in sys.stdin: {echo}")
     assert adapter.greeting.version == "1"
     for number in range(3):
         answer = await adapter.call("echo", {"number": number})
@@ -54,7 +52,7 @@ async def test_an_adapter_that_goes_wrong_is_an_error_and_is_ended(
 ):
     monkeypatch.setattr(adapters, "ANSWER_SECONDS", 1.0)
     monkeypatch.setattr(adapters, "STOP_SECONDS", 0.3)
-    adapter = await program(tmp_path, source)
+    adapter = await started(tmp_path, source)
     with pytest.raises(AdapterError, match=words):
         await adapter.call("describe_cluster", {})
     await adapter.stop()
@@ -64,7 +62,7 @@ async def test_an_adapter_that_goes_wrong_is_an_error_and_is_ended(
 @pytest.mark.parametrize("said", ["[]", "{}", "Hello"])
 async def test_who_does_not_greet_is_ended(tmp_path, said):
     with pytest.raises(AdapterError, match=r"greeting|protocol"):
-        await program(tmp_path, f"print({said!r}, flush=True); sys.stdin.read()")
+        await started(tmp_path, f"print({said!r}, flush=True); sys.stdin.read()")
 
 
 async def test_a_command_that_is_not_there_is_an_error():
@@ -75,40 +73,25 @@ async def test_a_command_that_is_not_there_is_an_error():
 async def test_an_adapter_that_ignores_the_end_of_input_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(adapters, "STOP_SECONDS", 0.2)
     source = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    adapter = await program(tmp_path, source + GREETING + "time.sleep(60)")
+    adapter = await started(tmp_path, source + GREETING + "time.sleep(60)")
     await adapter.stop()
     assert adapter._process.returncode is not None
 
 
 # ---- real clients -------------------------------------------------------------------------------
 
-MARKERS = {
-    "python": [],
-    "node": [pytest.mark.node],
-    "java": [pytest.mark.java],
-    "go": [pytest.mark.go],
-    "rust": [],
-}
 MOVERS = {"kproto", "kafka-python", "kafkajs", "@platformatic/kafka", "java-admin",
           "java-admin-3.9", "franz-go", "sarama"}  # fmt: skip
 """Those with calls for reassignments."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "which",
-    [pytest.param(each, id=each.name, marks=MARKERS[each.language]) for each in CLIENTS],
-)
+@pytest.mark.parametrize("which", params())
 async def test_every_client_plays(which: Client):
     """Each passes what every client can, moves a partition if it has a call for that, and is fit
     for the next case after one that it has no part in."""
-    toolchain.require(*which.toolchains)
-    try:
-        launch = install(which)
-    except AbsentError as error:
-        toolchain.absent(which.name, str(error))
     cases = choose(load_cases(), ["framing/001", "reassignment/001"])
-    answers = await run([Program(which.name, launch)], [*cases, cases[0]])
+    answers = await run([program(which)], [*cases, cases[0]])
     verdicts = [each.judgement.verdict for each in answers]
     moved = "pass" if which.name in MOVERS else "unsupported"
     assert verdicts == ["pass", moved, "pass"], [each.judgement.why for each in answers]

@@ -100,6 +100,14 @@ def test_a_baseline_lets_known_failures_pass_and_tells_stale_ones(tmp_path):
     assert invoke(*run, "--baseline", baseline).exit_code == 1
 
 
+def test_a_baseline_that_is_written_again_keeps_what_was_not_run(tmp_path):
+    baseline = tmp_path / "known.json"
+    known = {"elsewhere": ["x/001-y"], "reference": ["negotiation/004-an-api-the-broker-lacks"]}
+    baseline.write_text(json.dumps(known))
+    invoke("run", *FAST, "--client", "reference", "--write-baseline", baseline)
+    assert json.loads(baseline.read_text()) == {"elsewhere": ["x/001-y"]}
+
+
 def test_an_adapter_of_ones_own_is_run():
     command = f"{sys.executable} -m kspec.wrong claims-success"
     done = invoke("run", *FAST, "--adapter", command)

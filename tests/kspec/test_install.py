@@ -73,3 +73,18 @@ def test_a_cache_that_cannot_be_written_says_what_to_do(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(AbsentError, match="KPROTO_CACHE names another place"):
         install._built(client("kafkajs"), ["a"], lambda folder: None)
+
+
+def test_packages_are_found_where_the_machine_has_no_list_of_them(tmp_path, monkeypatch):
+    """apt-get, played by a script: it downloads by lists of its own only."""
+    apt = tmp_path / "bin" / "apt-get"
+    apt.parent.mkdir()
+    apt.write_text('#!/bin/sh\ncase "$*" in *Dir::State::Lists=*download*) touch "$PWD/kcat.deb";;'
+                   " *update*) ;; *) exit 100;; esac\n")  # fmt: skip
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{apt.parent}:/usr/bin:/bin")
+    monkeypatch.setattr("kspec.runner.install.time.sleep", lambda seconds: None)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    install._download(["kcat"], folder)
+    assert [path.name for path in folder.iterdir()] == ["kcat.deb"]

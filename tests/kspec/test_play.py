@@ -140,3 +140,32 @@ async def test_a_client_that_does_not_start_fails_and_the_run_goes_on():
 async def test_a_case_that_cannot_be_staged_ends_the_run():
     with pytest.raises(KprotoError, match="broker"):
         await played(Fake(), SIMPLE + "cluster: {controller: 9}\n")
+
+
+class Moody(Fake):
+    """Fails every other time."""
+
+    async def call(self, op, arguments):
+        self.asked.append(op)
+        odd = op == "list_topics" and self.asked.count(op) % 2
+        return Answer(failure=Failure("E", None, "not now")) if odd else Answer()
+
+
+async def test_what_failed_is_played_once_more_where_that_is_asked_for():
+    text = SIMPLE.replace("  - {call: list_topics, as: again, optional: true}\n", "").replace(
+        "variants: [{n: 1}, {n: 2}]\n", ""
+    )
+    case = parse_case(text, "x/001-x.yaml")
+
+    def failed(result: Result) -> bool:
+        return result.judgement.verdict == "fail"
+
+    (once,) = await run([Moody()], [case])
+    assert (once.judgement.verdict, once.unsteady) == ("fail", "")
+    (twice,) = await run([Moody()], [case], again=failed)
+    assert twice.judgement.verdict == "pass"
+    assert "not now" in twice.unsteady
+    always = Fake(list_topics=Answer(failure=Failure("E", None, "never")))
+    (never,) = await run([always], [case], again=failed)
+    assert (never.judgement.verdict, never.unsteady) == ("fail", "")
+    assert always.asked.count("list_topics") == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import struct
 from collections.abc import AsyncIterator
 from typing import Any
@@ -18,6 +19,7 @@ from kproto.messages import (
     MetadataRequest,
 )
 from mockbroker import MockCluster
+from mockbroker.server import BrokerProtocol
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 
 METADATA = MetadataRequest(topics=[])
@@ -167,6 +169,27 @@ async def test_swapped_with_the_next(swap, expected):
 async def test_split_into_single_bytes():
     async with broken(api=3, split=1) as (_, wire):
         await wire.ask(METADATA, 12)
+
+
+async def test_a_connection_lost_as_a_pause_begins_leaves_nothing_behind(monkeypatch, recwarn):
+    """As where a write finds that nobody is there: asyncio tells so in its next turn, before the
+    pause had its first."""
+    do, done = BrokerProtocol._do, []
+
+    def do_and_lose(self, step):
+        do(self, step)
+        done.append(step)
+        self.abort()
+
+    async with broken(api=3, split=1, split_delay="20ms") as (mock, wire):
+        monkeypatch.setattr(BrokerProtocol, "_do", do_and_lose)
+        wire.send(wire.frame(METADATA, 12))
+        await whole(wire)
+        assert len(done) == 1
+        gc.collect()
+        assert [str(each.message) for each in recwarn] == []
+        async with connect(mock) as other:
+            await alive(other)
 
 
 async def test_split_with_pauses_is_seen_in_pieces():

@@ -1,0 +1,69 @@
+"""``kspec publish``: results.json as a page of Markdown, with sentences from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from kspec.errors import KspecError
+from kspec.report.published import (
+    Sentences,
+    as_markdown,
+    read_results,
+    stale_sentences,
+    unwritten,
+)
+
+__all__ = ["FINDINGS", "publish_command", "read_sentences"]
+
+FINDINGS: Final = Path(__file__).resolve().parents[1] / "findings.yaml"
+
+
+@click.command("publish")
+@click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
+              help="A file; standard output unless given.")  # fmt: skip
+@click.option("--findings", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              default=FINDINGS, help="YAML: client to case to what was seen.")  # fmt: skip
+def publish_command(results: Path, out: Path | None, findings: Path) -> None:
+    """Write the results.json of a run as a page of Markdown.
+
+    Failures without a sentence in the file of findings are told in the judge's words, and named on
+    standard error; so are sentences about what does not fail any more.
+    """
+    try:
+        run = read_results(results.read_bytes())
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise KspecError(f"{results}: no results.json: {error}") from None
+    sentences = read_sentences(findings)
+    text = as_markdown(run, sentences)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        out.write_text(text, "utf-8")
+    for client, number in unwritten(run, sentences):
+        click.echo(f"{findings.name} has no sentence for {client}, {number}", err=True)
+    for client, number in stale_sentences(run, sentences):
+        click.echo(f"stale in {findings.name}: {client} no longer fails {number}", err=True)
+
+
+def read_sentences(path: Path) -> Sentences:
+    """Raises KspecError for what is no file of findings."""
+    try:
+        text = path.read_text("utf-8")
+        parsed = _parsed(text)
+        return msgspec.convert({} if parsed is None else parsed, dict[str, dict[str, str]])
+    except (OSError, ValueError) as error:  # msgspec's, and those of text that is not UTF-8
+        raise KspecError(f"{path}: {error}") from None
+
+
+def _parsed(text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"not YAML: {' '.join(str(error).split())}") from None

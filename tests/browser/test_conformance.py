@@ -1,0 +1,109 @@
+"""kspec's report as a reader sees it: the matrix, and behind a verdict what was said there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.layout import covered, faint, runs_over, tiny
+from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+
+CLIENTS = ("reference", "wrong:claims-success", "wrong:ignores-the-top-level-error",
+           "wrong:dies-of-bad-answers")  # fmt: skip
+CASES = ("flexible/001", "framing/002", "reassignment/002", "reassignment/004", "sasl/001")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made as anybody would: with failures, a baseline that knows one of them, variants."""
+    out = tmp_path_factory.mktemp("conformance")
+    known = out / "known.json"
+    known.write_text('{"wrong:claims-success": ["reassignment/002-one-partition-of-two-fails"]}')
+    options = [word for name in CLIENTS for word in ("--client", name)]
+    options += [word for name in CASES for word in ("--case", name)]
+    done = subprocess.run(
+        [sys.executable, "-m", "kspec", "run", *options, "--jobs", "8", "--baseline", str(known),
+         "--out", str(out)],
+        capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    return out / "report.html"
+
+
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_report(browser: Any, report: Path, width: int, scheme: Scheme) -> None:
+    async with opened(
+        browser, report.as_uri(), width=width, scheme=scheme, name="conformance"
+    ) as watched:
+        seen = watched.page
+        await looks_right(seen)
+        await the_matrix_is_that_of_the_results(seen, report)
+        await a_failure_opens_at_one_click(seen)
+        await everything_is_opened(seen)
+        await looks_right(seen)
+        paper = await seen.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, paper[4:-1].split(","))) < 200) == (scheme == "dark"), paper
+        await seen.reload()  # a screenshot is taken of what is there in the end
+        keeps_to_itself(watched, report)
+
+
+async def everything_is_opened(seen: Any) -> None:
+    """Journals to their end, too: what is only scrolled to would seem to cover what is below."""
+    await seen.evaluate("""() => {
+      document.querySelectorAll('details').forEach(each => each.open = true);
+      document.querySelectorAll('pre').forEach(each => each.style.maxHeight = 'none');
+    }""")
+
+
+async def looks_right(seen: Any) -> None:
+    for measure in (runs_over, covered, faint, tiny):
+        assert await measure(seen) == [], measure.__name__
+
+
+async def the_matrix_is_that_of_the_results(seen: Any, report: Path) -> None:
+    """A row a case and a column a client, each cell with the verdict of results.json."""
+    run = json.loads((report.parent / "results.json").read_text())
+    shown = await seen.evaluate("""() => {
+      const table = document.querySelector('table.matrix');
+      const rows = [...table.tBodies[0].rows].filter(row => !row.classList.contains('group'));
+      return {
+        clients: [...table.tHead.rows[0].cells].slice(1).map(cell => cell.textContent),
+        titles: rows.map(row => row.cells[0].innerText.trim().replace(/^\\d+ /, '')),
+        verdicts: rows.map(row => [...row.cells].slice(1).map(
+          cell => cell.querySelector('a').classList[1])),
+      };
+    }""")
+    assert shown["clients"] == list(run["clients"]) == list(CLIENTS)
+    assert shown["titles"] == [case["title"] for case in run["cases"]]
+    verdicts = {(each["case"], each["client"]): each["verdict"] for each in run["results"]}
+    assert shown["verdicts"] == [
+        [verdicts[case["id"], client] for client in CLIENTS] for case in run["cases"]
+    ]
+    assert "fail" in verdicts.values()
+    assert await seen.locator("table.matrix a.known").count() == 1
+
+
+async def a_failure_opens_at_one_click(seen: Any) -> None:
+    cell = seen.locator("table.matrix a.fail:not(.known)").first
+    target = seen.locator("#" + (await cell.get_attribute("href")).removeprefix("#"))
+    assert not await target.is_visible()
+    await cell.click()
+    await target.locator("pre").first.wait_for(state="visible")
+    talk = await target.locator("pre").first.inner_text()
+    assert "ListPartitionReassignments" in talk or "AlterPartitionReassignments" in talk
+    top = await target.evaluate("element => element.getBoundingClientRect().top")
+    assert 0 <= round(top) < await seen.evaluate("innerHeight")
+
+
+def keeps_to_itself(watched: Watched, report: Path) -> None:
+    """Nothing to complain of, and nothing asked for but the page."""
+    assert watched.said == []
+    assert {address.partition("#")[0] for address in watched.asked} == {report.as_uri()}

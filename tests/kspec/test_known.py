@@ -1,0 +1,54 @@
+"""Real clients in the suite's cases: they fail what they are known to fail, and nothing else.
+
+known.json is what `make conformance` found. Two clients play every case, the others a sample drawn
+by the run's seed; under KPROTO_FULL everybody plays everything.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from pathlib import Path
+
+import pytest
+
+from kspec.catalog import CLIENTS, Client
+from kspec.results import Result, new_failures
+from kspec.runner.baseline import read_baseline
+from kspec.runner.files import load_cases
+from kspec.runner.schedule import run
+from tests.kspec.which import FULL, params, program
+
+CASES = load_cases()
+KNOWN = read_baseline(Path(__file__).with_name("known.json"))
+WHOLE = ("kafka-python", "franz-go")
+SAMPLE = 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", params())
+async def test_a_client_fails_what_it_is_known_to_fail(which: Client, rng: random.Random) -> None:
+    """What fails and is not known to is played once more: a verdict that a busy machine gave is
+    none. The second play counts."""
+    everything = FULL or which.name in WHOLE
+    cases = CASES if everything else rng.sample(CASES, min(SAMPLE, len(CASES)))
+    print(f"{which.name} plays {', '.join(case.id for case in cases)}")
+
+    def is_new(result: Result) -> bool:
+        return bool(new_failures([result], KNOWN)[0])
+
+    results = await run([program(which)], cases, jobs=3, again=is_new)
+    new, stale = new_failures(results, KNOWN)
+    for each in results:
+        if each.unsteady:
+            warnings.warn(f"{which.name} failed {each.case.id} once: {each.unsteady}", stacklevel=1)
+    for _, case in stale:
+        warnings.warn(f"{which.name} is known to fail {case}, and does not", stacklevel=1)
+    assert {each.case.id: each.judgement.why for each in new} == {}
+
+
+def test_what_is_known_is_about_clients_and_cases_that_there_are() -> None:
+    assert set(KNOWN) <= {each.name for each in CLIENTS}
+    ids = {each.id for each in CASES}
+    unknown = {client: set(cases) - ids for client, cases in KNOWN.items()}
+    assert not any(unknown.values()), unknown

@@ -1,0 +1,95 @@
+"""The page that is published: it says what the results say, and what words it lacks."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kspec.catalog import CLIENTS
+from kspec.errors import KspecError
+from kspec.runner.cli import commands
+from kspec.runner.files import load_cases
+from kspec.runner.publishing import FINDINGS, read_sentences
+
+ROOT = Path(__file__).resolve().parents[2]
+WRONG = "wrong:ignores-the-top-level-error"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("out")
+    CliRunner().invoke(commands, ["run", "--case", "reassignment/004", "--case", "negotiation/004",
+                                  "--client", "reference", "--client", WRONG,
+                                  "--out", str(out)])  # fmt: skip
+    return out / "results.json"
+
+
+def published(results: Path, findings: str, tmp_path: Path):
+    path = tmp_path / "findings.yaml"
+    path.write_text(findings)
+    done = CliRunner().invoke(commands, ["publish", str(results), "--findings", str(path)])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_a_failure_without_a_sentence_is_told_in_the_judges_words(results, tmp_path):
+    done = published(results, "", tmp_path)
+    (said,) = [e["why"] for e in json.loads(results.read_text())["results"] if e["client"] == WRONG
+               and e["verdict"] == "fail"]  # fmt: skip
+    assert said[:60] in done.stdout
+    assert f"`kspec run --case reassignment/004 --client {WRONG} -v`" in done.stdout
+    assert done.stderr == f"findings.yaml has no sentence for {WRONG}, reassignment/004\n"
+
+
+def test_a_sentence_takes_their_place_and_a_stale_one_is_told(results, tmp_path):
+    text = f"{WRONG!r}:\n  reassignment/004: It looks | away.\n  negotiation/004: Gone.\n"
+    done = published(results, text + "elsewhere: {framing/001: Not played.}\n", tmp_path)
+    assert f"- **{WRONG} 1**: It looks | away. What must be: *the call," in done.stdout
+    assert "Gone." not in done.stdout
+    assert done.stderr == f"stale in findings.yaml: {WRONG} no longer fails negotiation/004\n"
+
+
+def test_the_matrix_has_a_row_a_case_and_a_column_a_client(results, tmp_path):
+    matrix = published(results, "", tmp_path).stdout.split("## Matrix")[1].split("✓ keeps")[0]
+    head, _, *rows = matrix.strip().splitlines()
+    assert head == f"|  | reference | {WRONG} |"
+    assert [re.findall(r"\| (\S+) (?=\|)", row)[-1] for row in rows] == ["✓", "**✗**"]
+    numbers = [row.split()[1].strip("[") for row in rows]
+    assert numbers == ["negotiation/004", "reassignment/004"]
+
+
+@pytest.mark.parametrize("text", ["[]", "a: b", "a: {b: [c]}", "a: {b: 1}", "a: &b {c: *b", "\x00"])
+def test_what_are_no_findings_is_told(text, tmp_path):
+    path = tmp_path / "findings.yaml"
+    path.write_text(text)
+    with pytest.raises(KspecError, match=r"findings\.yaml: "):
+        read_sentences(path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}'])
+def test_what_are_no_results_is_told(text, tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text(text)
+    done = CliRunner().invoke(commands, ["publish", str(path)])
+    assert isinstance(done.exception, KspecError)
+    assert "no results.json" in str(done.exception)
+
+
+def test_the_suites_sentences_are_about_clients_and_cases_that_there_are():
+    numbers = {each.id[: len(each.group) + 4] for each in load_cases()}
+    sentences = read_sentences(FINDINGS)
+    assert set(sentences) <= {each.name for each in CLIENTS}
+    assert {number for found in sentences.values() for number in found} <= numbers
+
+
+def test_what_is_published_is_what_is_known():
+    """Both are written by `make conformance`."""
+    page = (ROOT / "docs" / "conformance.md").read_text()
+    shown = set(re.findall(r"kspec run --case (\S+) --client (\S+) -v", page))
+    known = json.loads((ROOT / "tests" / "kspec" / "known.json").read_text())
+    listed = {(case.split("-")[0], client) for client, cases in known.items() for case in cases}
+    assert shown == listed

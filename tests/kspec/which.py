@@ -1,0 +1,46 @@
+"""Which clients and cases the tests play: all on all under KPROTO_FULL, which takes minutes."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import pytest
+
+from kspec.catalog import CLIENTS, Client
+from kspec.errors import AbsentError
+from kspec.runner.contestants import Program
+from kspec.runner.install import install
+from tests.support import toolchain
+
+__all__ = ["FULL", "params", "program"]
+
+FULL: Final = bool(os.environ.get("KPROTO_FULL"))
+
+_MARKERS: Final = {
+    "python": [],
+    "node": [pytest.mark.node],
+    "java": [pytest.mark.java],
+    "go": [pytest.mark.go],
+    "rust": [],
+}
+
+
+def params() -> list[object]:
+    """A parameter for each client of the catalog, marked with what it needs. Rust's takes minutes
+    to compile where it was not yet, so that only `make test-full` has it."""
+    return [
+        pytest.param(each, id=each.name, marks=_MARKERS[each.language])
+        for each in CLIENTS
+        if FULL or each.language != "rust"
+    ]
+
+
+def program(which: Client) -> Program:
+    """Installed; skips, or fails where required, without what it needs."""
+    toolchain.require(*which.toolchains)
+    try:
+        return Program(which.name, install(which))
+    except AbsentError as error:
+        toolchain.absent(which.name, str(error))
+        raise  # not reached: absent() never returns normally
