@@ -47,7 +47,6 @@ func (a *adapter) connect(call lines.Call) (any, error) {
 		kgo.DialTimeout(a.timeout),
 		kgo.RequestTimeoutOverhead(a.timeout),
 		kgo.RetryTimeout(a.timeout),
-		kgo.RequestTimeoutOverhead(a.timeout),
 		kgo.MetadataMinAge(10 * time.Millisecond),
 	}
 	if call.SASL != nil {
