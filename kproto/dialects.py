@@ -32,7 +32,14 @@ from kproto.errors import (
     UnsupportedFrameError,
     UnsupportedVersionError,
 )
-from kproto.messages._index import ALIASES, MODULES, REQUESTS, RESPONSES
+from kproto.messages._index import (
+    ALIASES,
+    MODULES,
+    REQUEST_FLEXIBLE_VERSIONS,
+    REQUEST_VERSIONS,
+    REQUESTS,
+    RESPONSES,
+)
 from kproto.messages.request_header import RequestHeader
 from kproto.messages.response_header import ResponseHeader
 from kproto.schema.load import load_directory, schemas_directory
@@ -158,6 +165,26 @@ class Dialect:
                 table = requests if cls.MESSAGE_TYPE == "request" else responses
                 table[cls.API_KEY] = cls.MESSAGE_NAME
         return _Apis(self, requests, responses)
+
+    @cached_property
+    def own_requests(self) -> frozenset[int]:
+        """Api keys whose request is this dialect's own, or that the one below it lacks: of the
+        released protocol, all."""
+        below = self.base.apis if self.base is not None else {}
+        names = self.apis.requests
+        return frozenset(key for key in self.apis if key not in below or names[key] in self._own)
+
+    def request_versions(self, *, flexible: bool = False) -> Mapping[int, Versions]:
+        """Of each api key, the versions of its request, or its flexible ones; those of released
+        messages are known without importing them."""
+        if self.base is None:
+            found = dict(REQUEST_FLEXIBLE_VERSIONS if flexible else REQUEST_VERSIONS)
+        else:
+            found = dict(self.base.request_versions(flexible=flexible))
+        for cls in self._own.values():
+            if cls.API_KEY is not None and cls.MESSAGE_TYPE == "request":
+                found[cls.API_KEY] = cls.FLEXIBLE_VERSIONS if flexible else cls.VALID_VERSIONS
+        return {key: found[key] for key in self.apis}
 
     def api(self, api_key: int, version: int | None = None) -> Api:
         """Raises UnsupportedVersionError when the dialect lacks the key, or the version of it."""

@@ -8,9 +8,8 @@ from datetime import tzinfo
 
 import click
 
-from kproto.cli.codec import named_dialect
+from kproto.cli.dialect_option import named_dialect
 from wiredump.cli.chosen import chosen_tables, counts, source_options, table_options
-from wiredump.cli.output import Output
 from wiredump.cli.progress import reading
 from wiredump.tables import require_pyarrow
 
@@ -91,10 +90,9 @@ def table_command(
         record = {"out": out, "rows": dict(made.rows), "bytes": dict(made.account)}
         click.echo(json.dumps({**record, "late": made.late}))
         return 0
-    output = Output()
-    output.render(counts("rows", dict(made.rows)))
+    click.echo(counts("rows", made.rows))
     if made.account:
-        output.render(counts("bytes of TCP payload", dict(made.account)))
+        click.echo(counts("bytes of TCP payload", made.account))
     if made.late:
         click.echo(f"wiredump: {made.late} exchanges came too late to be in order", err=True)
     return 0
