@@ -304,7 +304,8 @@ class _Apis(Mapping[int, Api]):
         self.requests = requests
         self.responses = responses
         self._dialect = dialect
-        self._keys = sorted(requests.keys() & responses.keys())
+        self._known = requests.keys() & responses.keys()
+        self._keys = sorted(self._known)
         self._made: dict[int, Api] = {}
 
     def __getitem__(self, api_key: int) -> Api:
@@ -314,6 +315,9 @@ class _Apis(Mapping[int, Api]):
             response = self._dialect.message(self.responses[api_key])
             made = self._made[api_key] = Api(api_key, request, response)
         return made
+
+    def __contains__(self, api_key: object) -> bool:
+        return api_key in self._known  # which imports nothing
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._keys)

@@ -13,7 +13,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kproto.arrow import Column
-from kproto.records.sink import bits, numbers
 from wiredump.rows.pieces import Piece
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES, TypeName
 
@@ -72,6 +71,8 @@ def of_piece(schema: pa.Schema, piece: Piece) -> pa.Table:
 def _shared(values: list[Any], type_: pa.DataType) -> pa.Array:
     """As ``_array``. But ``pa.array`` imports pandas where that is installed, which takes longer
     than many a capture: numbers and text do without it."""
+    from kproto.records.sink import bits, numbers
+
     held: list[Any]
     buffers: list[bytes]
     try:
@@ -99,6 +100,8 @@ def _owned(column: Column, type_: pa.DataType) -> pa.Array:
 
 def _runs(counts: list[int]) -> pa.Array:
     """Of each row, the number of its run."""
+    from kproto.records.sink import numbers
+
     data = b"".join(numbers("i", [run]) * count for run, count in enumerate(counts))
     return pa.Array.from_buffers(pa.int32(), sum(counts), [None, pa.py_buffer(data)])
 
