@@ -178,7 +178,8 @@ class Dialect:
         """Of each api key, the versions of its request, or its flexible ones; those of released
         messages are known without importing them."""
         if self.base is None:
-            found = dict(REQUEST_FLEXIBLE_VERSIONS if flexible else REQUEST_VERSIONS)
+            facts = REQUEST_FLEXIBLE_VERSIONS if flexible else REQUEST_VERSIONS
+            found = {key: Versions(*each) for key, each in facts.items()}
         else:
             found = dict(self.base.request_versions(flexible=flexible))
         for cls in self._own.values():

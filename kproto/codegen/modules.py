@@ -202,7 +202,6 @@ def _index(schemas: list[MessageSchema]) -> str:
     about = "Where each exported class lives, and what is asked of requests before any is imported."
     lines = [f'"""{about}', "", f'{_WARNING}"""', ""]
     lines += ["from __future__ import annotations", ""]
-    lines += ["from kproto.schema.versions import Versions", ""]
     lines += _table("MODULES", "dict[str, str]", {k: repr(v) for k, v in unique.items()})
     aliases = {alias: repr(s.name) for s in schemas for alias in s.aliases if alias not in unique}
     lines += _table("ALIASES", "dict[str, str]", aliases)
@@ -216,11 +215,11 @@ def _index(schemas: list[MessageSchema]) -> str:
         lines += [f"    {key}: {keys[key]}," for key in sorted(keys)]
         lines += ["}", ""]
     requests = {s.api_key: s for s in schemas if s.type == "request" and s.api_key is not None}
-    versions = {key: _versions(requests[key].valid_versions) for key in sorted(requests)}
-    flexible = {key: _versions(requests[key].flexible_versions) for key in sorted(requests)}
+    versions = {key: requests[key].valid_versions for key in sorted(requests)}
+    flexible = {key: requests[key].flexible_versions for key in sorted(requests)}
     for name, facts in (("REQUEST_VERSIONS", versions), ("REQUEST_FLEXIBLE_VERSIONS", flexible)):
-        lines.append(f"{name}: dict[int, Versions] = {{")
-        lines += [f"    {key}: {fact}," for key, fact in facts.items()]
+        lines.append(f"{name}: dict[int, tuple[int, int]] = {{")
+        lines += [f"    {key}: ({fact.lowest}, {fact.highest})," for key, fact in facts.items()]
         lines += ["}", ""]
     text = "\n".join(lines).replace("'", '"')
     return text.rstrip("\n") + "\n"
