@@ -1,6 +1,7 @@
 """Rows to Parquet files, a folder a table, as they come: memory holds one row group a table.
 
-Rows one by one or in pieces: where a row group ends, and what it is sorted by, is the same. ``pyarrow.compute`` is imported on use (``wiredump.tables.arrow``).
+Rows one by one or in pieces: where a row group ends, and what it is sorted by, is the same.
+``pyarrow.compute`` is imported on use (``wiredump.tables.arrow``).
 """
 
 from __future__ import annotations
