@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import tzinfo
 
 import click
@@ -14,6 +16,19 @@ from wiredump.cli.progress import reading
 from wiredump.tables import require_pyarrow
 
 __all__ = ["table_command"]
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """What is imported stays: the collector need not look through it, now or later."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+    gc.freeze()
 
 
 @click.command("table")
@@ -54,12 +69,12 @@ def table_command(
     tables = chosen_tables(wanted, not no_bodies)
     codec = named_dialect(dialect_name)
     require_pyarrow()
-    # Only now: these need pyarrow, or are slow to import.
-    from wiredump.rows.together import TableRows
-    from wiredump.sources import open_sources
-    from wiredump.tables.making import make_tables
+    with _uncollected():
+        # Only now: these need pyarrow, or are slow to import.
+        from wiredump.rows.together import TableRows
+        from wiredump.sources import open_sources
+        from wiredump.tables.making import make_tables
 
-    gc.freeze()  # what was imported stays: the collector need not look through it again
     with reading(captures) as progress:
         if jobs != 1:
             from wiredump.tables.jobs import Work, make_tables_together, usable_cores
