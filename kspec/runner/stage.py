@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kproto.schema.versions import Versions
 from kspec.errors import KspecError
@@ -14,6 +15,9 @@ from mockbroker import MockCluster
 from mockbroker.faults import faults_of
 
 __all__ = ["Stage", "cluster_of"]
+
+_ATTEMPTS_AT_A_PORT: Final = 60
+_PORT_SECONDS: Final = 0.1
 
 
 def cluster_of(case: Case) -> MockCluster:
@@ -75,8 +79,18 @@ class Stage:
         return found
 
     async def step(self, text: str) -> None:
-        """Raises KprotoError for what is no step, or cannot be done."""
-        await take_step(self.mock, text)
+        """Raises KprotoError for what is no step, or cannot be done.
+
+        A broker comes back at the port it had. Where somebody's connection out has been given that
+        port meanwhile, it is waited for.
+        """
+        for _ in range(_ATTEMPTS_AT_A_PORT):
+            try:
+                return await take_step(self.mock, text)
+            except OSError as error:
+                problem = error
+                await asyncio.sleep(_PORT_SECONDS)
+        raise KspecError(f"{text}: {problem.strerror or problem}")
 
     # ---- faults ----------------------------------------------------------------------------------
 

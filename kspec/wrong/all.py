@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kspec.wrong import answers, frames, identity, retries, versions
+from kspec.wrong import answers, frames, identity, partitions, retries, routing, versions
 from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
 
 __all__ = [
@@ -11,7 +11,9 @@ __all__ = [
     "answers",
     "frames",
     "identity",
+    "partitions",
     "retries",
+    "routing",
     "versions",
     "wrong_client",
 ]
