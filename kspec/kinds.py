@@ -72,7 +72,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "authentication": (r"authenticat", r"SASL", r"mechanism", r"scram", r"credential"),
     "no-controller": (
         r"NotController", r"NoController", r"controller (is )?not", r"no controller",
-        r"active controller", r"controller.*unavail",
+        r"active controller", r"controller.*(unavail|not available)",
     ),
 }  # fmt: skip
 """Looked up in "<error>: <message>"; more than one may fit."""

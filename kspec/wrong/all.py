@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kspec.wrong import answers, frames, identity, partitions, retries, routing, versions
+from kspec.wrong import answers, frames, identity, partitions, quotas, retries, routing, versions
 from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "frames",
     "identity",
     "partitions",
+    "quotas",
     "retries",
     "routing",
     "versions",
