@@ -35,6 +35,7 @@ def cluster_of(case: Case) -> MockCluster:
         broker_configs=spec.broker_configs,
         reply35=spec.reply35,
         sasl=spec.sasl,
+        scram_iterations=spec.scram_iterations,
         propagation_ms=spec.propagation_ms,
     )
 

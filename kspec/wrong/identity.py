@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kproto.client.sasl import Exchange, SaslMechanism
+from kspec.wrong.client import Client
 from kspec.wrong.link import Link
 from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
 
 _SASL_HANDSHAKE: Final = 17
+_FAR_TOO_LONG: Final = 9.0
 
 
 @misbehaves("does-not-authenticate")
@@ -78,3 +83,23 @@ class BelievesInItsMechanism(Link):
         if api_key == _SASL_HANDSHAKE:
             body.error_code = 0
         return body
+
+
+@misbehaves("hashes-once-if-told-to")
+class HashesOnceIfToldTo(_Scram):
+    """Accepts any number of SCRAM iterations, however small."""
+
+    def heard(self, token: bytes, sent: bytes) -> bytes | None:
+        # The proof is of another number then; what counts is that one is sent.
+        return re.sub(rb",i=\d{1,3}$", b",i=4097", token)
+
+
+@misbehaves("hashes-for-ever-if-told-to")
+class HashesForEverIfToldTo(Client):
+    """Accepts any number of SCRAM iterations, however large, and keeps its caller waiting."""
+
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        said = await super().call(op, arguments)
+        if said.get("kind") == "authentication" and "must not be >" in said["message"]:
+            await asyncio.sleep(_FAR_TOO_LONG)  # as if it were still at it
+        return said
