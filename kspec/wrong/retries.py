@@ -17,7 +17,7 @@ class RetriesForever(Client):
         return True
 
     def pause(self, attempt: int) -> float:
-        return 0.01
+        return 0.002
 
 
 @misbehaves("never-retries")

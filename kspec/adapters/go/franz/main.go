@@ -46,6 +46,7 @@ func (a *adapter) connect(call lines.Call) (any, error) {
 		kgo.ClientID(call.ClientID),
 		kgo.DialTimeout(a.timeout),
 		kgo.RetryTimeout(a.timeout),
+		kgo.RequestTimeoutOverhead(a.timeout),
 		kgo.MetadataMinAge(10 * time.Millisecond),
 	}
 	if call.SASL != nil {
