@@ -10,7 +10,10 @@ from kspec.wrong import (
     framing,
     identity,
     negotiation,
+    partitions,
+    quotas,
     retries,
+    routing,
     versions,
 )
 from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
@@ -25,7 +28,10 @@ __all__ = [
     "framing",
     "identity",
     "negotiation",
+    "partitions",
+    "quotas",
     "retries",
+    "routing",
     "versions",
     "wrong_client",
 ]
