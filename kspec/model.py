@@ -125,6 +125,7 @@ class ClusterSpec(Strict, frozen=True):
     clock: Literal["wall", "manual"] = "wall"
     sasl: list[str] = []
     scram_iterations: int | None = None
+    scram_final: str | None = None
     broker_configs: dict[str, str] = {}
     propagation_ms: int = 0
 

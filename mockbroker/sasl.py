@@ -41,14 +41,18 @@ class SaslUsers:
 
     ``iterations`` is a lie: what SCRAM's first answer says in place of the true number, to see what
     a client makes of it. Nobody can authenticate then, as the proof is of another number.
+    ``final`` is what stands in place of the broker's own proof at the end.
 
     A mechanism is enabled once somebody has a password for it. Raises ClusterError for a text of
     another form or a mechanism that brokers here do not have, ModuleNotFoundError naming the extra
     where SCRAM is asked for and ``scramp`` is absent.
     """
 
-    def __init__(self, users: Iterable[str], *, iterations: int | None = None) -> None:
+    def __init__(
+        self, users: Iterable[str], *, iterations: int | None = None, final: str | None = None
+    ) -> None:
         self._iterations = iterations
+        self._final = final
         self._passwords: dict[str, dict[str, str]] = {}
         for text in users:
             mechanism, user, password = _parse(text)
@@ -104,7 +108,7 @@ class SaslUsers:
         def final(text: str) -> str:
             server.set_client_final(text)
             answer: str = server.get_server_final()
-            return answer
+            return answer if self._final is None else self._final
 
         steps = [first, final]
 

@@ -29,9 +29,10 @@ class Security:
         authorizer: Authorizer | None,
         users: Iterable[str],
         scram_iterations: int | None = None,
+        scram_final: str | None = None,
     ) -> Security:
         """``users`` as ``SaslUsers`` takes them; with none, nobody has to authenticate."""
-        sasl = SaslUsers(users, iterations=scram_iterations)
+        sasl = SaslUsers(users, iterations=scram_iterations, final=scram_final)
         return cls(authorizer, sasl if sasl.mechanisms else None)
 
 

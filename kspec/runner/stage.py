@@ -38,6 +38,7 @@ def cluster_of(case: Case) -> MockCluster:
         reply35=spec.reply35,
         sasl=spec.sasl,
         scram_iterations=spec.scram_iterations,
+        scram_final=spec.scram_final,
         propagation_ms=spec.propagation_ms,
     )
 
