@@ -32,14 +32,7 @@ from kproto.errors import (
     UnsupportedFrameError,
     UnsupportedVersionError,
 )
-from kproto.messages._index import (
-    ALIASES,
-    MODULES,
-    REQUEST_FLEXIBLE_VERSIONS,
-    REQUEST_VERSIONS,
-    REQUESTS,
-    RESPONSES,
-)
+from kproto.messages._index import ALIASES, MODULES, REQUEST_VERSIONS, REQUESTS, RESPONSES
 from kproto.messages.request_header import RequestHeader
 from kproto.messages.response_header import ResponseHeader
 from kproto.schema.load import load_directory, schemas_directory
@@ -170,16 +163,14 @@ class Dialect:
     def own_requests(self) -> frozenset[int]:
         """Api keys whose request is this dialect's own, or that the one below it lacks: of the
         released protocol, all."""
-        below = self.base.apis if self.base is not None else {}
-        names = self.apis.requests
+        below, names = self.base.apis if self.base else (), self.apis.requests
         return frozenset(key for key in self.apis if key not in below or names[key] in self._own)
 
     def request_versions(self, *, flexible: bool = False) -> Mapping[int, Versions]:
         """Of each api key, the versions of its request, or its flexible ones; those of released
         messages are known without importing them."""
         if self.base is None:
-            facts = REQUEST_FLEXIBLE_VERSIONS if flexible else REQUEST_VERSIONS
-            found = {key: Versions(*each) for key, each in facts.items()}
+            found = {key: Versions(*each[flexible]) for key, each in REQUEST_VERSIONS.items()}
         else:
             found = dict(self.base.request_versions(flexible=flexible))
         for cls in self._own.values():

@@ -215,12 +215,13 @@ def _index(schemas: list[MessageSchema]) -> str:
         lines += [f"    {key}: {keys[key]}," for key in sorted(keys)]
         lines += ["}", ""]
     requests = {s.api_key: s for s in schemas if s.type == "request" and s.api_key is not None}
-    versions = {key: requests[key].valid_versions for key in sorted(requests)}
-    flexible = {key: requests[key].flexible_versions for key in sorted(requests)}
-    for name, facts in (("REQUEST_VERSIONS", versions), ("REQUEST_FLEXIBLE_VERSIONS", flexible)):
-        lines.append(f"{name}: dict[int, tuple[int, int]] = {{")
-        lines += [f"    {key}: ({fact.lowest}, {fact.highest})," for key, fact in facts.items()]
-        lines += ["}", ""]
+    # Valid ones and flexible ones, each the lowest and the highest.
+    lines.append("REQUEST_VERSIONS: dict[int, tuple[tuple[int, int], tuple[int, int]]] = {")
+    for key in sorted(requests):
+        valid, flexible = requests[key].valid_versions, requests[key].flexible_versions
+        facts = (valid.lowest, valid.highest), (flexible.lowest, flexible.highest)
+        lines.append(f"    {key}: {facts},")
+    lines += ["}", ""]
     text = "\n".join(lines).replace("'", '"')
     return text.rstrip("\n") + "\n"
 
