@@ -5,17 +5,28 @@ from __future__ import annotations
 import click
 
 import kproto
-from kproto.cli.admin import admin_group
-from kproto.cli.codec import decode_command, encode_command
-from kproto.cli.codegen import codegen_command
+from kproto.cli.lazy import LazyGroup
 from kproto.cli.run import run
-from kproto.cli.schema import schema_group
-from kproto.cli.show import show_command
 
 __all__ = ["cli", "main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+_COMMANDS = {
+    "admin": "kproto.cli.admin:admin_group",
+    "codegen": "kproto.cli.codegen:codegen_command",
+    "decode": "kproto.cli.codec:decode_command",
+    "encode": "kproto.cli.codec:encode_command",
+    "schema": "kproto.cli.schema:schema_group",
+    "show": "kproto.cli.show:show_command",
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=False,
+)
 @click.version_option(
     kproto.__version__,
     prog_name="kproto",
@@ -24,17 +35,6 @@ __all__ = ["cli", "main"]
 )
 def cli() -> None:
     """The Kafka wire protocol, from its message schemas."""
-
-
-for command in (
-    show_command,
-    decode_command,
-    encode_command,
-    schema_group,
-    codegen_command,
-    admin_group,
-):
-    cli.add_command(command)
 
 
 def main() -> None:

@@ -32,7 +32,14 @@ from kproto.errors import (
     UnsupportedFrameError,
     UnsupportedVersionError,
 )
-from kproto.messages._index import ALIASES, MODULES, REQUESTS, RESPONSES
+from kproto.messages._index import (
+    ALIASES,
+    MODULES,
+    REQUEST_FLEXIBLE_VERSIONS,
+    REQUEST_VERSIONS,
+    REQUESTS,
+    RESPONSES,
+)
 from kproto.messages.request_header import RequestHeader
 from kproto.messages.response_header import ResponseHeader
 from kproto.schema.load import load_directory, schemas_directory
@@ -159,6 +166,27 @@ class Dialect:
                 table[cls.API_KEY] = cls.MESSAGE_NAME
         return _Apis(self, requests, responses)
 
+    @cached_property
+    def own_requests(self) -> frozenset[int]:
+        """Api keys whose request is this dialect's own, or that the one below it lacks: of the
+        released protocol, all."""
+        below = self.base.apis if self.base is not None else {}
+        names = self.apis.requests
+        return frozenset(key for key in self.apis if key not in below or names[key] in self._own)
+
+    def request_versions(self, *, flexible: bool = False) -> Mapping[int, Versions]:
+        """Of each api key, the versions of its request, or its flexible ones; those of released
+        messages are known without importing them."""
+        if self.base is None:
+            facts = REQUEST_FLEXIBLE_VERSIONS if flexible else REQUEST_VERSIONS
+            found = {key: Versions(*each) for key, each in facts.items()}
+        else:
+            found = dict(self.base.request_versions(flexible=flexible))
+        for cls in self._own.values():
+            if cls.API_KEY is not None and cls.MESSAGE_TYPE == "request":
+                found[cls.API_KEY] = cls.FLEXIBLE_VERSIONS if flexible else cls.VALID_VERSIONS
+        return {key: found[key] for key in self.apis}
+
     def api(self, api_key: int, version: int | None = None) -> Api:
         """Raises UnsupportedVersionError when the dialect lacks the key, or the version of it."""
         found = self.apis.get(api_key)
@@ -277,7 +305,8 @@ class _Apis(Mapping[int, Api]):
         self.requests = requests
         self.responses = responses
         self._dialect = dialect
-        self._keys = sorted(requests.keys() & responses.keys())
+        self._known = requests.keys() & responses.keys()
+        self._keys = sorted(self._known)
         self._made: dict[int, Api] = {}
 
     def __getitem__(self, api_key: int) -> Api:
@@ -287,6 +316,9 @@ class _Apis(Mapping[int, Api]):
             response = self._dialect.message(self.responses[api_key])
             made = self._made[api_key] = Api(api_key, request, response)
         return made
+
+    def __contains__(self, api_key: object) -> bool:
+        return api_key in self._known  # which imports nothing
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._keys)

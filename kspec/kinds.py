@@ -69,10 +69,12 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
         r"Error reading (field|array|byte)", r"unexpected (byte|data)", r"tag(ged)? field",
         r"not a Kafka", r"\bTLS\b", r"ERR_BUFFER",
     ),
-    "authentication": (r"authenticat", r"SASL", r"mechanism", r"scram", r"credential"),
+    "authentication": (
+        r"authenticat", r"SASL", r"mechanism", r"scram", r"credential", r"\bnonce\b", r"signature",
+    ),
     "no-controller": (
         r"NotController", r"NoController", r"controller (is )?not", r"no controller",
-        r"active controller", r"controller.*unavail",
+        r"active controller", r"controller.*(unavail|not available)",
     ),
 }  # fmt: skip
 """Looked up in "<error>: <message>"; more than one may fit."""

@@ -124,6 +124,7 @@ class ClusterSpec(Strict, frozen=True):
     auto_create_topics: bool = False
     clock: Literal["wall", "manual"] = "wall"
     sasl: list[str] = []
+    scram_iterations: int | None = None
     broker_configs: dict[str, str] = {}
     propagation_ms: int = 0
 

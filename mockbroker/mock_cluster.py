@@ -73,8 +73,10 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
     versions that are not served with error 35, where brokers close the connection.
 
     ``sasl`` are ``MECHANISM:USER:PASSWORD`` texts: with any, clients must authenticate, and are
-    User:<name> from then on. ``tls`` is what every listener serves with (a server's context); where
-    it asks for client certificates, their owners are the principals. ``authorizer`` enforces the
+    User:<name> from then on. ``scram_iterations`` is what SCRAM's first answer claims in place of
+    the truth, to see what clients make of it: nobody can authenticate then. ``tls`` is what every
+    listener serves with (a server's context); where it asks for client certificates, their owners
+    are the principals. ``authorizer`` enforces the
     access rules; without one everybody may do everything.
 
     ``propagation_ms`` is how long every broker takes to hear of a change. ``busy_elections_fail``:
@@ -114,6 +116,7 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
         journal: Journal | None = None,
         max_frame_size: int = DEFAULT_MAX_SIZE,
         sasl: Iterable[str] = (),
+        scram_iterations: int | None = None,
         tls: ssl.SSLContext | None = None,
         authorizer: Authorizer | None = None,
         zookeeper: str | ZnodeStore | None = None,
@@ -167,7 +170,7 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
             journal=self.journal,
             reply35=reply35,
             follow_clock=self.follow_clock,
-            security=Security.of(authorizer, sasl),
+            security=Security.of(authorizer, sasl, scram_iterations),
         )
         self._dispatcher.faults.perform = self._perform
         self._strict_faults = strict_faults

@@ -39,12 +39,16 @@ class SaslRefusedError(Exception):
 class SaslUsers:
     """Who may authenticate: ``MECHANISM:USER:PASSWORD`` texts, one for each mechanism of a user.
 
+    ``iterations`` is a lie: what SCRAM's first answer says in place of the true number, to see what
+    a client makes of it. Nobody can authenticate then, as the proof is of another number.
+
     A mechanism is enabled once somebody has a password for it. Raises ClusterError for a text of
     another form or a mechanism that brokers here do not have, ModuleNotFoundError naming the extra
     where SCRAM is asked for and ``scramp`` is absent.
     """
 
-    def __init__(self, users: Iterable[str]) -> None:
+    def __init__(self, users: Iterable[str], *, iterations: int | None = None) -> None:
+        self._iterations = iterations
         self._passwords: dict[str, dict[str, str]] = {}
         for text in users:
             mechanism, user, password = _parse(text)
@@ -93,7 +97,9 @@ class SaslUsers:
             _check_authorization_id(match["authzid"] or "", user)
             server.set_client_first(text)
             answer: str = server.get_server_first()
-            return answer
+            if self._iterations is None:
+                return answer
+            return re.sub(r"(?<=,i=)\d+", str(self._iterations), answer)
 
         def final(text: str) -> str:
             server.set_client_final(text)

@@ -24,9 +24,14 @@ class Security:
     sasl: SaslUsers | None = None
 
     @classmethod
-    def of(cls, authorizer: Authorizer | None, users: Iterable[str]) -> Security:
+    def of(
+        cls,
+        authorizer: Authorizer | None,
+        users: Iterable[str],
+        scram_iterations: int | None = None,
+    ) -> Security:
         """``users`` as ``SaslUsers`` takes them; with none, nobody has to authenticate."""
-        sasl = SaslUsers(users)
+        sasl = SaslUsers(users, iterations=scram_iterations)
         return cls(authorizer, sasl if sasl.mechanisms else None)
 
 

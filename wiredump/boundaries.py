@@ -61,9 +61,8 @@ class RequestShape:
     def __init__(self, codecs: Iterable[Dialect]) -> None:
         self._newest: dict[int, int] = {}
         for codec in codecs:
-            for key in codec.apis:
-                newest = codec.apis[key].request.VALID_VERSIONS.highest
-                self._newest[key] = max(newest, self._newest.get(key, 0))
+            for key, versions in codec.request_versions().items():
+                self._newest[key] = max(versions.highest, self._newest.get(key, 0))
         keys = b"".join(
             re.escape(bytes([high])) + b"[" + b"".join(_hex(low) for low in lows) + b"]|"
             for high, lows in _by_high_byte(self._newest).items()

@@ -5,13 +5,15 @@ Nothing here raises for what the bytes are; None says that they end too soon or 
 
 from __future__ import annotations
 
+from functools import cache
 from struct import Struct
 from typing import Final
 
 from kproto.dialects import CONTROLLED_SHUTDOWN, dialect
+from kproto.schema.versions import Versions
 from wiredump.boundaries import REQUEST_PREFIX
 
-__all__ = ["produce_acks", "request_client_id"]
+__all__ = ["produce_acks", "produce_flexible", "request_client_id"]
 
 _PRODUCE: Final = 0
 _int16: Final = Struct(">h").unpack_from
@@ -32,8 +34,7 @@ def produce_acks(raw: bytes, version: int) -> int | None:
     if found is None:
         return None
     at: int | None = found[1]
-    flexible = version in dialect("kafka").apis[_PRODUCE].request.FLEXIBLE_VERSIONS
-    if flexible:
+    if version in produce_flexible():
         at = _after_tags(raw, at)
         at = _after_compact(raw, at)
     elif version >= 3:
@@ -43,6 +44,12 @@ def produce_acks(raw: bytes, version: int) -> int | None:
         return None
     acks: int = _int16(raw, at)[0]
     return acks
+
+
+@cache
+def produce_flexible() -> Versions:
+    """The flexible versions of Produce."""
+    return dialect("kafka").request_versions(flexible=True)[_PRODUCE]
 
 
 def _string(raw: bytes, at: int) -> tuple[str | None, int] | None:

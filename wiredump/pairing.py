@@ -321,10 +321,4 @@ def _shared_keys(codec: Dialect) -> frozenset[int]:
     """Api keys whose frames ``auto`` has to look into to tell whose they are."""
     if not isinstance(codec, AutoDialect):
         return frozenset()
-    return frozenset(
-        key
-        for name in ("kip-455-new", "kip-240")
-        for key, api in dialect(name).apis.items()
-        if api.request is not dialect("kafka").apis.get(key, api).request
-        or key not in dialect("kafka").apis
-    )
+    return dialect("kip-455-new").own_requests | dialect("kip-240").own_requests

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from kproto.annotate import FrameField
 from kproto.schema.model import python_name
+
+if TYPE_CHECKING:
+    from kproto.annotate import FrameField
 
 __all__ = ["REDACTED", "hidden_paths", "holds_secrets", "is_secret_config", "redacted"]
 

@@ -18,31 +18,16 @@ from kproto.annotate import (
     request_fields_partly,
     response_fields_partly,
 )
+from kproto.cli.dialect_option import dialect_option, named_dialect
 from kproto.codegen.base import Message
-from kproto.dialects import DIALECTS, AutoDialect, Dialect, dialect, load_dialect
+from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import KprotoError, UnknownNameError
 from kproto.hexview import hex_lines
 from kproto.messages.request_header import RequestHeader
 from kproto.messages.response_header import ResponseHeader
 from kproto.partial import PartialFrame, request_partly, response_partly
 
-__all__ = ["decode_command", "dialect_option", "encode_command", "named_dialect"]
-
-dialect_option = click.option(
-    "--dialect",
-    "dialect_name",
-    default="kafka",
-    show_default=True,
-    metavar="NAME|DIR",
-    help=f"One of {', '.join(DIALECTS)}, or a folder of schemas of your own laid over kafka.",
-)
-
-
-def named_dialect(name: str) -> Dialect:
-    """A dialect by name, or from a folder. Raises UnknownNameError or SchemaError."""
-    if name not in DIALECTS and Path(name).is_dir():
-        return load_dialect(name)
-    return dialect(name)
+__all__ = ["decode_command", "encode_command"]
 
 
 @click.command("decode")

@@ -12,7 +12,7 @@ from rich.progress import track
 from rich.syntax import Syntax
 
 import kproto
-from kproto.cli.codec import dialect_option, named_dialect
+from kproto.cli.dialect_option import dialect_option, named_dialect
 from kproto.codegen import codec, modules
 from kproto.codegen.base import Message
 from kproto.errors import UnknownNameError

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kproto.cli.codec import dialect_option, named_dialect
+from kproto.cli.dialect_option import dialect_option, named_dialect
 from kproto.codegen.base import Message
 from kproto.codegen.codec import plan_of, schema_of
 from kproto.codegen.plan import FieldPlan, StructPlan

@@ -142,6 +142,7 @@ class Connection:
         except TimeoutError:
             if not limit.expired():
                 raise
+            self._protocol.leave_a_stalled_frame()
             raise RequestTimeoutError(f"{self._peer}: no {what} within {seconds} s") from None
 
     async def authenticate(
@@ -297,6 +298,14 @@ class _Protocol(asyncio.Protocol):
         self._fail(reason, cause)
         if self._transport is not None:
             self._transport.abort()
+
+    def leave_a_stalled_frame(self) -> None:
+        """Close, where a part has come of an answer that nobody waits for any more: whatever is
+        asked next on this connection would be answered into that frame."""
+        pending = self.wire.pending
+        awaited = pending[0].context if pending else None
+        if self.wire.buffered and awaited is not None and awaited.done():
+            self.abort("it stopped in the middle of an answer")
 
     async def wait_closed(self) -> None:
         # Shielded: a cancelled caller must not cancel what others wait for.

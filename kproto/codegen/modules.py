@@ -199,7 +199,8 @@ def _places(schemas: list[MessageSchema]) -> tuple[dict[str, str], dict[str, lis
 
 def _index(schemas: list[MessageSchema]) -> str:
     unique, ambiguous = _places(schemas)
-    lines = [f'"""Where each exported class lives. {_WARNING}"""', ""]
+    about = "Where each exported class lives, and what is asked of requests before any is imported."
+    lines = [f'"""{about}', "", f'{_WARNING}"""', ""]
     lines += ["from __future__ import annotations", ""]
     lines += _table("MODULES", "dict[str, str]", {k: repr(v) for k, v in unique.items()})
     aliases = {alias: repr(s.name) for s in schemas for alias in s.aliases if alias not in unique}
@@ -212,6 +213,13 @@ def _index(schemas: list[MessageSchema]) -> str:
         }
         lines.append(f"{kind.upper()}S: dict[int, str] = {{")
         lines += [f"    {key}: {keys[key]}," for key in sorted(keys)]
+        lines += ["}", ""]
+    requests = {s.api_key: s for s in schemas if s.type == "request" and s.api_key is not None}
+    versions = {key: requests[key].valid_versions for key in sorted(requests)}
+    flexible = {key: requests[key].flexible_versions for key in sorted(requests)}
+    for name, facts in (("REQUEST_VERSIONS", versions), ("REQUEST_FLEXIBLE_VERSIONS", flexible)):
+        lines.append(f"{name}: dict[int, tuple[int, int]] = {{")
+        lines += [f"    {key}: ({fact.lowest}, {fact.highest})," for key, fact in facts.items()]
         lines += ["}", ""]
     text = "\n".join(lines).replace("'", '"')
     return text.rstrip("\n") + "\n"

@@ -96,6 +96,11 @@ class ClientConnection:
         return tuple(self._pending)
 
     @property
+    def buffered(self) -> int:
+        """Bytes of a frame that is not whole yet."""
+        return self._splitter.buffered
+
+    @property
     def peer_versions(self) -> Mapping[int, Versions] | None:
         """What the peer said it serves, by api key; None before a negotiation."""
         return self._versions

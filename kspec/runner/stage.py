@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 from kproto.schema.versions import Versions
 from kspec.errors import KspecError
@@ -14,6 +17,9 @@ from mockbroker import MockCluster
 from mockbroker.faults import faults_of
 
 __all__ = ["Stage", "cluster_of"]
+
+_ATTEMPTS_AT_A_PORT: Final = 60
+_PORT_SECONDS: Final = 0.1
 
 
 def cluster_of(case: Case) -> MockCluster:
@@ -31,6 +37,7 @@ def cluster_of(case: Case) -> MockCluster:
         broker_configs=spec.broker_configs,
         reply35=spec.reply35,
         sasl=spec.sasl,
+        scram_iterations=spec.scram_iterations,
         propagation_ms=spec.propagation_ms,
     )
 
@@ -52,6 +59,7 @@ class Stage:
         self.mock = mock
         self._case = case
         self._faults: list[Any] = []
+        self._kept: dict[str, socket.socket] = {}
 
     async def start(self) -> None:
         await self.mock.start()
@@ -61,6 +69,8 @@ class Stage:
         self.add_faults(self._case.faults)
 
     async def stop(self) -> None:
+        for broker in list(self._kept):
+            self._give_back(broker)
         await self.mock.stop()
 
     @property
@@ -76,7 +86,39 @@ class Stage:
 
     async def step(self, text: str) -> None:
         """Raises KprotoError for what is no step, or cannot be done."""
-        await take_step(self.mock, text)
+        verb, *words = text.split()
+        if verb == "start-broker":
+            self._give_back(words[0])
+        await self._take(text)
+        if verb == "stop-broker":
+            self._keep(words[0])
+
+    async def _take(self, text: str) -> None:
+        """A broker comes back at the port it had. Where somebody's connection out has been given
+        that port meanwhile, it is waited for."""
+        for _ in range(_ATTEMPTS_AT_A_PORT):
+            try:
+                return await take_step(self.mock, text)
+            except OSError as error:
+                problem = error.strerror or str(error)
+                await asyncio.sleep(_PORT_SECONDS)
+        raise KspecError(f"{text}: {problem}")
+
+    # ---- the ports of stopped brokers ------------------------------------------------------------
+
+    def _keep(self, broker: str) -> None:
+        """Bound, and not listening: it refuses, and no other play's cluster is given it."""
+        host, _, port = self.mock.addresses[int(broker)].rpartition(":")
+        kept = socket.socket()
+        self._kept[broker] = kept
+        with suppress(OSError):  # somebody was quicker
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            kept.bind((host, int(port)))
+
+    def _give_back(self, broker: str) -> None:
+        kept = self._kept.pop(broker, None)
+        if kept is not None:
+            kept.close()
 
     # ---- faults ----------------------------------------------------------------------------------
 

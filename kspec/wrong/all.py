@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from kspec.wrong import answers, flexible, frames, identity, negotiation, retries, versions
+from kspec.wrong import (
+    answers,
+    correlation,
+    flexible,
+    frames,
+    framing,
+    identity,
+    negotiation,
+    partitions,
+    quotas,
+    retries,
+    routing,
+    versions,
+)
 from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
 
 __all__ = [
     "MISBEHAVIOURS",
     "Misbehaviour",
     "answers",
+    "correlation",
     "flexible",
     "frames",
+    "framing",
     "identity",
     "negotiation",
+    "partitions",
+    "quotas",
     "retries",
+    "routing",
     "versions",
     "wrong_client",
 ]

@@ -22,7 +22,7 @@ from kproto.errors import (
     UnsupportedVersionError,
 )
 from kspec.wrong import calls
-from kspec.wrong.link import Link, LinkClosedError, Refused
+from kspec.wrong.link import Link, LinkClosedError, Refused, TimedOutError
 
 __all__ = ["Client"]
 
@@ -121,12 +121,13 @@ class Client:
         return link
 
     async def any_link(self) -> Link:
-        """To a broker we know of, or else one we were told of (KIP-899)."""
+        """To a broker we know of, or else one we were told of (KIP-899). One that says nothing is
+        passed over as one that is not there."""
         problem: Exception = LinkClosedError("no broker is known")
         for address in dict.fromkeys([*self.brokers.values(), *self.bootstrap]):
             try:
                 return await self.link_to(address)
-            except LinkClosedError as error:
+            except (LinkClosedError, TimedOutError) as error:
                 problem = error
         raise problem
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from kproto.client.sasl import SaslMechanism
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kproto.client.sasl import Exchange, SaslMechanism
+from kspec.wrong.client import Client
 from kspec.wrong.link import Link
 from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
+
+_SASL_HANDSHAKE: Final = 17
+_FAR_TOO_LONG: Final = 9.0
 
 
 @misbehaves("does-not-authenticate")
@@ -15,3 +24,82 @@ class DoesNotAuthenticate(Link):
 
     async def authenticate(self, sasl: SaslMechanism) -> None:
         """It goes without."""
+
+
+class _Scram(Link):
+    """Sees the broker's tokens before the mechanism does."""
+
+    def heard(self, token: bytes, sent: bytes) -> bytes | None:
+        """What the mechanism is to hear, or None to stop listening and be content."""
+        return token
+
+    async def authenticate(self, sasl: SaslMechanism) -> None:
+        outer = self
+
+        class Meddled:
+            mechanism = sasl.mechanism
+
+            def exchange(self) -> Exchange:
+                inner, sent = sasl.exchange(), b""
+
+                def step(received: bytes) -> bytes | None:
+                    nonlocal sent
+                    heard = outer.heard(received, sent)
+                    if heard is None:
+                        return None
+                    sent = inner(heard) or b""
+                    return sent or None
+
+                return step
+
+        await super().authenticate(Meddled())
+
+
+@misbehaves("trusts-the-broker")
+class TrustsTheBroker(_Scram):
+    """Takes whatever the broker says last in SCRAM for proof that it knows the password."""
+
+    def heard(self, token: bytes, sent: bytes) -> bytes | None:
+        return None if sent.startswith(b"c=") else token
+
+
+@misbehaves("takes-any-nonce")
+class TakesAnyNonce(_Scram):
+    """Goes on with SCRAM although the broker's nonce does not begin with its own."""
+
+    def heard(self, token: bytes, sent: bytes) -> bytes | None:
+        ours = sent.rpartition(b"r=")[2]
+        if not token.startswith(b"r=") or token.startswith(b"r=" + ours):
+            return token
+        return b"r=" + ours + b"x," + token.partition(b",")[2]
+
+
+@misbehaves("believes-in-its-mechanism")
+class BelievesInItsMechanism(Link):
+    """Goes on with its mechanism although the broker has refused it."""
+
+    def decode(self, frame: bytes, api_key: int, version: int) -> Any:
+        body = super().decode(frame, api_key, version)
+        if api_key == _SASL_HANDSHAKE:
+            body.error_code = 0
+        return body
+
+
+@misbehaves("hashes-once-if-told-to")
+class HashesOnceIfToldTo(_Scram):
+    """Accepts any number of SCRAM iterations, however small."""
+
+    def heard(self, token: bytes, sent: bytes) -> bytes | None:
+        # The proof is of another number then; what counts is that one is sent.
+        return re.sub(rb",i=\d{1,3}$", b",i=4097", token)
+
+
+@misbehaves("hashes-for-ever-if-told-to")
+class HashesForEverIfToldTo(Client):
+    """Accepts any number of SCRAM iterations, however large, and keeps its caller waiting."""
+
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        said = await super().call(op, arguments)
+        if said.get("kind") == "authentication" and "must not be >" in said["message"]:
+            await asyncio.sleep(_FAR_TOO_LONG)  # as if it were still at it
+        return said

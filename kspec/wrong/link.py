@@ -76,9 +76,11 @@ class Link:
             async with asyncio.timeout(self.timeout):
                 self._reader, self._writer = await asyncio.open_connection(host, port)
         except TimeoutError:
-            raise TimedOutError(f"no connection to {host}:{port} in time") from None
+            self.closed = TimedOutError(f"no connection to {host}:{port} in time")
+            raise self.closed from None
         except OSError as error:
-            raise LinkClosedError(f"cannot connect to {host}:{port}: {error}") from None
+            self.closed = LinkClosedError(f"cannot connect to {host}:{port}: {error}")
+            raise self.closed from None
         self._task = asyncio.get_running_loop().create_task(self._read())
         try:
             await self.negotiate()

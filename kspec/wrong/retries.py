@@ -17,7 +17,7 @@ class RetriesForever(Client):
         return True
 
     def pause(self, attempt: int) -> float:
-        return 0.01
+        return 0.002
 
 
 @misbehaves("never-retries")
@@ -33,7 +33,7 @@ class PausesEvenly(Client):
     """Pauses as long before the tenth attempt as before the second."""
 
     def pause(self, attempt: int) -> float:
-        return 0.1
+        return 0.4
 
 
 @misbehaves("keeps-the-stale-controller")

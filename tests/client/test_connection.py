@@ -143,6 +143,33 @@ async def test_a_time_out_and_a_cancelled_caller_disturb_nobody() -> None:
         assert isinstance(RequestTimeoutError("x"), TimeoutError)
 
 
+@pytest.mark.parametrize("given_up", [1, 2], ids=["the one it answers", "the one behind it"])
+async def test_a_connection_that_stalls_inside_an_answer_nobody_wants_is_left(
+    given_up: int,
+) -> None:
+    def answer(broker: Broker, event: Any) -> None:
+        if isinstance(event, RequestReceived) and event.api.api_key == 12:
+            if event.body.generation_id == 1:
+                frame = broker.wire.send_response(event, HeartbeatResponse())
+                broker.transport.write(frame[:-1])
+        else:
+            plain(broker, event)
+
+    async with connected(answer) as (conn, _):
+        first = asyncio.create_task(conn.request(heartbeat(1), timeout=1))
+        while not conn._protocol.wire.buffered:
+            await asyncio.sleep(0)
+        if given_up == 2:
+            with pytest.raises(RequestTimeoutError):
+                await conn.request(heartbeat(2), timeout=0.05)
+            assert not conn.closed  # the answer under way may still end, and somebody waits for it
+        with pytest.raises(RequestTimeoutError):
+            await first
+        assert conn.closed
+        with pytest.raises(ConnectionClosedError, match="stopped in the middle of an answer"):
+            await conn.request(heartbeat(3))
+
+
 async def test_a_caller_cancelled_while_the_socket_is_full_leaves_nothing_behind() -> None:
     complaints: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))

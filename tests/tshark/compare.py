@@ -147,7 +147,8 @@ def _compare(one: _Ours, pdu: Pdu, found: Agreement) -> None:
     reason = _not_decoded(pdu)
     if reason:
         found.left_out[reason] += 1
-        _compare_header(one, pdu, found)
+        if exchange.request is not None:  # else neither of us knows what it answers
+            _compare_header(one, pdu, found)
         return
     found.compared += 1
     rows = _rows(one)

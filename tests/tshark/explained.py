@@ -67,7 +67,7 @@ all there are. It then has no request for their responses, so that it decodes no
 LEFT_OUT: Final = {
     "tshark does not know the version": 6794,
     "tshark does not know the api key": 224,
-    "tshark found no request for the response": 5393,
+    "tshark found no request for the response": 5394,
 }
 """Frames of which the header alone is compared. A version that tshark does not know it reads as the
 newest it knows, and says that it does; where it then gives up, the request is forgotten,

@@ -3,17 +3,15 @@ reading its sources takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import tzinfo
+from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
 from typing import TypeVar
 
 import click
-from rich.table import Table as Shown
 
 from kproto.dialects import DIALECTS
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.rows.schema import TABLES, UNDECODED
-from wiredump.sources.request_logs import time_zone
 
 __all__ = ["chosen_tables", "counts", "source_options", "table_options"]
 
@@ -36,6 +34,11 @@ _OPTIONS = (
 
 
 def _zone(context: click.Context, option: click.Parameter, value: str) -> tzinfo:
+    if value == "UTC":
+        return UTC
+    # Only now: reading sources takes much that a command's help does not.
+    from wiredump.sources.request_logs import time_zone
+
     try:
         return time_zone(value)
     except ValueError as error:
@@ -83,10 +86,11 @@ def chosen_tables(wanted: str | None, bodies: bool) -> tuple[str, ...]:
     return tuple(name for name in TABLES if name in names)
 
 
-def counts(title: str, numbers: dict[str, int]) -> Shown:
-    """Names with numbers, as a table."""
-    shown = Shown("", title, box=None, show_edge=False)
-    shown.columns[1].justify = "right"
-    for name, count in numbers.items():
-        shown.add_row(name, f"{count:,}")
-    return shown
+def counts(title: str, numbers: Mapping[str, int]) -> str:
+    """Names with numbers, as a table: its lines, the title's for a terminal."""
+    texts = {name: f"{number:,}" for name, number in numbers.items()}
+    name_width = max(map(len, texts), default=0)
+    width = max(map(len, [title, *texts.values()]))
+    lines = [" " * (name_width + 3) + click.style(title.rjust(width), bold=True) + " "]
+    lines += [f" {name:{name_width}}  {text:>{width}} " for name, text in texts.items()]
+    return "\n".join(lines)

@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 import click
 
-from kproto.cli.codec import named_dialect
+from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import DIALECTS
 from kproto.transcript import Transcript, write_transcript
 from wiredump.cli.chosen import source_options

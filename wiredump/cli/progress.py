@@ -1,5 +1,5 @@
 """Progress on standard error, where that is a terminal: a bar over the bytes of files, or a count
-of rows."""
+of rows. rich, which draws it, is imported when there is something to draw."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 __all__ = ["Bar", "counting", "reading"]
 
@@ -46,6 +39,8 @@ def counting() -> Iterator[Callable[[str, int], object]]:
     if not sys.stderr.isatty():
         yield lambda what, more: None
         return
+    from rich.console import Console
+
     rows = 0
     with Console(stderr=True).status("reading tables") as status:
 
@@ -104,6 +99,16 @@ class Bar:
 
 
 def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

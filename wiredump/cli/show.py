@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kproto.cli.codec import named_dialect
+from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import DIALECTS, Dialect
 from wiredump.cli.chosen import source_options
 from wiredump.cli.opening import open_items
@@ -17,7 +17,6 @@ from wiredump.cli.progress import Bar
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Connection, Exchange, Item
 from wiredump.show.filters import Filters, Moment, api_keys, duration, moment
-from wiredump.show.hexes import annotated, field_rows
 from wiredump.show.lines import DEFAULT_WIDTH, LineWriter
 from wiredump.show.records import anomaly_record, exchange_record, json_line
 from wiredump.show.summary import Summary
@@ -97,6 +96,9 @@ class Show:
         if self._as_json:
             record = exchange_record(told)
             if self._as_hex:
+                # Only now, here and below: annotating needs construct.
+                from wiredump.show.hexes import field_rows
+
                 for direction, rows in field_rows(told).items():
                     record[direction]["fields"] = rows
             self._output.plain(json_line(record))
@@ -106,6 +108,8 @@ class Show:
             for line in self._lines.bodies(told):
                 self._output.line(line)
         if self._as_hex:
+            from wiredump.show.hexes import annotated
+
             for line in annotated(told, unfold=self._unfold):
                 self._output.line(line)
 

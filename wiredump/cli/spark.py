@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kproto.cli.codec import named_dialect
+from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
 from wiredump.cli.chosen import chosen_tables, counts, source_options, table_options
 from wiredump.cli.following import cores_of, seconds, stopping
-from wiredump.cli.output import Output
 from wiredump.sources.opening import kind_of, open_key_log
 
 __all__ = ["spark_command"]
@@ -131,10 +130,9 @@ def spark_command(
         record = {"out": out, "rows": made.rows, "bytes": made.account, "again": made.again}
         click.echo(json.dumps({**record, "connections": made.connections}))
         return 0
-    output = Output()
-    output.render(counts("rows", made.rows))
+    click.echo(counts("rows", made.rows))
     if made.account:
-        output.render(counts("bytes of TCP payload", made.account))
+        click.echo(counts("bytes of TCP payload", made.account))
     for path in made.again:
         click.echo(f"wiredump: {path} had to be read twice", err=True)
     return 0

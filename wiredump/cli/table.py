@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import gc
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import tzinfo
 
 import click
 
-from kproto.cli.codec import named_dialect
+from kproto.cli.dialect_option import named_dialect
 from wiredump.cli.chosen import chosen_tables, counts, source_options, table_options
-from wiredump.cli.output import Output
 from wiredump.cli.progress import reading
 from wiredump.tables import require_pyarrow
 
 __all__ = ["table_command"]
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """What is imported stays: the collector need not look through it, now or later."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+    gc.freeze()
 
 
 @click.command("table")
@@ -55,12 +69,12 @@ def table_command(
     tables = chosen_tables(wanted, not no_bodies)
     codec = named_dialect(dialect_name)
     require_pyarrow()
-    # Only now: these need pyarrow, or are slow to import.
-    from wiredump.rows.together import TableRows
-    from wiredump.sources import open_sources
-    from wiredump.tables.making import make_tables
+    with _uncollected():
+        # Only now: these need pyarrow, or are slow to import.
+        from wiredump.rows.together import TableRows
+        from wiredump.sources import open_sources
+        from wiredump.tables.making import make_tables
 
-    gc.freeze()  # what was imported stays: the collector need not look through it again
     with reading(captures) as progress:
         if jobs != 1:
             from wiredump.tables.jobs import Work, make_tables_together, usable_cores
@@ -91,10 +105,9 @@ def table_command(
         record = {"out": out, "rows": dict(made.rows), "bytes": dict(made.account)}
         click.echo(json.dumps({**record, "late": made.late}))
         return 0
-    output = Output()
-    output.render(counts("rows", dict(made.rows)))
+    click.echo(counts("rows", made.rows))
     if made.account:
-        output.render(counts("bytes of TCP payload", dict(made.account)))
+        click.echo(counts("bytes of TCP payload", made.account))
     if made.late:
         click.echo(f"wiredump: {made.late} exchanges came too late to be in order", err=True)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kproto.dialects import Dialect
 from wiredump.bodies import Bodies, read
@@ -15,12 +15,14 @@ from wiredump.knowledge.reassignments import Reassignments
 from wiredump.knowledge.sessions import Fetches
 from wiredump.knowledge.topics import TopicNames
 from wiredump.model import Connection, Exchange, Item
-from wiredump.rows.batches import BatchRows
 from wiredump.rows.connections import ConnectionCounts, account_rows, lineage_rows
 from wiredump.rows.elections import ELECT_LEADERS, election_rows
 from wiredump.rows.exchanges import Row, rows_of
 from wiredump.rows.pieces import Rows
 from wiredump.rows.schema import TABLES
+
+if TYPE_CHECKING:
+    from wiredump.rows.batches import BatchRows
 
 __all__ = ["Apart", "TableRows"]
 
@@ -82,6 +84,8 @@ class TableRows:
         counted = self._tables | {"anomalies"} if "connections" in self._tables else self._tables
         self._batches: BatchRows | None = None
         if counted & _BATCHES:
+            from wiredump.rows.batches import BatchRows  # and with it kproto.records
+
             self._batches = BatchRows(
                 self._names.name if apart is None else apart.name, codec, tables=counted,
                 values=values, apart=apart is not None,

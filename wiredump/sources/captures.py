@@ -6,7 +6,7 @@ Knows no files: events come from ``wiredump.readers``, in their order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -17,7 +17,9 @@ from wiredump.conversation import DEFAULT_PORTS, Conversation
 from wiredump.model import Anomaly, Connection, Direction, Exchange, Frame, Item, Place
 from wiredump.readers import FROM_CLIENT
 from wiredump.tls.keylog import KeyLog
-from wiredump.tls.talk import TlsTalk
+
+if TYPE_CHECKING:
+    from wiredump.tls.talk import TlsTalk
 
 __all__ = ["ByteAccount", "CaptureItems", "UnaccountedError"]
 
@@ -149,9 +151,12 @@ class CaptureItems:
         )
         self.connections[event.connection] = connection
         talk = Conversation(connection, self._codec, ports=self._ports)
-        self._open[event.connection] = (
-            TlsTalk(talk, self._keys, self.account.count_tls) if self._keys else talk
-        )
+        self._open[event.connection] = self._through_tls(talk) if self._keys else talk
+
+    def _through_tls(self, talk: Conversation) -> TlsTalk:
+        from wiredump.tls.talk import TlsTalk  # only where there are keys
+
+        return TlsTalk(talk, self._keys, self.account.count_tls)
 
     def _close(self, event: readers.Closed) -> list[Item]:
         talk, connection = self._open.pop(event.connection), self.connections[event.connection]

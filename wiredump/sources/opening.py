@@ -18,17 +18,13 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
-from kproto.journal import read_journal
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Anomaly, Connection, Item
 from wiredump.readers import TLS_KEY_LOG, Capture, Limits, Streams
 from wiredump.readers.compressed import inflater_for
 from wiredump.readers.share import Share
 from wiredump.sources.captures import CaptureItems
-from wiredump.sources.hexadecimal import HexItems, is_hexadecimal
-from wiredump.sources.journals import JournalItems
 from wiredump.sources.quick import FrameSink, QuickStreams, walks
-from wiredump.sources.request_logs import MARK, RequestLogItems
 from wiredump.tls import require_cryptography
 from wiredump.tls.keylog import KeyLog, KeyLogError
 
@@ -217,6 +213,12 @@ class Sources:
     # -- text --------------------------------------------------------------------------------
 
     def _read_text(self, file: _File) -> Iterator[Item]:
+        # Only now, as in _kind: a run over captures does without.
+        from kproto.journal import read_journal
+        from wiredump.sources.hexadecimal import HexItems
+        from wiredump.sources.journals import JournalItems
+        from wiredump.sources.request_logs import RequestLogItems
+
         first = max(self.connections, default=-1) + 1
         lines = self._lines(file)
         reader: JournalItems | RequestLogItems | HexItems
@@ -361,6 +363,9 @@ def _kind(file: io.BufferedReader, follow: bool) -> Kind:
         head = next(iter(inflater.feed(head)), b"")
     if head[:4] in _MAGICS:
         return "capture"
+    from wiredump.sources.hexadecimal import is_hexadecimal
+    from wiredump.sources.request_logs import MARK
+
     text = head.decode("ascii", errors="replace")
     if text.lstrip().startswith("{") and '"sequence"' in text:
         return "journal"

@@ -8,13 +8,14 @@ alone (``Limits.alone``), and for one capture at a time: several are merged pack
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol
 
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.framing import DEFAULT_MAX_SIZE
+from wiredump.headers import produce_flexible
 from wiredump.model import Exchange, Frame, Item, Place
 from wiredump.native import quick
 from wiredump.pairing import MOST_OPEN, MOST_OPEN_BYTES, _shared_keys
@@ -29,7 +30,6 @@ __all__ = ["FrameSink", "QuickStreams", "Times", "walks"]
 
 _ALL_DONE: Final = -1
 _A_FRAME: Final = -2
-_PRODUCE: Final = 0
 _SASL_HANDSHAKE: Final = 17
 _MOST_VERSIONS: Final = 128
 
@@ -86,7 +86,7 @@ class QuickStreams:
         self._reading = module.Reading(
             Frame, Exchange, Place, name, None if sink is None else sink.columns,
             (DEFAULT_MAX_SIZE, recent, MOST_OPEN, MOST_OPEN_BYTES), _flexible_versions(),
-            tuple(sorted(left)), secrets.randbits(62), tuple(self._share),
+            tuple(sorted(left)), int.from_bytes(os.urandom(8)) >> 2, tuple(self._share),
         )  # fmt: skip
         self._lent = Lent(self._reading, module.Waiting, self._tcp, items, name, sink)
         self.times = Times(0, 0)
@@ -184,5 +184,4 @@ class QuickStreams:
 
 
 def _flexible_versions() -> tuple[int, ...]:
-    flexible = dialect("kafka").apis[_PRODUCE].request.FLEXIBLE_VERSIONS
-    return tuple(version for version in range(_MOST_VERSIONS) if version in flexible)
+    return tuple(version for version in range(_MOST_VERSIONS) if version in produce_flexible())

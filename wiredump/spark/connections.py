@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from kproto.cli.codec import named_dialect
+from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import Dialect
 from wiredump.model import Item
 from wiredump.readers import Anomaly, Limits, Segment, TcpReassembler

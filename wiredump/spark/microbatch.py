@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from kproto.cli.codec import named_dialect
+from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
 from wiredump.spark.carrying import Carrying, Kept, carry_connections
 from wiredump.spark.columns import FRAGMENT, SPLIT, SQL_SCHEMA, PacketRows, SplitNote

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kproto.cli.codec import named_dialect
+from kproto.cli.dialect_option import named_dialect
 from wiredump.sources.opening import open_sources, span
 from wiredump.sources.request_logs import time_zone
 from wiredump.spark.apart import Aside

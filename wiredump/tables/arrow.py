@@ -1,5 +1,6 @@
 """The tables' columns as Arrow types, and rows and pieces as Arrow tables. Needs pyarrow, knows no
-files."""
+files. What is imported on use, frames alone do without: ``pyarrow.compute`` takes as long as half
+of pyarrow."""
 
 from __future__ import annotations
 
@@ -10,10 +11,8 @@ from itertools import accumulate
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kproto.arrow import Column
-from kproto.records.sink import bits, numbers
 from wiredump.rows.pieces import Piece
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES, TypeName
 
@@ -72,6 +71,8 @@ def of_piece(schema: pa.Schema, piece: Piece) -> pa.Table:
 def _shared(values: list[Any], type_: pa.DataType) -> pa.Array:
     """As ``_array``. But ``pa.array`` imports pandas where that is installed, which takes longer
     than many a capture: numbers and text do without it."""
+    from kproto.records.sink import bits, numbers
+
     held: list[Any]
     buffers: list[bytes]
     try:
@@ -99,12 +100,16 @@ def _owned(column: Column, type_: pa.DataType) -> pa.Array:
 
 def _runs(counts: list[int]) -> pa.Array:
     """Of each row, the number of its run."""
+    from kproto.records.sink import numbers
+
     data = b"".join(numbers("i", [run]) * count for run, count in enumerate(counts))
     return pa.Array.from_buffers(pa.int32(), sum(counts), [None, pa.py_buffer(data)])
 
 
 def ordered(name: str, rows: pa.Table) -> pa.Table:
     """The rows sorted by what names a row; those that damage made alike stay as they came."""
+    import pyarrow.compute as pc
+
     keys = [(column, "ascending") for column in TABLES[name].order]
     return rows.take(pc.sort_indices(rows, keys))
 

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kproto.cli.codec import named_dialect
+from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
 from wiredump.readers.share import Share
 from wiredump.rows.connections import account_rows, lineage_rows

@@ -1,6 +1,7 @@
 """Rows to Parquet files, a folder a table, as they come: memory holds one row group a table.
 
 Rows one by one or in pieces: where a row group ends, and what it is sorted by, is the same.
+``pyarrow.compute`` is imported on use (``wiredump.tables.arrow``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from types import TracebackType
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kproto.errors import KprotoError
@@ -70,17 +70,23 @@ def _sized(schema: pa.Schema) -> list[int]:
 
 def _measured(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Of each value, how long it is: text in characters, as ``len`` has it."""
+    import pyarrow.compute as pc
+
     measure = pc.utf8_length if column.type == pa.string() else pc.binary_length
     return measure(column)
 
 
 def _size(rows: pa.Table, places: list[int]) -> int:
     """How much there is in those columns."""
+    import pyarrow.compute as pc
+
     return sum(pc.sum(_measured(rows.column(place))).as_py() or 0 for place in places)
 
 
 def _filling(rows: pa.Table, places: list[int], room: int) -> int:
     """How many of the first rows it takes to have so much."""
+    import pyarrow.compute as pc
+
     sizes = [pc.fill_null(_measured(rows.column(place)), 0) for place in places]
     sums = pc.cumulative_sum(reduce(pc.add, (pc.cast(each, pa.int64()) for each in sizes)))
     last: int = pc.index(pc.greater_equal(sums, room), True).as_py()

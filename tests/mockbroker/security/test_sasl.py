@@ -401,3 +401,14 @@ async def test_a_failed_try_says_nothing_of_the_next_connection() -> None:
             await shake(again, "PLAIN")
             await token(again, CREDENTIALS)
             assert await served(again)
+
+
+@pytest.mark.parametrize("claimed", [1, 2**31 - 1])
+def test_scrams_first_answer_claims_what_it_is_told_to(claimed: int) -> None:
+    first = b"n,,n=alice,r=abc"
+    honest, _ = SaslUsers(["SCRAM-SHA-256:alice:x"]).exchange("SCRAM-SHA-256")(first)
+    assert honest.endswith(b",i=4096")
+    liar = SaslUsers(["SCRAM-SHA-256:alice:x"], iterations=claimed).exchange("SCRAM-SHA-256")
+    answer, user = liar(first)
+    assert answer.endswith(f",i={claimed}".encode())
+    assert user is None

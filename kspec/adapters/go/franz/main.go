@@ -45,6 +45,7 @@ func (a *adapter) connect(call lines.Call) (any, error) {
 		kgo.SeedBrokers(call.Servers()...),
 		kgo.ClientID(call.ClientID),
 		kgo.DialTimeout(a.timeout),
+		kgo.RequestTimeoutOverhead(a.timeout),
 		kgo.RetryTimeout(a.timeout),
 		kgo.RequestTimeoutOverhead(a.timeout),
 		kgo.MetadataMinAge(10 * time.Millisecond),
@@ -180,9 +181,12 @@ func (a *adapter) alterReassignments(call lines.Call) (any, error) {
 }
 
 func (a *adapter) listReassignments(call lines.Call) (any, error) {
+	if call.Partitions == nil {
+		return nil, lines.Unsupported("ListPartitionReassignments has no word for all partitions")
+	}
 	ctx, cancel := a.context()
 	defer cancel()
-	var set kadm.TopicsSet // nil asks for everything
+	set := kadm.TopicsSet{}
 	for _, partition := range call.Partitions {
 		set.Add(partition.Topic, partition.Index)
 	}
@@ -208,6 +212,9 @@ func (a *adapter) electLeaders(call lines.Call) (any, error) {
 		how = kadm.ElectLiveReplica
 	}
 	var set kadm.TopicsSet // nil elects everywhere
+	if call.Partitions != nil {
+		set = kadm.TopicsSet{}
+	}
 	for _, partition := range call.Partitions {
 		set.Add(partition.Topic, partition.Index)
 	}

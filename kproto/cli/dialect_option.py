@@ -1,0 +1,27 @@
+"""``--dialect``, which many commands of every command line have, and what it names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kproto.dialects import DIALECTS, Dialect, dialect, load_dialect
+
+__all__ = ["dialect_option", "named_dialect"]
+
+dialect_option = click.option(
+    "--dialect",
+    "dialect_name",
+    default="kafka",
+    show_default=True,
+    metavar="NAME|DIR",
+    help=f"One of {', '.join(DIALECTS)}, or a folder of schemas of your own laid over kafka.",
+)
+
+
+def named_dialect(name: str) -> Dialect:
+    """A dialect by name, or from a folder. Raises UnknownNameError or SchemaError."""
+    if name not in DIALECTS and Path(name).is_dir():
+        return load_dialect(name)
+    return dialect(name)

@@ -1,0 +1,161 @@
+"""Wrong about which answer is whose, about waiting, and about what a broken connection means."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from kproto.errors import RemoteProtocolError
+from kproto.framing import FrameSplitter
+from kspec.wrong.client import Client
+from kspec.wrong.link import Link, LinkClosedError, TimedOutError
+from kspec.wrong.registry import misbehaves
+
+__all__: list[str] = []
+
+
+@misbehaves("keeps-answers-for-later")
+class KeepsAnswersForLater(Link):
+    """Keeps an answer that nobody waits for, and gives it to who asks next."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._kept: list[bytes] = []
+
+    def match(self, correlation_id: int) -> int:
+        return min(self._awaited, default=correlation_id)
+
+    def take(self, frame: bytes) -> None:
+        if self._awaited:
+            super().take(frame)
+        else:
+            self._kept.append(frame)
+
+    def send(self, body: Any, version: int) -> asyncio.Future[bytes]:
+        future = super().send(body, version)
+        if self._kept:
+            self.take(self._kept.pop(0))
+        return future
+
+    async def give_up(self, body: Any) -> bytes:
+        self._awaited.clear()
+        raise TimedOutError(f"no answer to {type(body).__name__} in time")
+
+
+@misbehaves("forgets-half-a-frame")
+class ForgetsHalfAFrame(Link):
+    """Gives up on an answer of which a part has come, and takes the rest for another frame."""
+
+    async def give_up(self, body: Any) -> bytes:
+        self._awaited.clear()
+        self._splitter = FrameSplitter(2**31 - 1, keep_size=True)
+        raise TimedOutError(f"no answer to {type(body).__name__} in time")
+
+    def take(self, frame: bytes) -> None:
+        """An answer that nobody waits for is passed over."""
+        with suppress(RemoteProtocolError):
+            super().take(frame)
+
+
+@misbehaves("gives-up-early")
+class GivesUpEarly(Link):
+    """Gives up on an answer at a third of its own time-out."""
+
+    async def exchange(self, body: Any, version: int) -> bytes:
+        self.timeout /= 3
+        try:
+            return await super().exchange(body, version)
+        finally:
+            self.timeout *= 3
+
+
+@misbehaves("triples-its-time-out")
+class TriplesItsTimeOut(Client):
+    """Waits three times as long as it was told to."""
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect({**arguments, "timeout_ms": 3 * arguments["timeout_ms"]})
+
+
+@misbehaves("waits-for-the-first-answer")
+class WaitsForTheFirstAnswer(Client):
+    """Has no time-out for what it asks first on a connection, and never leaves that connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mute: set[tuple[str, int]] = set()
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect(arguments)
+        self.mute = set()
+
+    async def link_to(self, address: tuple[str, int]) -> Link:
+        if address in self.mute:
+            raise TimedOutError("the broker has not said yet what it speaks")
+        try:
+            return await super().link_to(address)
+        except TimedOutError:
+            self.mute.add(address)
+            raise
+
+
+@misbehaves("reports-an-idle-close")
+class ReportsAnIdleClose(Client):
+    """Where the broker has closed a connection, fails the next call for it."""
+
+    async def link_to(self, address: tuple[str, int]) -> Link:
+        link = self.links.get(address)
+        if link is not None and str(link.closed) == "the broker closed the connection":
+            await self.links.pop(address).close()
+            raise ConnectionError(str(link.closed))
+        return await super().link_to(address)
+
+
+@misbehaves("takes-sent-for-done")
+class TakesSentForDone(Link):
+    """Where the connection ends before the answer, takes the request for carried out."""
+
+    async def ask(self, body: Any, version: int | None = None) -> Any:
+        try:
+            return await super().ask(body, version)
+        except LinkClosedError:
+            answer = self.codec.apis[body.API_KEY].response()
+            if not hasattr(answer, "responses"):
+                raise
+            message = self.codec.message
+            topic: Any = message("AlterPartitionReassignmentsResponse.ReassignableTopicResponse")
+            row: Any = message("AlterPartitionReassignmentsResponse.ReassignablePartitionResponse")
+            answer.responses = [
+                topic(
+                    name=asked.name,
+                    partitions=[
+                        row(partition_index=each.partition_index) for each in asked.partitions
+                    ],
+                )
+                for asked in body.topics
+            ]
+            return answer
+
+
+@misbehaves("knows-one-bootstrap-server")
+class KnowsOneBootstrapServer(Client):
+    """Of the servers that it is told of, never tries any but the first."""
+
+    async def any_link(self) -> Link:
+        return await self.link_to(self.bootstrap[0])
+
+
+@misbehaves("stays-with-a-silent-broker")
+class StaysWithASilentBroker(Client):
+    """Where a broker says nothing, does not think of the others."""
+
+    async def any_link(self) -> Link:
+        problem: Exception = LinkClosedError("no broker is known")
+        for address in dict.fromkeys([*self.brokers.values(), *self.bootstrap]):
+            try:
+                return await self.link_to(address)
+            except LinkClosedError as error:
+                problem = error
+        raise problem

@@ -1,0 +1,249 @@
+"""Wrong about where a frame ends, and about lengths and counts inside one."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, ClassVar, Final
+
+from kproto.errors import DecodeError, RemoteProtocolError
+from kproto.framing import SIZE_LENGTH, FrameSplitter, encode_frame
+from kspec.wrong.client import Client
+from kspec.wrong.link import Link, LinkClosedError, TimedOutError
+from kspec.wrong.registry import misbehaves
+
+__all__: list[str] = []
+
+_ANY_SIZE: Final = 2**31 - 1
+_ROOM: Final = 1_000_000
+
+
+class _Splitter(FrameSplitter):
+    """One whose unfinished frame can be seen, and put there."""
+
+    __slots__ = ()
+
+    @property
+    def rest(self) -> bytes:
+        return bytes(self._data[self._offset :] + self._more)
+
+
+class _Seeing(Link):
+    """A link with such a splitter; right in all."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._splitter: _Splitter = _Splitter(self.max_size, keep_size=True)
+
+
+class _Mortal(Client):
+    """Its process ends of what ``fatal`` says."""
+
+    fatal: ClassVar[type[Exception]] = MemoryError
+
+    def failure(self, error: Exception) -> dict[str, Any]:
+        if isinstance(error, self.fatal):
+            raise error
+        return super().failure(error)
+
+
+@misbehaves("reserves-what-a-size-says")
+class ReservesWhatASizeSays(_Mortal):
+    """Makes room for as many bytes as a size says before they come, and runs out of memory."""
+
+    class Reserving(Link):
+        def next_frame(self) -> bytes | None:
+            try:
+                return super().next_frame()
+            except RemoteProtocolError as error:
+                if "more than" in str(error):
+                    self._end(MemoryError(str(error)))
+                raise
+
+    link: type[Link] = Reserving
+
+
+@misbehaves("reserves-room-for-every-element")
+class ReservesRoomForEveryElement(_Mortal):
+    """Makes room for as many elements as a count says, and runs out of memory."""
+
+    class Reserving(Link):
+        def decode(self, frame: bytes, api_key: int, version: int) -> Any:
+            try:
+                return super().decode(frame, api_key, version)
+            except DecodeError as error:
+                count = re.search(r"Tried to \D*(\d+)", str(error))
+                if count is not None and int(count[1]) > _ROOM:
+                    raise MemoryError(str(error)) from None
+                raise
+
+    link: type[Link] = Reserving
+
+
+@misbehaves("keeps-a-lost-connection")
+class KeepsALostConnection(_Seeing):
+    """Believes every size, and asks on where the rest of a frame never came: what comes next goes
+    into that frame."""
+
+    max_size: int = _ANY_SIZE
+
+    async def give_up(self, body: Any) -> bytes:
+        self._awaited.clear()
+        raise TimedOutError(f"no answer to {type(body).__name__} in time")
+
+    def take(self, frame: bytes) -> None:
+        """An answer that nobody waits for is passed over."""
+        if int.from_bytes(frame[4:8], "big") in self._awaited:
+            super().take(frame)
+
+
+@misbehaves("loses-good-frames")
+class LosesGoodFrames(Link):
+    """Looks at all that a read gave before it takes any of it: a bad size takes the good answer in
+    front of it along."""
+
+    async def _read(self) -> None:
+        try:
+            while data := await self._reader.read(65536):
+                self._splitter.feed(data)
+                for frame in list(self._splitter.frames()):
+                    self.take(frame)
+            self._end(LinkClosedError("the broker closed the connection"))
+        except RemoteProtocolError as error:
+            self._end(error)
+        except OSError as error:
+            self._end(LinkClosedError(f"the connection broke: {error}"))
+
+
+@misbehaves("dies-of-short-frames")
+class DiesOfShortFrames(_Mortal):
+    """Reads the correlation id of a frame that is too short for one, and its process ends."""
+
+    class Careless(Link):
+        def take(self, frame: bytes) -> None:
+            if len(frame) < 2 * SIZE_LENGTH:
+                self._end(IndexError("no correlation id"))
+            super().take(frame)
+
+    fatal: ClassVar[type[Exception]] = IndexError
+    link: type[Link] = Careless
+
+
+@misbehaves("reads-the-next-frame-in-this-one")
+class ReadsTheNextFrameInThisOne(Link):
+    """Does not go by the size: what an answer has left is taken for the start of the next."""
+
+    def decode(self, frame: bytes, api_key: int, version: int) -> Any:
+        try:
+            return super().decode(frame, api_key, version)
+        except DecodeError as error:
+            if "left over" not in str(error):
+                raise
+            self._splitter.feed(frame[error.offset :])
+            shorter = encode_frame(frame[SIZE_LENGTH : error.offset])
+            return super().decode(shorter, api_key, version)
+
+
+@misbehaves("takes-what-came-for-the-whole")
+class TakesWhatCameForTheWhole(_Seeing):
+    """Where the connection ends in the middle of an answer, reads zeros for the rest of it."""
+
+    def _end(self, reason: Exception) -> None:
+        rest = self._splitter.rest
+        if self._awaited and len(rest) >= 2 * SIZE_LENGTH:
+            missing = int.from_bytes(rest[:SIZE_LENGTH], "big") + SIZE_LENGTH - len(rest)
+            self.take(rest + bytes(missing))
+        super()._end(reason)
+
+
+@misbehaves("carries-over-to-the-next-connection")
+class CarriesOverToTheNextConnection(Client):
+    """Keeps the half frame of a connection that ended, and puts it in front of what the next one
+    brings."""
+
+    class Seeing(_Seeing):
+        """What it is made with."""
+
+    link: type[Link] = Seeing
+
+    async def link_to(self, address: tuple[str, int]) -> Link:
+        old = self.links.get(address)
+        rest = old._splitter.rest if isinstance(old, _Seeing) and old.closed is not None else b""
+        if not rest:
+            return await super().link_to(address)
+
+        class Carrying(_Seeing):
+            def __init__(self, **settings: Any) -> None:
+                super().__init__(**settings)
+                self._splitter.feed(rest)
+
+        usual, self.link = self.link, Carrying
+        try:
+            return await super().link_to(address)
+        finally:
+            self.link = usual
+
+
+@misbehaves("dies-of-a-reset")
+class DiesOfAReset(_Mortal):
+    """Its process ends where a connection is reset."""
+
+    class Careless(Link):
+        def _end(self, reason: Exception) -> None:
+            if "reset" in str(reason):
+                reason = OverflowError("nobody listens to the socket's errors")
+            super()._end(reason)
+
+    fatal: ClassVar[type[Exception]] = OverflowError
+    link: type[Link] = Careless
+
+
+@misbehaves("asks-on-a-half-closed-connection")
+class AsksOnAHalfClosedConnection(Link):
+    """Does not see that the broker has said its last, and asks on."""
+
+    async def _read(self) -> None:
+        try:
+            while data := await self._reader.read(65536):
+                self._splitter.feed(data)
+                while (frame := self.next_frame()) is not None:
+                    self.take(frame)
+            await asyncio.Event().wait()
+        except (RemoteProtocolError, DecodeError) as error:
+            self._end(error)
+        except OSError as error:
+            self._end(LinkClosedError(f"the connection broke: {error}"))
+
+
+@misbehaves("takes-null-for-empty")
+class TakesNullForEmpty(Link):
+    """Takes a null for an empty text where the protocol has no null."""
+
+    def decode(self, frame: bytes, api_key: int, version: int) -> Any:
+        try:
+            return super().decode(frame, api_key, version)
+        except DecodeError as error:
+            if "serialized as null" not in str(error):
+                raise
+            empty = b"\x01"  # a compact length is one above what it says
+            mended = frame[: error.offset] + empty + frame[error.offset + 1 :]
+            return super().decode(mended, api_key, version)
+
+
+@misbehaves("takes-a-part-of-a-text")
+class TakesAPartOfAText(Link):
+    """Takes what is there where a text is longer than the frame, and nothing for the rest of it."""
+
+    def decode(self, frame: bytes, api_key: int, version: int) -> Any:
+        try:
+            return super().decode(frame, api_key, version)
+        except DecodeError as error:
+            if not re.search(r"name: bytes needed", str(error)):
+                raise
+            start = error.offset
+            while frame[start] & 0x80:
+                start += 1
+            text = frame[start + 1 :]
+            rest = b"\x01\x00\x00"  # no partitions, no tags
+            whole = frame[: error.offset] + bytes([len(text) + 1]) + text + rest
+            return super().decode(encode_frame(whole[SIZE_LENGTH:]), api_key, version)

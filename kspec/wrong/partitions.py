@@ -1,0 +1,97 @@
+"""Wrong about partitions in a request or its answer: reassignments and elections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kproto.error_codes import ErrorCode
+from kspec.wrong.client import Client
+from kspec.wrong.link import Link
+from kspec.wrong.registry import misbehaves
+
+__all__: list[str] = []
+
+_ALTER_REASSIGNMENTS: Final = 45
+_LIST_REASSIGNMENTS: Final = 46
+
+
+@misbehaves("cancels-by-an-empty-list")
+class CancelsByAnEmptyList(Link):
+    """Sends an empty list of replicas where null cancels a reassignment."""
+
+    def send(self, body: Any, version: int) -> Any:
+        if body.API_KEY == _ALTER_REASSIGNMENTS:
+            for topic in body.topics:
+                for partition in topic.partitions:
+                    partition.replicas = partition.replicas or []
+        return super().send(body, version)
+
+
+@misbehaves("takes-nothing-for-everything")
+class TakesNothingForEverything(Link):
+    """Sends null, which asks for everything, where it was asked for an empty list."""
+
+    def send(self, body: Any, version: int) -> Any:
+        for name in ("topics", "topic_partitions"):
+            if getattr(body, name, None) == []:
+                setattr(body, name, None)
+        return super().send(body, version)
+
+
+@misbehaves("ignores-the-filter")
+class IgnoresTheFilter(Link):
+    """Lists every reassignment where it was asked for some."""
+
+    def send(self, body: Any, version: int) -> Any:
+        if body.API_KEY == _LIST_REASSIGNMENTS:
+            body.topics = None
+        return super().send(body, version)
+
+
+@misbehaves("forgets-the-guard")
+class ForgetsTheGuard(Link):
+    """Lets the replication factor change although it was told not to (KIP-860)."""
+
+    def send(self, body: Any, version: int) -> Any:
+        if body.API_KEY == _ALTER_REASSIGNMENTS:
+            body.allow_replication_factor_change = True
+        return super().send(body, version)
+
+
+@misbehaves("chokes-on-strangers")
+class ChokesOnStrangers(Client):
+    """Fails a call whose answer has a partition that it did not ask about."""
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        strangers = [key for key in rows if key not in asked]
+        if strangers:
+            raise KeyError(strangers[0])
+        return super().outcomes(asked, rows)
+
+
+@misbehaves("fails-all-by-one")
+class FailsAllByOne(Client):
+    """Fails the whole call where an election was not needed."""
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        if any(code == ErrorCode.ELECTION_NOT_NEEDED for code, _ in rows.values()):
+            raise RuntimeError("not every partition elected a leader")
+        return super().outcomes(asked, rows)
+
+
+@misbehaves("believes-in-time-outs")
+class BelievesInTimeOuts(Client):
+    """Takes a partition that timed out for one that will do it later, and so for success."""
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        late = ErrorCode.REQUEST_TIMED_OUT
+        return super().outcomes(
+            asked, {key: (0, None) if row[0] == late else row for key, row in rows.items()}
+        )

@@ -1,0 +1,62 @@
+"""Wrong about throttle times (KIP-219)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kspec.wrong.client import Client
+from kspec.wrong.link import Link
+from kspec.wrong.registry import misbehaves
+
+__all__: list[str] = []
+
+_FAR_TOO_LONG: Final = 9.0
+"""Seconds, as many as anybody needs to see that there would be no end."""
+
+
+@misbehaves("waits-out-any-throttle")
+class WaitsOutAnyThrottle(Client):
+    """Waits as long as the broker says, however long its own call may take."""
+
+    class Obedient(Link):
+        async def keep_quiet(self) -> None:
+            left = self.quiet_until - asyncio.get_running_loop().time()
+            await asyncio.sleep(min(max(left, 0), _FAR_TOO_LONG))
+
+    link: type[Link] = Obedient
+
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        # Time enough for what it waits, and what it does is timed all the same.
+        usual = self.timeout
+        self.timeout = max(usual, _FAR_TOO_LONG)
+        try:
+            return await super().call(op, arguments)
+        finally:
+            if op != "connect":
+                self.timeout = usual
+
+
+@misbehaves("heeds-throttles-of-successes-only")
+class HeedsThrottlesOfSuccessesOnly(Link):
+    """Keeps a throttle time, but not that of an answer with an error."""
+
+    failed = False
+
+    def decode(self, frame: bytes, api_key: int, version: int) -> Any:
+        body = super().decode(frame, api_key, version)
+        self.failed = bool(getattr(body, "error_code", 0))
+        return body
+
+    def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
+        if not self.failed:
+            super().heed_throttle(milliseconds, api_key, version)
+
+
+@misbehaves("reads-throttles-unsigned")
+class ReadsThrottlesUnsigned(Link):
+    """Takes a throttle time below zero for one of weeks."""
+
+    def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
+        super().heed_throttle(milliseconds % 2**32, api_key, version)

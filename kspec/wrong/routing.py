@@ -1,0 +1,126 @@
+"""Wrong about the cluster: who is where, who leads, and how long that is true."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kspec.wrong.client import Client
+from kspec.wrong.link import Refused
+from kspec.wrong.registry import misbehaves
+
+__all__: list[str] = []
+
+_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+_LEADER_NOT_AVAILABLE: Final = 5
+
+
+@misbehaves("keeps-the-first-address")
+class KeepsTheFirstAddress(Client):
+    """Goes on where it first found a broker, whatever Metadata says now."""
+
+    first: dict[int, tuple[str, int]]
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect(arguments)
+        self.first = {}
+
+    def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
+        self.first = brokers | self.first
+        super().learn_brokers({key: self.first[key] for key in brokers}, controller_id)
+
+
+@misbehaves("remembers-the-first-failure")
+class RemembersTheFirstFailure(Client):
+    """Once it has found no controller, never looks for one again."""
+
+    lost: bool
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect(arguments)
+        self.lost = False
+
+    async def refresh(self) -> None:
+        if self.lost:
+            raise Refused(41, "no controller is known")
+        await super().refresh()
+        self.lost = self.controller_id not in self.brokers
+
+
+@misbehaves("describes-from-memory")
+class DescribesFromMemory(Client):
+    """Describes a topic as it was when it was first asked about."""
+
+    described: dict[str, dict[str, Any]]
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect(arguments)
+        self.described = {}
+
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        if op != "describe_topics":
+            return await super().call(op, arguments)
+        key = ",".join(arguments["topics"])
+        if key not in self.described:
+            self.described[key] = await super().call(op, arguments)
+        return self.described[key]
+
+
+@misbehaves("waits-for-unknown-topics")
+class WaitsForUnknownTopics(Client):
+    """Asks about a topic that does not exist until it does, without a pause to speak of."""
+
+    unknown: bool
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect(arguments)
+        self.unknown = False
+
+    async def ask(self, where: Any, body: Any, code_of: Any, *more: Any) -> Any:
+        def code(answer: Any) -> int:
+            topics = getattr(answer, "topics", ())
+            codes = (getattr(each, "error_code", 0) for each in topics)
+            self.unknown = _UNKNOWN_TOPIC_OR_PARTITION in codes
+            return _UNKNOWN_TOPIC_OR_PARTITION if self.unknown else int(code_of(answer))
+
+        return await super().ask(where, body, code, *more)
+
+    def pause(self, attempt: int) -> float:
+        return 0.01 if self.unknown else super().pause(attempt)
+
+
+@misbehaves("takes-the-first-replica-for-the-leader")
+class TakesTheFirstReplicaForTheLeader(Client):
+    """Says that a partition's first replica leads it, where nobody does."""
+
+    def success(self, result: Any) -> dict[str, Any]:
+        topics = result.values() if isinstance(result, dict) else ()
+        for topic in topics:
+            partitions = topic.values() if isinstance(topic, dict) else ()
+            for row in partitions:
+                if isinstance(row, dict) and row.get("leader") == -1:
+                    row["leader"] = row["replicas"][0]
+        return super().success(result)
+
+
+@misbehaves("waits-for-a-newer-epoch")
+class WaitsForANewerEpoch(Client):
+    """Asks for metadata until a partition's leader epoch is no older than one it has seen."""
+
+    epochs: dict[tuple[str, int], int]
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect(arguments)
+        self.epochs = {}
+
+    async def ask(self, where: Any, body: Any, code_of: Any, *more: Any) -> Any:
+        def code(answer: Any) -> int:
+            for topic in getattr(answer, "topics", ()):
+                for row in getattr(topic, "partitions", ()):
+                    key, epoch = (topic.name, row.partition_index), getattr(row, "leader_epoch", -1)
+                    if epoch < self.epochs.get(key, epoch):
+                        return _LEADER_NOT_AVAILABLE
+                    self.epochs[key] = epoch
+            return int(code_of(answer))
+
+        return await super().ask(where, body, code, *more)

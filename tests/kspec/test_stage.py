@@ -1,0 +1,39 @@
+"""A play's cluster, as the steps of a case move it."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from kspec.reading import parse_case
+from kspec.runner.stage import Stage, cluster_of
+
+CASE = """\
+title: t
+source: KIP-455
+about: a
+cluster: {brokers: 2, topics: ["foo=1,2"]}
+steps:
+  - call: list_topics
+may:
+  - {says: it asks, requests: {api: Metadata}}
+"""
+
+
+async def test_a_stopped_brokers_port_refuses_and_is_nobody_elses() -> None:
+    case = parse_case(CASE, "x/001-x.yaml").case
+    stage = Stage(cluster_of(case), case)
+    await stage.start()
+    try:
+        host, _, port = stage.mock.addresses[2].rpartition(":")
+        address = host, int(port)
+        await stage.step("stop-broker 2")
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address)
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(address)
+        await stage.step("start-broker 2")
+        socket.create_connection(address).close()
+    finally:
+        await stage.stop()
