@@ -49,16 +49,6 @@ class IgnoresTheFilter(Link):
         return super().send(body, version)
 
 
-@misbehaves("forgets-the-guard")
-class ForgetsTheGuard(Link):
-    """Lets the replication factor change although it was told not to (KIP-860)."""
-
-    def send(self, body: Any, version: int) -> Any:
-        if body.API_KEY == _ALTER_REASSIGNMENTS:
-            body.allow_replication_factor_change = True
-        return super().send(body, version)
-
-
 @misbehaves("chokes-on-strangers")
 class ChokesOnStrangers(Client):
     """Fails a call whose answer has a partition that it did not ask about."""
