@@ -6,6 +6,7 @@ a person wrote; where there are none, in the judge's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -41,6 +42,9 @@ _LEGEND: Final = """\
 records what the client does; **✗** breaks a *must*; · has no call for it, or never got to what it
 is about.
 """
+
+_FOLDERS: Final = re.compile(r"(?:file://)?(?<![\w.])(?:/[\w.@+-]+)+/")
+"""Where files are on the machine that this was seen on is nobody's business."""
 
 
 class _Client(msgspec.Struct, frozen=True):
@@ -209,7 +213,7 @@ def _findings(run: _Run, sentences: Sentences) -> Iterator[str]:
 def _failure(each: _Result, case: _Case, run: _Run, sentences: Sentences) -> str:
     seen = _plain(sentences.get(each.client, {}).get(case.number) or _judged(each.why))
     failed = [variant for variant in each.variants if variant.verdict == "fail"]
-    parts = [variant.name for variant in failed if variant.name]
+    parts = [_short(variant.name, 40) for variant in failed if variant.name]
     within = f" ({', '.join(parts)})" if 0 < len(parts) < len(each.variants) else ""
     return (
         f"- **{each.client} {run.clients[each.client].version}**{within}: {seen}"
@@ -231,9 +235,12 @@ def _asked(level: str, each: _Result) -> str:
 
 
 def _judged(why: str) -> str:
-    text = _plain(why)
-    short = text if len(text) <= 300 else text[:299] + "…"
-    return f"`{short.replace('`', chr(39))}`"
+    text = _FOLDERS.sub("", _plain(why))
+    return f"`{_short(text, 300).replace('`', chr(39))}`"
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _lesser(run: _Run) -> str:

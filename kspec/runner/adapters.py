@@ -168,12 +168,14 @@ class ProcessAdapter:
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
                 await self._process.wait()
+        code = self._process.returncode
+        how = f" by {signal.Signals(-code).name}" if code is not None and code < 0 else ""
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").splitlines()
         # A stack begins with what happened.
         told = next((n for n, line in enumerate(lines) if _COMPLAINT.search(line)), 0)
         words = " ".join(" ".join(lines[told:]).split())
-        return f"the client's process ended: {words[:300] or 'without a word'}"
+        return f"the client's process ended{how}: {words[:300] or 'without a word'}"
 
     async def stop(self) -> None:
         """End of input asks it to go; what does not go by itself is ended."""
