@@ -149,6 +149,11 @@ _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
     "reply35": (*_FLAG, "Answer versions that are not served with error 35."),
     "max_frame_size": (*_between(1, DEFAULT_MAX_SIZE), "Of requests, in bytes."),
     "sasl": (array_of(TEXT), _texts, "MECHANISM:USER:PASSWORD; with any, clients authenticate."),
+    "scram_iterations": (
+        *_nullable(_between(1, 2**31 - 1)),
+        "What SCRAM's first answer claims, in place of the truth.",
+    ),
+    "scram_final": (*_nullable((TEXT, text_of)), "In place of the broker's proof."),
     "authorizer": (
         {
             "type": "object",

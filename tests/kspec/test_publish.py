@@ -98,7 +98,7 @@ def test_what_is_published_is_what_is_known():
 def test_the_judges_words_lose_the_machines_folders(results, tmp_path):
     run = json.loads(results.read_text())
     for each in run["results"]:
-        each["why"] = "TypeError at (file:///home/me/.cache/a-b/x.js:52:31) and /usr/lib/y.rs:1 a/b"
+        each["why"] = "TypeError at (file:///srv/me/.cache/a-b/x.js:52:31) and /usr/lib/y.rs:1 a/b"
     path = tmp_path / "results.json"
     path.write_text(json.dumps(run))
     assert "`TypeError at (x.js:52:31) and y.rs:1 a/b`" in published(path, "", tmp_path).stdout
