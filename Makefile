@@ -67,7 +67,7 @@ sanitize: ## the C engine's tests under AddressSanitizer and UndefinedBehaviorSa
 test-full: ## every test with the full number of values, a fresh seed, and nothing skipped
 	@$(BOOTSTRAP) --toolchains
 	@KPROTO_FULL=1 KPROTO_HYPOTHESIS=full KPROTO_SEED=$${KPROTO_SEED:-random} \
-	  KPROTO_ORACLE_VALUES=$${KPROTO_ORACLE_VALUES:-50} KPROTO_REQUIRE=$${KPROTO_REQUIRE-all} \
+	  KPROTO_ORACLE_VALUES=$${KPROTO_ORACLE_VALUES:-50} KPROTO_REQUIRE=$${KPROTO_REQUIRE-all,rust} \
 	  $(PYTEST) $(PYTEST_ARGS)
 
 requirements: ## every test, and docs/requirements.md: which requirement is shown by which of them
