@@ -74,11 +74,10 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
 
     ``sasl`` are ``MECHANISM:USER:PASSWORD`` texts: with any, clients must authenticate, and are
     User:<name> from then on. ``scram_iterations`` is what SCRAM's first answer claims in place of
-    the truth, to see what clients make of it: nobody can authenticate then;
-    ``scram_final`` stands in place of the broker's proof. ``tls`` is what every listener serves
-    with (a server's context); where it asks for client certificates, their owners are the
-    principals. ``authorizer`` enforces the
-    access rules; without one everybody may do everything.
+    the truth, to see what clients make of it: nobody can authenticate then; ``scram_final`` stands
+    in place of the broker's proof. ``tls`` is what every listener serves with (a server's context);
+    where it asks for client certificates, their owners are the principals. ``authorizer`` enforces
+    the access rules; without one everybody may do everything.
 
     ``propagation_ms`` is how long every broker takes to hear of a change. ``busy_elections_fail``:
     while an election is in KIP-183's queue, others are told 7 at once, and do not wait.

@@ -21,7 +21,7 @@ from wiredump.pairing import Pairing
 from wiredump.recognition import Protocol, Recognition
 from wiredump.search import Found, Search
 
-__all__ = ["DEFAULT_PORTS", "Conversation"]
+__all__ = ["DEFAULT_PORTS", "Conversation", "Event"]
 
 DEFAULT_PORTS: Final = frozenset({9092})
 
@@ -34,7 +34,7 @@ _OTHERS: Final = {
 }
 
 
-class _Event(NamedTuple):
+class Event(NamedTuple):
     """Bytes, or (``raw`` None) a gap of ``missing`` bytes."""
 
     forward: bool
@@ -43,6 +43,11 @@ class _Event(NamedTuple):
     reason: str
     timestamp_ns: int
     place: Place
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return len(self.raw) if self.raw is not None else 0
 
 
 class Conversation:
@@ -63,7 +68,7 @@ class Conversation:
         self._max_size = max_size
         self._most_awaited = min(MOST_AWAITED, max_size)
         self.flipped = False
-        self._undecided: list[_Event] | None = []
+        self._undecided: list[Event] | None = []
         known = self._use(ports)
         self._requests = Requests(self._pairing.is_request)
         self._recognition: Recognition | None = Recognition(
@@ -93,13 +98,13 @@ class Conversation:
 
     def data(self, forward: bool, raw: bytes, timestamp_ns: int, place: Place) -> list[Item]:
         """The next bytes of one direction."""
-        return self._take(_Event(forward, raw, 0, "", timestamp_ns, place))
+        return self._take(Event(forward, raw, 0, "", timestamp_ns, place))
 
     def gap(
         self, forward: bool, size: int, reason: str, timestamp_ns: int, place: Place
     ) -> list[Item]:
         """Bytes of one direction that the capture does not have."""
-        return self._take(_Event(forward, None, size, reason, timestamp_ns, place))
+        return self._take(Event(forward, None, size, reason, timestamp_ns, place))
 
     def conclude(self) -> list[Item]:
         """No more will come: what it is, and which end is the broker, is settled by now."""
@@ -118,7 +123,7 @@ class Conversation:
         self._other.clear()
         return items
 
-    def _take(self, event: _Event) -> list[Item]:
+    def _take(self, event: Event) -> list[Item]:
         if self._undecided is None:
             return self._dispatch(event)
         self._undecided.append(event)
@@ -176,7 +181,7 @@ class Conversation:
 
     # -- where it goes -----------------------------------------------------------------------
 
-    def _dispatch(self, event: _Event) -> list[Item]:
+    def _dispatch(self, event: Event) -> list[Item]:
         direction: Direction = "request" if event.forward != self.flipped else "response"
         items: list[Item] = []
         if event.raw is None:
@@ -197,14 +202,14 @@ class Conversation:
                 each.least = 0
         return items
 
-    def _gap_anomaly(self, direction: Direction, event: _Event) -> Anomaly:
+    def _gap_anomaly(self, direction: Direction, event: Event) -> Anomaly:
         reason = f"{event.missing} bytes missing: {event.reason}"
         return Anomaly(
             "gap", reason, event.place, event.timestamp_ns, self.connection, direction,
             missing=event.missing,
         )  # fmt: skip
 
-    def _count_other(self, direction: Direction, event: _Event) -> None:
+    def _count_other(self, direction: Direction, event: Event) -> None:
         assert event.raw is not None
         before = self._other.get(direction)
         if before is None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kproto.annotate import PARTS, FrameField, response_fields
+from kproto.codegen.runtime import unsigned_varint
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.schema.model import FIXED_SIZES
@@ -104,19 +105,10 @@ def _prefix(row: FrameField, rows: list[FrameField], compact: bool) -> tuple[int
 
 def _length(kind: str, length: int, compact: bool) -> bytes:
     if compact:
-        return _varint((length + 1) & 0xFFFFFFFF)
+        return unsigned_varint((length + 1) & 0xFFFFFFFF)
     if kind == "string":
         return (length & 0xFFFF).to_bytes(2, "big")
     return (length & 0xFFFFFFFF).to_bytes(4, "big")
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _encoded(kind: str, value: Any, compact: bool) -> bytes:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
-from wiredump.conversation import Conversation
+from wiredump.conversation import Conversation, Event
 from wiredump.frames import Passed
 from wiredump.model import Anomaly, Direction, Item, Place
 from wiredump.tls.handshake import (
@@ -41,29 +41,14 @@ MOST_WAITING: Final = 1 << 18
 _NO_HANDSHAKE: Final = "its handshake was not captured, or its secrets came too late"
 
 
-class _Event(NamedTuple):
-    """Bytes, or (``raw`` None) a gap of ``missing`` bytes."""
-
-    forward: bool
-    raw: bytes | None
-    missing: int
-    reason: str
-    timestamp_ns: int
-    place: Place
-
-    @property
-    def size(self) -> int:
-        return len(self.raw) if self.raw is not None else 0
-
-
 class _Half:
     """One direction, and what waits in front of it."""
 
     def __init__(self, session: Session) -> None:
         self.records = RecordStream(session)
         self.messages = Messages()
-        self.waiting: deque[_Event] = deque()
-        self.gap: _Event | None = None
+        self.waiting: deque[Event] = deque()
+        self.gap: Event | None = None
         """The last one."""
 
 
@@ -75,7 +60,7 @@ class TlsTalk:
         self._overhead = overhead
         self._session = Session(log)
         self._halves = {forward: _Half(self._session) for forward in (True, False)}
-        self._sniffed: list[_Event] | None = []
+        self._sniffed: list[Event] | None = []
         self._is_tls = False
         self._concluded = False
         self._unread: dict[bool, Passed] = {}
@@ -86,12 +71,12 @@ class TlsTalk:
         return self._talk.flipped
 
     def data(self, forward: bool, raw: bytes, timestamp_ns: int, place: Place) -> list[Item]:
-        return self._take(_Event(forward, raw, 0, "", timestamp_ns, place))
+        return self._take(Event(forward, raw, 0, "", timestamp_ns, place))
 
     def gap(
         self, forward: bool, size: int, reason: str, timestamp_ns: int, place: Place
     ) -> list[Item]:
-        return self._take(_Event(forward, None, size, reason, timestamp_ns, place))
+        return self._take(Event(forward, None, size, reason, timestamp_ns, place))
 
     def conclude(self) -> list[Item]:
         """No more will come: what it is, and which end is the broker, is settled by now."""
@@ -120,7 +105,7 @@ class TlsTalk:
 
     # -- is it TLS? --------------------------------------------------------------------------
 
-    def _take(self, event: _Event) -> list[Item]:
+    def _take(self, event: Event) -> list[Item]:
         if self._sniffed is not None:
             self._sniffed.append(event)
             is_tls = _looks_like_tls(self._sniffed, event.forward)
@@ -138,7 +123,7 @@ class TlsTalk:
             items += self._take(event)
         return items
 
-    def _inside(self, event: _Event) -> list[Item]:
+    def _inside(self, event: Event) -> list[Item]:
         if event.raw is None:
             return self._talk.gap(
                 event.forward, event.missing, event.reason, event.timestamp_ns, event.place
@@ -183,7 +168,7 @@ class TlsTalk:
             else:
                 items += self._feed(half, half.waiting.popleft())
 
-    def _feed(self, half: _Half, event: _Event) -> list[Item]:
+    def _feed(self, half: _Half, event: Event) -> list[Item]:
         if event.raw is not None:
             half.records.data(event.raw, event.timestamp_ns, event.place)
             return []
@@ -261,7 +246,7 @@ class TlsTalk:
         before = self._unread.get(forward, passed._replace(size=0))
         self._unread[forward] = before._replace(size=before.size + passed.size)
 
-    def _gap(self, event: _Event) -> Anomaly:
+    def _gap(self, event: Event) -> Anomaly:
         reason = f"{event.missing} bytes missing: {event.reason}"
         return Anomaly(
             "gap", reason, event.place, event.timestamp_ns, self._talk.connection,
@@ -278,7 +263,7 @@ class TlsTalk:
         return "request" if forward != self._talk.flipped else "response"
 
 
-def _looks_like_tls(events: list[_Event], forward: bool) -> bool | None:
+def _looks_like_tls(events: list[Event], forward: bool) -> bool | None:
     """By the first bytes of a direction, which are a record's; None where there are too few."""
     head = b"".join(event.raw for event in events if event.raw and event.forward == forward)[:3]
     if head and not 0x14 <= head[0] <= 0x17:
