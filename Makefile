@@ -9,6 +9,8 @@ PYTEST    := $(PYTHON) -m pytest
 QUICK := not slow and not oracle and not java and not node and not go
 # Files are shared out to a process a core, four at most. PYTEST_ARGS=-n0 keeps to one.
 SHARED := -n auto --maxprocesses 4 --dist loadfile
+# Slow tests wait for others more than they work: one more than there are cores.
+SHARED_SLOW = -n $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))') --dist loadfile
 
 # Paths that hold hand-written or generated Python. Empty folders and ones to come are left out.
 SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks tests fuzz setup.py)
@@ -16,7 +18,7 @@ SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks t
 .DEFAULT_GOAL := help
 .PHONY: help venv engine demo demo-capture test test-fast test-pure test-pure-oracle \
   test-without-compiler sanitize test-full requirements conformance mutate lint format bench bench-dump \
-  codegen codegen-check coverage clean
+  codegen codegen-check coverage fuzz fuzz-smoke fuzz-long clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 24
@@ -39,9 +41,9 @@ demo-capture: ## the same, quietly, into .cache/demo.pcapng: for `wiredump`, or 
 	@mkdir -p .cache
 	@$(PYTHON) -m demo --quiet --journal .cache/demo.pcapng
 
-test: ## every test CI runs (under 15 minutes on two cores)
+test: ## every test CI runs (20 minutes on two cores)
 	@$(BOOTSTRAP) --toolchains
-	@$(PYTEST) $(SHARED) $(PYTEST_ARGS)
+	@$(PYTEST) $(SHARED_SLOW) $(PYTEST_ARGS)
 
 test-fast: ## the quick ones, under two minutes, no toolchain but Python
 	@$(BOOTSTRAP)
@@ -113,6 +115,23 @@ bench-dump: ## wiredump beside tshark on real traffic, on Spark too (minutes): d
 	@$(BOOTSTRAP) --with bench
 	@$(PYTHON) -m benchmarks.bench_dump
 
+# Each target under each of its guides: atheris, and libFuzzer with sanitizers over the C extensions.
+FUZZ_SECONDS ?= 60
+FUZZ := nice -n 10 $(PYTHON) -m fuzz
+
+fuzz: ## fuzz our own code: FUZZ_SECONDS (60) a target and guide; docs/fuzzing.md
+	@$(BOOTSTRAP) --with fuzz
+	@$(FUZZ) all --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
+
+fuzz-smoke: ## every committed input of the fuzz targets, and three seconds of each (two minutes)
+	@$(BOOTSTRAP) --with fuzz
+	@$(FUZZ) all --seconds 3 --jobs 2 $(FUZZ_ARGS)
+
+fuzz-long: ## ten minutes a target and guide, two at once (1.5 h), then the table in docs/fuzzing.md
+	@$(BOOTSTRAP) --with fuzz
+	@$(FUZZ) all --seconds 600 --cover --jobs 2 $(FUZZ_ARGS)
+	@$(FUZZ) table --write
+
 coverage: ## the quick tests under coverage, and the lines they miss
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m coverage run -m pytest -q -m "$(QUICK)" $(PYTEST_ARGS)
@@ -121,4 +140,4 @@ coverage: ## the quick tests under coverage, and the lines they miss
 clean: ## remove what was built here, .venv included (the clients of the demo stay in KPROTO_CACHE)
 	rm -rf .venv .cache build dist *.egg-info .coverage htmlcov .hypothesis
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
-	find kproto mockbroker wiredump kspec demo tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find kproto mockbroker wiredump kspec demo tests benchmarks scripts fuzz -name __pycache__ -type d -prune -exec rm -rf {} +

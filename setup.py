@@ -52,6 +52,10 @@ setup(
         "mockbroker.control": ["*.html"],
         # The adapters' sources are built where they run; cases, and what was found, are data.
         "kspec": ["py.typed", "cases/*/*.yaml", "findings.yaml"],
+        "kspec.oracle": ["*.java", "*.xml", "*.json"],
+        "kspec.fuzz.diff": ["*.yaml"],
+        "kspec.fuzz.aimed": ["*.yaml"],
+        "kspec.fuzz": ["findings/*.json"],
         "kspec.adapters": [
             *("node/*", "java/*", "go/go.*", "go/*/*.go"),
             *("rust/*.toml", "rust/src/*.rs"),

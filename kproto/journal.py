@@ -23,6 +23,10 @@ from kproto.errors import DecodeError, KprotoError
 from kproto.framing import SIZE_LENGTH
 
 __all__ = [
+    "CLOSED_BY_BROKER",
+    "CLOSED_BY_CLIENT",
+    "DEFAULT_MAX_BYTES",
+    "DEFAULT_MAX_ENTRIES",
     "ClientSoftware",
     "Decoded",
     "Direction",
@@ -37,6 +41,13 @@ __all__ = [
 ]
 
 Direction: TypeAlias = Literal["request", "response", "event"]
+
+CLOSED_BY_CLIENT: Final = "by the client"
+CLOSED_BY_BROKER: Final = "by the broker"
+"""Notes of ``disconnected``: which end closed. A reset has the operating system's words instead."""
+
+DEFAULT_MAX_ENTRIES: Final = 100_000
+DEFAULT_MAX_BYTES: Final = 64 * 1024 * 1024
 
 _API_VERSIONS_KEY: Final = 18
 _UNSUPPORTED_VERSION: Final = b"\0\x23"
@@ -121,16 +132,17 @@ def _decode_response(codec: Dialect, raw: bytes, api_key: int, version: int) -> 
 class Journal:
     """A bounded ring of entries, oldest dropped first.
 
-    ``max_entries`` and ``max_bytes`` (of raw frames) both bound it; the newest entry is always
-    kept. ``dropped`` and ``dropped_bytes`` count what fell out. ``sink`` is called with every
-    entry as it is appended, before anything is dropped: a ``JournalWriter.write``, for example.
+    ``max_entries`` and ``max_bytes`` both bound it; the newest entry is always kept. Bytes are
+    those of raw frames, and the characters of client ids and notes, which peers choose as well.
+    ``dropped`` and ``dropped_bytes`` count what fell out. ``sink`` is called with every entry as
+    it is appended, before anything is dropped: a ``JournalWriter.write``, for example.
     """
 
     def __init__(
         self,
         *,
-        max_entries: int = 100_000,
-        max_bytes: int = 64 * 1024 * 1024,
+        max_entries: int = DEFAULT_MAX_ENTRIES,
+        max_bytes: int = DEFAULT_MAX_BYTES,
         sink: Callable[[Entry], object] | None = None,
     ) -> None:
         if max_entries < 1 or max_bytes < 0:
@@ -168,7 +180,7 @@ class Journal:
             api_version, correlation_id, client_id, client_software, dialect, raw, event, note,
         )  # fmt: skip
         self._entries.append(entry)
-        self._bytes += len(raw)
+        self._bytes += len(raw) + len(note) + (0 if client_id is None else len(client_id))
         if self.sink is not None:
             self.sink(entry)
         if self._bytes > self.max_bytes or len(self._entries) > self.max_entries:
@@ -180,7 +192,7 @@ class Journal:
         while len(entries) > 1 and (
             self._bytes > self.max_bytes or len(entries) > self.max_entries
         ):
-            size = len(entries.popleft().raw)
+            size = _size(entries.popleft())
             self._bytes -= size
             self.dropped += 1
             self.dropped_bytes += size
@@ -199,7 +211,7 @@ class Journal:
 
     @property
     def size(self) -> int:
-        """Bytes of raw frames held."""
+        """Bytes held, as ``max_bytes`` counts them."""
         return self._bytes
 
     def newer(self, after: int) -> list[Entry]:
@@ -216,6 +228,10 @@ class Journal:
         """Forget every entry. Numbering goes on; nothing counts as dropped."""
         self._entries.clear()
         self._bytes = 0
+
+
+def _size(entry: Entry) -> int:
+    return len(entry.raw) + len(entry.note) + len(entry.client_id or "")
 
 
 def select(
@@ -308,7 +324,7 @@ def read_journal(lines: Iterable[str]) -> Iterator[Entry]:
         if line.strip():
             try:
                 entry = decode(line)
-            except ValueError as error:  # msgspec's own, or a lone surrogate
+            except (ValueError, RecursionError) as error:  # msgspec's own, or a lone surrogate
                 if not line.endswith("\n"):
                     return
                 raise DecodeError(

@@ -43,8 +43,9 @@ REDACTED: Final = "[redacted]"
 """What stands in a body in the place of a secret, whatever the field's type."""
 
 Outcome: TypeAlias = Literal["answered", "unanswered", "disconnected", "none-due", "unknown"]
-"""``unanswered``: later requests were answered, this one was not. ``disconnected``: the connection
-ended instead. ``none-due``: a Produce with acks=0. ``unknown``: the source does not have it."""
+"""``unanswered``: later requests were answered, this one was not, or its client closed first.
+``disconnected``: the broker, or nobody knows who, ended the connection instead. ``none-due``: a
+Produce with acks=0. ``unknown``: the source does not have it."""
 
 
 class Said(msgspec.Struct, frozen=True, omit_defaults=True):

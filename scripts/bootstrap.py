@@ -8,6 +8,7 @@ PYTHONDONTWRITEBYTECODE set (as in many containers) every start would compile th
 
     python3 scripts/bootstrap.py                    # everything tests and the demo need
     python3 scripts/bootstrap.py --with bench       # and what `make bench` compares with
+    python3 scripts/bootstrap.py --with fuzz        # and what guides `make fuzz`
 
 Environment: ``KPROTO_PYTHON`` names the interpreter to build on; ``KPROTO_REQUIRE=all`` turns a
 real client that does not install from a warning into an error. Exit 1 where set-up failed.
@@ -261,7 +262,8 @@ def fingerprint(extras: list[str]) -> str:
 def set_up(extras: list[str]) -> None:
     """Bring ``.venv`` up to date; does nothing where the stamp says it is."""
     stamp = STAMP.read_text().split() if STAMP.exists() else []
-    wanted = sorted(set(extras) | set(stamp[1:]) & {"bench"})  # keep what was asked for before
+    asked_before = set(stamp[1:]) & {"bench", "fuzz"}
+    wanted = sorted(set(extras) | asked_before)
     mark = fingerprint(wanted)
     if stamp[:1] == [mark] and environment_works():
         return

@@ -34,7 +34,7 @@ TESTS = [
     "tests/native", "tests/codegen/test_hostile.py", "tests/reference/test_agreement.py",
     "tests/records/test_hostile.py", "tests/records/test_build.py", "tests/records/test_columns.py",
     "tests/columns/test_differential.py", "tests/columns/test_read.py",
-    "tests/wiredump/test_quick.py",
+    "tests/wiredump/test_quick.py", "tests/wiredump/spark/test_runs.py",
 ]  # fmt: skip
 FLAGS = [
     "-shared", "-fPIC", "-O1", "-g", "-fno-omit-frame-pointer", "-fvisibility=hidden",
@@ -121,9 +121,9 @@ def run(tests: list[str], seconds: float) -> int:
     if python("-c", CHECK, str(PLACE)):
         print("sanitize: the engine that ran is not the one built here", file=sys.stderr)
         return 1
-    if python(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", NOT_COUNTING, *(tests or TESTS)
-    ):
+    shared = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile"]
+    quietly = ["-q", "-p", "no:cacheprovider", "-m", NOT_COUNTING]
+    if python("-m", "pytest", *quietly, *shared, *(tests or TESTS)):
         return 1
     for burn in ("tests.native.burn", "tests.native.burn_records") if seconds else ():
         if python("-m", burn, "--seconds", str(seconds)):

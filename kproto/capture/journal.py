@@ -24,7 +24,7 @@ from kproto.capture.container import (
     pcapng_section,
 )
 from kproto.capture.conversation import Conversation
-from kproto.journal import Entry
+from kproto.journal import CLOSED_BY_BROKER, Entry
 
 __all__ = ["JournalCapture"]
 
@@ -54,7 +54,7 @@ class JournalCapture:
             conversation = self._open[key] = self._begin(entry)
             packets += conversation.open()
         if entry.event == "disconnected":
-            packets += self._open.pop(key).close()
+            packets += self._open.pop(key).close(from_server=entry.note == CLOSED_BY_BROKER)
         elif entry.direction != "event":
             packets += conversation.send(entry.raw, from_server=entry.direction == "response")
         elif entry.event != "connected":

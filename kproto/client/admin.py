@@ -103,7 +103,9 @@ class Admin:
         self._ssl = ssl
         self._sasl = sasl
         self._handshake_version = sasl_handshake_version
-        self._nodes = Nodes(parse_bootstrap(bootstrap), self.dialect, self._open)
+        self._nodes = Nodes(
+            parse_bootstrap(bootstrap), self.dialect, self._open, self._authenticate
+        )
         self._calls = Calls(
             self._nodes,
             self.dialect,
@@ -417,8 +419,12 @@ class Admin:
             timeout=min(seconds, self._connect_timeout),
             ssl=self._ssl,
         )
+        await self._authenticate(connection)
+        return connection
+
+    async def _authenticate(self, connection: Connection) -> None:
         if self._sasl is None:
-            return connection
+            return
         try:
             await connection.authenticate(
                 self._sasl.mechanism,
@@ -428,7 +434,6 @@ class Admin:
         except BaseException:
             await connection.close()
             raise
-        return connection
 
 
 async def _failing(problem: Exception) -> Any:

@@ -1,6 +1,6 @@
 """One connection to one broker, on asyncio: any request out, its response back.
 
-The socket, the clock and the waiting live here; every rule of the protocol is in
+Time-outs and SASL live here, the socket in ``transport``; every rule of the protocol is in
 ``kproto.connection``. Retries, finding the controller and error codes in bodies are not this
 file's business: a response is returned as it came.
 """
@@ -11,7 +11,7 @@ import asyncio
 import ssl as ssl_module
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from kproto.client.errors import (
     ConnectionClosedError,
@@ -20,20 +20,10 @@ from kproto.client.errors import (
     broker_error,
     raise_for_code,
 )
-from kproto.connection import (
-    ClientConnection,
-    ClientEvent,
-    ClientState,
-    MalformedResponse,
-    Negotiated,
-    NegotiationFailed,
-    NegotiationRetry,
-    ResponseReceived,
-    SaslTokenReceived,
-)
+from kproto.client.transport import Protocol
+from kproto.connection import ClientConnection
 from kproto.dialects import Dialect
 from kproto.error_codes import ErrorCode
-from kproto.errors import LocalProtocolError, RemoteProtocolError
 from kproto.schema.versions import Versions
 
 __all__ = ["Connection"]
@@ -42,6 +32,8 @@ T = TypeVar("T")
 
 _SASL_HANDSHAKE: Final = 17
 _SASL_AUTHENTICATE: Final = 36
+_SESSION_USED: Final = 0.85
+"""How much of a session is over when it is begun anew, as in Kafka's own clients at the least."""
 
 
 class Connection:
@@ -52,10 +44,12 @@ class Connection:
     late answer is dropped.
     """
 
-    def __init__(self, protocol: _Protocol, peer: str, timeout: float | None) -> None:
+    def __init__(self, protocol: Protocol, peer: str, timeout: float | None) -> None:
         self._protocol = protocol
         self._peer = peer
         self._timeout = timeout
+        self._authenticating: asyncio.Future[None] | None = None
+        self._session_due: float | None = None
 
     @classmethod
     async def open(
@@ -85,13 +79,13 @@ class Connection:
             software_name=software_name,
             software_version=software_version,
         )
-        protocol: _Protocol | None = None
+        protocol: Protocol | None = None
         limit = asyncio.timeout(timeout)
         try:
             async with limit:
                 loop = asyncio.get_running_loop()
                 _, protocol = await loop.create_connection(
-                    lambda: _Protocol(wire, peer), host, port, ssl=ssl
+                    lambda: Protocol(wire, peer), host, port, ssl=ssl
                 )
                 if negotiate:
                     await protocol.negotiate(max_api_versions)
@@ -129,10 +123,30 @@ class Connection:
         ``version`` None is the highest common one. Raises UnsupportedVersionError or EncodeError
         before anything is sent, DecodeError for a response that does not follow its schema,
         RequestTimeoutError, or ConnectionClosedError. Error codes in the body are the caller's.
+
+        Where the broker throttles, the request waits until that is over (KIP-219), and is not sent
+        at all where that would be longer than ``timeout``.
         """
         seconds = self._timeout if timeout is None else timeout
-        waiting = self._protocol.request(body, version)
+        pause = self._protocol.pause
+        if seconds is not None and pause > seconds:
+            raise RequestTimeoutError(
+                f"{self._peer}: the broker throttles for {pause:.1f} s more, which is longer than "
+                f"the {seconds:.1f} s there are"
+            )
+        waiting = self._in_turn(body, version)
         return await self._within(seconds, waiting, f"response to {type(body).__name__}")
+
+    async def _in_turn(self, body: Any, version: int | None) -> Any:
+        """While a session is begun anew, nothing else may be sent."""
+        while self._authenticating is not None:
+            await asyncio.shield(self._authenticating)
+        return await self._protocol.request(body, version)
+
+    async def _ask(self, body: Any, version: int | None) -> Any:
+        """A request of SASL's own."""
+        waiting = self._protocol.request(body, version)
+        return await self._within(self._timeout, waiting, f"response to {type(body).__name__}")
 
     async def _within(self, seconds: float | None, waiting: Awaitable[T], what: str) -> T:
         limit = asyncio.timeout(seconds)
@@ -159,13 +173,37 @@ class Connection:
         that the broker has. Raises a BrokerError with what the broker answered, or
         SaslExchangeError where it closed instead, as it does on wrong credentials in raw tokens;
         the caller closes the connection then.
+
+        Again on a connection that has authenticated, it begins its session anew (KIP-368): requests
+        of others wait as long.
         """
+        self._authenticating = asyncio.get_running_loop().create_future()
+        try:
+            await self._authenticate(mechanism, exchange, handshake_version)
+        finally:
+            self._authenticating.set_result(None)
+            self._authenticating = None
+
+    @property
+    def session_due(self) -> bool:
+        """Whether it is time to authenticate again: the session that the broker has given is over
+        soon, and then it closes the connection on whatever else is asked."""
+        if self._session_due is None:
+            return False
+        return asyncio.get_running_loop().time() >= self._session_due
+
+    async def _authenticate(
+        self,
+        mechanism: str,
+        exchange: Callable[[bytes], bytes | None],
+        handshake_version: int | None,
+    ) -> None:
         protocol, message = self._protocol, self._protocol.wire.dialect.message
         version = handshake_version
         if version is None:
             version = self._best_handshake()
         handshake: Any = message("SaslHandshakeRequest")
-        answer = await self.request(handshake(mechanism=mechanism), version)
+        answer = await self._ask(handshake(mechanism=mechanism), version)
         if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(answer.mechanisms) or "none"
             raise broker_error(
@@ -198,8 +236,11 @@ class Connection:
         # Without a negotiation v0, which every broker that knows the handshake's v1 serves.
         version = 0 if wire.peer_versions is None else wire.version_for(_SASL_AUTHENTICATE)
         authenticate: Any = wire.dialect.message("SaslAuthenticateRequest")
-        answer = await self.request(authenticate(auth_bytes=token), version)
+        answer = await self._ask(authenticate(auth_bytes=token), version)
         raise_for_code(answer.error_code, answer.error_message)
+        lifetime = answer.session_lifetime_ms / 1000
+        now = asyncio.get_running_loop().time()
+        self._session_due = now + _SESSION_USED * lifetime if lifetime > 0 else None
         received: bytes = answer.auth_bytes
         return received
 
@@ -230,177 +271,3 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"<Connection to {self._peer}{', closed' if self.closed else ''}>"
-
-
-class _Protocol(asyncio.Protocol):
-    """Moves bytes between a transport and a ``ClientConnection``, and results to futures."""
-
-    def __init__(self, wire: ClientConnection, peer: str) -> None:
-        self.wire = wire
-        self.api_versions: Any = None
-        self.reason: str | None = None
-        self._peer = peer
-        self._cause: BaseException | None = None
-        self._transport: asyncio.Transport | None = None
-        self._loop = asyncio.get_running_loop()
-        self._writable = asyncio.Event()
-        self._writable.set()
-        self._lost: asyncio.Future[None] = self._loop.create_future()
-        # Waits for something other than the response to a request: a negotiation, a raw token.
-        self._turn: asyncio.Future[Any] | None = None
-
-    # ---- what Connection calls ---------------------------------------------------------------
-
-    async def request(self, body: Any, version: int | None) -> Any:
-        self._check_open()
-        future: asyncio.Future[Any] = self._loop.create_future()
-        before = len(self.wire.pending)
-        data = self.wire.send_request(body, version, context=future)
-        awaited = len(self.wire.pending) > before
-        # Written before anything is awaited: frames leave in the order of their correlation ids.
-        self._write(data)
-        try:
-            await self._writable.wait()
-            if not awaited:
-                self._check_open()
-                return None
-            return await future
-        finally:
-            # Whoever gave up waiting wants neither the late answer nor a late error.
-            future.cancel()
-
-    async def negotiate(self, max_version: int | None) -> None:
-        self._check_open()
-        data = self.wire.begin_negotiation(max_version)
-        await self._take_turn(data)
-
-    async def sasl_token(self, token: bytes) -> bytes:
-        self._check_open()
-        received: bytes = await self._take_turn(self.wire.send_sasl_token(token))
-        return received
-
-    async def _take_turn(self, data: bytes) -> Any:
-        if self._turn is not None:
-            raise LocalProtocolError("another negotiation or SASL token is not answered yet")
-        self._turn = self._loop.create_future()
-        self._write(data)
-        try:
-            return await self._turn
-        finally:
-            self._turn = None
-
-    def close(self, reason: str) -> None:
-        self._fail(reason)
-        if self._transport is not None:
-            self._transport.close()
-
-    def abort(self, reason: str, cause: BaseException | None = None) -> None:
-        self._fail(reason, cause)
-        if self._transport is not None:
-            self._transport.abort()
-
-    def leave_a_stalled_frame(self) -> None:
-        """Close, where a part has come of an answer that nobody waits for any more: whatever is
-        asked next on this connection would be answered into that frame."""
-        pending = self.wire.pending
-        awaited = pending[0].context if pending else None
-        if self.wire.buffered and awaited is not None and awaited.done():
-            self.abort("it stopped in the middle of an answer")
-
-    async def wait_closed(self) -> None:
-        # Shielded: a cancelled caller must not cancel what others wait for.
-        await asyncio.shield(self._lost)
-
-    # ---- what asyncio calls ------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not checked: uvloop's transports are such without deriving from the class.
-        self._transport = cast(asyncio.Transport, transport)
-
-    def data_received(self, data: bytes) -> None:
-        self.wire.receive_data(data)
-        self._report()
-
-    def eof_received(self) -> None:
-        self.wire.receive_eof()
-        self._report()
-        self._fail("the peer closed it")
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._fail("the connection was lost" if error else "the peer closed it", error)
-        self._writable.set()
-        if not self._lost.done():
-            self._lost.set_result(None)
-
-    def pause_writing(self) -> None:
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
-        self._writable.set()
-
-    # ---- inside --------------------------------------------------------------------------------
-
-    def _write(self, data: bytes) -> None:
-        assert self._transport is not None
-        self._transport.write(data)
-
-    def _check_open(self) -> None:
-        if self.reason is not None:
-            raise self._closed_error()
-
-    def _report(self) -> None:
-        if self.reason is not None:
-            return
-        try:
-            while (event := self.wire.next_event()) is not None:
-                self._handle(event)
-        except RemoteProtocolError as error:
-            self.abort(f"the peer broke the protocol: {error}", error)
-
-    def _handle(self, event: ClientEvent) -> None:
-        match event:
-            case ResponseReceived(request=sent, body=body):
-                _resolve(sent.context, body)
-            case MalformedResponse(request=sent, error=error):
-                _refuse(sent.context, error)
-            case NegotiationRetry(data=data):
-                self._write(data)
-            case Negotiated(body=body):
-                self.api_versions = body
-                _resolve(self._turn, None)
-            case NegotiationFailed(error_code=code):
-                _refuse(self._turn, broker_error(code))
-            case SaslTokenReceived(token=token):
-                _resolve(self._turn, token)
-
-    def _fail(self, reason: str, cause: BaseException | None = None) -> None:
-        """The first reason is kept, and every waiting caller gets it."""
-        if self.reason is not None:
-            return
-        self.reason, self._cause = reason, cause
-        pending = self.wire.pending
-        for sent in pending:
-            _refuse(sent.context, self._closed_error(f" before it answered {sent}"))
-        _refuse(
-            self._turn,
-            self._closed_error(f" before it answered {pending[-1]}" if pending else ""),
-        )
-        if self.wire.state is not ClientState.CLOSED:
-            self.wire.close()
-
-    def _closed_error(self, detail: str = "") -> ConnectionClosedError:
-        error = ConnectionClosedError(
-            f"the connection to {self._peer} ended{detail}: {self.reason}"
-        )
-        error.__cause__ = self._cause
-        return error
-
-
-def _resolve(future: asyncio.Future[Any] | None, value: Any) -> None:
-    if future is not None and not future.done():
-        future.set_result(value)
-
-
-def _refuse(future: asyncio.Future[Any] | None, error: Exception) -> None:
-    if future is not None and not future.done():
-        future.set_exception(error)

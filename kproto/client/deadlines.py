@@ -8,7 +8,9 @@ from typing import Final
 __all__ = ["Backoff", "Deadline"]
 
 _GRACE: Final = 1.0
-"""Seconds an answer may be late: a broker that gives up in time still has to say so."""
+_SHARE: Final = 0.1
+"""An answer may be late by this share of the time there was, and by ``_GRACE`` seconds at most: a
+broker that gives up in time still has to say so."""
 
 
 class Deadline:
@@ -32,7 +34,7 @@ class Deadline:
     @property
     def for_an_answer(self) -> float:
         """Seconds to wait for an answer to what is sent now."""
-        return self.remaining + _GRACE
+        return self.remaining + min(_GRACE, _SHARE * self.timeout_ms / 1000)
 
 
 class Backoff:

@@ -18,7 +18,7 @@ from kproto.client.errors import NodeUnavailableError, raise_for_code
 from kproto.dialects import Dialect
 from kproto.schema.versions import Versions
 
-__all__ = ["Address", "Nodes", "Opener", "parse_bootstrap"]
+__all__ = ["Address", "Nodes", "Opener", "Renewer", "parse_bootstrap"]
 
 _METADATA: Final = 3
 # Version 0 names no controller.
@@ -38,6 +38,8 @@ class Address(NamedTuple):
 
 Opener = Callable[[Address, float], Awaitable[Connection]]
 """Opens, and authenticates where needed, within so many seconds."""
+Renewer = Callable[[Connection], Awaitable[None]]
+"""Authenticates anew where a session is over soon, or closes and raises."""
 
 
 def parse_bootstrap(servers: str | Iterable[str]) -> list[Address]:
@@ -60,10 +62,13 @@ def _parse_address(text: str) -> Address:
 class Nodes:
     """The cluster as this client knows it."""
 
-    def __init__(self, bootstrap: list[Address], dialect: Dialect, opener: Opener) -> None:
+    def __init__(
+        self, bootstrap: list[Address], dialect: Dialect, opener: Opener, renewer: Renewer
+    ) -> None:
         self._bootstrap = bootstrap
         self._dialect = dialect
         self._opener = opener
+        self._renewer = renewer
         self._brokers: dict[int, Address] = {}
         self._controller = _NO_CONTROLLER
         self._connections: dict[Address, Connection] = {}
@@ -77,9 +82,9 @@ class Nodes:
 
     async def any(self, deadline: Deadline) -> Connection:
         """To any broker; an open connection is preferred."""
-        for connection in self._connections.values():
+        for address, connection in self._connections.items():
             if not connection.closed:
-                return connection
+                return await self._connect(address, deadline)
         return await self._first_reachable(deadline)
 
     async def controller(self, deadline: Deadline) -> Connection:
@@ -119,6 +124,8 @@ class Nodes:
         async with self._opening[address]:
             known = self._connections.get(address)
             if known is not None and not known.closed:
+                if known.session_due:
+                    await self._renewer(known)
                 return known
             connection = await self._opener(address, deadline.remaining)
             if self._closed:

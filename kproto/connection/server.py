@@ -66,7 +66,8 @@ class ServerConnection:
 
     ``served`` gives the version range of each api key (all that ``codec`` has if None; keys and
     versions the codec lacks are unsupported in any case). ``sasl_required`` refuses everything but
-    ApiVersions and SASL until ``complete_sasl``.
+    ApiVersions and SASL until ``complete_sasl``. ``max_size`` bounds a frame,
+    ``max_size_before_sasl`` one that comes before that (Kafka's ``sasl.server.max.receive.size``).
 
     Every event with ``expects_response`` must be answered in some way (``send_response``,
     ``send_bytes``, ``drop_response``) or the connection closed: later answers wait behind it.
@@ -80,12 +81,15 @@ class ServerConnection:
         served: Mapping[int, Versions] | None = None,
         sasl_required: bool = False,
         max_size: int = DEFAULT_MAX_SIZE,
+        max_size_before_sasl: int = DEFAULT_MAX_SIZE,
     ) -> None:
         self.dialect = codec if codec is not None else dialect("kafka")
         self._served = served
         start = ServerState.SASL_REQUIRED if sasl_required else ServerState.OPEN
         self._machine = Machine(SERVER_TRANSITIONS, start)
-        self._splitter = FrameSplitter(max_size, keep_size=True)
+        self._max_size = max_size
+        first = min(max_size, max_size_before_sasl) if sasl_required else max_size
+        self._splitter = FrameSplitter(first, keep_size=True)
         self._received = 0
         self._sent = 0
         self._waiting: dict[int, bytes] = {}
@@ -253,6 +257,7 @@ class ServerConnection:
     def complete_sasl(self) -> None:
         """The client has authenticated (its last token being answered): requests are served."""
         self._machine.advance(ServerInput.COMPLETE_SASL)
+        self._splitter.max_size = self._max_size
 
     def close(self) -> None:
         """Nothing more will be reported or sent."""

@@ -14,12 +14,14 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from kproto.errors import SchemaError
 
-__all__ = ["Path", "line_of", "lines", "read_json", "strip_comments"]
+__all__ = ["Path", "line_of", "lines", "read_json", "refuse_lone_surrogates", "strip_comments"]
 
 Path: TypeAlias = tuple[str | int, ...]
 """Keys and array indexes from the top of the document down to a value."""
 
 _COMMENT: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_STRING: Final = re.compile(r'"(?:\\.|[^"\\])*"')
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _TOKEN: Final = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]|[^\s{}\[\],:"]+|"', re.DOTALL)
 _NOT_NEWLINE: Final = re.compile(r"[^\n]")
 _DEEPEST: Final = 80
@@ -83,6 +85,24 @@ def read_json(text: str, source: str) -> Any:
         raise SchemaError(
             f"not valid JSON: {error}", source=source, remedy="write plain JSON numbers"
         ) from None
+
+
+def refuse_lone_surrogates(text: str, source: str) -> None:
+    """JSON can say them, and no class, file or message can carry them. Raises SchemaError, with
+    the line, for a document that ``read_json`` takes."""
+    bare = strip_comments(text)
+    if _SURROGATE.search(bare) is None:
+        return
+    for match in _STRING.finditer(bare):
+        try:
+            json.loads(match[0]).encode()
+        except UnicodeEncodeError:
+            raise SchemaError(
+                "a text has half of a surrogate pair, which is no character",
+                source=source,
+                line=bare.count("\n", 0, match.start()) + 1,
+                remedy="write the character itself",
+            ) from None
 
 
 def _json_remedy(text: str, position: int) -> str:

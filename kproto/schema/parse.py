@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final, cast, get_args
 
 from kproto.schema.defaults import parse_default
-from kproto.schema.jsontext import Path, read_json
+from kproto.schema.jsontext import Path, read_json, refuse_lone_surrogates
 from kproto.schema.model import (
     FIXED_SIZES,
     Field,
@@ -83,6 +83,7 @@ class MessageParser(ValueReader):
         listeners = self.list(node, "listeners", ())
         if not all(isinstance(item, str) for item in listeners):
             raise self.refusal("listeners must hold strings", ("listeners",), 'write ["broker"]')
+        refuse_lone_surrogates(self.text, self.source)  # where nothing closer was
         return MessageSchema(
             name=name,
             type=cast(MessageType, kind),

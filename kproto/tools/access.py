@@ -80,7 +80,9 @@ class Access(Admin):
         )
         self._of_controllers = controllers
         if controllers:
-            self._nodes = Controllers(parse_bootstrap(bootstrap), self.dialect, self._open)
+            self._nodes = Controllers(
+                parse_bootstrap(bootstrap), self.dialect, self._open, self._authenticate
+            )
             self._calls.nodes = self._nodes
 
     def _broker(self, broker_id: int | None) -> Where:

@@ -1,0 +1,30 @@
+"""For how long a response asks the client to leave its connection alone (KIP-219). No clock.
+
+Brokers before Kafka 2.0, and in older versions those after, hold a response back for as long as
+they throttle, and tell the time in it for information only. From the versions below on they answer
+at once, and do not read from the connection until the time has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+__all__ = ["pause_ms"]
+
+_SINCE: Final[Mapping[int, int]] = MappingProxyType(
+    {
+        0: 6, 1: 8, 2: 3, 3: 6, 8: 4, 9: 4, 10: 2, 11: 3, 12: 2, 13: 2, 14: 2, 15: 2, 16: 2, 18: 2,
+        19: 3, 20: 2, 21: 1, 22: 1, 24: 1, 25: 1, 26: 1, 28: 1, 29: 1, 30: 1, 31: 1, 32: 2, 33: 1,
+        34: 1, 35: 1, 37: 1, 38: 1, 39: 1, 40: 1, 41: 1, 42: 1,
+    }
+)  # fmt: skip
+"""Api key -> the first version that is answered before it is throttled. Younger apis all are."""
+
+
+def pause_ms(api_key: int, api_version: int, body: Any) -> int:
+    """Milliseconds from the response on in which the broker does not read; never negative."""
+    if api_version < _SINCE.get(api_key, 0):
+        return 0
+    return max(0, getattr(body, "throttle_time_ms", 0))
