@@ -1,9 +1,9 @@
 """The simulated cluster: one facade over its state, its rules and its controls.
 
-No sockets, no files, no messages: ids, names and lists in, ``mockbroker.results`` out. Nothing
-moves by itself: a replica joins the ISR when ``join_isr`` says so, or at a tick of the virtual
-clock while auto-progress is on. Every change is appended to ``log`` as a typed action, and
-replaying the log (``mockbroker.controller.replay``) gives the state again.
+No sockets, no files, no messages: ids, names and lists in, ``mockbroker.state.results`` out.
+Nothing moves by itself: a replica joins the ISR when ``join_isr`` says so, or at a tick of the
+virtual clock while auto-progress is on. Every change is appended to ``log`` as a typed action, and
+replaying the log (``mockbroker.state.controller.replay``) gives the state again.
 
 Which broker was asked, who is asking and how long they wait is the server's business: it checks
 ``is_controller``, picks ``metadata_view(broker_id)``, and passes time in through ``advance``.
@@ -19,29 +19,31 @@ from typing import Any, TypeAlias
 from kproto.error_codes import ErrorCode
 from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
 from kproto.znodes.kafka_znodes import broker_path
-from mockbroker import acls, config_changes, configs, log_dirs, steps
-from mockbroker import topics as topic_rules
-from mockbroker.actions import (
+from mockbroker import steps
+from mockbroker.configs import changes as config_changes
+from mockbroker.configs import effective as configs
+from mockbroker.configs.definitions import config_definitions
+from mockbroker.elections.calls import ElectionCalls
+from mockbroker.elections.eras import election_era
+from mockbroker.elections.queue import ElectionQueue
+from mockbroker.errors import ClusterError
+from mockbroker.inter_broker.levels import newest_of
+from mockbroker.machines import machine as machine_of
+from mockbroker.security import acls
+from mockbroker.state import log_dirs
+from mockbroker.state.actions import (
     ActionLog,
     BrokerRegistered,
     ControllerChanged,
 )
-from mockbroker.administration_eras import administration_era
-from mockbroker.broker_memory import BrokerMemory
-from mockbroker.config_definitions import config_definitions
-from mockbroker.controller import Controller
-from mockbroker.elections_calls import ElectionCalls
-from mockbroker.elections_eras import election_era
-from mockbroker.elections_queue import ElectionQueue
-from mockbroker.errors import ClusterError
-from mockbroker.levels import newest_of
-from mockbroker.machines import machine as machine_of
-from mockbroker.metadata_views import MetadataView
-from mockbroker.model import Broker, Partition, Topic
-from mockbroker.partition_change import Completion
-from mockbroker.partition_state import partition_state
-from mockbroker.reassignment_ids import ReassignmentFacts
-from mockbroker.results import (
+from mockbroker.state.broker_memory import BrokerMemory
+from mockbroker.state.controller import Controller
+from mockbroker.state.metadata_views import MetadataView
+from mockbroker.state.model import Broker, Partition, Topic
+from mockbroker.state.partition_change import Completion
+from mockbroker.state.partition_state import partition_state
+from mockbroker.state.reassignment_ids import ReassignmentFacts
+from mockbroker.state.results import (
     AclBinding,
     AclFilter,
     AlterConfigsResult,
@@ -58,6 +60,8 @@ from mockbroker.results import (
     LogDir,
     NewTopic,
 )
+from mockbroker.topics import administration as topic_rules
+from mockbroker.topics.eras import administration_era
 
 __all__ = ["Cluster", "ConfigOperation", "PartitionsByTopic", "ReassignmentRequest"]
 
@@ -81,13 +85,14 @@ class Cluster(ElectionCalls, ReassignmentFacts):
     ``machine`` is how the controller reassigns partitions, one of ``mockbroker.machines.MACHINES``;
     where that one keeps znodes it does so in ``znodes``, a session of its own, or else in a
     ZooKeeper of its own in this process. ``newest`` is the highest version of each request between
-    brokers that these know (``mockbroker.levels``), but for brokers with ranges of their own.
+    brokers that these know (``mockbroker.inter_broker.levels``), but for brokers with ranges of
+    their own.
 
     ``administration`` is how topics and configs are administered, one of
-    ``mockbroker.administration_eras.ERAS``; None is the newest that goes with the machine.
+    ``mockbroker.topics.eras.ERAS``; None is the newest that goes with the machine.
     ``config_release`` is the line whose configs there are.
 
-    ``elections`` is how ElectLeaders is answered, one of ``mockbroker.elections_eras.ERAS``; None
+    ``elections`` is how ElectLeaders is answered, one of ``mockbroker.elections.eras.ERAS``; None
     is the newest that goes with the machine. ``busy_elections_fail`` is KIP-183's other reading:
     while an election is enqueued, others are told 7 at once.
 
@@ -359,8 +364,9 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         return self._state.acls.keys()
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
-        """One result a rule. Rules are only stored here; ``mockbroker.authorizer`` reads them."""
-        return acls.create(self._controller, bindings)
+        """One result a rule. Rules are only stored here; ``security.authorizer`` reads them."""
+        with self._acting():
+            return acls.create(self._controller, bindings)
 
     def describe_acls(self, acl_filter: AclFilter) -> DescribeAclsResult:
         """The rules a filter matches, in a fixed order."""
@@ -368,7 +374,8 @@ class Cluster(ElectionCalls, ReassignmentFacts):
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> tuple[DeleteAclsResult, ...]:
         """One result a filter, with the rules it matched."""
-        return acls.delete(self._controller, filters)
+        with self._acting():
+            return acls.delete(self._controller, filters)
 
 
 def _broker_list(brokers: int | Iterable[Broker]) -> list[Broker]:

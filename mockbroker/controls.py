@@ -14,9 +14,10 @@ from types import MappingProxyType
 
 from kproto.schema.versions import Versions
 from kproto.znodes import Stat, ZnodeError
-from mockbroker import steps, topic_spec
-from mockbroker import topics as topic_rules
-from mockbroker.actions import (
+from mockbroker import steps
+from mockbroker.errors import ClusterError, ControllerDiedError
+from mockbroker.inter_broker.levels import own_apis
+from mockbroker.state.actions import (
     AutoProgressChanged,
     BrokerChanged,
     ElectionsHeld,
@@ -25,10 +26,10 @@ from mockbroker.actions import (
     MetadataReleased,
     PropagationChanged,
 )
-from mockbroker.controller import ClusterState, Controller
-from mockbroker.errors import ClusterError, ControllerDiedError
-from mockbroker.levels import own_apis
-from mockbroker.model import Broker, Partition, Topic, TopicPartition
+from mockbroker.state.controller import ClusterState, Controller
+from mockbroker.state.model import Broker, Partition, Topic, TopicPartition
+from mockbroker.topics import administration as topic_rules
+from mockbroker.topics import spec as topic_spec
 
 __all__ = ["Controls"]
 
@@ -258,5 +259,6 @@ class Controls:
         """One replica joins an ISR every ``interval_ms`` from now on; None switches it off."""
         if interval_ms is not None and interval_ms < 1:
             raise ClusterError(f"auto-progress every {interval_ms} ms: at least 1 is needed")
-        self._controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
-        self._auto_progress.restart()
+        with self._acting():
+            self._controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
+            self._auto_progress.restart()

@@ -1,13 +1,14 @@
 """Errors of the mock broker itself: a wrong command, never something a Kafka client is told.
 
-What a client is told travels as an error code inside a result (``mockbroker.results``); on its way
-there it may be a ``Refusal``, which never leaves this package.
+What a client is told travels as an error code inside a result (``mockbroker.state.results``); on
+its way there it may be a ``Refusal``, which never leaves this package.
 
 ::
 
     kproto.KprotoError
     └── ClusterError            a command that the simulated cluster cannot carry out
         ├── ControllerDiedError     it was told to die in the midst of this, and did
+        ├── UnreadableError         Kafka's own class for the request refuses to be made of it
         ├── FaultError              a rule of faults that makes no sense: file, line, rule
         ├── UnknownBrokerError      no broker of that id was registered
         └── UnknownPartitionError   no such topic, or no such partition in it
@@ -24,6 +25,7 @@ __all__ = [
     "Refusal",
     "UnknownBrokerError",
     "UnknownPartitionError",
+    "UnreadableError",
 ]
 
 
@@ -37,6 +39,11 @@ class ControllerDiedError(ClusterError):
     def __init__(self, broker_id: int) -> None:
         super().__init__(f"broker {broker_id} died in the midst of this, as it was told to")
         self.broker_id = broker_id
+
+
+class UnreadableError(ClusterError):
+    """Bytes that follow the schema, and that Kafka's class for the request refuses while it reads
+    them: a broker closes the connection, as over bytes that do not."""
 
 
 class FaultError(ClusterError):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kproto.journal import Journal
 from mockbroker.heard import Heard
+from mockbroker.serving.limits import Limits
 from mockbroker.threaded import ThreadedCluster
 
 __all__ = ["MockKafka"]
+
+_OF_THE_JOURNAL = ("journal_entries", "journal_bytes")
 
 
 class MockKafka(ThreadedCluster, Heard):
@@ -21,7 +23,8 @@ class MockKafka(ThreadedCluster, Heard):
     """
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("journal", Journal())
+        bounds = {name: options[name] for name in _OF_THE_JOURNAL if name in options}
+        options.setdefault("journal", Limits(**bounds).journal())
         ThreadedCluster.__init__(self, **options)
         Heard.__init__(self, options["journal"])
 

@@ -9,34 +9,35 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import time
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
-from kproto.dialects import Dialect, dialect
+from kproto.dialects import Dialect
+from kproto.dialects import dialect as _dialect
 from kproto.errors import KprotoError
-from kproto.framing import DEFAULT_MAX_SIZE
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from kproto.znodes import Stat, ZnodeStore
-from mockbroker.advertised import served_versions
-from mockbroker.alarm import Alarm
-from mockbroker.authorizer import Authorizer
 from mockbroker.cluster import Cluster
-from mockbroker.dispatch import Dispatcher
-from mockbroker.endpoints import Advertised, dialable, show
 from mockbroker.errors import ClusterError
-from mockbroker.fault_controls import FaultControls
-from mockbroker.inter_broker_controls import InterBrokerControls, Level, brokers_of
-from mockbroker.levels import INTER_BROKER
+from mockbroker.inter_broker.controls import InterBrokerControls, Level, brokers_of
+from mockbroker.inter_broker.levels import INTER_BROKER
 from mockbroker.machines import machine
-from mockbroker.model import Broker, Partition, TopicPartition
-from mockbroker.profiles import DEFAULT_PROFILE, Profile, profile
-from mockbroker.scripted_answers import ScriptedAnswers
-from mockbroker.security import Security
-from mockbroker.server import BrokerListener, BrokerProtocol
-from mockbroker.topic_spec import parse_topic_partition
+from mockbroker.profiles import DEFAULT_PROFILE, Profile
+from mockbroker.profiles import profile as _profile
+from mockbroker.security.authorizer import Authorizer
+from mockbroker.security.policy import Security
+from mockbroker.serving.advertised import served_versions
+from mockbroker.serving.alarm import Alarm, wall_ms
+from mockbroker.serving.dispatch import Dispatcher
+from mockbroker.serving.endpoints import Advertised, dialable, show
+from mockbroker.serving.fault_controls import FaultControls
+from mockbroker.serving.limits import DEFAULTS, Limits, Room
+from mockbroker.serving.scripted_answers import ScriptedAnswers
+from mockbroker.serving.server import BrokerListener, BrokerProtocol
+from mockbroker.state.model import Broker, Partition, TopicPartition
+from mockbroker.topics.spec import parse_topic_partition
 
 __all__ = ["Clock", "MockCluster"]
 
@@ -89,6 +90,9 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
     ``external_brokers`` are brokers of other processes, by id: it sends to them too, at (host,
     port), and Metadata shows them. ``broker_levels`` are brokers that start with other software.
 
+    ``max_frame_bytes`` to ``idle_timeout_ms`` are what clients may take, ``journal_entries`` and
+    ``journal_bytes`` what is kept of it without a ``journal``: see ``mockbroker.serving.limits``.
+
     ``strict_faults``: a rule of faults that was never hit is an AssertionError where the ``async
     with`` ends.
 
@@ -114,7 +118,12 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
         broker_configs: Mapping[str, str] = MappingProxyType({}),
         reply35: bool = False,
         journal: Journal | None = None,
-        max_frame_size: int = DEFAULT_MAX_SIZE,
+        max_frame_bytes: int = DEFAULTS.max_frame_bytes,
+        max_connections: int = DEFAULTS.max_connections,
+        max_buffered_bytes: int = DEFAULTS.max_buffered_bytes,
+        idle_timeout_ms: int | None = DEFAULTS.idle_timeout_ms,
+        journal_entries: int = DEFAULTS.journal_entries,
+        journal_bytes: int = DEFAULTS.journal_bytes,
         sasl: Iterable[str] = (),
         scram_iterations: int | None = None,
         scram_final: str | None = None,
@@ -128,9 +137,14 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
         broker_levels: Mapping[int, Level] = MappingProxyType({}),
         strict_faults: bool = False,
     ) -> None:
-        self.profile = _profile(profile)
-        self.dialect = _dialect(dialect if dialect is not None else self.profile.dialect)
-        self.journal = journal if journal is not None else Journal()
+        limits = Limits(
+            max_frame_bytes, max_connections, max_buffered_bytes, idle_timeout_ms,
+            journal_entries, journal_bytes,
+        )  # fmt: skip
+        self.profile = _profile(profile) if isinstance(profile, str) else profile
+        spoken = self.profile.dialect if dialect is None else dialect
+        self.dialect = _dialect(spoken) if isinstance(spoken, str) else spoken
+        self.journal = limits.journal() if journal is None else journal
         self.clock: Clock = clock
         self._skipped_ms = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -142,7 +156,7 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
         self.cluster = Cluster(
             brokers_of(brokers, self._external, self.dialect, served, broker_levels),
             topics=topics,
-            now_ms=_wall_ms() if clock == "wall" else 0,
+            now_ms=wall_ms() if clock == "wall" else 0,
             auto_progress_ms=auto_progress_ms,
             completion=self.profile.completion,
             machine=self.profile.machine,
@@ -175,11 +189,12 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
         )
         self._dispatcher.faults.perform = self._perform
         self._strict_faults = strict_faults
-        self._max_frame_size = max_frame_size
+        self._room = Room(limits)
         self._advertised = Advertised(advertise)
+        idle_ms = limits.idle_timeout_ms
         self._listeners = {
             broker_id: BrokerListener(
-                broker_id, host, port + place if port else 0, self._make_protocol, tls
+                broker_id, host, port + place if port else 0, self._make_protocol, tls, idle_ms
             )
             for place, broker_id in enumerate(self.cluster.brokers)
             if broker_id not in self._external
@@ -298,7 +313,7 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
         return task.add_done_callback(self._tasks.discard)
 
     def _make_protocol(self, broker_id: int, connections: set[BrokerProtocol]) -> BrokerProtocol:
-        return BrokerProtocol(self._dispatcher, broker_id, connections, self._max_frame_size)
+        return BrokerProtocol(self._dispatcher, broker_id, connections, self._room)
 
     async def _open(self, broker_id: int) -> None:
         listener = self._listeners[broker_id]
@@ -407,7 +422,7 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
     def follow_clock(self) -> None:
         """Bring the simulated time up to the real one, where it follows that."""
         if self.clock == "wall":
-            behind = _wall_ms() + self._skipped_ms - self.cluster.now_ms
+            behind = wall_ms() + self._skipped_ms - self.cluster.now_ms
             if behind > 0:
                 self.cluster.advance(behind)
 
@@ -427,22 +442,6 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
     def _tick(self) -> None:
         self.follow_clock()
         self._schedule_tick()
-
-
-def _wall_ms() -> int:
-    """Real time that never goes back, in milliseconds since the Unix epoch."""
-    return _EPOCH_AT_START_MS + time.monotonic_ns() // 1_000_000
-
-
-_EPOCH_AT_START_MS = (time.time_ns() - time.monotonic_ns()) // 1_000_000
-
-
-def _profile(wanted: str | Profile) -> Profile:
-    return profile(wanted) if isinstance(wanted, str) else wanted
-
-
-def _dialect(wanted: str | Dialect) -> Dialect:
-    return dialect(wanted) if isinstance(wanted, str) else wanted
 
 
 def _topic_partition(partition: str | TopicPartition) -> TopicPartition:

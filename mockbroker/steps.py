@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mockbroker.actions import BrokerChanged, ControllerChanged
-from mockbroker.configs import unclean_election_enabled
-from mockbroker.controller import Controller
+from mockbroker.configs.effective import unclean_election_enabled
 from mockbroker.errors import ClusterError, UnknownBrokerError, UnknownPartitionError
-from mockbroker.levels import follows
-from mockbroker.model import NO_LEADER, Broker, Partition, TopicPartition
-from mockbroker.partition_change import Election, next_partition
+from mockbroker.inter_broker.levels import follows
+from mockbroker.state.actions import BrokerChanged, ControllerChanged
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import NO_LEADER, Broker, Partition, TopicPartition
+from mockbroker.state.partition_change import Election, next_partition
 
 __all__ = [
     "AutoProgress",

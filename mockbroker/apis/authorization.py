@@ -10,7 +10,7 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.apis.registry import Call
-from mockbroker.authorizer import CLUSTER_NAME, AclOperation, ResourceType
+from mockbroker.security.authorizer import CLUSTER_NAME, AclOperation, ResourceType
 
 __all__ = [
     "BROKER_CONFIG_TYPES",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from mockbroker.apis.registry import Call
-from mockbroker.authorizer import CLUSTER_NAME, AclOperation, ResourceType
+from mockbroker.security.authorizer import CLUSTER_NAME, AclOperation, ResourceType
 
 __all__ = ["cluster_operations", "topic_operations"]
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from kproto.messages.create_acls_request import CreateAclsRequest
 from kproto.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from mockbroker.apis.acl_elements import check_known
 from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.results import AclBinding
+from mockbroker.state.results import AclBinding
 
 __all__ = ["create_acls"]
 
@@ -18,6 +19,13 @@ __all__ = ["create_acls"]
 @register(30, "0-3")
 def create_acls(call: Call) -> CreateAclsResponse:
     request: CreateAclsRequest = call.body
+    for each in request.creations:
+        check_known(
+            resource_type=each.resource_type,
+            pattern_type=each.resource_pattern_type,
+            operation=each.operation,
+            permission_type=each.permission_type,
+        )
     refused = cluster_refusal(call)
     if refused is not None:
         code, text = refused

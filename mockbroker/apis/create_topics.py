@@ -17,8 +17,8 @@ from kproto.messages.create_topics_response import (
 )
 from mockbroker.apis.authorization import authorized_names, may
 from mockbroker.apis.registry import Call, register
-from mockbroker.authorizer import AclOperation
-from mockbroker.results import CreateTopicResult, NewTopic
+from mockbroker.security.authorizer import AclOperation
+from mockbroker.state.results import CreateTopicResult, NewTopic
 
 __all__ = ["create_topics"]
 

@@ -12,9 +12,10 @@ from kproto.messages.delete_acls_response import (
     DeleteAclsMatchingAcl,
     DeleteAclsResponse,
 )
+from mockbroker.apis.acl_elements import check_known
 from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.results import AclFilter, DeleteAclsResult
+from mockbroker.state.results import AclFilter, DeleteAclsResult
 
 __all__ = ["delete_acls"]
 
@@ -22,6 +23,13 @@ __all__ = ["delete_acls"]
 @register(31, "0-3")
 def delete_acls(call: Call) -> DeleteAclsResponse:
     request: DeleteAclsRequest = call.body
+    for each in request.filters:
+        check_known(
+            resource_type=each.resource_type_filter,
+            pattern_type=each.pattern_type_filter,
+            operation=each.operation,
+            permission_type=each.permission_type,
+        )
     refused = cluster_refusal(call)
     if refused is not None:
         code, text = refused

@@ -16,7 +16,7 @@ from kproto.messages.delete_topics_response import DeletableTopicResult, DeleteT
 from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.authorization import authorized_names, may, text_of
 from mockbroker.apis.registry import Call, register
-from mockbroker.authorizer import AclOperation, ResourceType
+from mockbroker.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["delete_topics"]
 

@@ -13,9 +13,10 @@ from kproto.messages.describe_acls_response import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
+from mockbroker.apis.acl_elements import check_known
 from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.results import AclFilter
+from mockbroker.state.results import AclFilter
 
 __all__ = ["describe_acls"]
 
@@ -23,6 +24,12 @@ __all__ = ["describe_acls"]
 @register(29, "0-3")
 def describe_acls(call: Call) -> DescribeAclsResponse:
     request: DescribeAclsRequest = call.body
+    check_known(
+        resource_type=request.resource_type_filter,
+        pattern_type=request.pattern_type_filter,
+        operation=request.operation,
+        permission_type=request.permission_type,
+    )
     refused = cluster_refusal(call)
     if refused is not None:
         return DescribeAclsResponse(error_code=refused[0], error_message=refused[1])

@@ -15,7 +15,7 @@ from kproto.messages.describe_configs_response import (
 )
 from mockbroker.apis.authorization import config_refusal, may_config
 from mockbroker.apis.registry import Call, register
-from mockbroker.results import ConfigEntry
+from mockbroker.state.results import ConfigEntry
 
 __all__ = ["describe_configs"]
 

@@ -15,7 +15,7 @@ from kproto.messages.describe_log_dirs_response import (
 )
 from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.results import LogDir
+from mockbroker.state.results import LogDir
 
 __all__ = ["describe_log_dirs"]
 

@@ -14,7 +14,7 @@ from kproto.messages.describe_producers_response import (
 )
 from mockbroker.apis.authorization import may, text_of
 from mockbroker.apis.registry import Call, register
-from mockbroker.authorizer import ResourceType
+from mockbroker.security.authorizer import ResourceType
 
 __all__ = ["describe_producers"]
 

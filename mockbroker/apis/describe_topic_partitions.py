@@ -19,9 +19,9 @@ from kproto.messages.describe_topic_partitions_response import (
 from mockbroker.apis.authorization import authorized_names
 from mockbroker.apis.authorized import topic_operations
 from mockbroker.apis.registry import Call, register
-from mockbroker.metadata_views import MetadataView
-from mockbroker.model import INTERNAL_TOPICS, Partition, Topic
-from mockbroker.topic_names import name_problem
+from mockbroker.state.metadata_views import MetadataView
+from mockbroker.state.model import INTERNAL_TOPICS, Partition, Topic
+from mockbroker.topics.names import name_problem
 
 __all__ = ["describe_topic_partitions"]
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from kproto.codegen.base import Message
 from kproto.error_codes import ErrorCode
-from mockbroker.alarm import called_back
 from mockbroker.apis.authorization import Refused, cluster_refusal
 from mockbroker.apis.registry import Answer, Call, register
-from mockbroker.elections_queue import StartedElection
-from mockbroker.results import ElectLeadersResult, PartitionResult, TopicResult
+from mockbroker.elections.queue import StartedElection
+from mockbroker.serving.alarm import called_back
+from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
 __all__ = ["elect_leaders"]
 

@@ -12,7 +12,7 @@ from kproto.error_codes import ErrorCode, message
 from kproto.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from mockbroker.apis.authorization import may
 from mockbroker.apis.registry import Call, register
-from mockbroker.authorizer import CLUSTER_NAME, ResourceType
+from mockbroker.security.authorizer import CLUSTER_NAME, ResourceType
 
 __all__ = ["find_coordinator"]
 

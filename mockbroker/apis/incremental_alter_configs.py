@@ -19,8 +19,8 @@ from kproto.messages.incremental_alter_configs_response import (
 )
 from mockbroker.apis.authorization import BROKER_CONFIG_TYPES, config_refusal, may_config
 from mockbroker.apis.registry import Call, register
-from mockbroker.configs import integer
-from mockbroker.controller import BROKER
+from mockbroker.configs.effective import integer
+from mockbroker.state.controller import BROKER
 
 __all__ = ["incremental_alter_configs"]
 

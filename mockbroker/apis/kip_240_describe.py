@@ -13,8 +13,8 @@ from typing import Any
 from kproto.codegen.base import Message
 from mockbroker.apis.kip_240_list import kip_240_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.model import TopicPartition
-from mockbroker.reassignment_ids import ReassignmentIdentity
+from mockbroker.state.model import TopicPartition
+from mockbroker.state.reassignment_ids import ReassignmentIdentity
 
 __all__ = ["describe_reassignments"]
 

@@ -13,8 +13,8 @@ from kproto.codegen.base import Message
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.authorizer import AclOperation
-from mockbroker.model import TopicPartition
+from mockbroker.security.authorizer import AclOperation
+from mockbroker.state.model import TopicPartition
 
 __all__ = ["kip_240_refusal", "list_reassignments"]
 

@@ -22,8 +22,8 @@ from kproto.messages.leader_and_isr_response import (
 )
 from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.broker_memory import HostedReplica
-from mockbroker.model import TopicPartition
+from mockbroker.state.broker_memory import HostedReplica
+from mockbroker.state.model import TopicPartition
 
 __all__ = ["leader_and_isr", "leader_and_isr_of_drafts"]
 

@@ -14,7 +14,7 @@ from typing import Any
 from kproto.codegen.base import Message
 from mockbroker.apis.alter_partition_reassignments_drafts import request_error
 from mockbroker.apis.registry import Call, register
-from mockbroker.model import Topic
+from mockbroker.state.model import Topic
 
 __all__ = ["list_partition_reassignments_drafts"]
 

@@ -23,10 +23,10 @@ from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.authorization import authorized_names, may
 from mockbroker.apis.authorized import cluster_operations, topic_operations
 from mockbroker.apis.registry import Call, register
-from mockbroker.authorizer import AclOperation, ResourceType
-from mockbroker.metadata_views import MetadataView
-from mockbroker.model import INTERNAL_TOPICS, Partition, Topic
-from mockbroker.topic_names import name_problem
+from mockbroker.security.authorizer import AclOperation, ResourceType
+from mockbroker.state.metadata_views import MetadataView
+from mockbroker.state.model import INTERNAL_TOPICS, Partition, Topic
+from mockbroker.topics.names import name_problem
 
 __all__ = ["metadata"]
 

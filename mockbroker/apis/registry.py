@@ -11,7 +11,7 @@ A draft that gives an api key another layout has a module of its own, which name
     def list_partition_reassignments_of_drafts(call: Call) -> Message: ...
 
 An answer is a response message, or an awaitable of one where the broker itself would wait. Bytes,
-versions a listener advertises, order on the connection: ``mockbroker.dispatch``.
+versions a listener advertises, order on the connection: ``mockbroker.serving.dispatch``.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kproto.journal import ClientSoftware
 from kproto.schema.versions import Versions
-from mockbroker.authorizer import (
+from mockbroker.security.authorizer import (
     ANONYMOUS,
     CLUSTER_NAME,
     AclOperation,
     Authorizer,
     ResourceType,
 )
-from mockbroker.sasl import SaslRefusedError, SaslSession
+from mockbroker.security.sasl import SaslRefusedError, SaslSession
 
 if TYPE_CHECKING:
     from kproto.codegen.base import Message
@@ -63,6 +63,16 @@ class Session:
     def host(self) -> str:
         """The peer's address without its port, as access rules have it."""
         return self.peer.rpartition(":")[0]
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether somebody has, by SASL, and is not about to do so anew."""
+        return self.sasl is not None and self.sasl.user is not None
+
+    @property
+    def ends(self) -> bool:
+        """Whether who is there has to authenticate anew some time."""
+        return self.sasl is not None and self.sasl.ends_ms is not None
 
     def authenticate(self, token: bytes) -> bytes:
         """Our answer to a SASL token; with the last one the principal is known. Raises

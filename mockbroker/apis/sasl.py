@@ -1,26 +1,33 @@
 """SaslHandshake (17) and SaslAuthenticate (36): who is calling.
 
 Versions: of the handshake, 0 is followed by raw tokens, which are the dispatcher's, 1 by
-SaslAuthenticate (KIP-152); of SaslAuthenticate, 1 a session lifetime (KIP-368; 0 here: no end), 2
+SaslAuthenticate (KIP-152); of SaslAuthenticate, 1 a session lifetime (KIP-368; 0: no end), 2
 flexible. Brokers advertise both on every listener, and answer ILLEGAL_SASL_STATE(34) where nobody
-has to authenticate, or somebody has. After a refusal the connection ends.
+has to authenticate, or somebody has and his session does not end. After a refusal the connection
+ends.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from kproto.error_codes import ErrorCode
 from kproto.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kproto.messages.sasl_handshake_response import SaslHandshakeResponse
-from mockbroker.apis.registry import Call, Session, register
-from mockbroker.sasl import SaslRefusedError, SaslSession
+from mockbroker.apis.registry import Call, register
+from mockbroker.cluster import Cluster
+from mockbroker.errors import ClusterError
+from mockbroker.security.sasl import SaslRefusedError
 
-__all__ = ["sasl_authenticate", "sasl_handshake"]
+__all__ = ["sasl_authenticate", "sasl_handshake", "session_lifetime_ms"]
+
+_MAX_REAUTH: Final = "connections.max.reauth.ms"
 
 
 @register(17, "0-1")
 def sasl_handshake(call: Call) -> SaslHandshakeResponse:
-    sasl = _under_way(call.session)
-    if sasl is None:
+    sasl = call.session.sasl
+    if sasl is None or (sasl.user is not None and not sasl.begin_anew(call.cluster.now_ms)):
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
     response = SaslHandshakeResponse(mechanisms=list(sasl.mechanisms))
     if not sasl.begin(call.body.mechanism):
@@ -31,7 +38,7 @@ def sasl_handshake(call: Call) -> SaslHandshakeResponse:
 
 @register(36, "0-2")
 def sasl_authenticate(call: Call) -> SaslAuthenticateResponse:
-    if _under_way(call.session) is None:
+    if call.session.sasl is None or call.session.authenticated:
         return SaslAuthenticateResponse(
             error_code=ErrorCode.ILLEGAL_SASL_STATE,
             error_message="SaslAuthenticate request received after successful authentication",
@@ -42,9 +49,22 @@ def sasl_authenticate(call: Call) -> SaslAuthenticateResponse:
         return SaslAuthenticateResponse(
             error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(refused)
         )
-    # Empty, not null, where there is nothing to say.
-    return SaslAuthenticateResponse(error_message="", auth_bytes=token)
+    # The message is empty, not null, where there is nothing to say.
+    return SaslAuthenticateResponse(
+        error_message="", auth_bytes=token, session_lifetime_ms=_lifetime_ms(call)
+    )
 
 
-def _under_way(session: Session) -> SaslSession | None:
-    return session.sasl if session.sasl is not None and session.sasl.user is None else None
+def _lifetime_ms(call: Call) -> int:
+    """Told with the last token, when it is known who is there."""
+    if not call.session.authenticated:
+        return 0
+    return session_lifetime_ms(call.cluster, call.session.broker_id)
+
+
+def session_lifetime_ms(cluster: Cluster, broker_id: int) -> int:
+    """How long who authenticates now is believed, 0 for ever: ``connections.max.reauth.ms``."""
+    try:
+        return int(cluster.broker_config(broker_id, _MAX_REAUTH).value or 0)
+    except ClusterError:  # a release that has no such config
+        return 0

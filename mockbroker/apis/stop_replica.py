@@ -14,7 +14,7 @@ from kproto.messages.stop_replica_request import StopReplicaRequest
 from kproto.messages.stop_replica_response import StopReplicaPartitionError, StopReplicaResponse
 from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.model import TopicPartition
+from mockbroker.state.model import TopicPartition
 
 __all__ = ["stop_replica"]
 

@@ -18,8 +18,8 @@ from kproto.messages.update_metadata_request import (
 from kproto.messages.update_metadata_response import UpdateMetadataResponse
 from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.broker_memory import KnownPartition
-from mockbroker.model import TopicPartition
+from mockbroker.state.broker_memory import KnownPartition
+from mockbroker.state.model import TopicPartition
 
 __all__ = ["update_metadata"]
 

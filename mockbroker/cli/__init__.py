@@ -1,6 +1,7 @@
-"""The ``mockbroker`` command: ``serve``, ``ctl``, ``profiles`` and ``scenario``.
+"""The ``mockbroker`` command: ``serve``, ``ctl``, ``profiles``, ``scenario`` and ``fuzz``.
 
-How it ends, errors included, is ``kproto.cli.run``'s.
+How it ends, errors included, is ``kproto.cli.run``'s. ``fuzz`` is kspec's, which is built on this
+package: it is known here by its name alone, and looked for when it is asked for.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import NoReturn
 import click
 
 import kproto
+from kproto.cli.lazy import LazyGroup
 from kproto.cli.run import run
 from mockbroker.cli.ctl import ctl
 from mockbroker.cli.profiles import profiles
@@ -20,7 +22,15 @@ from mockbroker.cli.serve import serve
 __all__ = ["cli", "main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+_ELSEWHERE = {"fuzz": "kspec.fuzz.cli:fuzz"}
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=_ELSEWHERE,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=False,
+)
 @click.version_option(kproto.__version__, prog_name="mockbroker", message="%(prog)s %(version)s")
 def cli() -> None:
     """A mock Kafka cluster: real clients connect, negotiate and reassign partitions."""

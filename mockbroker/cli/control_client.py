@@ -6,6 +6,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from email.message import Message
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -37,13 +38,18 @@ class ControlClient:
         self._prefix = "" if cluster is None else f"/clusters/{quote(cluster, safe='')}"
 
     def get(self, where: str, **query: Any) -> Any:
-        return self._ask("GET", _with_query(where, query), None)
+        return self._ask("GET", _with_query(where, query), None)[0]
+
+    def get_with(self, header: str, where: str, **query: Any) -> tuple[Any, str | None]:
+        """The answer, and what a header of it says."""
+        answer, headers = self._ask("GET", _with_query(where, query), None)
+        return answer, headers[header]
 
     def post(self, path: str, body: Any) -> Any:
-        return self._ask("POST", path, json.dumps(body).encode())
+        return self._ask("POST", path, json.dumps(body).encode())[0]
 
     def delete(self, path: str) -> Any:
-        return self._ask("DELETE", path, None)
+        return self._ask("DELETE", path, None)[0]
 
     def follow(self, where: str, **query: Any) -> Iterator[tuple[str, Any]]:
         """Name and data of each event of a stream, until the server ends it."""
@@ -68,12 +74,12 @@ class ControlClient:
         except (OSError, http.client.HTTPException) as error:
             raise click.ClickException(f"{self._url}: {error}") from None
 
-    def _ask(self, method: str, path: str, body: bytes | None) -> Any:
+    def _ask(self, method: str, path: str, body: bytes | None) -> tuple[Any, Message]:
         with closing(self._connection()) as connection:
             response = self._send(connection, method, path, body)
             if response.status not in (200, 201):
                 self._refused(response)
-            return self._read(response)
+            return self._read(response), response.headers
 
     def _connection(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_SECONDS)

@@ -32,11 +32,17 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_as_json
 @click.pass_obj
 def journal(client: ControlClient, /, follow: bool, as_json: bool, **filters: Any) -> None:
-    """Show what was said on the wire. With --follow, JSON is a line an entry."""
+    """Show what was said on the wire. With --follow, JSON is a line an entry. How many entries
+    the journal has let go of, whatever is asked for, is on stderr."""
     last, limit = filters.pop("last"), filters.pop("limit")
-    entries = []
+    entries: list[dict[str, Any]] = []
     if not follow or last is not None:
-        entries = client.get("/journal", last=last, limit=limit, **filters)
+        entries, dropped = client.get_with(
+            "Journal-Dropped", "/journal", last=last, limit=limit, **filters
+        )
+        if dropped not in (None, "0"):
+            told = f"the journal has dropped its oldest entries, {dropped} of them"
+            click.echo(f"mockbroker: {told} (serve --journal-entries, --journal-bytes)", err=True)
     if as_json and not follow:
         click.echo(json.dumps(entries))
         return

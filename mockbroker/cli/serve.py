@@ -17,12 +17,13 @@ from kproto.errors import KprotoError
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
 from mockbroker.cli.journals import journal_file, journal_sink
+from mockbroker.cli.limits import limit_options, limits_of
 from mockbroker.cli.parent import parent_option, when_orphaned
 from mockbroker.cli.replaying import replay_into, replay_options
 from mockbroker.cli.security import security_of, security_options
-from mockbroker.endpoints import is_loopback, parse_endpoint
 from mockbroker.errors import ClusterError
-from mockbroker.topic_spec import parse_milliseconds
+from mockbroker.serving.endpoints import is_loopback, parse_endpoint
+from mockbroker.topics.spec import parse_milliseconds
 
 if TYPE_CHECKING:
     from kproto.dialects import Dialect
@@ -78,7 +79,7 @@ def _propagation(text: str) -> int:
 
 def _api(text: str) -> tuple[int, Versions | None]:
     # Codecs are slow to import for a command line that may only want --help.
-    from mockbroker.advertised import parse_api_override
+    from mockbroker.serving.advertised import parse_api_override
 
     return parse_api_override(text)
 
@@ -207,6 +208,7 @@ def _kip_240(text: str) -> Dialect:
 @fault_options
 @inter_broker_options
 @security_options
+@limit_options
 @parent_option
 def serve(**options: Any) -> None:
     """Run a mock cluster until interrupted.
@@ -216,7 +218,9 @@ def serve(**options: Any) -> None:
     with a control token that was made up, {"control_token": TOKEN} in it as well.
     """
     with contextlib.ExitStack() as stack:
-        _make_room(options["brokers"], more=options["control"] is not None)
+        _make_room(
+            options["brokers"] * options["max_connections"], more=options["control"] is not None
+        )
         made = _made_token(options)
         mock, control = _build(options, stack)
         _run(_serve(mock, control, made, with_parent=options["exit_with_parent"]))
@@ -227,7 +231,6 @@ def _build(
     options: dict[str, Any], stack: contextlib.ExitStack
 ) -> tuple[MockCluster, ControlServer | None]:
     """Everything that can be wrong with the options is found here, before any socket opens."""
-    from kproto.journal import Journal
     from mockbroker.mock_cluster import MockCluster
 
     endpoint, implemented_only = _split_advertise(options["advertise"])
@@ -253,11 +256,12 @@ def _build(
             clock=options["clock"],
             auto_create_topics=options["auto_create_topics"],
             reply35=options["reply35"],
-            journal=Journal(sink=sink),
             zookeeper=options["zookeeper"],
             **inter_broker_of(options),
             **security_of(options),
+            **limits_of(options),
         )
+        mock.journal.sink = sink
         for api_key, reply in options["replies"]:
             mock.script(api_key, reply)
         replay_into(mock, options)
@@ -340,16 +344,16 @@ async def _serve(
                 await control.stop()
 
 
-def _make_room(brokers: int, *, more: bool) -> None:
-    """Files enough for the brokers' listeners and the connections between them, ``more`` for those
-    of clusters to come, as far as the system lets us: many are allowed no more than 1024 unless
-    they ask."""
+def _make_room(connections: int, *, more: bool) -> None:
+    """Files enough for these connections, listeners and those between brokers with them, ``more``
+    for those of clusters to come, as far as the system lets us: many are allowed no more than 1024
+    unless they ask."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 256 + 8 * brokers + 8192 * more
+    wanted = 256 + 2 * connections + 8192 * more
     if soft != resource.RLIM_INFINITY and soft < wanted:
         allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))

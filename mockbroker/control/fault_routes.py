@@ -11,7 +11,7 @@ from mockbroker.control.schemas import array_of, object_of, ref
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import faults_of
 from mockbroker.faults.matching import ActiveFault
-from mockbroker.topic_spec import parse_milliseconds
+from mockbroker.topics.spec import parse_milliseconds
 
 __all__ = ["FAULTS"]
 

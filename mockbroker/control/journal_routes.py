@@ -39,6 +39,9 @@ __all__ = ["JOURNAL"]
 
 _MOST: Final = 10_000
 _MOST_AT_ONCE: Final = 100
+_MOST_BYTES_AT_ONCE: Final = 1024 * 1024
+"""Of frames, decoded and written to a stream before its reader has to have taken them."""
+_DROPPED: Final = "Journal-Dropped"
 _MOST_ANNOTATED: Final = 16 * 1024
 """Bytes of a frame that are told field by field: the codec that can do so is slow."""
 
@@ -83,7 +86,7 @@ def _filters(asked: Asked) -> dict[str, Any]:
     return {names[name]: value for name, value in asked.query.items() if name in names}
 
 
-async def _entries(asked: Asked) -> list[dict[str, Any]]:
+async def _entries(asked: Asked) -> web.StreamResponse:
     entries = asked.mock.journal.select(after=asked.query.get("after", 0), **_filters(asked))
     if "last" in asked.query:
         entries = entries[max(len(entries) - asked.query["last"], 0) :]
@@ -94,7 +97,8 @@ async def _entries(asked: Asked) -> list[dict[str, Any]]:
         if len(rows) % _MOST_AT_ONCE == 0:
             await asyncio.sleep(0)  # brokers go on answering meanwhile
         rows.append(_row(asked.mock, entry, as_hex=as_hex))
-    return rows
+    dropped = str(asked.mock.journal.dropped)
+    return web.json_response(rows, headers={_DROPPED: dropped})
 
 
 async def _stream(asked: Asked) -> web.StreamResponse:
@@ -106,16 +110,26 @@ async def _stream(asked: Asked) -> web.StreamResponse:
         said = []
         if found and found[0].sequence > after + 1:
             said.append(Said("gap", None, {"after": after, "next": found[0].sequence}))
-        for entry in select(found[:_MOST_AT_ONCE], **filters):
+        some = _first(found)
+        for entry in select(some, **filters):
             said.append(Said("entry", entry.sequence, _row(mock, entry, as_hex=as_hex)))
-        upto = found[:_MOST_AT_ONCE][-1].sequence if found else after
-        return Batch(said, upto, len(found) > _MOST_AT_ONCE)
+        return Batch(said, some[-1].sequence if some else after, len(found) > len(some))
 
     seen = resumed_after(asked.request)
     after = asked.query.get("after", 0) if seen is None else seen
     if after > journal.last_sequence:
         raise RefusedError(400, f"the journal is at {journal.last_sequence}, before {after}")
     return await tell(asked.request, asked.cluster.feed, news, after)
+
+
+def _first(entries: list[Entry]) -> list[Entry]:
+    """As many as are told at once; one at least."""
+    size = 0
+    for count, entry in enumerate(entries[:_MOST_AT_ONCE]):
+        size += len(entry.raw)
+        if count and size > _MOST_BYTES_AT_ONCE:
+            return entries[:count]
+    return entries[:_MOST_AT_ONCE]
 
 
 # ---- one frame -----------------------------------------------------------------------------------

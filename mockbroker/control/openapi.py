@@ -112,6 +112,7 @@ def _responses(route: Route, path: str, *, with_token: bool) -> dict[str, Any]:
     if path.startswith(OF_CLUSTER):
         refusals[404] = "No cluster has this id."
     if route.body is not None:
+        refusals[408] = "The body did not come in time."
         refusals[413] = "The body is too large."
     refusals |= dict(route.refusals)
     error = {JSON: {"schema": ref("Error")}}

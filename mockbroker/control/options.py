@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from kproto.dialects import DIALECTS
 from kproto.framing import DEFAULT_MAX_SIZE
-from mockbroker.advertised import parse_api_override
-from mockbroker.authorizer import Authorizer
 from mockbroker.control.routes import (
     BOOLEAN,
+    MAX_INTEGER,
     TEXT,
     Member,
     Schema,
@@ -23,9 +22,11 @@ from mockbroker.control.routes import (
     text_of,
 )
 from mockbroker.control.schemas import array_of, ref
-from mockbroker.endpoints import parse_endpoint
 from mockbroker.errors import ClusterError
 from mockbroker.faults import faults_of
+from mockbroker.security.authorizer import Authorizer
+from mockbroker.serving.advertised import parse_api_override
+from mockbroker.serving.endpoints import parse_endpoint
 
 __all__ = ["OPTIONS"]
 
@@ -147,7 +148,18 @@ _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
     "auto_create_topics": (*_FLAG, "When Metadata asks for one, and the client allows."),
     "broker_configs": (_MAP_OF_TEXT, _map, "Static configs of every broker, by Kafka's names."),
     "reply35": (*_FLAG, "Answer versions that are not served with error 35."),
-    "max_frame_size": (*_between(1, DEFAULT_MAX_SIZE), "Of requests, in bytes."),
+    "max_frame_bytes": (*_between(1, DEFAULT_MAX_SIZE), "Of a request, at most."),
+    "max_connections": (*_between(1, 1_000_000), "Of one broker, at most."),
+    "max_buffered_bytes": (
+        *_between(1, MAX_INTEGER),
+        "Of requests not whole or not answered yet and answers unread, of all connections.",
+    ),
+    "idle_timeout_ms": (
+        *_nullable(_between(1, MAX_INTEGER)),
+        "A connection on which nothing comes or goes for so long is closed; null, never.",
+    ),
+    "journal_entries": (*_between(1, MAX_INTEGER), "The newest so many are kept."),
+    "journal_bytes": (*_between(0, MAX_INTEGER), "Of frames, client ids and notes kept."),
     "sasl": (array_of(TEXT), _texts, "MECHANISM:USER:PASSWORD; with any, clients authenticate."),
     "scram_iterations": (
         *_nullable(_between(1, 2**31 - 1)),

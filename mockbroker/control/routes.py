@@ -6,6 +6,7 @@ What any one route does is not known here.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from aiohttp import web
 
+from mockbroker.control import visitors
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
-from mockbroker.topic_spec import parse_milliseconds, parse_topic_partition
+from mockbroker.topics.spec import parse_milliseconds, parse_topic_partition
 
 if TYPE_CHECKING:
     from mockbroker.control.hosting import Hosted, Hosting
@@ -25,6 +27,7 @@ __all__ = [
     "BOOLEAN",
     "DURATION",
     "JSON",
+    "MAX_INTEGER",
     "STREAM",
     "TEXT",
     "WHOLE",
@@ -192,7 +195,12 @@ async def read_body(route: Route, request: web.Request) -> Any:
     if request.content_type != JSON:
         raise ClusterError("send JSON, with Content-Type: application/json")
     try:
-        body = json.loads(await request.read())
+        async with asyncio.timeout(visitors.BODY_SECONDS):
+            sent = await request.read()
+    except TimeoutError:
+        raise RefusedError(408, f"the body did not come in {visitors.BODY_SECONDS:g} s") from None
+    try:
+        body = json.loads(sent)
     except (ValueError, RecursionError) as error:
         raise ClusterError(f"the body is no JSON: {error}") from None
     if not isinstance(route.body, tuple):

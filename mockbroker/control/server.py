@@ -7,24 +7,31 @@ import hmac
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from kproto.errors import KprotoError
+from mockbroker.control import visitors
 from mockbroker.control.hosting import FIRST, Hosting
 from mockbroker.control.openapi import served_paths
 from mockbroker.control.page import opens_page
 from mockbroker.control.routes import Asked, RefusedError, Route, read_body, read_query
 from mockbroker.control.table import ROUTES
-from mockbroker.endpoints import dialable, is_loopback, parse_endpoint, show
+from mockbroker.control.visitors import Visitors
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
+from mockbroker.serving.endpoints import dialable, is_loopback, parse_endpoint, show
 
 __all__ = ["ControlServer"]
 
 _log = logging.getLogger("mockbroker")
+_http_log = logging.getLogger("mockbroker.http")
+# What is no HTTP is answered with 400. It is no mistake of ours, and anybody can send it for ever.
+_http_log.addFilter(lambda record: not _is_of_the_peer(record))
 
 _MAX_BODY: Final = 64 * 1024
 _SHUTDOWN_SECONDS: Final = 1.0
@@ -46,6 +53,7 @@ class ControlServer:
         self._port = port
         self._token = token
         self._runner: web.AppRunner | None = None
+        self._visitors: Visitors | None = None
 
     @property
     def url(self) -> str:
@@ -57,11 +65,12 @@ class ControlServer:
                 f"a control port on {self._host} is open to other machines: give a control token"
             )
         self._hosting = Hosting(self._mock)
-        app = web.Application(client_max_size=_MAX_BODY, middlewares=[self._guard])
-        for route in ROUTES:
-            for path in served_paths(route):
-                app.router.add_route(route.method, path, self._handler(route))
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        self._runner = web.AppRunner(
+            self.application(),
+            access_log=None,
+            logger=_http_log,
+            shutdown_timeout=_SHUTDOWN_SECONDS,
+        )
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._host, self._port)
         try:
@@ -72,9 +81,26 @@ class ControlServer:
                 raise OSError(f"cannot listen on {self._host!r}: {error.strerror}") from None
             raise
         self._port = self._runner.addresses[0][1]
+        assert self._runner.server is not None
+        self._visitors = Visitors(
+            self._runner.server,
+            most=visitors.MOST_CONNECTIONS,
+            quiet_seconds=visitors.QUIET_SECONDS,
+        )
+        self._visitors.start()
+
+    def application(self) -> web.Application:
+        """All that is served, without a socket; ``start`` makes its own."""
+        app = web.Application(client_max_size=_MAX_BODY, middlewares=[self._guard])
+        for route in ROUTES:
+            for path in served_paths(route):
+                app.router.add_route(route.method, path, self._handler(route))
+        return app
 
     async def stop(self) -> None:
         await self._hosting.close()
+        if self._visitors is not None:
+            self._visitors.stop()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
@@ -109,8 +135,10 @@ class ControlServer:
             return _error(403, "this control port answers to its own address, and to its own page")
         if not self._may(request):
             return _error(401, "this control port wants its token: Authorization: Bearer TOKEN")
+        visit = nullcontext() if self._visitors is None else self._visitors.asking(request)
         try:
-            return await handler(request)
+            with visit:
+                return await handler(request)
         except web.HTTPException as error:
             return _error(error.status, f"{request.method} {request.path}: {error.reason}")
         except RefusedError as error:
@@ -144,6 +172,10 @@ class ControlServer:
         given = request.headers.get("Authorization", "")
         wanted = f"Bearer {self._token}"
         return hmac.compare_digest(given.encode(errors="surrogateescape"), wanted.encode())
+
+
+def _is_of_the_peer(record: logging.LogRecord) -> bool:
+    return record.exc_info is not None and isinstance(record.exc_info[1], HttpProcessingError)
 
 
 def _error(status: int, text: str) -> web.Response:

@@ -2,7 +2,7 @@
 
 ``model`` is what a rule says and ``parse`` where it comes from; ``matching`` picks the rule for a
 request; ``answers`` changes what is said, ``frames`` how it is framed, and ``planning`` decides
-which bytes go out when. None of them knows a socket: ``mockbroker.server`` performs the plan.
+which bytes go out when. None of them knows a socket: ``serving.server`` performs the plan.
 """
 
 from __future__ import annotations

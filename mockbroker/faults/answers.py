@@ -4,6 +4,7 @@ knows, another version. Messages in and out; no frames. What could not be done i
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from mockbroker.faults.things import Topics, Wanted, fields_of
 __all__ = [
     "carried_by_elements",
     "error_over",
+    "lengthen",
     "merged_error",
     "recast",
     "refusal",
@@ -28,6 +30,8 @@ __all__ = [
 ]
 
 _THROTTLE: Final = "ThrottleTimeMs"
+_INTEGERS: Final = {"int8": 2**7 - 1, "int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1}
+"""The highest value of each."""
 
 
 def _wanted(fault: Fault) -> Wanted:
@@ -114,6 +118,31 @@ def replied(reply: dict[str, Any], response: type[Message], version: int) -> Mes
     return response.from_json({**response().to_json_value(version), **reply}, version)
 
 
+def lengthen(body: Message, version: int, name: str, count: int) -> bool:
+    """So many more elements behind those of an array at the root: copies of its last, whose first
+    field, where that is an integer, counts on. Whether there is such an array, and an element."""
+    for field in fields_of(schema_of(type(body)).root, version):
+        held = getattr(body, field.python_name)
+        if field.python_name != name or field.type.kind != "array" or not held:
+            continue
+        last = held[-1]
+        inner = field.type.inner_struct
+        if inner is None:
+            held += [last] * count
+            return True
+        first = next(fields_of(inner, version))
+        bounds = _INTEGERS.get(first.type.kind)
+        for number in range(1, count + 1):
+            fresh = copy.copy(last)
+            if bounds is not None:
+                # Beyond the highest it goes on from zero.
+                value = (getattr(last, first.python_name) + number) % (bounds + 1)
+                setattr(fresh, first.python_name, value)
+            held.append(fresh)
+        return True
+    return False
+
+
 def throttle(body: Message, version: int, milliseconds: int) -> bool:
     """Whether the version has a throttle time."""
     for field in fields_of(schema_of(type(body)).root, version):
@@ -150,9 +179,21 @@ def _elements(holder: Any, struct: Struct, version: int) -> Iterator[MessageStru
 
 
 def recast(body: Message, version: int) -> None:
-    """Let go of what ``version`` cannot carry."""
+    """Let go of what ``version`` cannot carry: unknown tagged fields, where it has no room for any,
+    are among it."""
     cls = type(body)
     _recast(body, schema_of(cls).root, structs_of(cls), version)
+    if version not in cls.FLEXIBLE_VERSIONS:
+        _untag(body)
+
+
+def _untag(holder: MessageStruct) -> None:
+    holder.unknown_tags = {}
+    for name in holder.__struct_fields__:
+        held = getattr(holder, name)
+        for each in held if isinstance(held, list) else (held,):
+            if isinstance(each, MessageStruct):
+                _untag(each)
 
 
 def _something(field: Field, classes: Mapping[str, type[MessageStruct]]) -> Any:

@@ -14,10 +14,10 @@ __all__ = ["conflict"]
 
 _ACTIONS: Final = (
     "apply", "steps_before", "steps_after", "reply", "error", "throttle", "as_version",
-    "unknown_tags", "set", "set_length", "set_bytes", "correlation_id", "correlation_off_by",
-    "trailing", "length", "length_off_by", "truncate", "raw", "garbage", "tls_alert",
-    "follow_with", "unsolicited", "never_answer", "delay", "hold_responses", "hold_for", "swap",
-    "split", "disconnect",
+    "unknown_tags", "set", "set_length", "set_bytes", "more", "replace_bytes", "correlation_id",
+    "correlation_off_by", "trailing", "length", "length_off_by", "truncate", "raw", "garbage",
+    "tls_alert", "follow_with", "unsolicited", "never_answer", "delay", "hold_responses",
+    "hold_for", "swap", "split", "disconnect",
 )  # fmt: skip
 """What a rule has to have one of."""
 
@@ -25,6 +25,7 @@ _BYTES: Final = ("raw", "garbage", "tls_alert")
 """What takes the answer's place whole, one at a time."""
 _SAYS: Final = (
     "reply", "error", "throttle", "as_version", "unknown_tags", "set", "set_length", "set_bytes",
+    "more", "replace_bytes",
 )  # fmt: skip
 """What changes the message."""
 _SHAPES: Final = (

@@ -40,22 +40,46 @@ class _Unwritable(ValueError):
 def edit_fields(
     codec: Dialect, frame: bytes, fault: Fault, *, api_key: int, version: int
 ) -> tuple[bytes, list[str]]:
-    """The frame after ``set``, ``set_length`` and ``set_bytes``, its size right again, and what
-    could not be done."""
-    if not (fault.set or fault.set_length or fault.set_bytes):
-        return frame, []
+    """The frame after ``set``, ``set_length``, ``set_bytes`` and ``replace_bytes``, its size right
+    again, and what could not be done."""
+    edits: list[_Edit] = []
+    problems: list[str] = []
+    if fault.replace_bytes:
+        edits = _replacements(frame, fault.replace_bytes, problems)
+    if fault.set or fault.set_length or fault.set_bytes:
+        edits += _field_edits(codec, frame, fault, problems, api_key=api_key, version=version)
+    return (_applied(frame, edits, problems) if edits else frame), problems
+
+
+def _replacements(frame: bytes, wanted: dict[str, str], problems: list[str]) -> list[_Edit]:
+    """All, or, where one is beyond the frame, none: they were meant for another answer."""
+    edits: list[_Edit] = []
+    for extent, data in wanted.items():
+        offset, length = map(int, extent.split("+"))
+        if offset + length > len(frame):
+            problems.append(
+                f"bytes {extent} are not in an answer of {len(frame)}: none is replaced"
+            )
+            return []
+        edits.append((offset, length, bytes.fromhex(data)))
+    return edits
+
+
+def _field_edits(
+    codec: Dialect, frame: bytes, fault: Fault, problems: list[str], *, api_key: int, version: int
+) -> list[_Edit]:
     try:
         rows = response_fields(codec, frame, api_key=api_key, api_version=version)
     except KprotoError as error:
-        return frame, [f"fields cannot be told apart: {error}"]
+        problems.append(f"fields cannot be told apart: {error}")
+        return []
     compact = version in codec.apis[api_key].response.FLEXIBLE_VERSIONS
     edits: list[_Edit] = []
-    problems: list[str] = []
     wanted = [("set", path, value) for path, value in fault.set.items()]
     wanted += [("set_length", path, value) for path, value in fault.set_length.items()]
     wanted += [("set_bytes", path, value) for path, value in fault.set_bytes.items()]
     for how, path, value in wanted:
-        found = list(_rows(rows, path))
+        found = list(_rows(rows, path, parts=how == "set_bytes"))
         if not found:
             problems.append(f"the answer has no {path}")
         for row in found:
@@ -63,13 +87,13 @@ def edit_fields(
                 edits.append(_edit(how, row, value, rows, compact))
             except (_Unwritable, ValueError, struct.error, OverflowError) as error:
                 problems.append(f"{row.path}: {error}")
-    return _applied(frame, edits, problems), problems
+    return edits
 
 
-def _rows(rows: list[FrameField], path: str) -> Iterator[FrameField]:
+def _rows(rows: list[FrameField], path: str, *, parts: bool) -> Iterator[FrameField]:
     pattern = re.compile(re.escape(path).replace(r"\[\*\]", r"\[[0-9]+\]"))
     for row in rows:
-        if row.type not in PARTS and pattern.fullmatch(row.path):
+        if (parts or row.type not in PARTS) and pattern.fullmatch(row.path):
             yield row
 
 

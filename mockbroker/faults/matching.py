@@ -94,10 +94,10 @@ class ActiveFault:
         """Whether this request is one of its own; counted if so."""
         if not (self.live and self._agrees(asked)):
             return False
-        if self._connection is not None:
-            number = self._connections.setdefault(asked.connection_id, len(self._connections) + 1)
-            if not _within(number, self._connection):
-                return False
+        if self._connection is not None and not _within(
+            self._number(asked.connection_id), self._connection
+        ):
+            return False
         self.matched += 1
         if self._nth is not None and not _within(self.matched, self._nth):
             return False
@@ -107,6 +107,15 @@ class ActiveFault:
         self.hits += 1
         self._tell()
         return True
+
+    def _number(self, connection_id: int) -> int:
+        """Of those that asked, from 1. Beyond the last that matters nobody is remembered: clients
+        may come and go without end."""
+        assert self._connection is not None
+        number = self._connections.get(connection_id, len(self._connections) + 1)
+        if number <= self._connection.highest:
+            self._connections[connection_id] = number
+        return number
 
     def _agrees(self, asked: Asked) -> bool:
         fault, software = self.fault, asked.software

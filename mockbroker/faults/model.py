@@ -13,11 +13,12 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from kproto.framing import SIZE_LENGTH
 from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults.conflicts import conflict
 from mockbroker.faults.steps import parse_step
-from mockbroker.topic_spec import parse_milliseconds
+from mockbroker.topics.spec import parse_milliseconds
 
 __all__ = ["CloseWith", "Disconnect", "ErrorAt", "Fault", "Part", "Place", "Swap"]
 
@@ -38,6 +39,7 @@ _WHICH: Final = frozenset(
 _DURATIONS: Final = ("expires", "delay", "throttle", "hold_for", "split_delay")
 _LONGEST_MS: Final = 10**12
 _HEX: Final = ("unknown_tag_data", "trailing", "raw", "follow_with")
+_MOST_MORE: Final = 100_000
 _INT32: Final = (-(2**31), 2**31 - 1)
 _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "times": (1, 10**9),
@@ -105,6 +107,8 @@ class Fault(
     set: dict[str, Any] = {}
     set_length: dict[str, int] = {}
     set_bytes: dict[str, str] = {}
+    more: dict[str, int] = {}
+    replace_bytes: dict[str, str] = {}
 
     # ---- which bytes go out ------------------------------------------------------------------
     correlation_id: int | None = None
@@ -118,7 +122,7 @@ class Fault(
     tls_alert: int | None = None
     follow_with: str | None = None
     unsolicited: Place | None = None
-    unsolicited_correlation_id: int | None = None
+    unsolicited_correlation_id: int | Literal["own"] | None = None
 
     # ---- when, and what becomes of the connection --------------------------------------------
     never_answer: bool = False
@@ -153,6 +157,9 @@ class Fault(
             path: _hex(f"set_bytes of {path!r}", each) for path, each in self.set_bytes.items()
         }
         self._keep("set_bytes", changed)
+        replaced = {_extent(at): _hex(f"replace_bytes of {at!r}", each)
+                    for at, each in self.replace_bytes.items()}  # fmt: skip
+        self._keep("replace_bytes", replaced)
         self._keep("error", _error_code(self.error))
         self._keep("version", _range("version", self.version, 0))
         self._keep("nth", _range("nth", self.nth, 1))
@@ -165,8 +172,11 @@ class Fault(
         self._keep("unknown_tags", tuple(self.unknown_tags))
         for name, (lowest, highest) in _BOUNDS.items():
             value = getattr(self, name)
-            if value is not None and not lowest <= value <= highest:
+            if value is not None and value != "own" and not lowest <= value <= highest:
                 raise FaultError(f"{name} is {value}: {lowest} to {highest} is possible")
+        for path, count in self.more.items():
+            if not 1 <= count <= _MOST_MORE:
+                raise FaultError(f"more of {path!r} is {count}: 1 to {_MOST_MORE} is possible")
         if self.probability is not None and not 0 < self.probability <= 1:
             raise FaultError(f"probability is {self.probability}: above 0, and 1 at most")
 
@@ -211,6 +221,16 @@ def _hex(name: str, text: str | None) -> str | None:
         return bytes.fromhex(text).hex()
     except ValueError as error:
         raise FaultError(f"{name} is hex, two digits a byte: {error}") from None
+
+
+def _extent(given: str) -> str:
+    """``37+4``: four bytes from offset 37 on, the size's own four being out of reach."""
+    found = re.fullmatch(r"([0-9]{1,10})[+]([0-9]{1,10})", given)
+    if found is None or int(found[1]) < SIZE_LENGTH:
+        raise FaultError(
+            f"replace_bytes: {given!r} is not OFFSET+LENGTH, as 37+4, from offset {SIZE_LENGTH} on"
+        )
+    return f"{int(found[1])}+{int(found[2])}"
 
 
 def _error_code(given: int | str | None) -> int | None:

@@ -22,6 +22,8 @@ __all__ = ["fault_of", "faults_of", "read_faults"]
 
 _MAX_RULES: Final = 10_000
 _RULES: Final = "faults"
+_OF_TAGS: Final = (ValueError, ArithmeticError, AttributeError, LookupError, TypeError)
+"""What PyYAML runs into where a tag names a type (``!!timestamp``) that the text is none of."""
 _AT_MEMBER: Final = re.compile(r" - at `\$\.?([^.`\[]*)[^`]*`$")
 
 
@@ -79,6 +81,9 @@ def _fault(rule: Any, name: str, source: str, line: _Line) -> Fault:
         return msgspec.convert(dict(rule), Fault)
     except FaultError as error:
         raise FaultError(error.problem, source=source, line=line.rule, rule=name) from None
+    except UnicodeEncodeError:
+        problem = "a text has half of a surrogate pair, which is no character"
+        raise FaultError(problem, source=source, line=line.rule, rule=name) from None
     except (msgspec.ValidationError, RecursionError) as error:
         # What ``Fault`` itself raises comes wrapped, without its own words for the rule.
         problem, member = _explain(error)
@@ -150,9 +155,9 @@ def _from_yaml(text: str, source: str) -> list[Fault]:
         mark = error.problem_mark
         line = None if mark is None else mark.line + 1
         raise FaultError(f"no YAML: {error.problem}", source=source, line=line) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        if isinstance(error, FaultError):
-            raise
+    except FaultError:
+        raise
+    except (yaml.YAMLError, *_OF_TAGS, RecursionError) as error:
         problem = " ".join(str(error).split())
         raise FaultError(f"no YAML: {problem}", source=source) from None
     lines = _lines(root)

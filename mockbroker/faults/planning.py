@@ -1,5 +1,5 @@
 """Which bytes go out, when, and what becomes of the connection: a response frame and a rule in, a
-plan out. No sockets, no clock: ``mockbroker.server`` performs the plan, in order.
+plan out. No sockets, no clock: ``mockbroker.serving.server`` performs the plan, in order.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ def plan_answer(frame: bytes, fault: Fault, went_out: Callable[[bytes], None]) -
 
 
 def _unsolicited(frame: bytes, fault: Fault, went_out: Callable[[bytes], None]) -> Write:
-    other = fault.unsolicited_correlation_id
+    own, other = int.from_bytes(frame[4:8], "big"), fault.unsolicited_correlation_id
     if other is None:
-        other = int.from_bytes(frame[4:8], "big") ^ _NOBODY_ASKED
-    extra = with_correlation_id(frame, other)
+        other = own ^ _NOBODY_ASKED
+    extra = with_correlation_id(frame, other if isinstance(other, int) else own)
     went_out(extra)
     return Write(extra)
 

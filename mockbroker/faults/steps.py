@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from mockbroker.errors import ClusterError, FaultError
-from mockbroker.model import TopicPartition
-from mockbroker.topic_spec import parse_milliseconds, parse_topic_partition
+from mockbroker.state.model import TopicPartition
+from mockbroker.topics.spec import parse_milliseconds, parse_topic_partition
 
 __all__ = ["BrokerChoice", "ClusterStep", "parse_step"]
 

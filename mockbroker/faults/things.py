@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from kproto.codegen.base import Message
 from kproto.codegen.codec import schema_of
 from kproto.schema.model import Field, Struct
-from mockbroker.model import Topic
+from mockbroker.state.model import Topic
 
 __all__ = [
     "Kind",

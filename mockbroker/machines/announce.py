@@ -2,7 +2,7 @@
 go, brokers that come and go, a controller that takes over. What reassignments themselves need is
 in the machines' tables.
 
-Everything here is recorded, one entry a partition; ``mockbroker.inter_broker`` sends it. All
+Everything here is recorded, one entry a partition; ``mockbroker.inter_broker.client`` sends it. All
 LeaderAndIsr of one occasion come before all UpdateMetadata, as a controller sends them, so that
 each broker gets one request of either.
 """
@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from mockbroker.actions import BrokerChanged, LiveBrokersSent, StopReplicaSent
-from mockbroker.controller import Controller
 from mockbroker.machines.effects import leader_and_isr, update_metadata
-from mockbroker.model import Broker, Partition, Topic
+from mockbroker.state.actions import BrokerChanged, LiveBrokersSent, StopReplicaSent
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Broker, Partition, Topic
 
 __all__ = ["DURING_DELETE", "broker_changed", "greet", "introduce", "retell", "withdraw"]
 

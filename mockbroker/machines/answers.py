@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kproto.error_codes import ErrorCode
-from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
-from mockbroker.model import Partition, Topic, TopicPartition
-from mockbroker.results import (
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Partition, Topic, TopicPartition
+from mockbroker.state.results import (
     ListReassignmentsResult,
     OngoingReassignment,
     OngoingTopic,

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from kproto.znodes import WatchedEvent
-from mockbroker.actions import Change, PartitionChanged
-from mockbroker.model import Partition, TopicPartition
-from mockbroker.results import AlterReassignmentsResult, ListReassignmentsResult
+from mockbroker.state.actions import Change, PartitionChanged
+from mockbroker.state.model import Partition, TopicPartition
+from mockbroker.state.results import AlterReassignmentsResult, ListReassignmentsResult
 
 if TYPE_CHECKING:
-    from mockbroker.controller import Controller
+    from mockbroker.state.controller import Controller
 
 __all__ = ["Machine"]
 

@@ -16,8 +16,6 @@ from kproto.znodes.kafka_znodes import (
     encode_partition_state,
 )
 from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
-from mockbroker.assignments import check_assignment
-from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
 from mockbroker.machines.answers import find, listed, refused
 from mockbroker.machines.effects import targeted, untargeted
@@ -26,14 +24,16 @@ from mockbroker.machines.kip_455 import Draft
 from mockbroker.machines.registry import KeepsZnodes
 from mockbroker.machines.watched import WATCHED
 from mockbroker.machines.zookeeper_plan import PLAN_WATCHED, leave_plan, take_plan
-from mockbroker.model import Partition, TargetedPartition, TopicPartition
-from mockbroker.results import (
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Partition, TargetedPartition, TopicPartition
+from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
     OngoingReassignment,
     PartitionResult,
     TopicResult,
 )
+from mockbroker.topics.assignments import check_assignment
 
 __all__ = ["DraftMachine"]
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, cast
 
 from kproto.znodes.kafka_znodes import topic_path
-from mockbroker.actions import (
+from mockbroker.machines.engine import Brokers, Choice, Condition, Moment, Work
+from mockbroker.state.actions import (
     LeaderAndIsrSent,
     PartitionChanged,
     StopReplicaSent,
     UpdateMetadataSent,
     Warned,
 )
-from mockbroker.machines.engine import Brokers, Choice, Condition, Moment, Work
-from mockbroker.model import NO_LEADER, Partition, TargetedPartition
+from mockbroker.state.model import NO_LEADER, Partition, TargetedPartition
 
 if TYPE_CHECKING:
     from mockbroker.machines.registry import KeepsZnodes

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from mockbroker.actions import Change
-from mockbroker.controller import Controller
-from mockbroker.model import Partition, TargetedPartition, TopicPartition
+from mockbroker.state.actions import Change
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Partition, TargetedPartition, TopicPartition
 
 __all__ = [
     "Brokers",

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mockbroker.actions import ReplicasMoved
 from mockbroker.machines.effects import (
     Commit,
     ElectAmongReplicas,
@@ -27,6 +26,7 @@ from mockbroker.machines.effects import (
     WriteTopicZnode,
 )
 from mockbroker.machines.engine import Brokers, Choice, Effect, Moment, Work
+from mockbroker.state.actions import ReplicasMoved
 
 __all__ = [
     "DELETION_STARTED",

@@ -33,7 +33,7 @@ from mockbroker.machines.kip_236_plans import (
     Remember,
     WritePlan,
 )
-from mockbroker.model import Partition
+from mockbroker.state.model import Partition
 
 __all__ = [
     "ON_CANCEL",

@@ -21,9 +21,6 @@ from kproto.znodes.plan_znodes import (
     REASSIGN_PARTITIONS_QUEUE,
     PlannedReplicas,
 )
-from mockbroker.actions import Change, TopicDeleted
-from mockbroker.assignments import check_assignment
-from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
 from mockbroker.machines import kip_236_new as tables
 from mockbroker.machines.answers import find, listed, refused
@@ -39,14 +36,17 @@ from mockbroker.machines.kip_236_plans import (
 )
 from mockbroker.machines.registry import KeepsZnodes, warn
 from mockbroker.machines.watched import WATCHED, Watched
-from mockbroker.model import Partition, TopicPartition
-from mockbroker.results import (
+from mockbroker.state.actions import Change, TopicDeleted
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Partition, TopicPartition
+from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
     OngoingReassignment,
     PartitionResult,
     TopicResult,
 )
+from mockbroker.topics.assignments import check_assignment
 
 __all__ = ["CancellableMachine"]
 

@@ -23,11 +23,7 @@ from kproto.znodes.request_znodes import (
     decode_reassignment,
     reassignment_path,
 )
-from mockbroker.actions import Change, TopicDeleted
-from mockbroker.assignments import check_assignment
-from mockbroker.configs import topic_entry
-from mockbroker.controller import Controller
-from mockbroker.controller_znodes import bytes_of
+from mockbroker.configs.effective import topic_entry
 from mockbroker.errors import Refusal
 from mockbroker.machines.answers import find, listed, refused
 from mockbroker.machines.effects import untargeted
@@ -49,15 +45,19 @@ from mockbroker.machines.kip_236_old_tables import (
 )
 from mockbroker.machines.kip_236_old_watched import ALL_WATCHED, submit, take_requests
 from mockbroker.machines.registry import KeepsZnodes, warn
-from mockbroker.model import Partition, TopicPartition
-from mockbroker.reassignment_ids import ReassignmentIdentity
-from mockbroker.results import (
+from mockbroker.state.actions import Change, TopicDeleted
+from mockbroker.state.controller import Controller
+from mockbroker.state.controller_znodes import bytes_of
+from mockbroker.state.model import Partition, TopicPartition
+from mockbroker.state.reassignment_ids import ReassignmentIdentity
+from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
     OngoingReassignment,
     PartitionResult,
     TopicResult,
 )
+from mockbroker.topics.assignments import check_assignment
 
 __all__ = ["Kip236Old"]
 

@@ -24,12 +24,12 @@ from kproto.znodes.request_znodes import (
     encode_reassignment,
     reassignment_path,
 )
-from mockbroker.actions import Warned
-from mockbroker.controller import Controller
-from mockbroker.controller_znodes import bytes_of
 from mockbroker.errors import Refusal
 from mockbroker.machines.engine import Brokers, Work
-from mockbroker.model import Partition, TopicPartition
+from mockbroker.state.actions import Warned
+from mockbroker.state.controller import Controller
+from mockbroker.state.controller_znodes import bytes_of
+from mockbroker.state.model import Partition, TopicPartition
 
 __all__ = [
     "Forget",

@@ -25,10 +25,6 @@ from kproto.znodes.request_znodes import (
     decode_request,
     encode_request,
 )
-from mockbroker.actions import Warned
-from mockbroker.assignments import check_assignment
-from mockbroker.controller import Controller
-from mockbroker.controller_znodes import bytes_of
 from mockbroker.errors import Refusal
 from mockbroker.machines.kip_236_old_effects import (
     RequestedPartition,
@@ -38,7 +34,11 @@ from mockbroker.machines.kip_236_old_effects import (
     store_plan,
 )
 from mockbroker.machines.watched import WATCHED, Watched
-from mockbroker.model import Partition, TopicPartition
+from mockbroker.state.actions import Warned
+from mockbroker.state.controller import Controller
+from mockbroker.state.controller_znodes import bytes_of
+from mockbroker.state.model import Partition, TopicPartition
+from mockbroker.topics.assignments import check_assignment
 
 if TYPE_CHECKING:
     from mockbroker.machines.kip_236_old import Kip236Old

@@ -23,10 +23,10 @@ from kproto.znodes.plan_znodes import (
     decode_reassign_partitions,
     encode_reassign_partitions,
 )
-from mockbroker.controller import Controller
-from mockbroker.controller_znodes import bytes_of
 from mockbroker.machines.engine import Brokers, Work
-from mockbroker.model import Partition, TopicPartition
+from mockbroker.state.controller import Controller
+from mockbroker.state.controller_znodes import bytes_of
+from mockbroker.state.model import Partition, TopicPartition
 
 __all__ = [
     "LeavePlan",

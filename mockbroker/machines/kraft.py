@@ -10,16 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kproto.znodes import WatchedEvent
-from mockbroker.actions import Change, PartitionChanged
-from mockbroker.assignments import check_assignment
-from mockbroker.configs import unclean_election_enabled
-from mockbroker.controller import Controller
+from mockbroker.configs.effective import unclean_election_enabled
 from mockbroker.errors import Refusal
 from mockbroker.machines.answers import find_in, refused
 from mockbroker.machines.engine import run_first
 from mockbroker.machines.kraft_rows import GUARDED, ON_ALTER, ON_CANCEL, UNCLEAN_ALLOWED
-from mockbroker.model import Partition, Topic, TopicPartition
-from mockbroker.results import (
+from mockbroker.state.actions import Change, PartitionChanged
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Partition, Topic, TopicPartition
+from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
     OngoingReassignment,
@@ -27,6 +26,7 @@ from mockbroker.results import (
     PartitionResult,
     TopicResult,
 )
+from mockbroker.topics.assignments import check_assignment
 
 __all__ = ["KRaft"]
 

@@ -17,7 +17,7 @@ from typing import Final
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.machines.engine import Brokers, Effect, Moment, Row, Work
-from mockbroker.partition_change import Election, completed, counted, elected, redone
+from mockbroker.state.partition_change import Election, completed, counted, elected, redone
 
 __all__ = ["GUARDED", "ON_ALTER", "ON_CANCEL", "UNCLEAN_ALLOWED"]
 

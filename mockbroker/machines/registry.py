@@ -40,7 +40,10 @@ from kproto.znodes.kafka_znodes import (
     topic_path,
 )
 from kproto.znodes.plan_znodes import delete_topic_path
-from mockbroker.actions import (
+from mockbroker.machines import announce
+from mockbroker.machines.effects import leader_and_isr, update_metadata
+from mockbroker.machines.watched import WATCHED, Watched, watch_all
+from mockbroker.state.actions import (
     BrokerChanged,
     BrokerRegistered,
     Change,
@@ -52,12 +55,9 @@ from mockbroker.actions import (
     TopicDeleted,
     Warned,
 )
-from mockbroker.controller import TOPIC, Controller
-from mockbroker.controller_znodes import bytes_of
-from mockbroker.machines import announce
-from mockbroker.machines.effects import leader_and_isr, update_metadata
-from mockbroker.machines.watched import WATCHED, Watched, watch_all
-from mockbroker.model import Broker, Partition, Topic, TopicPartition
+from mockbroker.state.controller import TOPIC, Controller
+from mockbroker.state.controller_znodes import bytes_of
+from mockbroker.state.model import Broker, Partition, Topic, TopicPartition
 
 __all__ = ["KeepsZnodes", "warn"]
 
@@ -124,7 +124,19 @@ class KeepsZnodes:
             isr = tuple(each for each in replicas if controller.is_live(each))
             leader = isr[0] if isr else -1
             new = Partition(index, tuple(replicas), isr or tuple(replicas[:1]), leader)
-            yield self.recovered(controller, cause, (name, index), new, assignment)
+            found = self.recovered(controller, cause, (name, index), new, assignment)
+            yield self.to_be_written(controller, name, found)
+
+    def to_be_written(self, controller: Controller, name: str, new: Partition) -> Partition:
+        """A partition that is new to this controller, with the epoch its state znode will have: a
+        controller that died may have left that znode, which is then written over."""
+        path = partition_state_path(name, new.index)
+        text = controller.znodes.read(path)
+        if text is None:
+            return new
+        same = text == self.state_text(new, controller.state.controller_epoch)
+        version = controller.state.znode_stats[path].version
+        return replace(new, partition_epoch=version + (not same))
 
     def load_configs(
         self, controller: Controller, cause: str, resource_type: int, name: str
@@ -235,11 +247,12 @@ class KeepsZnodes:
                 self._store_topic(controller, cause, grown, added)
             case TopicDeleted(name):
                 topic = controller.state.topics[name]
+                # First, as brokers do: whoever takes over from one that dies on the way goes on.
+                controller.znodes.put(cause, delete_topic_path(name), "")
                 announce.withdraw(controller, cause, topic)
-                if _stopped_hosts(controller, topic):
-                    controller.znodes.put(cause, delete_topic_path(name), "")
-                else:
+                if not _stopped_hosts(controller, topic):
                     self._remove_topic(controller, cause, topic)
+                    controller.znodes.put(cause, delete_topic_path(name), None)
             case ConfigChanged():
                 self._store_config(controller, cause, change)
 

@@ -25,13 +25,13 @@ from kproto.znodes.plan_znodes import (
     PREFERRED_REPLICA_ELECTION,
     delete_topic_path,
 )
-from mockbroker import topics as topic_rules
-from mockbroker.actions import PartitionsAdded, Warned
-from mockbroker.assignments import new_partition
-from mockbroker.controller import Controller
-from mockbroker.controller_znodes import bytes_of
 from mockbroker.errors import Refusal
-from mockbroker.model import Partition
+from mockbroker.state.actions import PartitionsAdded, Warned
+from mockbroker.state.controller import Controller
+from mockbroker.state.controller_znodes import bytes_of
+from mockbroker.state.model import Partition
+from mockbroker.topics import administration as topic_rules
+from mockbroker.topics.assignments import new_partition
 
 if TYPE_CHECKING:
     from mockbroker.machines.registry import KeepsZnodes
@@ -90,7 +90,8 @@ def _more_partitions(machine: KeepsZnodes, controller: Controller, name: str) ->
         added: list[Partition] = []
         while present + len(added) in found:
             index = present + len(added)
-            added.append(new_partition(controller, index, found[index]))
+            new = new_partition(controller, index, found[index])
+            added.append(machine.to_be_written(controller, name, new))
     except (MalformedZnodeError, Refusal) as error:
         text = error.message if isinstance(error, Refusal) else str(error)
         controller.record("zookeeper", Warned(f"{path}: {text}; no partitions added"))

@@ -17,8 +17,6 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode, message
 from kproto.znodes.kafka_znodes import PartitionState
-from mockbroker.actions import PartitionChanged
-from mockbroker.controller import Controller
 from mockbroker.errors import Refusal
 from mockbroker.machines import zookeeper_rows as rows
 from mockbroker.machines import zookeeper_texts as texts
@@ -27,8 +25,10 @@ from mockbroker.machines.registry import KeepsZnodes
 from mockbroker.machines.watched import WATCHED
 from mockbroker.machines.zookeeper_effects import heading_for
 from mockbroker.machines.zookeeper_plan import PLAN_WATCHED, leave_plan, pending, take_plan
-from mockbroker.model import NO_LEADER, Partition, TopicPartition
-from mockbroker.results import (
+from mockbroker.state.actions import PartitionChanged
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
+from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
     OngoingReassignment,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from mockbroker.machines.effects import Commit, WriteStateZnode
 from mockbroker.machines.engine import Brokers, Choice, Work
 from mockbroker.machines.zookeeper_plan import leave_plan
-from mockbroker.model import NO_LEADER, Partition
+from mockbroker.state.model import NO_LEADER, Partition
 
 __all__ = [
     "ElectFromIsr",

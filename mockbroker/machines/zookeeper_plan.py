@@ -23,13 +23,13 @@ from kproto.znodes.plan_znodes import (
     decode_reassign_partitions,
     encode_reassign_partitions,
 )
-from mockbroker.actions import Warned
-from mockbroker.controller_znodes import bytes_of
 from mockbroker.machines.watched import Watched
+from mockbroker.state.actions import Warned
+from mockbroker.state.controller_znodes import bytes_of
 
 if TYPE_CHECKING:
-    from mockbroker.controller import Controller
-    from mockbroker.model import TopicPartition
+    from mockbroker.state.controller import Controller
+    from mockbroker.state.model import TopicPartition
 
 __all__ = ["PLAN_WATCHED", "Reassigns", "leave_plan", "pending", "take_plan"]
 

@@ -14,8 +14,8 @@ from typing import Final
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Mode, Release, load_releases, release
 from kproto.schema.versions import Versions
-from mockbroker.partition_change import Completion
 from mockbroker.profiles.features import Feature, features_of
+from mockbroker.state.partition_change import Completion
 
 __all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile"]
 
@@ -115,7 +115,7 @@ class Profile:
     NOT_CONTROLLER(41). ``fallback_row``: error 35 to ApiVersions holds a row for key 18 (KIP-511).
     ``dialect`` names the message layouts on the wire, ``machine`` how the controller reassigns
     partitions (``mockbroker.machines``), ``elections`` how it answers ElectLeaders
-    (``mockbroker.elections_eras``).
+    (``mockbroker.elections.eras``).
     """
 
     name: str
@@ -147,7 +147,7 @@ class Profile:
 
     @property
     def administration(self) -> str:
-        """How topics and configs are administered (``mockbroker.administration_eras``)."""
+        """How topics and configs are administered (``mockbroker.topics.eras``)."""
         if not self.forwarding:
             return "zookeeper"
         return "kraft-4.3" if self.line >= _JAVA_NAMES_SINCE else "kraft-3.3"

@@ -2,7 +2,7 @@
 client met once, met again. No sockets, no files.
 
 ``matching`` says which recorded exchange answers a request, ``addresses`` puts the mock's own hosts
-and ports into the answers. ``mockbroker.replay_answers`` is where the dispatcher meets both.
+and ports into the answers. ``serving.replay_answers`` is where the dispatcher meets both.
 """
 
 from mockbroker.replay.addresses import restamp

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from mockbroker.actions import (
+from mockbroker.errors import ClusterError
+from mockbroker.mock_cluster import MockCluster
+from mockbroker.state.actions import (
     Change,
     ControllerChanged,
     LeaderAndIsrSent,
@@ -19,9 +21,7 @@ from mockbroker.actions import (
     Warned,
     ZnodeWritten,
 )
-from mockbroker.errors import ClusterError
-from mockbroker.mock_cluster import MockCluster
-from mockbroker.model import Partition
+from mockbroker.state.model import Partition
 
 __all__ = ["ScenarioError", "Story"]
 

@@ -1,0 +1,1 @@
+"""Configs of topics and brokers: which there are, what is in force, and changing them."""

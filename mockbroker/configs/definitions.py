@@ -1,0 +1,279 @@
+"""Which configs topics and brokers have: name, type, default, allowed values. Facts, no state.
+
+Topic configs are those of ``LogConfig`` without its internal ones, of Kafka 0.11 to 4.4; each names
+the broker config that gives its default. Broker configs are those, plus the ones that clients,
+tools and this mock's own rules look at: a real broker has some three hundred. A row says for which
+releases it holds; what changed has a row for each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+__all__ = [
+    "NEWEST_CONFIGS",
+    "ConfigDefinition",
+    "ConfigDefinitions",
+    "ConfigType",
+    "config_definitions",
+]
+
+ConfigType: TypeAlias = Literal[
+    "UNKNOWN", "BOOLEAN", "STRING", "INT", "LONG", "DOUBLE", "LIST", "PASSWORD"
+]
+
+Line: TypeAlias = tuple[int, int]
+"""A release line: (3, 9). Before 1.0 the second number counted."""
+
+_EVER: Final = (0, 0)
+_STILL: Final = (99, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDefinition:
+    """``default`` is the text DescribeConfigs shows. ``synonym`` is the broker config behind a
+    topic config. ``dynamic`` says whether a running broker takes a change; ``only_set`` is one that
+    DescribeConfigs leaves out until somebody sets it, ``called_read_only`` one that it calls so
+    although it is not; ``of_replicas`` one that lists replicas, or has an asterisk. The row holds
+    from release ``since`` to ``until``, both included."""
+
+    name: str
+    type: ConfigType
+    default: str | None
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    synonym: str | None = None
+    dynamic: bool = True
+    only_set: bool = False
+    called_read_only: bool = False
+    of_replicas: bool = False
+    since: Line = _EVER
+    until: Line = _STILL
+
+
+class ConfigDefinitions(NamedTuple):
+    """What the brokers of one release have, each by name."""
+
+    topic: Mapping[str, ConfigDefinition]
+    broker: Mapping[str, ConfigDefinition]
+
+
+_MAX_LONG = str(2**63 - 1)
+_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_OLD_CODECS = ("uncompressed", "snappy", "lz4", "gzip", "producer")
+
+
+def _topic(
+    name: str,
+    type_: ConfigType,
+    default: str,
+    synonym: str | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+    *,
+    since: Line = _EVER,
+    until: Line = _STILL,
+) -> ConfigDefinition:
+    return ConfigDefinition(
+        name, type_, default, minimum, maximum, choices, synonym, since=since, until=until
+    )
+
+
+def _throttled(name: str) -> ConfigDefinition:
+    return ConfigDefinition(name, "LIST", "", of_replicas=True)
+
+
+def _static(name: str, type_: ConfigType, default: str | None) -> ConfigDefinition:
+    return ConfigDefinition(name, type_, default, dynamic=False)
+
+
+def _message_format(since: Line, until: Line, default: str) -> ConfigDefinition:
+    """What a broker of these releases writes by default, until 3.0 settled it."""
+    return _topic(
+        "message.format.version", "STRING", default, "log.message.format.version",
+        since=since, until=until,
+    )  # fmt: skip
+
+
+_TOPIC = (
+    _topic("cleanup.policy", "LIST", "delete", "log.cleanup.policy", choices=("compact", "delete")),
+    _topic("compression.gzip.level", "INT", "-1", "compression.gzip.level", -1, 9, since=(3, 8)),
+    _topic("compression.lz4.level", "INT", "9", "compression.lz4.level", 1, 17, since=(3, 8)),
+    _topic(
+        "compression.type", "STRING", "producer", "compression.type", choices=_OLD_CODECS,
+        until=(2, 0),
+    ),
+    _topic(
+        "compression.type", "STRING", "producer", "compression.type", choices=_CODECS, since=(2, 1)
+    ),
+    _topic(
+        "compression.zstd.level", "INT", "3", "compression.zstd.level", -131072, 22, since=(3, 8)
+    ),
+    _topic("delete.retention.ms", "LONG", "86400000", "log.cleaner.delete.retention.ms", 0),
+    _topic("errors.deadletterqueue.group.enable", "BOOLEAN", "false", since=(4, 4)),
+    _topic("file.delete.delay.ms", "LONG", "60000", "log.segment.delete.delay.ms", 0),
+    _topic("flush.messages", "LONG", _MAX_LONG, "log.flush.interval.messages", 0, until=(3, 2)),
+    _topic("flush.messages", "LONG", _MAX_LONG, "log.flush.interval.messages", 1, since=(3, 3)),
+    _topic("flush.ms", "LONG", _MAX_LONG, "log.flush.interval.ms", 0),
+    _throttled("follower.replication.throttled.replicas"),
+    _topic("index.interval.bytes", "INT", "4096", "log.index.interval.bytes", 0),
+    _throttled("leader.replication.throttled.replicas"),
+    _topic("local.retention.bytes", "LONG", "-2", "log.local.retention.bytes", -2, since=(3, 6)),
+    _topic("local.retention.ms", "LONG", "-2", "log.local.retention.ms", -2, since=(3, 6)),
+    _topic(
+        "max.compaction.lag.ms", "LONG", _MAX_LONG, "log.cleaner.max.compaction.lag.ms", 1,
+        since=(2, 3),
+    ),
+    _topic(
+        "max.decompressed.message.bytes", "INT", "2147483639", "max.decompressed.message.bytes", 1,
+        2147483639, since=(4, 2), until=(4, 2),
+    ),
+    _topic(
+        "max.decompressed.message.bytes", "INT", "2147483639", "max.decompressed.message.bytes", 1,
+        2147483639, since=(4, 4),
+    ),
+    _topic("max.message.bytes", "INT", "1000012", "message.max.bytes", 0, until=(2, 4)),
+    _topic("max.message.bytes", "INT", "1048588", "message.max.bytes", 0, since=(2, 5)),
+    _topic(
+        "message.downconversion.enable", "BOOLEAN", "true", "log.message.downconversion.enable",
+        since=(2, 0), until=(3, 9),
+    ),
+    _message_format(_EVER, (0, 10), "0.10.2-IV0"),
+    _message_format((0, 11), (0, 11), "0.11.0-IV2"),
+    _message_format((1, 0), (1, 0), "1.0-IV0"),
+    _message_format((1, 1), (1, 1), "1.1-IV0"),
+    _message_format((2, 0), (2, 0), "2.0-IV1"),
+    _message_format((2, 1), (2, 1), "2.1-IV2"),
+    _message_format((2, 2), (2, 2), "2.2-IV1"),
+    _message_format((2, 3), (2, 3), "2.3-IV1"),
+    _message_format((2, 4), (2, 4), "2.4-IV1"),
+    _message_format((2, 5), (2, 5), "2.5-IV0"),
+    _message_format((2, 6), (2, 6), "2.6-IV0"),
+    _message_format((2, 7), (2, 7), "2.7-IV2"),
+    _message_format((2, 8), (2, 8), "2.8-IV1"),
+    _message_format((3, 0), (3, 9), "3.0-IV1"),
+    _topic(
+        "message.timestamp.after.max.ms", "LONG", _MAX_LONG, "log.message.timestamp.after.max.ms",
+        0, since=(3, 6), until=(3, 9),
+    ),
+    _topic(
+        "message.timestamp.after.max.ms", "LONG", "3600000", "log.message.timestamp.after.max.ms",
+        0, since=(4, 0),
+    ),
+    _topic(
+        "message.timestamp.before.max.ms", "LONG", _MAX_LONG, "log.message.timestamp.before.max.ms",
+        0, since=(3, 6),
+    ),
+    _topic(
+        "message.timestamp.difference.max.ms", "LONG", _MAX_LONG,
+        "log.message.timestamp.difference.max.ms", 0, until=(3, 9),
+    ),
+    _topic(
+        "message.timestamp.type", "STRING", "CreateTime", "log.message.timestamp.type",
+        choices=("CreateTime", "LogAppendTime"),
+    ),
+    _topic("min.cleanable.dirty.ratio", "DOUBLE", "0.5", "log.cleaner.min.cleanable.ratio", 0, 1),
+    _topic("min.compaction.lag.ms", "LONG", "0", "log.cleaner.min.compaction.lag.ms", 0),
+    _topic("min.insync.replicas", "INT", "1", "min.insync.replicas", 1),
+    _topic("preallocate", "BOOLEAN", "false", "log.preallocate"),
+    _topic("remote.copy.lag.bytes", "LONG", "-1", "log.remote.copy.lag.bytes", -1, since=(4, 4)),
+    _topic("remote.copy.lag.ms", "LONG", "0", "log.remote.copy.lag.ms", -1, since=(4, 4)),
+    _topic("remote.log.copy.disable", "BOOLEAN", "false", since=(3, 9)),
+    _topic("remote.log.delete.on.disable", "BOOLEAN", "false", since=(3, 9)),
+    _topic("remote.storage.enable", "BOOLEAN", "false", since=(3, 6)),
+    _topic("retention.bytes", "LONG", "-1", "log.retention.bytes"),
+    _topic("retention.ms", "LONG", "604800000", "log.retention.ms", -1),
+    _topic("segment.bytes", "INT", "1073741824", "log.segment.bytes", 14, until=(3, 9)),
+    _topic("segment.bytes", "INT", "1073741824", "log.segment.bytes", 1048576, since=(4, 0)),
+    _topic("segment.index.bytes", "INT", "10485760", "log.index.size.max.bytes", 4),
+    _topic("segment.jitter.ms", "LONG", "0", "log.roll.jitter.ms", 0),
+    _topic("segment.ms", "LONG", "604800000", "log.roll.ms", 1),
+    _topic(
+        "unclean.leader.election.enable", "BOOLEAN", "true", "unclean.leader.election.enable",
+        until=(0, 10),
+    ),
+    _topic(
+        "unclean.leader.election.enable", "BOOLEAN", "false", "unclean.leader.election.enable",
+        since=(0, 11),
+    ),
+)  # fmt: skip
+
+
+def _rate(name: str) -> tuple[ConfigDefinition, ConfigDefinition]:
+    """A replication throttle, in bytes a second; unlimited unless set."""
+    rate = ConfigDefinition(name, "LONG", _MAX_LONG, minimum=0, only_set=True, since=(4, 3))
+    return rate, replace(rate, called_read_only=True, since=_EVER, until=(4, 2))
+
+
+_BROKER = (
+    _static("advertised.listeners", "LIST", None),
+    _static("auto.create.topics.enable", "BOOLEAN", "true"),
+    _static("auto.leader.rebalance.enable", "BOOLEAN", "true"),
+    ConfigDefinition("background.threads", "INT", "10", 1),
+    _static("broker.id", "INT", None),
+    _static("broker.rack", "STRING", None),
+    ConfigDefinition("connections.max.reauth.ms", "LONG", "0", dynamic=False, since=(2, 2)),
+    _static("controlled.shutdown.enable", "BOOLEAN", "true"),
+    _static("default.replication.factor", "INT", "1"),
+    _static("delete.topic.enable", "BOOLEAN", "true"),
+    *_rate("follower.replication.throttled.rate"),
+    _static("inter.broker.listener.name", "STRING", None),
+    *_rate("leader.replication.throttled.rate"),
+    _static("leader.imbalance.check.interval.seconds", "LONG", "300"),
+    _static("leader.imbalance.per.broker.percentage", "INT", "10"),
+    _static("listeners", "LIST", None),
+    ConfigDefinition("log.cleaner.threads", "INT", "1", 0),
+    _static("log.dirs", "LIST", "/var/lib/kafka/data"),
+    ConfigDefinition("max.connections", "INT", str(2**31 - 1), 0),
+    ConfigDefinition("max.connections.per.ip", "INT", str(2**31 - 1), 0),
+    _static("node.id", "INT", None),
+    ConfigDefinition("num.io.threads", "INT", "8", 1),
+    ConfigDefinition("num.network.threads", "INT", "3", 1),
+    _static("num.partitions", "INT", "1"),
+    ConfigDefinition("num.replica.fetchers", "INT", "1", 1),
+    _static("offsets.topic.replication.factor", "INT", "3"),
+    _static("process.roles", "LIST", "broker,controller"),
+    *_rate("replica.alter.log.dirs.io.max.bytes.per.second"),
+    _static("replica.lag.time.max.ms", "LONG", "30000"),
+    _static("request.timeout.ms", "INT", "30000"),
+    ConfigDefinition("ssl.keystore.password", "PASSWORD", None),
+)
+
+
+_NULL_BY_DEFAULT: Final = frozenset(
+    {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
+)
+"""Broker configs in milliseconds that have no default: others, in hours, give the topics' one."""
+
+
+def _behind(topic_config: ConfigDefinition) -> ConfigDefinition:
+    """The broker config that gives a topic config its default: same type, values and releases."""
+    assert topic_config.synonym is not None
+    return replace(
+        topic_config,
+        name=topic_config.synonym,
+        default=None if topic_config.synonym in _NULL_BY_DEFAULT else topic_config.default,
+        synonym=None,
+    )
+
+
+@cache
+def config_definitions(release: Line) -> ConfigDefinitions:
+    """Those of a release line."""
+    topic = _by_name(_TOPIC, release)
+    behind = [_behind(each) for each in topic.values() if each.synonym]
+    return ConfigDefinitions(topic, _by_name((*_BROKER, *behind), release))
+
+
+def _by_name(rows: Iterable[ConfigDefinition], release: Line) -> dict[str, ConfigDefinition]:
+    held = [row for row in rows if row.since <= release <= row.until]
+    return {row.name: row for row in sorted(held, key=lambda row: row.name)}
+
+
+NEWEST_CONFIGS: Final = config_definitions((4, 4))
+"""Those of the newest release there is."""

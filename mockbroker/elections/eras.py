@@ -1,0 +1,107 @@
+"""What differs between the controllers that have ever answered ElectLeaders (43). Data only.
+
+``elect`` reads the columns on what is answered, ``queue`` those on when. Codes and
+texts are what Kafka 2.4.1, 2.5.1, 2.6.3, 3.9.2 (ZooKeeper) and 4.4.0 (KRaft) put on the wire; those
+of 2.2 are its sources'; those of KIP-183 its own where it has any, else the 2.2 that came of it.
+Brokers of 2.4 to 2.8 never answer an unknown election type for all partitions; here they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kproto.error_codes import ErrorCode, message
+from mockbroker.errors import ClusterError
+
+__all__ = ["ERAS", "ElectionEra", "election_era"]
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionEra:
+    """``not_needed`` is the answer for a partition that has the leader it should have; where that
+    is an error, a request for every partition is answered without such partitions.
+
+    ``unknown_topic`` and ``unknown_partition`` take {name} and {index}. ``not_elected`` takes those
+    and {strategy}, one of ``strategies`` by election type; None is the error code's own text.
+    ``being_deleted`` is of a topic that is gone but for replicas on stopped brokers, None where
+    that is as gone as any. ``unknown_type`` goes to the top and to each partition, with
+    ``unknown_type_text``, which takes {election_type}; None is null.
+
+    ``each_once``: repeated partitions are answered once, and topics without partitions not at all.
+    ``queued``: elections go through the controller's queue, and their answer waits until the broker
+    that was asked shows the new leader; else all is done, and answered, at once. ``one_at_a_time``:
+    a flag guards the queue (KIP-183), and who finds it set waits for it.
+    """
+
+    name: str
+    not_needed: ErrorCode
+    not_needed_text: str | None
+    unknown_topic: str
+    unknown_partition: str
+    being_deleted: str | None
+    not_elected: str | None
+    unknown_type: ErrorCode
+    unknown_type_text: str | None
+    each_once: bool
+    queued: bool
+    one_at_a_time: bool = False
+    strategies: tuple[str, str] = ("", "")
+
+
+_KRAFT: Final = ElectionEra(
+    name="kraft",
+    not_needed=ErrorCode.ELECTION_NOT_NEEDED,
+    not_needed_text=message(ErrorCode.ELECTION_NOT_NEEDED),
+    unknown_topic="No such topic as {name}",
+    unknown_partition="No such partition as {name}-{index}",
+    being_deleted=None,
+    not_elected=None,
+    unknown_type=ErrorCode.INVALID_REQUEST,
+    unknown_type_text="Unknown election type {election_type}",
+    each_once=False,
+    queued=False,
+)
+
+_ZOOKEEPER: Final = ElectionEra(
+    name="zookeeper-2.6",
+    not_needed=ErrorCode.ELECTION_NOT_NEEDED,
+    not_needed_text=message(ErrorCode.ELECTION_NOT_NEEDED),
+    unknown_topic="The partition does not exist.",
+    unknown_partition="The partition does not exist.",
+    being_deleted="The topic is being deleted",
+    not_elected="Failed to elect leader for partition {name}-{index} under strategy {strategy}",
+    unknown_type=ErrorCode.UNKNOWN_SERVER_ERROR,
+    unknown_type_text=None,
+    each_once=True,
+    queued=True,
+    strategies=(
+        "PreferredReplicaPartitionLeaderElectionStrategy",
+        "OfflinePartitionLeaderElectionStrategy(true)",
+    ),
+)
+_ZOOKEEPER_2_4: Final = replace(
+    _ZOOKEEPER,
+    name="zookeeper-2.4",
+    not_needed_text="Leader election not needed for topic partition",
+    unknown_type_text="Value {election_type} must be one of [PREFERRED, UNCLEAN]",
+)
+_ZOOKEEPER_2_2: Final = replace(
+    _ZOOKEEPER_2_4, name="zookeeper-2.2", not_needed=ErrorCode.NONE, not_needed_text=None
+)
+_KIP_183: Final = replace(_ZOOKEEPER_2_2, name="kip-183", one_at_a_time=True)
+
+ERAS: Final[Mapping[str, ElectionEra]] = {
+    each.name: each for each in (_KIP_183, _ZOOKEEPER_2_2, _ZOOKEEPER_2_4, _ZOOKEEPER, _KRAFT)
+}
+"""By name, oldest first. Before 2.2 nobody answered 43; a profile of that time has the oldest that
+was released, for the elections asked for through ZooKeeper."""
+
+
+def election_era(name: str) -> ElectionEra:
+    """Raises ClusterError."""
+    found = ERAS.get(name)
+    if found is None:
+        raise ClusterError(f"no elections as of {name!r}; there are {', '.join(ERAS)}")
+    return found

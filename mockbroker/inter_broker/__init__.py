@@ -1,0 +1,1 @@
+"""The controller as a client of its brokers: LeaderAndIsr, StopReplica, UpdateMetadata."""

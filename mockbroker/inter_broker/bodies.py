@@ -1,0 +1,307 @@
+"""The bodies of LeaderAndIsr, StopReplica and UpdateMetadata at any version, released or draft.
+
+Pure: entries of the action log, and the facts of their moment, to messages. What a version has no
+field for stays out, where the schema says that it may (``ignorable``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kproto.codegen.base import Message
+from kproto.dialects import Dialect
+from kproto.messages.leader_and_isr_request import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from kproto.messages.stop_replica_request import (
+    StopReplicaPartitionState,
+    StopReplicaPartitionV0,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+    StopReplicaTopicV1,
+)
+from kproto.messages.update_metadata_request import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from kproto.schema.model import ZERO_UUID
+from mockbroker.inter_broker.levels import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from mockbroker.state.actions import (
+    LeaderAndIsrSent,
+    LiveBrokersSent,
+    StopReplicaSent,
+    UpdateMetadataSent,
+)
+from mockbroker.state.model import Topic
+
+__all__ = ["Facts", "body_of"]
+
+_LISTENER: Final = "PLAINTEXT"
+_PLAINTEXT: Final = 0
+"""``SecurityProtocol`` of the only listener that brokers are told of."""
+_NO_EPOCH: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """``live``: id -> (host, port, rack) of the live brokers, ids ascending."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    live: Mapping[int, tuple[str, int, str | None]]
+    topics: Mapping[str, Topic]
+
+
+def body_of(
+    codec: Dialect, api_key: int, version: int, entries: Sequence[Any], facts: Facts
+) -> Message:
+    """``entries`` are all of that api, each of another partition."""
+    if api_key == LEADER_AND_ISR and _is_draft(codec):
+        return _leader_and_isr_of_drafts(codec, version, entries, facts)
+    return _BODIES[api_key](version, entries, facts)
+
+
+def _is_draft(codec: Dialect) -> bool:
+    """Whether this dialect's LeaderAndIsr is that of the drafts of KIP-455."""
+    return "LeaderAndIsrPartitionStateV0" in codec.apis[LEADER_AND_ISR].request.STRUCTS
+
+
+# ---- LeaderAndIsr --------------------------------------------------------------------------------
+
+
+def _leader_and_isr(
+    version: int, entries: Sequence[LeaderAndIsrSent], facts: Facts
+) -> LeaderAndIsrRequest:
+    request = LeaderAndIsrRequest(
+        controller_id=facts.controller_id,
+        controller_epoch=facts.controller_epoch,
+        broker_epoch=facts.broker_epoch,
+        live_leaders=[
+            LeaderAndIsrLiveLeader(broker_id=broker_id, host_name=host, port=port)
+            for broker_id, host, port in _live_leaders(entries, facts)
+        ],
+    )
+    if version < 2:
+        request.ungrouped_partition_states = [_state(each, facts) for each in entries]
+    else:
+        request.topic_states = [
+            LeaderAndIsrTopicState(
+                topic_name=name,
+                topic_id=_topic_id(name, facts),
+                partition_states=[_state(each, facts) for each in of_topic],
+            )
+            for name, of_topic in _by_topic(entries)
+        ]
+    return request
+
+
+def _state(entry: LeaderAndIsrSent, facts: Facts) -> LeaderAndIsrPartitionState:
+    return LeaderAndIsrPartitionState(
+        topic_name=entry.topic,
+        partition_index=entry.index,
+        controller_epoch=facts.controller_epoch,
+        leader=entry.leader,
+        leader_epoch=entry.leader_epoch,
+        isr=list(entry.isr),
+        partition_epoch=entry.zk_version,
+        replicas=list(entry.replicas),
+        adding_replicas=list(entry.adding),
+        removing_replicas=list(entry.removing),
+        is_new=entry.is_new,
+    )
+
+
+def _leader_and_isr_of_drafts(
+    codec: Dialect, version: int, entries: Sequence[LeaderAndIsrSent], facts: Facts
+) -> Message:
+    make: Any = codec.apis[LEADER_AND_ISR].request
+    structs: Mapping[str, Any] = make.STRUCTS
+    request = make(
+        controller_id=facts.controller_id,
+        controller_epoch=facts.controller_epoch,
+        broker_epoch=facts.broker_epoch,
+        live_leaders=[
+            structs["LeaderAndIsrLiveLeader"](broker_id=broker_id, host_name=host, port=port)
+            for broker_id, host, port in _live_leaders(entries, facts)
+        ],
+    )
+    if version < 2:
+        state = structs["LeaderAndIsrPartitionStateV0"]
+        request.partition_states_v0 = [
+            state(topic_name=each.topic, **_fields_of_drafts(each, facts)) for each in entries
+        ]
+    else:
+        state, topic = structs["LeaderAndIsrPartitionState"], structs["LeaderAndIsrTopicState"]
+        request.topic_states = [
+            topic(
+                name=name,
+                partition_states=[
+                    state(
+                        **_fields_of_drafts(each, facts),
+                        target_replicas=_list_or_none(each.target_replicas),
+                    )
+                    for each in of_topic
+                ],
+            )
+            for name, of_topic in _by_topic(entries)
+        ]
+    body: Message = request
+    return body
+
+
+def _fields_of_drafts(entry: LeaderAndIsrSent, facts: Facts) -> dict[str, Any]:
+    return {
+        "partition_index": entry.index,
+        "controller_epoch": facts.controller_epoch,
+        "leader_key": entry.leader,
+        "leader_epoch": entry.leader_epoch,
+        "isr_replicas": list(entry.isr),
+        "zk_version": entry.zk_version,
+        "replicas": list(entry.replicas),
+        "is_new": entry.is_new,
+    }
+
+
+def _live_leaders(
+    entries: Iterable[LeaderAndIsrSent], facts: Facts
+) -> Iterable[tuple[int, str, int]]:
+    leaders = {each.leader for each in entries}
+    for broker_id, (host, port, _) in facts.live.items():
+        if broker_id in leaders:
+            yield broker_id, host, port
+
+
+# ---- StopReplica ---------------------------------------------------------------------------------
+
+
+def _stop_replica(
+    version: int, entries: Sequence[StopReplicaSent], facts: Facts
+) -> StopReplicaRequest:
+    request = StopReplicaRequest(
+        controller_id=facts.controller_id,
+        controller_epoch=facts.controller_epoch,
+        broker_epoch=facts.broker_epoch,
+    )
+    if version < 3:
+        # Of one kind, all of them: that is what the request says once for all.
+        request.delete_partitions = entries[0].delete
+    if version == 0:
+        request.ungrouped_partitions = [
+            StopReplicaPartitionV0(topic_name=each.topic, partition_index=each.index)
+            for each in entries
+        ]
+    elif version < 3:
+        request.topics = [
+            StopReplicaTopicV1(name=name, partition_indexes=[each.index for each in of_topic])
+            for name, of_topic in _by_topic(entries)
+        ]
+    else:
+        request.topic_states = [
+            StopReplicaTopicState(
+                topic_name=name,
+                partition_states=[
+                    StopReplicaPartitionState(
+                        partition_index=each.index,
+                        leader_epoch=_NO_EPOCH if each.leader_epoch is None else each.leader_epoch,
+                        delete_partition=each.delete,
+                    )
+                    for each in of_topic
+                ],
+            )
+            for name, of_topic in _by_topic(entries)
+        ]
+    return request
+
+
+# ---- UpdateMetadata ------------------------------------------------------------------------------
+
+
+def _update_metadata(
+    version: int, entries: Sequence[UpdateMetadataSent | LiveBrokersSent], facts: Facts
+) -> UpdateMetadataRequest:
+    partitions = [each for each in entries if isinstance(each, UpdateMetadataSent)]
+    request = UpdateMetadataRequest(
+        controller_id=facts.controller_id,
+        controller_epoch=facts.controller_epoch,
+        broker_epoch=facts.broker_epoch,
+        live_brokers=[
+            _live_broker(broker_id, *where, version) for broker_id, where in facts.live.items()
+        ],
+    )
+    if version < 5:
+        request.ungrouped_partition_states = [_metadata(each, facts) for each in partitions]
+    else:
+        request.topic_states = [
+            UpdateMetadataTopicState(
+                topic_name=name,
+                topic_id=_topic_id(name, facts),
+                partition_states=[_metadata(each, facts) for each in of_topic],
+            )
+            for name, of_topic in _by_topic(partitions)
+        ]
+    return request
+
+
+def _live_broker(
+    broker_id: int, host: str, port: int, rack: str | None, version: int
+) -> UpdateMetadataBroker:
+    broker = UpdateMetadataBroker(id=broker_id, rack=rack)
+    if version == 0:
+        broker.v0_host, broker.v0_port = host, port
+    else:
+        broker.endpoints = [
+            UpdateMetadataEndpoint(
+                port=port, host=host, listener=_LISTENER, security_protocol=_PLAINTEXT
+            )
+        ]
+    return broker
+
+
+def _metadata(entry: UpdateMetadataSent, facts: Facts) -> UpdateMetadataPartitionState:
+    return UpdateMetadataPartitionState(
+        topic_name=entry.topic,
+        partition_index=entry.index,
+        controller_epoch=facts.controller_epoch,
+        leader=entry.leader,
+        leader_epoch=entry.leader_epoch,
+        isr=list(entry.isr),
+        zk_version=entry.zk_version,
+        replicas=list(entry.replicas),
+        offline_replicas=[each for each in entry.replicas if each not in facts.live],
+    )
+
+
+_BODIES: Final[Mapping[int, Callable[[int, Sequence[Any], Facts], Message]]] = {
+    LEADER_AND_ISR: _leader_and_isr,
+    STOP_REPLICA: _stop_replica,
+    UPDATE_METADATA: _update_metadata,
+}
+
+
+# ---- shared --------------------------------------------------------------------------------------
+
+
+def _by_topic(entries: Iterable[Any]) -> list[tuple[str, list[Any]]]:
+    """Topics as they first come."""
+    found: dict[str, list[Any]] = {}
+    for each in entries:
+        found.setdefault(each.topic, []).append(each)
+    return list(found.items())
+
+
+def _topic_id(name: str, facts: Facts) -> Any:
+    topic = facts.topics.get(name)
+    return ZERO_UUID if topic is None else topic.topic_id
+
+
+def _list_or_none(values: tuple[int, ...] | None) -> list[int] | None:
+    return None if values is None else list(values)

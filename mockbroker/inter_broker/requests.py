@@ -1,0 +1,209 @@
+"""From the action log to the requests a controller sends. No sockets.
+
+The log has an entry a partition; on the wire a request carries many, as Kafka's controllers gather
+what one event leads to. What one step records for one broker goes out in as few requests as still
+tell it everything about each partition in the log's order, one step after the other. Each request
+says what was true when it was recorded, for which the log is replayed here along the way; only
+where brokers listen is asked for when it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from kproto.codegen.base import Message
+from kproto.dialects import Dialect
+from kproto.znodes.kafka_znodes import broker_path
+from mockbroker.inter_broker.bodies import Facts, body_of
+from mockbroker.inter_broker.levels import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from mockbroker.state.actions import (
+    Action,
+    BrokerChanged,
+    ControllerChanged,
+    LeaderAndIsrSent,
+    LiveBrokersSent,
+    StopReplicaSent,
+    TopicDeleted,
+    UpdateMetadataSent,
+)
+from mockbroker.state.controller import ClusterState
+
+__all__ = ["Ended", "Outgoing", "RequestWriter", "Sent"]
+
+Sent: TypeAlias = LeaderAndIsrSent | StopReplicaSent | UpdateMetadataSent | LiveBrokersSent
+
+_MOST_OPEN = 16
+"""Requests to a broker that are gathered at a time: there are more only where one step tells it of
+the same partition over and over."""
+
+_DELETE_IN_EACH_SINCE = 3
+"""From this version of StopReplica on, each partition says whether it goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request on its way. ``offsets`` are the log's entries it carries."""
+
+    to: int
+    controller_id: int
+    api_key: int
+    version: int
+    body: Message
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """This broker stopped: whatever it has not got by now, it never gets."""
+
+    broker_id: int
+
+
+@dataclass(slots=True)
+class _Batch:
+    api_key: int
+    version: int
+    delete: bool | None
+    entries: list[Sent] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    partitions: set[tuple[str, int]] = field(default_factory=set)
+
+    def is_for(self, change: Sent, version: int) -> bool:
+        """Whether a request of this kind could carry it. One that greets carries nothing else."""
+        kind = (_api_key(change), version, _delete(change, version))
+        return bool(self.partitions) and (self.api_key, self.version, self.delete) == kind
+
+    def add(self, offset: int, change: Sent) -> None:
+        self.entries.append(change)
+        self.offsets.append(offset)
+        if not isinstance(change, LiveBrokersSent):
+            self.partitions.add((change.topic, change.index))
+
+
+class RequestWriter:
+    """Give it the log, step by step, from its very beginning.
+
+    ``endpoint`` says where clients reach a broker: (host, port).
+    """
+
+    def __init__(self, codec: Dialect, endpoint: Callable[[int], tuple[str, int]]) -> None:
+        self._codec = codec
+        self._endpoint = endpoint
+        self._state = ClusterState("")
+        self._filling: dict[int, list[_Batch]] = {}
+        self._held: list[tuple[int, int, Sent]] = []
+
+    @property
+    def offset(self) -> int:
+        """Of the first entry that it has not been given."""
+        return self._state.offset
+
+    def write(self, actions: Iterable[Action]) -> Iterator[Outgoing | Ended]:
+        """What a step, or several, lead to, in order."""
+        for action in actions:
+            change = action.change
+            if isinstance(change, Sent):
+                for to, version in zip(change.to, change.versions, strict=True):
+                    if version >= 0:
+                        yield from self._take(to, action.offset, change, version)
+            elif isinstance(change, BrokerChanged | ControllerChanged | TopicDeleted):
+                # Who is live, whose requests these are, or a topic's id is about to change.
+                yield from self._flush()
+            self._state.apply(action)
+            if isinstance(change, BrokerChanged) and change.before.live and not change.after.live:
+                yield Ended(change.after.broker_id)
+            elif isinstance(change, ControllerChanged):
+                yield from self._resume()
+        yield from self._flush()
+
+    def _take(self, to: int, offset: int, change: Sent, version: int) -> Iterator[Outgoing]:
+        if not self._controller_lives():
+            self._held.append((to, offset, change))
+            return
+        if isinstance(change, StopReplicaSent) and change.leader_epoch is None:
+            change = replace(change, leader_epoch=self._leader_epoch(change))
+        batches = self._filling.setdefault(to, [])
+        batch = _place(batches, change, version)
+        if batch is None:
+            # Which brokers live is said by itself, before anything that presumes it.
+            if isinstance(change, LiveBrokersSent) or len(batches) == _MOST_OPEN:
+                yield from self._flush_one(to)
+                batches = self._filling[to] = []
+            batch = _Batch(_api_key(change), version, _delete(change, version))
+            batches.append(batch)
+        batch.add(offset, change)
+
+    def _leader_epoch(self, change: StopReplicaSent) -> int | None:
+        topic = self._state.topics.get(change.topic)
+        partition = None if topic is None else topic.partition(change.index)
+        return None if partition is None else partition.leader_epoch
+
+    def _controller_lives(self) -> bool:
+        controller = self._state.brokers.get(self._state.controller_id)
+        return controller is not None and controller.live
+
+    def _resume(self) -> Iterator[Outgoing]:
+        """What was recorded while there was no controller is its successor's to say."""
+        held, self._held = self._held, []
+        for to, offset, change in held:
+            version = change.versions[change.to.index(to)]
+            yield from self._take(to, offset, change, version)
+
+    def _flush(self) -> Iterator[Outgoing]:
+        for to in list(self._filling):
+            yield from self._flush_one(to)
+
+    def _flush_one(self, to: int) -> Iterator[Outgoing]:
+        for batch in self._filling.pop(to):
+            yield self._finish(to, batch)
+
+    def _finish(self, to: int, batch: _Batch) -> Outgoing:
+        state = self._state
+        stat = state.znode_stats.get(broker_path(to))
+        facts = Facts(
+            controller_id=state.controller_id,
+            controller_epoch=state.controller_epoch,
+            broker_epoch=-1 if stat is None else stat.czxid,
+            live={
+                broker_id: (*self._endpoint(broker_id), broker.rack)
+                for broker_id, broker in sorted(state.brokers.items())
+                if broker.live
+            },
+            topics=state.topics,
+        )
+        body = body_of(self._codec, batch.api_key, batch.version, batch.entries, facts)
+        return Outgoing(
+            to, state.controller_id, batch.api_key, batch.version, body, tuple(batch.offsets)
+        )
+
+
+def _place(batches: list[_Batch], change: Sent, version: int) -> _Batch | None:
+    """The first request that can take it and goes out after all that was said of its partition."""
+    if isinstance(change, LiveBrokersSent):
+        return None
+    found = None
+    for batch in reversed(batches):
+        if (change.topic, change.index) in batch.partitions:
+            break
+        if batch.is_for(change, version):
+            found = batch
+    return found
+
+
+def _api_key(change: Sent) -> int:
+    match change:
+        case LeaderAndIsrSent():
+            return LEADER_AND_ISR
+        case StopReplicaSent():
+            return STOP_REPLICA
+        case _:
+            return UPDATE_METADATA
+
+
+def _delete(change: Sent, version: int) -> bool | None:
+    """What a whole request has in common."""
+    if isinstance(change, StopReplicaSent) and version < _DELETE_IN_EACH_SINCE:
+        return change.delete
+    return None

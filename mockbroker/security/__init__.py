@@ -1,0 +1,1 @@
+"""Who a client is (SASL), and what it may do (access rules)."""

@@ -1,0 +1,1 @@
+"""Bytes in, bytes out: listeners, a request's way through a broker, answers spoilt on purpose."""

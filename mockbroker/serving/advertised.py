@@ -1,0 +1,146 @@
+"""Which versions a listener serves: the profile's, narrowed by the dialect and by the user.
+
+Pure. Raises ``ClusterError`` (our own user's mistake) with one line that says what is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kproto.dialects import AutoDialect, Dialect, dialect
+from kproto.errors import UnknownNameError
+from kproto.schema.versions import Versions
+from mockbroker.apis.usable import usable_handlers
+from mockbroker.errors import ClusterError
+from mockbroker.inter_broker.levels import INTER_BROKER
+from mockbroker.profiles import Profile, profile
+
+__all__ = ["own_versions", "parse_api_override", "parse_broker_apis", "served_versions"]
+
+
+def served_versions(
+    profile: Profile,
+    codec: Dialect,
+    overrides: Mapping[int, Versions | None] | None = None,
+    *,
+    implemented_only: bool = False,
+) -> dict[int, Versions]:
+    """Api key -> versions, keys ascending.
+
+    What ``profile`` advertises; where ``codec`` is a draft, the api keys it brings or replaces at
+    all their versions; then ``overrides``, where None hides a key. ``implemented_only`` drops the
+    keys nobody wrote an answer for.
+    """
+    served = {
+        key: versions
+        for key, listed in profile.versions.items()
+        if key in codec.apis and (versions := listed.intersect(codec.apis[key].valid_versions))
+    }
+    served.update(_of_draft(codec))
+    if implemented_only:
+        handlers = usable_handlers(codec)
+        served = {
+            key: both
+            for key, versions in served.items()
+            if key in handlers and (both := versions.intersect(handlers[key].versions))
+        }
+    for key, wanted in (overrides or {}).items():
+        if wanted is not None:
+            served[key] = _checked(codec, key, wanted)
+        elif key in codec.apis:
+            served.pop(key, None)
+        else:
+            raise ClusterError(f"dialect {codec.name} has no api key {key}")
+    return dict(sorted(served.items()))
+
+
+def parse_api_override(text: str) -> tuple[int, Versions | None]:
+    """``45=0-1``, ``45=0`` or ``45=off``; or by name, ``ALTER_PARTITION_REASSIGNMENTS=0-1``."""
+    key, equals, value = text.partition("=")
+    if not (equals and value.strip()):
+        raise ClusterError(f"{text!r}: use KEY=LOWEST-HIGHEST or KEY=off, as in 45=0-1")
+    api_key = _api_key(key.strip())
+    if value.strip().lower() == "off":
+        return api_key, None
+    try:
+        versions = Versions.parse(value)
+    except ValueError as error:
+        raise ClusterError(f"{text!r}: {error}") from None
+    if not versions:
+        return api_key, None
+    return api_key, versions
+
+
+def own_versions(
+    codec: Dialect, served: Mapping[int, Versions], level: str
+) -> dict[int, Versions | None]:
+    """What one broker serves otherwise than ``served``, from a text: ``4=0-2,45=off``, a release
+    by its profile's name, or ``cluster`` for nothing. Raises ClusterError."""
+    if level == "cluster":
+        return {}
+    if "=" not in level:
+        try:
+            release = profile(level).versions
+        except UnknownNameError as error:
+            raise ClusterError(f"{error}; or give versions, as in 4=0-2,45=off") from None
+        return {
+            key: versions.intersect(release.get(key, Versions.NONE)) or None
+            for key, versions in served.items()
+            if not release.get(key, Versions.NONE).covers(versions)
+        }
+    return dict(_own_versions(codec, each) for each in level.split(","))
+
+
+def _own_versions(codec: Dialect, text: str) -> tuple[int, Versions | None]:
+    key, versions = parse_api_override(text)
+    if versions is None:
+        return key, None
+    checked = _checked(codec, key, versions)
+    if key in INTER_BROKER and checked.lowest != 0:
+        raise ClusterError(f"{text!r}: brokers take the requests of a controller from version 0 on")
+    return key, checked
+
+
+def parse_broker_apis(text: str) -> tuple[int, str]:
+    """``3:4=0-2`` -> broker id, and a text for ``own_versions``."""
+    broker, colon, level = text.partition(":")
+    if not (colon and level and broker.isascii() and broker.isdigit()):
+        raise ClusterError(f"{text!r}: use BROKER:KEY=LOWEST-HIGHEST, as in 3:4=0-2")
+    return int(broker), level
+
+
+def _api_key(text: str) -> int:
+    if text.isascii() and text.isdigit():
+        return int(text)
+    wanted = text.upper().replace("-", "_")
+    for key, api in dialect("kafka").apis.items():
+        if api.name == wanted:
+            return key
+    raise ClusterError(f"no api is called {text!r}; give its key, as in 45=0-1")
+
+
+def _of_draft(codec: Dialect) -> dict[int, Versions]:
+    """The api keys whose messages are the draft's own. A listener that takes several dialects
+    brings none: what it serves beside the released ones is the profile's to say."""
+    if isinstance(codec, AutoDialect):
+        return {}
+    released = dialect("kafka").apis
+    return {
+        key: api.valid_versions
+        for key, api in codec.apis.items()
+        if codec is not dialect("kafka") and released.get(key) != api
+    }
+
+
+def _checked(codec: Dialect, api_key: int, versions: Versions) -> Versions:
+    api = codec.apis.get(api_key)
+    if api is None:
+        raise ClusterError(f"dialect {codec.name} has no api key {api_key}")
+    if versions.highest == 32767:
+        versions = Versions(versions.lowest, api.valid_versions.highest)
+    if not versions or not api.valid_versions.covers(versions):
+        raise ClusterError(
+            f"dialect {codec.name} has {api.name} ({api_key}) at versions {api.valid_versions}, "
+            f"not {versions}"
+        )
+    return versions

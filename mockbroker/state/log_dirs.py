@@ -1,0 +1,31 @@
+"""DescribeLogDirs (35): where a broker keeps its replicas. One directory, nothing in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mockbroker.state.controller import ClusterState
+from mockbroker.state.model import Topic
+from mockbroker.state.results import LogDir, LogDirReplica
+
+__all__ = ["LOG_DIR", "describe"]
+
+LOG_DIR = "/var/lib/kafka/data"
+
+
+def describe(
+    state: ClusterState, broker_id: int, topics: Sequence[tuple[str, Sequence[int]]] | None
+) -> tuple[LogDir, ...]:
+    """The replicas of this broker among those asked for; None asks for all."""
+    wanted: Iterable[tuple[Topic, Iterable[int]]]
+    if topics is None:
+        wanted = ((t, range(len(t.partitions))) for _, t in sorted(state.topics.items()))
+    else:
+        wanted = ((state.topics[n], indexes) for n, indexes in topics if n in state.topics)
+    rows = ((topic.name, _replicas(topic, indexes, broker_id)) for topic, indexes in wanted)
+    return (LogDir(LOG_DIR, tuple(row for row in rows if row[1])),)
+
+
+def _replicas(topic: Topic, indexes: Iterable[int], broker_id: int) -> tuple[LogDirReplica, ...]:
+    found = (topic.partition(index) for index in indexes)
+    return tuple(LogDirReplica(p.index) for p in found if p is not None and broker_id in p.replicas)

@@ -1,0 +1,29 @@
+"""One partition as ``mockbroker ctl URL state`` shows it, whatever its machine makes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockbroker.machines.kip_236_old_effects import RequestedPartition
+from mockbroker.machines.kip_236_plans import PendingPartition
+from mockbroker.state.model import Partition
+
+__all__ = ["partition_state"]
+
+
+def partition_state(partition: Partition) -> dict[str, Any]:
+    """For JSON. ``original`` is there with the drafts of KIP-236 only: what a reassignment would
+    be rolled back to, null where this controller does not know."""
+    state: dict[str, Any] = {
+        "replicas": list(partition.replicas),
+        "isr": list(partition.isr),
+        "leader": partition.leader,
+        "leader_epoch": partition.leader_epoch,
+        "adding": list(partition.adding),
+        "removing": list(partition.removing),
+        "target": None if partition.target is None else list(partition.target),
+    }
+    if isinstance(partition, PendingPartition | RequestedPartition):
+        original = partition.original_replicas
+        state["original"] = None if original is None else list(original)
+    return state

@@ -1,0 +1,91 @@
+"""The texts that describe topics and partitions on a command line: ``foo:2:3``, ``foo=1,2/2,3``,
+``foo-0``, ``500ms``. Text in, plain values out; whether a broker exists is not known here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mockbroker.errors import ClusterError
+from mockbroker.state.model import TopicPartition
+from mockbroker.topics.names import name_problem
+
+__all__ = ["default_assignment", "parse_milliseconds", "parse_topic", "parse_topic_partition"]
+
+_USAGE = "use NAME:PARTITIONS:REPLICAS or NAME=1,2,3/2,3,4"
+_MAX_PARTITIONS = 10_000
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000}
+
+
+def parse_topic(text: str, broker_ids: Sequence[int] = (1, 2, 3)) -> tuple[str, list[list[int]]]:
+    """Name and the broker ids of each partition.
+
+    ``foo:2:3`` is two partitions of three replicas, spread over ``broker_ids``: partition p gets
+    the broker at place (p + i) modulo their number as its i-th. ``foo=1,2,3/2,3,4`` lists them;
+    the lists may differ in length, as they may after reassignments.
+    Raises ClusterError (a ValueError).
+    """
+    if "=" in text:
+        name, _, lists = text.partition("=")
+        assignment = [_broker_list(text, part) for part in lists.split("/")]
+    else:
+        name, counts = _split_counts(text)
+        assignment = default_assignment(broker_ids, *counts, where=text)
+    problem = name_problem(name)
+    if problem is not None:
+        raise ClusterError(f"topic {text!r}: {problem}")
+    return name, assignment
+
+
+def _split_counts(text: str) -> tuple[str, tuple[int, int]]:
+    match text.split(":"):
+        case [name, partitions, replicas] if _is_count(partitions) and _is_count(replicas):
+            return name, (int(partitions), int(replicas))
+    raise ClusterError(f"topic {text!r}: {_USAGE}")
+
+
+def _is_count(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,9}", text) is not None
+
+
+def _broker_list(text: str, part: str) -> list[int]:
+    ids = part.split(",")
+    if not all(_is_count(broker_id) for broker_id in ids):
+        raise ClusterError(f"topic {text!r}: {part!r} is no list of broker ids ({_USAGE})")
+    if len(set(map(int, ids))) != len(ids):
+        raise ClusterError(f"topic {text!r}: {part!r} names a broker twice")
+    return [int(broker_id) for broker_id in ids]
+
+
+def default_assignment(
+    broker_ids: Sequence[int], partitions: int, replicas: int, *, where: str = ""
+) -> list[list[int]]:
+    """Partition p gets, as its i-th replica, the broker at place (p + i) modulo their number."""
+    prefix = f"topic {where!r}: " if where else ""
+    if not 1 <= partitions <= _MAX_PARTITIONS:
+        raise ClusterError(f"{prefix}a topic has 1 to {_MAX_PARTITIONS} partitions")
+    if not 1 <= replicas <= len(broker_ids):
+        raise ClusterError(
+            f"{prefix}{replicas} replicas need as many brokers, and there are {len(broker_ids)}"
+        )
+    count = len(broker_ids)
+    return [
+        [broker_ids[(partition + i) % count] for i in range(replicas)]
+        for partition in range(partitions)
+    ]
+
+
+def parse_topic_partition(text: str) -> TopicPartition:
+    """``foo-0`` -> ("foo", 0). A topic's name may hold dashes: the last one counts."""
+    name, dash, index = text.rpartition("-")
+    if not dash or not name or not _is_count(index):
+        raise ClusterError(f"{text!r} is no partition: use TOPIC-PARTITION, as in foo-0")
+    return name, int(index)
+
+
+def parse_milliseconds(text: str) -> int:
+    """``500ms``, ``2s``, ``1m``; a bare number is milliseconds."""
+    found = re.fullmatch(r"([0-9]{1,12})(ms|s|m)?", text)
+    if found is None:
+        raise ClusterError(f"{text!r} is no duration: use 500ms, 2s or 1m")
+    return int(found[1]) * _UNITS[found[2] or "ms"]
