@@ -35,7 +35,7 @@ class Connection(msgspec.Struct, gc=False):
     the client said it is, what the bytes turned out to be) is filled in as it is seen.
 
     ``closed_by`` sent the first FIN, or the reset where none came before it, which
-    ``closed_with`` says; None where neither was seen, also where no packets are (a journal).
+    ``closed_with`` says; None where neither was seen. A journal says who, and not with what.
 
     ``protocol`` is "kafka", "tls" (nothing inside could be read) or "unknown". ``from_start`` says
     whether its first byte was captured.

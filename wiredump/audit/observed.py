@@ -66,6 +66,10 @@ class Observed:
         elif row["event"] == "offered" and row["lowest"] is not None:
             connection.offered[row["api_key"]] = Versions(row["lowest"], row["highest"])
 
+    def merge(self, other: Observed) -> None:
+        """Take in what was observed of other connections."""
+        self._connections.update(other._connections)
+
     def clients(self) -> list[Seen]:
         """By client id, then software."""
         found: dict[tuple[str | None, ClientSoftware | None], Seen] = {}

@@ -15,6 +15,7 @@ from rich.table import Table
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Release, release
 from wiredump.cli.chosen import source_options
+from wiredump.cli.making import jobs_option
 from wiredump.cli.output import Output
 from wiredump.cli.progress import reading
 from wiredump.conversation import DEFAULT_PORTS
@@ -52,14 +53,17 @@ def _release(context: click.Context, option: click.Parameter, value: str) -> Rel
               default=sorted(DEFAULT_PORTS), show_default=True,
               help="A hint at which end is the broker. Repeatable.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@jobs_option
 @source_options
 def audit_command(
     captures: tuple[str, ...],
     wanted: Release,
     ports: tuple[int, ...],
     as_json: bool,
+    jobs: int,
     keylog: str | None,
     zone: tzinfo,
+    memory: int | None,
 ) -> int:
     """Name the clients whose requests a release would refuse, and what they would ask instead.
 
@@ -67,7 +71,9 @@ def audit_command(
     """
     from wiredump.audit import audit
 
-    observed = _observed(captures, ports=frozenset(ports), keylog=keylog, zone=zone)
+    observed = _observed(
+        captures, jobs, ports=frozenset(ports), keylog=keylog, zone=zone, memory=memory
+    )
     found = audit(observed.clients(), wanted)
     if as_json:
         click.echo(json.dumps(_record(found), ensure_ascii=False))
@@ -76,39 +82,25 @@ def audit_command(
     return 1 if found.refused else 0
 
 
-def _observed(paths: Sequence[str], **options: Any) -> Observed:
-    from wiredump.audit import Observed
-
+def _observed(paths: Sequence[str], jobs: int, **options: Any) -> Observed:
     folders = [path for path in paths if os.path.isdir(path)]
     if folders and len(paths) > 1:
         raise click.UsageError(f"{folders[0]} is a folder of tables; audit it alone")
-    observed = Observed()
     if folders:
+        from wiredump.audit import Observed
         from wiredump.tables.requests import table_rows
 
+        observed = Observed()
         for table in Observed.TABLES:
             for row in table_rows(folders[0], table, _COLUMNS[table]):
                 observed.add(table, row)
-    else:
-        with reading(paths) as progress:
-            _read(paths, observed, progress=progress, **options)
-    return observed
+        return observed
+    from wiredump.cli.observing import observed_together, observed_within
 
-
-def _read(paths: Sequence[str], observed: Observed, **options: Any) -> None:
-    from wiredump.model import Exchange
-    from wiredump.rows.exchanges import rows_of
-    from wiredump.rows.schema import TABLES
-    from wiredump.sources import open_sources
-
-    names = {table: [each.name for each in TABLES[table].columns] for table in observed.TABLES}
-    for item in open_sources(paths, **options):
-        if not isinstance(item, Exchange):
-            continue
-        # Bodies matter of ApiVersions alone: they are what was offered.
-        for table, row in rows_of(item, bodies=item.api_key == 18):
-            if table in names:
-                observed.add(table, dict(zip(names[table], row, strict=True)))
+    with reading(paths) as progress:
+        if jobs == 1:
+            return observed_within(paths, progress=progress, **options)
+        return observed_together(paths, jobs, progress, **options)
 
 
 def _record(found: Audit) -> dict[str, Any]:

@@ -3,23 +3,28 @@ reading its sources takes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, tzinfo
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 
 from kproto.dialects import DIALECTS
 from wiredump.conversation import DEFAULT_PORTS
-from wiredump.rows.schema import TABLES, UNDECODED
+from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
 
-__all__ = ["chosen_tables", "counts", "source_options", "table_options"]
+__all__ = ["chosen_tables", "counts", "local", "size", "source_options", "table_options"]
+
+_LEAST_MEMORY: Final = 1_000_000
 
 CommandT = TypeVar("CommandT", bound=Callable[..., int | None])
 
 _OPTIONS = (
     click.option("--tables", "wanted", metavar="NAME,NAME...",
                  help=f"Only these. All: {', '.join(TABLES)}."),
+    click.option("--packets", is_flag=True,
+                 help="The table packets, too: a row a packet, which is slower."),
     click.option("--no-bodies", is_flag=True, help="Decode headers only, which is quicker."),
     click.option("--secrets", is_flag=True, help="Keep passwords, tokens and keys in bodies."),
     click.option("--values", is_flag=True,
@@ -55,9 +60,46 @@ _keylog_option = click.option(
 )  # fmt: skip
 
 
+def size(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """A number of bytes with its unit: 512MB (millions), 2GiB (powers of 1024). Raises
+    click.BadParameter."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(B|[kKMGT]i?B)", value.strip())
+    if found is None:
+        problem = f"{value!r} is no size: 512MB, 1.5GB, 2GiB"
+    else:
+        unit = found[2].rstrip("B")
+        power = " KMGT".index(unit[:1].upper()) if unit else 0
+        bytes_ = int(float(found[1]) * (1024 if "i" in unit else 1000) ** power)
+        if bytes_ >= _LEAST_MEMORY:
+            return bytes_
+        problem = f"{value} is less than it takes: give it 1MB or more"
+    raise click.BadParameter(problem, ctx=context, param=option)
+
+
+def local(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """A path on a file system, as it is. Raises click.BadParameter for a URI."""
+    if value is not None and "://" in value:
+        from wiredump.sources.opening import UriError, require_path
+
+        try:
+            require_path(value)
+        except UriError as error:
+            raise click.BadParameter(str(error), ctx=context, param=option) from None
+    return value
+
+
+_memory_option = click.option(
+    "--memory", metavar="SIZE", callback=size,
+    help="The most that TCP streams may keep, of all connections: what waits for lost bytes, and "
+         "what repetitions are compared with. 512MB, 2GiB.",
+)  # fmt: skip
+
+
 def source_options(command: CommandT) -> CommandT:
     """The options of every command that reads captures."""
-    return _keylog_option(_zone_option(command))
+    return _keylog_option(_zone_option(_memory_option(command)))
 
 
 def table_options(command: CommandT) -> CommandT:
@@ -67,11 +109,12 @@ def table_options(command: CommandT) -> CommandT:
     return command
 
 
-def chosen_tables(wanted: str | None, bodies: bool) -> tuple[str, ...]:
-    """``--tables`` to names. Raises click.BadParameter."""
+def chosen_tables(wanted: str | None, bodies: bool, packets: bool = False) -> tuple[str, ...]:
+    """``--tables`` and ``--packets`` to names. Raises click.BadParameter."""
     possible = tuple(TABLES) if bodies else UNDECODED
+    asked = {"packets"} if packets else set()
     if wanted is None:
-        return possible
+        return tuple(name for name in possible if name not in ON_REQUEST or name in asked)
     names = [name.strip() for name in wanted.split(",") if name.strip()]
     for name in names:
         if name not in TABLES:
@@ -83,7 +126,7 @@ def chosen_tables(wanted: str | None, bodies: bool) -> tuple[str, ...]:
         raise click.BadParameter(problem, param_hint="--tables")
     if not names:
         raise click.BadParameter("name at least one table", param_hint="--tables")
-    return tuple(name for name in TABLES if name in names)
+    return tuple(name for name in TABLES if name in {*names, *asked})
 
 
 def counts(title: str, numbers: Mapping[str, int]) -> str:

@@ -51,6 +51,7 @@ def extract_command(
     ports: tuple[int, ...],
     keylog: str | None,
     zone: tzinfo,
+    memory: int | None,
 ) -> None:
     """Write connections to a file that `mockbroker serve --replay FILE` answers from.
 
@@ -72,6 +73,7 @@ def extract_command(
             ports=frozenset(ports),
             keylog=keylog,
             zone=zone,
+            memory=memory,
             progress=progress,
         )
         choices = chosen(source, numbers=numbers, client_id=client_id)

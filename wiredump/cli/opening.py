@@ -35,6 +35,7 @@ def open_items(
     follow: bool,
     keylog: str | None,
     zone: tzinfo,
+    memory: int | None,
     progress: Callable[[int], object],
 ) -> Source:
     """Raises KprotoError or OSError for what cannot be opened."""
@@ -45,5 +46,6 @@ def open_items(
         follow=follow,
         keylog=keylog,
         zone=zone,
+        memory=memory,
         progress=progress,
     )

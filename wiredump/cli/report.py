@@ -1,31 +1,88 @@
-"""``wiredump report``: one HTML page out of the tables."""
+"""``wiredump report``: one HTML page out of tables, or of captures."""
 
 from __future__ import annotations
 
+import os
+from datetime import tzinfo
+
 import click
 
-from wiredump.cli.progress import counting
+from kproto.cli.dialect_option import named_dialect
+from kproto.dialects import DIALECTS
+from kproto.errors import KprotoError
+from wiredump.cli.chosen import source_options
+from wiredump.cli.making import jobs_option, make
+from wiredump.cli.progress import counting, reading
+from wiredump.conversation import DEFAULT_PORTS
 from wiredump.tables import require_pyarrow
+from wiredump.tables.work import Work, passing_folder
 
 __all__ = ["report_command"]
 
+_TABLES = (
+    "lineage", "account", "connections", "requests", "negotiations", "anomalies", "reassignments",
+    "elections",
+)  # fmt: skip
+"""What the page is made of."""
+
 
 @click.command("report")
-@click.argument("tables", metavar="TABLES")
+@click.argument("tables", nargs=-1, required=True, metavar="TABLES|CAPTURE...")
 @click.option("--out", required=True, metavar="FILE", help="The page; - for standard output.")
 @click.option("--title", default="Kafka traffic", show_default=True, help="Its heading.")
-def report_command(tables: str, out: str, title: str) -> None:
-    """Write one page that shows what TABLES hold, a folder that ``wiredump table`` wrote.
+@click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
+              help=f"Of CAPTUREs: one of {', '.join(DIALECTS)}, or a folder of "
+                   "schemas.")  # fmt: skip
+@click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
+              default=sorted(DEFAULT_PORTS), show_default=True,
+              help="Of CAPTUREs: a hint at which end is the broker. Repeatable.")  # fmt: skip
+@jobs_option
+@source_options
+def report_command(
+    tables: tuple[str, ...],
+    out: str,
+    title: str,
+    dialect_name: str,
+    ports: tuple[int, ...],
+    jobs: int,
+    keylog: str | None,
+    zone: tzinfo,
+    memory: int | None,
+) -> None:
+    """Write one page that shows what TABLES hold, a folder that `wiredump table` wrote; or what
+    CAPTUREs do, of which tables are made that do not stay.
 
     The page is one file: it fetches nothing, and runs nothing.
     """
+    folders = [path for path in tables if os.path.isdir(path)]
+    if folders and len(tables) > 1:
+        raise click.UsageError(f"{folders[0]} is a folder of tables; report it alone")
     require_pyarrow()
+    if folders:
+        _write(folders[0], out, title)
+        return
+    from wiredump.sources.opening import require_path
+
+    require_path(tables[0])
+    if tables[0] != "-" and not os.path.exists(tables[0]):
+        raise KprotoError(f"{tables[0]} is no folder of tables, and no capture")
+    named_dialect(dialect_name)  # whether there is such a one, before anything is read
+    with passing_folder() as folder:
+        work = Work(
+            tables, folder, _TABLES, dialect_name, ports, keylog=keylog, zone=zone, memory=memory
+        )
+        with reading(tables) as progress:
+            make(work, jobs, progress)
+        _write(folder, out, title)
+
+
+def _write(folder: str, out: str, title: str) -> None:
     # Only now: these need pyarrow and matplotlib.
     from wiredump.report.measured import measure
     from wiredump.report.page import page
     from wiredump.tables.reading import TableFolder
 
     with counting() as progress:
-        text = page(measure(TableFolder(tables, progress)), title)
+        text = page(measure(TableFolder(folder, progress)), title)
     with click.open_file(out, "w", encoding="utf-8", atomic=out != "-") as file:
         file.write(text)

@@ -180,6 +180,7 @@ def show_command(
     as_json: bool,
     keylog: str | None,
     zone: tzinfo,
+    memory: int | None,
 ) -> int:
     """Show requests with their responses, one line each, as CAPTUREs have them.
 
@@ -218,6 +219,7 @@ def show_command(
         follow=follow,
         keylog=keylog,
         zone=zone,
+        memory=memory,
         progress=bar.update,
     )
     ended = interrupted = False

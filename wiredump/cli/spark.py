@@ -14,7 +14,7 @@ import click
 
 from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
-from wiredump.cli.chosen import chosen_tables, counts, source_options, table_options
+from wiredump.cli.chosen import chosen_tables, counts, local, source_options, table_options
 from wiredump.cli.following import cores_of, seconds, stopping
 from wiredump.sources.opening import kind_of, open_key_log
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from wiredump.spark.connections import Options
     from wiredump.spark.job import Made
 
-_SPLIT_BYTES = 64 << 20
+_SPLIT_BYTES = 256 << 20
 _BATCH_BYTES = 1 << 30
 
 
 @click.command("spark")
 @click.argument("captures", nargs=-1, metavar="CAPTURE...")
-@click.option("--out", required=True, metavar="DIR",
+@click.option("--out", required=True, metavar="DIR", callback=local,
               help="A folder: new, or empty; with --follow, the checkpoint's.")  # fmt: skip
-@click.option("--follow", metavar="DIR|GLOB",
+@click.option("--follow", metavar="DIR|GLOB", callback=local,
               help="In place of CAPTUREs: rotating ones, as they are closed.")  # fmt: skip
-@click.option("--checkpoint", metavar="DIR",
+@click.option("--checkpoint", metavar="DIR", callback=local,
               help="Of --follow: how far it is. Another run goes on from there.")  # fmt: skip
 @click.option("--trigger", metavar="DURATION", callback=seconds, default="10s", show_default=True,
               help="Of --follow: how often to look for files. 500ms, 10s, 2m.")  # fmt: skip
@@ -48,10 +48,10 @@ _BATCH_BYTES = 1 << 30
               help="Spark's master: local[4], spark://HOST:PORT, yarn, k8s://...")  # fmt: skip
 @click.option("--remote", metavar="URL", help="A Spark Connect server, in place of --master.")
 @click.option("--split-bytes", type=click.IntRange(1), default=_SPLIT_BYTES, show_default=True,
-              help="Of a capture, for one task to read.")  # fmt: skip
+              help="Of a capture, for one task to read, at most.")  # fmt: skip
 @click.option("--partitions", type=click.IntRange(1),
-              help="Tasks that share the connections.  [default: one for 64 MiB; with --follow: "
-              "the cores of local[N], else 32]")  # fmt: skip
+              help="Tasks that share the connections.  [default: two a core, or one for 256 MiB; "
+              "with --follow: the cores of local[N], else 32]")  # fmt: skip
 @table_options
 @source_options
 def spark_command(
@@ -60,6 +60,7 @@ def spark_command(
     master: str,
     remote: str | None,
     wanted: str | None,
+    packets: bool,
     no_bodies: bool,
     secrets: bool,
     values: bool,
@@ -68,6 +69,7 @@ def spark_command(
     as_json: bool,
     keylog: str | None,
     zone: tzinfo,
+    memory: int | None,
     **how: Any,
 ) -> int:
     """Write what CAPTUREs hold as the tables of `wiredump table`, by Apache Spark.
@@ -81,7 +83,7 @@ def spark_command(
     no row is lost, none is there twice. Tables that take all traffic (connections still open,
     topics, fetches, reassignments, lineage, account) come with --available-now.
     """
-    tables = chosen_tables(wanted, not no_bodies)
+    tables = chosen_tables(wanted, not no_bodies, packets)
     named_dialect(dialect_name)
     _check(captures, how)
     if "-" in captures:
@@ -91,7 +93,10 @@ def spark_command(
 
     require_spark()
     if keylog is not None and how["follow"]:
-        raise click.UsageError("--keylog and --follow do not go together: use table or show")
+        raise click.UsageError(
+            "--keylog and --follow do not go together: what a cipher is at is not kept from one "
+            "batch to the next; use table, show --follow, or spark on files that are there"
+        )
     if keylog is not None:
         open_key_log(keylog)
     for path in captures:
@@ -110,6 +115,7 @@ def spark_command(
         secrets=secrets,
         keylog=os.path.abspath(keylog) if keylog is not None else None,
         zone=str(zone),
+        memory=memory,
     )
     on_terminal = sys.stderr.isatty()
 

@@ -11,9 +11,11 @@ from datetime import tzinfo
 import click
 
 from kproto.cli.dialect_option import named_dialect
-from wiredump.cli.chosen import chosen_tables, counts, source_options, table_options
+from wiredump.cli.chosen import chosen_tables, counts, local, source_options, table_options
+from wiredump.cli.making import jobs_option, make
 from wiredump.cli.progress import reading
 from wiredump.tables import require_pyarrow
+from wiredump.tables.work import Work
 
 __all__ = ["table_command"]
 
@@ -33,15 +35,9 @@ def _uncollected() -> Iterator[None]:
 
 @click.command("table")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
-@click.option("--out", required=True, metavar="DIR", help="A folder: a new one, or empty.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Processes that share out the connections among them; 0: one a processor.",
-)
+@click.option("--out", required=True, metavar="DIR", callback=local,
+              help="A folder: a new one, or empty.")  # fmt: skip
+@jobs_option
 @click.option("--rotated", is_flag=True,
               help="CAPTUREs are one in pieces, in this order: not merged by time.")  # fmt: skip
 @table_options
@@ -52,6 +48,7 @@ def table_command(
     jobs: int,
     rotated: bool,
     wanted: str | None,
+    packets: bool,
     no_bodies: bool,
     secrets: bool,
     values: bool,
@@ -60,47 +57,28 @@ def table_command(
     as_json: bool,
     keylog: str | None,
     zone: tzinfo,
+    memory: int | None,
 ) -> int:
     """Write what CAPTUREs hold as tables: one folder of Parquet each, below DIR.
 
     A CAPTURE is a pcap or pcapng file, perhaps compressed, a journal, a broker's request log, or -
     for standard input.
     """
-    tables = chosen_tables(wanted, not no_bodies)
-    codec = named_dialect(dialect_name)
+    tables = chosen_tables(wanted, not no_bodies, packets)
+    named_dialect(dialect_name)  # whether there is such a one, before anything is read
     require_pyarrow()
     with _uncollected():
         # Only now: these need pyarrow, or are slow to import.
-        from wiredump.rows.together import TableRows
-        from wiredump.sources import open_sources
-        from wiredump.tables.making import make_tables
+        import wiredump.rows.together
+        import wiredump.sources
+        import wiredump.tables.making  # noqa: F401
 
+    work = Work(
+        captures, out, tables, dialect_name, ports, not no_bodies, values, secrets, keylog, zone,
+        memory,
+    )  # fmt: skip
     with reading(captures) as progress:
-        if jobs != 1:
-            from wiredump.tables.jobs import Work, make_tables_together, usable_cores
-
-            if rotated:
-                raise click.UsageError("--rotated and --jobs do not go together.")
-            work = Work(
-                captures, out, tables, dialect_name, ports, not no_bodies, values, secrets,
-                keylog, zone,
-            )  # fmt: skip
-            made = make_tables_together(work, jobs or usable_cores(), progress)
-        else:
-            rows = TableRows(
-                codec, tables=tables, bodies=not no_bodies, values=values, secrets=secrets
-            )
-            sources = open_sources(
-                captures,
-                codec=codec,
-                ports=frozenset(ports),
-                alone=True,
-                rotated=rotated,
-                keylog=keylog,
-                zone=zone,
-                progress=progress,
-            )
-            made = make_tables(sources, rows, out, tables)
+        made = make(work, jobs, progress, rotated=rotated)
     if as_json:
         record = {"out": out, "rows": dict(made.rows), "bytes": dict(made.account)}
         click.echo(json.dumps({**record, "late": made.late}))

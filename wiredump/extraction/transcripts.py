@@ -80,7 +80,8 @@ def _outcomes(
     asked: list[Exchange], anomalies: Iterable[Anomaly], connection: Connection
 ) -> list[Outcome]:
     """What became of each request, in order. Without a loss, an unanswered one before an answered
-    one was passed over by the broker; one behind all of those met the connection's end."""
+    one was passed over by the broker; one behind all of those met the connection's end, or its
+    client waited no longer and ended it."""
     is_lossy = any(
         each.kind in _LOSSES and each.direction in ("response", None) for each in anomalies
     )
@@ -93,7 +94,7 @@ def _outcomes(
             outcomes.append("none-due")
         elif is_lossy:
             outcomes.append("unknown")
-        elif at < last:
+        elif at < last or connection.closed_by == "client":
             outcomes.append("unanswered")
         else:
             outcomes.append("unknown" if connection.closed_ns is None else "disconnected")

@@ -152,6 +152,30 @@ static int row_of(reading_object *self, const connection *on, const frame *of, i
     return 0;
 }
 
+/* The times of an exchange are those of the capture that its request is of. */
+static int note_span(reading_object *self, int32_t capture, int64_t first, int64_t last) {
+    for (Py_ssize_t i = 0; i < self->span_count; i++) {
+        struct span *each = &self->spans[i];
+        if (each->capture != capture) continue;
+        if (first < each->first_ns) each->first_ns = first;
+        if (last > each->last_ns) each->last_ns = last;
+        return 0;
+    }
+    if (self->span_count == self->span_room) {
+        Py_ssize_t room = self->span_room ? self->span_room * 2 : 2;
+        struct span *grown = PyMem_Realloc(self->spans, (size_t)room * sizeof(*grown));
+        if (grown == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        self->spans = grown;
+        self->span_room = room;
+    }
+    struct span made = {capture, first, last};
+    self->spans[self->span_count++] = made;
+    return 0;
+}
+
 /* An exchange is complete: an item, or rows. `response` is NULL for one that is not answered. */
 static int give_out(reading_object *self, connection *on, const asked *entry, int32_t id,
                     const frame *response, int response_version) {
@@ -166,10 +190,7 @@ static int give_out(reading_object *self, connection *on, const asked *entry, in
         if (response->first_ns < first) first = response->first_ns;
         if (response->last_ns > last) last = response->last_ns;
     }
-    if (first) {
-        if (self->first_ns == 0 || first < self->first_ns) self->first_ns = first;
-        if (self->last_ns == 0 || last > self->last_ns) self->last_ns = last;
-    }
+    if (first && note_span(self, entry->request.capture, first, last)) return -1;
     if (self->columns == NULL) return PyList_Append(self->items, entry->exchange);
     if (row_of(self, on, &entry->request, 0, entry->key, entry->version,
                entry->version < 0 ? NULL_VERSION : 0, id))

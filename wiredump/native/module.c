@@ -3,6 +3,7 @@
 
 static PyMethodDef functions[] = {{"walk_pcap", walk_pcap, METH_VARARGS, NULL},
                                   {"walk_pcapng", walk_pcapng, METH_VARARGS, NULL},
+                                  {"read_run", read_run, METH_VARARGS, NULL},
                                   {0}};
 
 static struct PyModuleDef definition = {
@@ -14,14 +15,15 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__quick(void) {
     if (PyType_Ready(&packets_type) || PyType_Ready(&columns_type) ||
-        PyType_Ready(&waiting_type) || PyType_Ready(&reading_type))
+        PyType_Ready(&waiting_type) || PyType_Ready(&reading_type) || PyType_Ready(&runs_type))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
     if (PyModule_AddObjectRef(module, "Packets", (PyObject *)&packets_type) ||
         PyModule_AddObjectRef(module, "FrameColumns", (PyObject *)&columns_type) ||
         PyModule_AddObjectRef(module, "Waiting", (PyObject *)&waiting_type) ||
-        PyModule_AddObjectRef(module, "Reading", (PyObject *)&reading_type)) {
+        PyModule_AddObjectRef(module, "Reading", (PyObject *)&reading_type) ||
+        PyModule_AddObjectRef(module, "Runs", (PyObject *)&runs_type)) {
         Py_DECREF(module);
         return NULL;
     }

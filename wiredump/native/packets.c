@@ -4,7 +4,7 @@
    first other one the walk ends, and the Python reader goes on from there. */
 #include "wire.h"
 
-static packet *add(packets_object *self) {
+packet *packets_add(packets_object *self) {
     if (UNLIKELY(self->count == self->room)) {
         Py_ssize_t room = self->room ? self->room * 2 : 1024;
         packet *grown = PyMem_Realloc(self->packets, (size_t)room * sizeof(packet));
@@ -18,13 +18,13 @@ static packet *add(packets_object *self) {
     return &self->packets[self->count++];
 }
 
-static packets_object *make(PyObject *chunk, int capture) {
+packets_object *packets_new(PyObject *chunk, int64_t base) {
     packets_object *self = PyObject_New(packets_object, &packets_type);
     if (self == NULL) return NULL;
     self->chunk = Py_NewRef(chunk);
     self->packets = NULL;
     self->count = self->room = 0;
-    self->capture = capture;
+    self->base = base;
     return self;
 }
 
@@ -46,16 +46,16 @@ static int bounds(PyObject *chunk, Py_ssize_t position) {
     return 0;
 }
 
-/* (chunk, position, base, big, scale, limit, link_type, capture) -> packets or None, where the first
-   record begins that is not whole or not believable */
+/* (chunk, position, base, big, scale, limit, link_type, capture[, stop]) -> packets or None, where the
+   first record begins that is not whole or not believable, or at `stop` of the file or behind it */
 PyObject *walk_pcap(PyObject *module, PyObject *args) {
     PyObject *chunk;
     Py_ssize_t position;
-    long long base, scale, limit;
+    long long base, scale, limit, stop = INT64_MAX;
     int big, link, capture;
     (void)module;
-    if (!PyArg_ParseTuple(args, "SnLpLLii", &chunk, &position, &base, &big, &scale, &limit, &link,
-                          &capture) || !bounds(chunk, position))
+    if (!PyArg_ParseTuple(args, "SnLpLLii|L", &chunk, &position, &base, &big, &scale, &limit,
+                          &link, &capture, &stop) || !bounds(chunk, position))
         return NULL;
     if (scale < 1 || scale > 1000 || limit < 0 || limit > INT32_MAX) {
         PyErr_SetString(PyExc_ValueError, "no such scale or limit");
@@ -63,13 +63,13 @@ PyObject *walk_pcap(PyObject *module, PyObject *args) {
     }
     const uint8_t *data = (const uint8_t *)PyBytes_AS_STRING(chunk);
     Py_ssize_t size = PyBytes_GET_SIZE(chunk);
-    packets_object *self = make(chunk, capture);
+    packets_object *self = packets_new(chunk, base);
     if (self == NULL) return NULL;
-    while (size - position >= 16) {
+    while (size - position >= 16 && base + position < stop) {
         const uint8_t *head = data + position;
         uint32_t captured = word(head + 8, big);
         if (captured > (uint64_t)limit || (Py_ssize_t)captured > size - position - 16) break;
-        packet *each = add(self);
+        packet *each = packets_add(self);
         if (each == NULL) {
             Py_DECREF(self);
             return NULL;
@@ -78,6 +78,7 @@ PyObject *walk_pcap(PyObject *module, PyObject *args) {
         each->time = (int64_t)word(head, big) * 1000000000 + (int64_t)word(head + 4, big) * scale;
         each->link = link;
         each->interface = 0;
+        each->capture = capture;
         each->at = (uint32_t)(position + 16);
         each->captured = captured;
         each->original = word(head + 12, big);
@@ -88,16 +89,16 @@ PyObject *walk_pcap(PyObject *module, PyObject *args) {
 
 enum { ENHANCED = 6, LARGEST_BLOCK = 16 << 20, MOST_INTERFACES = 64 };
 
-/* (chunk, position, base, big, interfaces, first_interface, capture) -> packets or None, position.
-   `interfaces`: of the section, (link type, multiplier, divisor, offset) each. */
+/* (chunk, position, base, big, interfaces, first_interface, capture[, stop]) -> packets or None,
+   position.   `interfaces`: of the section, (link type, multiplier, divisor, offset) each. */
 PyObject *walk_pcapng(PyObject *module, PyObject *args) {
     PyObject *chunk, *interfaces;
     Py_ssize_t position;
-    long long base;
+    long long base, stop = INT64_MAX;
     int big, first, capture;
     (void)module;
-    if (!PyArg_ParseTuple(args, "SnLpO!ii", &chunk, &position, &base, &big, &PyTuple_Type,
-                          &interfaces, &first, &capture) || !bounds(chunk, position))
+    if (!PyArg_ParseTuple(args, "SnLpO!ii|L", &chunk, &position, &base, &big, &PyTuple_Type,
+                          &interfaces, &first, &capture, &stop) || !bounds(chunk, position))
         return NULL;
     struct { int link; long long multiplier, divisor, offset; } clocks[MOST_INTERFACES];
     Py_ssize_t known = PyTuple_GET_SIZE(interfaces);
@@ -113,9 +114,9 @@ PyObject *walk_pcapng(PyObject *module, PyObject *args) {
     }
     const uint8_t *data = (const uint8_t *)PyBytes_AS_STRING(chunk);
     Py_ssize_t size = PyBytes_GET_SIZE(chunk);
-    packets_object *self = make(chunk, capture);
+    packets_object *self = packets_new(chunk, base);
     if (self == NULL) return NULL;
-    while (size - position >= 32) {
+    while (size - position >= 32 && base + position < stop) {
         const uint8_t *head = data + position;
         uint32_t length = word(head + 4, big), number = word(head + 8, big);
         if (word(head, big) != ENHANCED || length < 32 || length & 3 || length > LARGEST_BLOCK ||
@@ -129,7 +130,7 @@ PyObject *walk_pcapng(PyObject *module, PyObject *args) {
             ticks > (uint64_t)(INT64_MAX / 2) / (uint64_t)multiplier || offset > INT64_MAX / 2 ||
             offset < -(INT64_MAX / 2))
             break;
-        packet *each = add(self);
+        packet *each = packets_add(self);
         if (each == NULL) {
             Py_DECREF(self);
             return NULL;
@@ -138,6 +139,7 @@ PyObject *walk_pcapng(PyObject *module, PyObject *args) {
         each->time = (int64_t)ticks * multiplier + offset;
         each->link = clocks[number].link;
         each->interface = first + (int)number;
+        each->capture = capture;
         each->at = (uint32_t)(position + 28);
         each->captured = captured;
         each->original = word(head + 24, big);
@@ -159,7 +161,28 @@ static PyObject *item(PyObject *object, Py_ssize_t index) {
     const packet *each = &self->packets[index];
     return Py_BuildValue("(LLiIIIii)", (long long)each->place, (long long)each->time, each->link,
                          each->at, each->at + each->captured, each->original, each->interface,
-                         self->capture);
+                         each->capture);
+}
+
+/* times() -> (where each begins in the file, its time), 64 bits each */
+static PyObject *times(PyObject *object, PyObject *unused) {
+    packets_object *self = (packets_object *)object;
+    Py_ssize_t size = self->count * (Py_ssize_t)sizeof(int64_t);
+    PyObject *places = PyBytes_FromStringAndSize(NULL, size);
+    PyObject *when = PyBytes_FromStringAndSize(NULL, size);
+    (void)unused;
+    if (places == NULL || when == NULL) {
+        Py_XDECREF(places);
+        Py_XDECREF(when);
+        return NULL;
+    }
+    int64_t *to_place = (int64_t *)(void *)PyBytes_AS_STRING(places);
+    int64_t *to_time = (int64_t *)(void *)PyBytes_AS_STRING(when);
+    for (Py_ssize_t i = 0; i < self->count; i++) {
+        to_place[i] = self->packets[i].place;
+        to_time[i] = self->packets[i].time;
+    }
+    return Py_BuildValue("(NN)", places, when);
 }
 
 static PyObject *get_chunk(PyObject *object, void *unused) {
@@ -174,6 +197,7 @@ static void dealloc(PyObject *object) {
     PyObject_Free(self);
 }
 
+static PyMethodDef methods[] = {{"times", times, METH_NOARGS, NULL}, {0}};
 static PySequenceMethods as_sequence = {.sq_length = length, .sq_item = item};
 static PyGetSetDef members[] = {{"chunk", get_chunk, NULL, NULL, NULL}, {0}};
 
@@ -183,5 +207,6 @@ PyTypeObject packets_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_dealloc = dealloc,
     .tp_as_sequence = &as_sequence,
+    .tp_methods = methods,
     .tp_getset = members,
 };

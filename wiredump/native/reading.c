@@ -122,8 +122,7 @@ static enum taken take_payload(reading_object *self, connection *on, int directi
     stream *self_stream = &on->streams[direction];
     int64_t start = self_stream->next, end = start + of->size;
     if (!on->touched && touch(self, on)) return FAILED;
-    if (stream_mark(self_stream, start, end, from->time, from->place, self->packets->capture,
-                    of->at) ||
+    if (stream_mark(self_stream, start, end, from->time, from->place, from->capture, of->at) ||
         stream_piece(self_stream, start, of->size, of->at, NULL, self->recent_limit))
         return FAILED;
     self_stream->next = end;
@@ -160,6 +159,7 @@ static enum taken take_payload(reading_object *self, connection *on, int directi
     self->rest_size = (uint32_t)(end - rest);
     self->rest_time = from->time;
     self->rest_place = from->place;
+    self->rest_capture = from->capture;
     return LEFT;
 }
 
@@ -185,7 +185,7 @@ static int take_packet(reading_object *self, const packet *from, const uint8_t *
     self->payload += of.size;
     on->time = from->time;
     on->place = from->place;
-    on->capture = self->packets->capture;
+    on->capture = from->capture;
     if (!of.size) return 1;
     enum taken taken = take_payload(self, on, direction, &of, from, chunk);
     return taken == TAKEN ? 1 : taken == LEFT ? -2 : -1;
@@ -237,7 +237,7 @@ static PyObject *rest(PyObject *object, PyObject *unused) {
     return Py_BuildValue("(y#y#LiL)", flow, (Py_ssize_t)flow[KEY - 1],
                          (const char *)chunk_of(self->packets) + self->rest_at,
                          (Py_ssize_t)self->rest_size, (long long)self->rest_time,
-                         (int)self->packets->capture, (long long)self->rest_place);
+                         (int)self->rest_capture, (long long)self->rest_place);
 }
 
 /* ---- lending -------------------------------------------------------------------------------- */
@@ -349,16 +349,23 @@ static PyObject *flows(PyObject *object, PyObject *unused) {
     return list;
 }
 
-/* counts() -> (packets, payload, bytes in exchanges, first time, last time) since it was asked last;
-   items() -> the exchanges since then */
+/* counts() -> (packets, payload, bytes in exchanges, [(capture, first time, last time)]) since it was
+   asked last; items() -> the exchanges since then */
 static PyObject *counts(PyObject *object, PyObject *unused) {
     reading_object *self = (reading_object *)object;
     (void)unused;
-    PyObject *made = Py_BuildValue("(LLLLL)", (long long)self->packet_count,
-                                   (long long)self->payload, (long long)self->frame_bytes,
-                                   (long long)self->first_ns, (long long)self->last_ns);
-    if (made != NULL)
-        self->packet_count = self->payload = self->frame_bytes = self->first_ns = self->last_ns = 0;
+    PyObject *spans = PyList_New(self->span_count);
+    for (Py_ssize_t i = 0; spans != NULL && i < self->span_count; i++) {
+        const struct span *each = &self->spans[i];
+        PyObject *made = Py_BuildValue("(iLL)", (int)each->capture, (long long)each->first_ns,
+                                       (long long)each->last_ns);
+        if (made == NULL) Py_CLEAR(spans);
+        else PyList_SET_ITEM(spans, i, made);
+    }
+    if (spans == NULL) return NULL;
+    PyObject *made = Py_BuildValue("(LLLN)", (long long)self->packet_count,
+                                   (long long)self->payload, (long long)self->frame_bytes, spans);
+    if (made != NULL) self->packet_count = self->payload = self->frame_bytes = self->span_count = 0;
     return made;
 }
 
@@ -442,6 +449,7 @@ static void dealloc(PyObject *object) {
     PyMem_Free(self->table);
     PyMem_Free(self->touched);
     PyMem_Free(self->scratch);
+    PyMem_Free(self->spans);
     Py_XDECREF(self->frame_type);
     Py_XDECREF(self->exchange_type);
     Py_XDECREF(self->place_type);

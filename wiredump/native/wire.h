@@ -32,7 +32,7 @@ static inline uint32_t get32(const uint8_t *p) {
 typedef struct {
     int64_t place; /* of its record in the file */
     int64_t time;
-    int32_t link, interface;
+    int32_t link, interface, capture;
     uint32_t at, captured, original; /* `at`: where in the chunk */
 } packet;
 
@@ -41,10 +41,12 @@ typedef struct {
     PyObject *chunk; /* bytes */
     packet *packets;
     Py_ssize_t count, room;
-    int32_t capture;
+    int64_t base; /* where in the file the chunk begins */
 } packets_object;
 
 extern PyTypeObject packets_type;
+packets_object *packets_new(PyObject *chunk, int64_t base);
+packet *packets_add(packets_object *self);
 PyObject *walk_pcap(PyObject *module, PyObject *args);
 PyObject *walk_pcapng(PyObject *module, PyObject *args);
 
@@ -65,6 +67,21 @@ typedef struct {
 } segment;
 
 int read_segment(const uint8_t *chunk, const packet *from, segment *out); /* 0: not a usual one */
+
+/* ---- runs.c: which packets there are between two ends; read_run.c: and back ------------------- */
+
+/* As wiredump/spark/runs.py has it. `ahead`: of the packet's bytes, behind its record's beginning. */
+typedef struct {
+    int64_t place, time;
+    uint32_t captured, original;
+    int32_t capture;
+    uint16_t link, ahead;
+} entry;
+
+_Static_assert(sizeof(entry) == 32, "as it is in Python");
+
+extern PyTypeObject runs_type;
+PyObject *read_run(PyObject *module, PyObject *args);
 
 /* ---- stream.c: one direction of a connection ------------------------------------------------ */
 
@@ -210,9 +227,13 @@ typedef struct {
     uint8_t rest_direction;
     uint32_t rest_at, rest_size;
     int64_t rest_time, rest_place;
+    int32_t rest_capture;
     uint8_t *scratch;
     /* sums since `counts` was asked last */
-    int64_t packet_count, payload, frame_bytes, first_ns, last_ns;
+    int64_t packet_count, payload, frame_bytes;
+    /* first and last time of what went to columns, by capture */
+    struct span { int32_t capture; int64_t first_ns, last_ns; } *spans;
+    Py_ssize_t span_count, span_room;
 } reading_object;
 
 extern PyTypeObject reading_type;

@@ -70,6 +70,23 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Known at a time, closed ones included; then those silent for longest are forgotten. One
     costs about 2 KiB."""
 
+    @classmethod
+    def within(cls, memory: int | None, *, alone: bool = False) -> Limits:
+        """Those that keep no more than so many bytes in all: waiting, and to compare. None: the
+        usual ones."""
+        usual = cls(alone=alone)
+        if memory is None:
+            return usual
+        recent = min(usual.recent_bytes, memory // 8)
+        return cls(
+            alone=alone,
+            flow_bytes=min(usual.flow_bytes, memory // 4),
+            total_bytes=memory - recent,
+            recent_bytes=recent,
+            alone_bytes=min(usual.alone_bytes, memory // 64),
+            alone_total_bytes=memory,
+        )
+
 
 class Recent:
     """The newest bytes that were handed out, over all streams."""

@@ -124,6 +124,15 @@ class PcapngReader:
         return "<" if self._layouts is _LAYOUTS["<"] else ">"
 
     @property
+    def section(self) -> object:
+        """What its blocks are read by, for ``go_into``."""
+        return self._first_interface, self._layouts
+
+    def go_into(self, section: Any) -> None:
+        """What is fed next is of this section, which was read before."""
+        self._first_interface, self._layouts = section
+
+    @property
     def time_ns(self) -> int:
         """Of the last packet, or what ``go_to`` was told."""
         return self._time
@@ -182,13 +191,20 @@ class PcapngReader:
             position = end
         return position
 
-    def _walked(self, chunk: bytes, position: int, found: list[Packet | Anomaly]) -> int:
-        """Take what is usual from ``position`` on; return where the first other block begins."""
+    @property
+    def clocks(self) -> tuple[tuple[tuple[int, int, int, int], ...], int]:
+        """Of the section's interfaces: link type, and how ticks become a time; and how many
+        interfaces there were before them. As walks in bulk take it."""
         first = self._first_interface
         clocks = tuple(
             (interface.link_type, *clock)
             for interface, clock in zip(self.interfaces[first:], self._clocks[first:], strict=True)
         )
+        return clocks, first
+
+    def _walked(self, chunk: bytes, position: int, found: list[Packet | Anomaly]) -> int:
+        """Take what is usual from ``position`` on; return where the first other block begins."""
+        clocks, first = self.clocks
         base, is_big = self._position, self.order == ">"
         packets, position = self._walk(chunk, position, base, is_big, clocks, first, self.capture)
         if packets is not None:

@@ -70,6 +70,8 @@ class SegmentReader:
     def __init__(self, account: Account, fragments: Joiner | None = None) -> None:
         self._account = account
         self._fragments = fragments if fragments is not None else Fragments(account)
+        self.kept: bytes | None = None
+        """Of a packet that gave no segment because it is a piece of one: its two addresses."""
 
     def feed(self, packet: Packet, out: list[Event]) -> Segment | None:
         """The segment in ``packet``, or completed by it; None if there is none."""
@@ -124,6 +126,7 @@ class SegmentReader:
         others[what] = others.get(what, 0) + 1
 
     def _read(self, packet: Packet, out: list[Event]) -> Segment | None:
+        self.kept = None
         data = packet.data
         found = locate(packet.link_type, data)
         if found is None:
@@ -201,6 +204,7 @@ class SegmentReader:
         whole = self._fragments.add(key, start, more, data[at:end], packet, out)
         if whole is None:
             self._account.fragments += 1
+            self.kept = key[0]
             return None
         return memoryview(whole)
 

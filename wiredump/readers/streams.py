@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
+from wiredump.readers import fate
 from wiredump.readers.account import Account
+from wiredump.readers.fate import Fate
 from wiredump.readers.ledger import Limits
 from wiredump.readers.merge import merge
-from wiredump.readers.model import Anomaly, Event, Packet
+from wiredump.readers.model import Anomaly, Event, Packet, Segment
 from wiredump.readers.segments import SegmentReader
 from wiredump.readers.share import Share
 from wiredump.readers.tcp import TcpReassembler
 
-__all__ = ["Streams"]
+__all__ = ["PacketSink", "Streams"]
+
+
+class PacketSink(Protocol):
+    """Who wants to know of every packet that carries TCP, and of those that cannot be read."""
+
+    def segment(self, packet: Packet, segment: Segment, fate: Fate) -> None:
+        """Once the events it brought about were taken."""
+
+    def piece(self, packet: Packet, addresses: bytes) -> None:
+        """Of a datagram that it does not make whole. Two addresses of equal length."""
+
+    def unread(self, anomaly: Anomaly, packet: Packet | None) -> None:
+        """None where not even its record could be read."""
 
 
 class Streams:
@@ -47,23 +63,47 @@ class Streams:
         self._segments.close(out)
         return out + self._tcp.close()
 
-    def read(self, *captures: Iterable[Packet | Anomaly]) -> Iterator[Event]:
-        """Every event of the captures, merged by time where there are several."""
+    def read(
+        self, *captures: Iterable[Packet | Anomaly], sink: PacketSink | None = None
+    ) -> Iterator[Event]:
+        """Every event of the captures, merged by time where there are several. ``sink`` is told of
+        packets meanwhile."""
         segment_in, events_of = self._segments.feed, self._tcp.feed
         tells, mine = self._share.is_first, self._share.has if self._share.of > 1 else None
         for packet in merge(*captures):
-            if isinstance(packet, Anomaly):
-                if tells:
-                    yield packet
-                continue
             out: list[Event] = []
-            segment = segment_in(packet, out)
+            segment = None
+            if isinstance(packet, Anomaly):
+                out.append(packet)
+            else:
+                segment = segment_in(packet, out)
             if out and tells:
                 yield from out
-            if segment is not None and (mine is None or mine(segment.flow)):
+            if sink is not None and segment is None and tells:
+                self._tell(sink, packet, out)
+            if segment is None or not (mine is None or mine(segment.flow)):
+                continue
+            if sink is None or isinstance(packet, Anomaly):
                 yield from events_of(segment)
+            else:
+                events, told = fate.feed(self._tcp, segment)
+                yield from events
+                sink.segment(packet, segment, told)
         out = []
         self._segments.close(out)
         if tells:
             yield from out
         yield from self._tcp.close()
+
+    def _tell(self, sink: PacketSink, packet: Packet | Anomaly, out: list[Event]) -> None:
+        """Of a packet without a segment."""
+        if isinstance(packet, Anomaly):
+            if packet.kind == "packet":
+                sink.unread(packet, None)
+            return
+        for each in out:
+            if isinstance(each, Anomaly) and each.kind == "malformed":
+                sink.unread(each, packet)
+                return
+        if self._segments.kept is not None:
+            sink.piece(packet, self._segments.kept)

@@ -96,6 +96,11 @@ class TcpReassembler:
         self._closed_bytes = 0
 
     @property
+    def limits(self) -> Limits:
+        """What it keeps to."""
+        return self._ledger.limits
+
+    @property
     def account(self) -> Account:
         """The sums as of now."""
         self._account.stream = self._closed_bytes + sum(
@@ -105,6 +110,16 @@ class TcpReassembler:
             for stream in connection.streams
         )
         return self._account
+
+    @property
+    def counts(self) -> Account:
+        """The same, but for the lengths of streams, which take counting."""
+        return self._account
+
+    def stream_of(self, flow: bytes) -> tuple[int, Stream]:
+        """Of a segment that was just fed: its connection's number, and its direction."""
+        connection, stream, _ = self._flows[flow]
+        return connection.number, stream
 
     def feed(self, segment: Segment) -> list[Event]:
         """What this segment brings about, perhaps for other connections too (memory is shared)."""
@@ -145,6 +160,14 @@ class TcpReassembler:
             self._close(connection, "end", connection)
         self._connections.clear()
         self._flows.clear()
+        return events
+
+    def weigh(self, at: At) -> list[Event]:
+        """See that those that are alone take no more than they may, also where some of it was kept
+        elsewhere until now."""
+        events: list[Event] = []
+        self._ledger.events = events
+        self._weigh(at)
         return events
 
     def pause(self) -> int | None:
@@ -346,7 +369,7 @@ class TcpReassembler:
         while ledger.held > ledger.limits.total_bytes:
             next(iter(ledger.waiting)).give_up(segment)
 
-    def _weigh(self, segment: Segment) -> None:
+    def _weigh(self, at: At) -> None:
         """Whether those that are alone take too much in all; seldom enough to ask each of them."""
         self._unweighed = 0
         ledger, limit = self._ledger, self._ledger.limits.alone_total_bytes
@@ -357,7 +380,7 @@ class TcpReassembler:
             if not stream.closed:
                 stream.forget()
         while ledger.held > limit // 2:
-            next(iter(ledger.waiting)).give_up(segment, "memory")
+            next(iter(ledger.waiting)).give_up(at, "memory")
 
 
 def _reverse(flow: bytes) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from wiredump.report.requests import Requests, measure_requests
@@ -81,17 +81,24 @@ def _started(row: Row) -> int:
 
 
 def _first(folder: TableFolder, name: str, when: Any) -> Cut:
-    """The earliest rows; no more than those are held."""
+    """The earliest rows, of one time by what names them: in whichever order files have them. No
+    more than those are held."""
+    names = TABLES[name].order
     count = 0
 
-    def counted() -> Iterator[tuple[int, int, Row]]:
+    def counted() -> Iterator[tuple[int, tuple[Any, ...], int, Row]]:
         nonlocal count
         for row in _rows(folder, name):
             count += 1
-            yield (when(row) or 0, count, row)
+            yield (when(row) or 0, _sortable(row, names), count, row)
 
-    rows = [row for _, _, row in heapq.nsmallest(MOST_SHOWN, counted())]
+    rows = [each[-1] for each in heapq.nsmallest(MOST_SHOWN, counted())]
     return Cut(rows, count)
+
+
+def _sortable(row: Row, names: Iterable[str]) -> tuple[Any, ...]:
+    """Null before anything."""
+    return tuple((row[name] is not None, row[name] or 0) for name in names)
 
 
 def _negotiations(folder: TableFolder) -> tuple[dict[int, Counter[tuple[int, int]]], Cut]:
@@ -121,7 +128,7 @@ def _negotiations(folder: TableFolder) -> tuple[dict[int, Counter[tuple[int, int
                 groups[key]["first_ns"] = min(groups[key]["first_ns"], first)
             elif len(groups) < MOST_GROUPS:
                 groups[key] = {**row, "count": number, "first_ns": first}
-    shown = sorted(groups.values(), key=lambda row: row["first_ns"])
+    shown = sorted(groups.values(), key=lambda row: (row["first_ns"], _sortable(row, keys)))
     return offered, Cut(shown[:MOST_SHOWN], count)
 
 

@@ -30,10 +30,11 @@ from wiredump.rows.schema_traffic import (
     FRAMES,
     LINEAGE,
     NEGOTIATIONS,
+    PACKETS,
     REQUESTS,
 )
 
-__all__ = ["SCHEMA_VERSION", "TABLES", "UNDECODED", "Column", "Table", "TypeName"]
+__all__ = ["ON_REQUEST", "SCHEMA_VERSION", "TABLES", "UNDECODED", "Column", "Table", "TypeName"]
 
 SCHEMA_VERSION: Final = 2
 
@@ -41,9 +42,14 @@ TABLES: Final = {
     table.name: table
     for table in (
         LINEAGE, ACCOUNT, CONNECTIONS, FRAMES, REQUESTS, BODIES, NEGOTIATIONS, ANOMALIES,
-        TOPICS, BATCHES, RECORDS, FETCHES, REASSIGNMENTS, ELECTIONS,
+        TOPICS, BATCHES, RECORDS, FETCHES, REASSIGNMENTS, ELECTIONS, PACKETS,
     )
 }  # fmt: skip
 
-UNDECODED: Final = ("lineage", "account", "connections", "frames", "requests", "anomalies")
+UNDECODED: Final = (
+    "lineage", "account", "connections", "frames", "requests", "anomalies", "packets",
+)  # fmt: skip
 """Tables that have rows where no body was decoded, too."""
+
+ON_REQUEST: Final = frozenset({"packets"})
+"""Tables that are made where they are named: those of as many rows as there are packets."""

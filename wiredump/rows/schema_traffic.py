@@ -1,5 +1,5 @@
 """The tables of traffic as such: where it came from, connections, frames, requests, bodies,
-negotiations, anomalies."""
+negotiations, anomalies, packets."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ __all__ = [
     "FRAMES",
     "LINEAGE",
     "NEGOTIATIONS",
+    "PACKETS",
     "REQUESTS",
 ]
 
@@ -191,4 +192,36 @@ ACCOUNT: Final = Table(
         """
     ),
     ("what",),
+)
+
+PACKETS: Final = Table(
+    "packets",
+    "Packets that carry TCP, and those that could not be read. Made on request only.",
+    columns(
+        """
+        capture           int32   source
+        packet            int64   place of its record
+        timestamp_ns      int64   its time; 0 where its record cannot be read
+        interface         int32   of the capture, from 0; null where its record cannot be read
+        link_type         int32   as pcap numbers them (1: Ethernet); null likewise
+        captured          int64   bytes of it that are in the capture; null likewise
+        length            int64   bytes it had on the wire: more, where a snaplen cut it
+        source            string  IP address; null where it cannot be read
+        source_port       int32   null likewise, and for a piece of a datagram
+        destination       string  IP address; null where it cannot be read
+        destination_port  int32   null likewise, and for a piece of a datagram
+        sequence          int64   sequence number as on the wire; null likewise, as all that follow
+        acknowledgement   int64   as on the wire, whether or not the flags say that it counts
+        flags             int16   FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128
+        window            int32   as on the wire, not scaled
+        payload           int64   bytes of TCP payload captured; all pieces' in the last of them
+        missing           int64   bytes of payload that the IP length tells of beyond those
+        connection        int64   id of its connection
+        offset            int64   of the payload within the direction (without TLS); null if unknown
+        retransmitted     int64   bytes of the payload that had been captured before
+        anomalous         int64   bytes of it that are in no stream; all others are (see anomalies)
+        problem           string  why there is no segment; null where there is one
+        """
+    ),
+    ("capture", "packet"),
 )

@@ -22,11 +22,11 @@ from wiredump.rows.pieces import Rows
 from wiredump.rows.schema import TABLES
 
 if TYPE_CHECKING:
-    from wiredump.rows.batches import BatchRows
+    from wiredump.rows.batches import BatchRows, NameOf
 
 __all__ = ["Apart", "TableRows"]
 
-_WITHOUT_BODIES: Final = frozenset({"lineage", "account", "frames"})
+_WITHOUT_BODIES: Final = frozenset({"lineage", "account", "frames", "packets"})
 """Tables that bodies add nothing to: even of anomalies some are found in them."""
 
 _OF_EXCHANGES: Final = frozenset({"frames", "requests", "bodies", "negotiations"})
@@ -59,6 +59,7 @@ class TableRows:
     errors, and the tables that are not in ``UNDECODED`` have no rows. ``values`` keeps the values
     of records, ``secrets`` what bodies hold of them. With ``apart`` the items are some of many, and
     ``fetches`` and ``reassignments`` have no rows. ``counts`` goes on from what it is given.
+    ``names`` are those that items told so far.
     """
 
     def __init__(
@@ -79,24 +80,37 @@ class TableRows:
         self._decodes = bodies and not self._tables <= _WITHOUT_BODIES
         self._secrets = secrets
         self.counts = counts if counts is not None else ConnectionCounts()
-        self._names = TopicNames()
+        self._values = values
+        self.names = TopicNames()
         self._heard_keys = _keys_of(self._tables)
-        counted = self._tables | {"anomalies"} if "connections" in self._tables else self._tables
         self._batches: BatchRows | None = None
+        self._reassignments = Reassignments()
+        self._ask(self.names.name if apart is None else apart.name, apart is not None)
+
+    def _ask(self, name_of: NameOf, apart: bool) -> None:
+        counted = self._tables | {"anomalies"} if "connections" in self._tables else self._tables
         if counted & _BATCHES:
             from wiredump.rows.batches import BatchRows  # and with it kproto.records
 
             self._batches = BatchRows(
-                self._names.name if apart is None else apart.name, codec, tables=counted,
-                values=values, apart=apart is not None,
-            )  # fmt: skip
-        self._fetches = Fetches(self._names.name)
-        self._reassignments = Reassignments()
+                name_of, self._codec, tables=counted, values=self._values, apart=apart
+            )
+        self._fetches = Fetches(name_of)
+
+    def name_later(self, name_of: NameOf) -> None:
+        """Before the first item: have ``name_of`` asked for topics, which may know none. Whoever it
+        is has the rows that were made without to name, when ``names`` has all of them."""
+        self._ask(name_of, True)
 
     def add(self, item: Item) -> Iterator[Rows]:
         """The rows that an item gives."""
         self.counts.add(item)
         return self._wanted(self._rows(item))
+
+    @property
+    def wants_names(self) -> bool:
+        """Whether rows are made in which the name of a topic may be wanted."""
+        return self._decodes and bool(self._tables & (_BATCHES | {"fetches"}))
 
     @property
     def takes_frames_only(self) -> bool:
@@ -152,7 +166,7 @@ class TableRows:
             yield from election_rows(item, said)
         heard = heard_of(item, said)
         if heard is not None:
-            self._names.learn(heard)
+            self.names.learn(heard)
             if self._apart is not None:
                 self._apart.heard(heard)
             elif self._tables & _ORDERED:
@@ -174,7 +188,7 @@ class TableRows:
             yield from self._batches.end()
         yield from self._rest()
         yield from self._reassignments.end()
-        yield from self._names.rows()
+        yield from self.names.rows()
         yield from self.counts.rows(connections)
 
 

@@ -4,13 +4,18 @@ them. Entries know their dialect and who the client is; pairing is as for captur
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final, Literal
 
-from kproto.journal import Entry
+from kproto.journal import CLOSED_BY_BROKER, CLOSED_BY_CLIENT, Entry
 from wiredump.model import Anomaly, Connection, Direction, Exchange, Frame, Item, Place
 from wiredump.pairing import Pairing
 
 __all__ = ["JournalItems"]
 
+_CLOSED_BY: Final[dict[str, Literal["client", "broker"]]] = {
+    CLOSED_BY_CLIENT: "client",
+    CLOSED_BY_BROKER: "broker",
+}
 _QUIET = frozenset({"connected", "disconnected", "sasl-token", "authenticated", "replayed"})
 """Events that are as they should be, and seen in a connection's own times and frames."""
 
@@ -46,6 +51,7 @@ class JournalItems:
             items.append(talk.anomaly(entry, place))
         if entry.event == "disconnected":
             talk.connection.closed_ns = entry.timestamp_ns
+            talk.connection.closed_by = _CLOSED_BY.get(entry.note)
             items += talk.pairing.end("the connection was closed")
             del self._talks[key]
         return items

@@ -68,9 +68,13 @@ class _Untouched:
         self._restore = restore
 
     def __getattr__(self, name: str) -> Any:
+        self.restore()
+        return getattr(self.pairing, name)
+
+    def restore(self) -> None:
+        """The pairing is where it was, with all that waits."""
         self._talk._pairing = self.pairing
         self._restore(self._talk.connection, self.pairing, self.waiting.all())
-        return getattr(self.pairing, name)
 
 
 class Lent:
@@ -156,10 +160,21 @@ class Lent:
             self._counted.counted(talk.connection.id, *counts)
         self._note_worth(connection.number, client.next + server.next, len(waiting))
 
+    def __len__(self) -> int:
+        """How many are lent."""
+        return len(self._lent_at)
+
     def all_back(self) -> None:
         """Everything that is lent."""
         for flow in self._reading.flows():
             self.back(flow)
+
+    def all_restored(self) -> None:
+        """Everything that was lent is back, and as objects of Python's, to be kept."""
+        self.all_back()
+        for talk in self._items._open.values():
+            if isinstance(talk, Conversation) and isinstance(talk._pairing, _Untouched):
+                talk._pairing.restore()
 
     def _note_worth(self, number: int, at: int, waiting: int) -> None:
         """Lending copies: what is taken back at once is lent less often."""

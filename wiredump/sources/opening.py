@@ -8,6 +8,8 @@ sources that opens anything.
 from __future__ import annotations
 
 import io
+import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,11 +26,22 @@ from wiredump.readers import TLS_KEY_LOG, Capture, Limits, Streams
 from wiredump.readers.compressed import inflater_for
 from wiredump.readers.share import Share
 from wiredump.sources.captures import CaptureItems
+from wiredump.sources.packets import PacketTeller, TakeRow
 from wiredump.sources.quick import FrameSink, QuickStreams, walks
 from wiredump.tls import require_cryptography
 from wiredump.tls.keylog import KeyLog, KeyLogError
 
-__all__ = ["Kind", "Read", "Sources", "kind_of", "open_key_log", "open_sources", "span"]
+__all__ = [
+    "Kind",
+    "Read",
+    "Sources",
+    "UriError",
+    "kind_of",
+    "open_key_log",
+    "open_sources",
+    "require_path",
+    "span",
+]
 
 Kind: TypeAlias = Literal["capture", "journal", "request log", "hexadecimal"]
 
@@ -39,6 +52,10 @@ _PAUSE: Final = 0.1
 _MAGICS: Final = {
     bytes.fromhex(magic) for magic in ("d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d", "0a0d0d0a")
 }
+
+
+class UriError(KprotoError):
+    """Where a path is wanted."""
 
 
 class _File(NamedTuple):
@@ -79,6 +96,7 @@ class Sources:
         rotated: bool,
         progress: Callable[[int], object] | None,
         share: Share | None = None,
+        memory: int | None = None,
     ) -> None:
         self.connections: dict[int, Connection] = {}
         self._files = files
@@ -86,7 +104,7 @@ class Sources:
         self._ports = ports
         self._follow = follow
         self._share = share
-        self._limits = Limits(alone=alone)
+        self._limits = Limits.within(memory, alone=alone)
         self._keys = keys
         self._zone = zone
         self._secrets: dict[int, int] = {}
@@ -95,6 +113,7 @@ class Sources:
         self._captures: CaptureItems | None = None
         self._streams: Streams | QuickStreams | None = None
         self._sink: FrameSink | None = None
+        self._packets_to: TakeRow | None = None
         self._bytes = dict.fromkeys((file.number for file in files), 0)
         self._times: dict[int, tuple[int, int]] = {}
 
@@ -150,7 +169,9 @@ class Sources:
         if self._follow:
             events = self._followed(streams, captures[0])
         else:
-            events = streams.read(*([chain(*captures)] if self._rotated else captures))
+            add = self._packets_to
+            sink = None if add is None else PacketTeller(items.connections, add)
+            events = streams.read(*([chain(*captures)] if self._rotated else captures), sink=sink)
         for event in events:
             for capture in captures:
                 if capture.bytes_read != self._bytes[capture.number]:
@@ -170,10 +191,16 @@ class Sources:
 
     @property
     def _is_quick(self) -> bool:
-        """Whether captures are read in bulk: one that ends, each connection for itself."""
+        """Whether captures are read in bulk: one that ends, each connection for itself, and nobody
+        asks about packets."""
         captures = sum(file.kind == "capture" for file in self._files)
-        alone = self._limits.alone and not self._follow
+        alone = self._limits.alone and not self._follow and self._packets_to is None
         return captures == 1 and alone and walks() is not None
+
+    def packets_to(self, add: TakeRow) -> None:
+        """Have rows of ``packets`` go to ``add``, each before the items of the next packet. To be
+        asked for before iterating, of captures that end."""
+        self._packets_to = add
 
     def frames_to(self, sink: FrameSink) -> bool:
         """Have frames go to ``sink`` as columns, those whose exchanges need not be seen. False
@@ -196,7 +223,8 @@ class Sources:
 
         yield from streams.read(counted())
         self._count(file.number, capture.bytes_read)
-        self._saw(file.number, *streams.times)
+        for number, times in streams.times.items():
+            self._saw(number, *times)
 
     def _followed(self, streams: Streams, capture: Capture) -> Iterator[Any]:
         while not capture.stopped:
@@ -284,6 +312,7 @@ def open_sources(
     share: Share | None = None,
     keylog: str | None = None,
     zone: tzinfo = UTC,
+    memory: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
     """Open files by their paths, ``-`` being standard input. They are closed with the process.
@@ -292,7 +321,8 @@ def open_sources(
     time. ``first`` is the number of the first source, unless ``numbers`` has all of them. With a
     ``share`` only its connections are read of captures. ``keylog`` is the path of a TLS key log
     (NSS's SSLKEYLOGFILE format), which is read on as it grows where the capture is followed.
-    ``zone`` is that of request logs, whose times do not say it.
+    ``zone`` is that of request logs, whose times do not say it. ``memory`` bounds what TCP streams
+    keep, in bytes (``Limits.within``).
 
     Raises OSError for what cannot be opened, KprotoError for more than one file to follow, and for
     a key log that is none.
@@ -318,6 +348,7 @@ def open_sources(
         zone=zone,
         progress=progress,
         share=share,
+        memory=memory,
     )
 
 
@@ -339,6 +370,15 @@ def open_key_log(path: str, *, follow: bool = False) -> KeyLog:
     return keys
 
 
+def require_path(path: str) -> None:
+    """Raise UriError for what names something that is not on a file system."""
+    if re.match("[A-Za-z][A-Za-z0-9+.-]*://", path) and not os.path.exists(path):
+        raise UriError(
+            f"{path} is a URI, and files are found by their paths: mount what it is on (an object "
+            "store, HDFS), or copy it; a capture may also come by a pipe, as `wiredump table -`"
+        )
+
+
 def kind_of(path: str) -> Kind:
     """What a file is. Raises OSError."""
     with _open(path) as file:
@@ -346,6 +386,7 @@ def kind_of(path: str) -> Kind:
 
 
 def _open(path: str) -> io.BufferedReader:
+    require_path(path)
     if path == "-":
         return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False), _HEAD)
     return io.BufferedReader(io.FileIO(path), _HEAD)

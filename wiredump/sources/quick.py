@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from functools import cache
 from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -19,14 +20,23 @@ from wiredump.headers import produce_flexible
 from wiredump.model import Exchange, Frame, Item, Place
 from wiredump.native import quick
 from wiredump.pairing import MOST_OPEN, MOST_OPEN_BYTES, _shared_keys
-from wiredump.readers import FROM_CLIENT, Account, Anomaly, Limits, Packet, TcpReassembler
+from wiredump.readers import (
+    FROM_CLIENT,
+    Account,
+    Anomaly,
+    Limits,
+    Packet,
+    Segment,
+    TcpReassembler,
+)
 from wiredump.readers.container import Walks
+from wiredump.readers.ledger import OVERHEAD
 from wiredump.readers.segments import SegmentReader
 from wiredump.readers.share import Share
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.lent import Lent
 
-__all__ = ["FrameSink", "QuickStreams", "Times", "walks"]
+__all__ = ["FrameSink", "QuickSegments", "QuickStreams", "walks"]
 
 _ALL_DONE: Final = -1
 _A_FRAME: Final = -2
@@ -48,11 +58,10 @@ class FrameSink(Protocol):
     ) -> None: ...
 
 
-class Times(NamedTuple):
-    """First and last of what was found, 0 where nothing was."""
-
-    first_ns: int
-    last_ns: int
+class _At(NamedTuple):
+    timestamp_ns: int
+    capture: int
+    offset: int
 
 
 def walks() -> Walks | None:
@@ -61,65 +70,49 @@ def walks() -> Walks | None:
     return None if module is None else Walks(module.walk_pcap, module.walk_pcapng)
 
 
-class QuickStreams:
-    """``read`` a capture that was opened with ``walks``. ``times`` covers what went to the sink.
-    With a ``share`` only its connections are read."""
+class QuickSegments:
+    """Packets, and segments that come otherwise, to the items of some connections: those that
+    ``tcp`` and ``items`` have. ``times`` covers what went to the sink, by capture."""
 
     def __init__(
-        self, items: CaptureItems, limits: Limits, codec: Dialect | None, sink: FrameSink | None,
-        share: Share | None = None,
+        self, items: CaptureItems, tcp: TcpReassembler, codec: Dialect | None,
+        sink: FrameSink | None, share: Share | None = None,
     ) -> None:  # fmt: skip
         module = quick()
         assert module is not None
+        limits = tcp.limits
         assert limits.alone
         codec = codec if codec is not None else dialect("auto")
         name = "kafka" if isinstance(codec, AutoDialect) else codec.name
         self._module: ModuleType = module
-        self._account = Account()
+        self._tcp = tcp
+        self._account = tcp.account
         self._segments = SegmentReader(self._account)
-        self._tcp = TcpReassembler(self._account, limits)
         self._items = items
         self._sink = sink
         self._share = share if share is not None else Share(0, 1)
         recent = min(limits.recent_bytes, limits.alone_bytes)
-        left = _shared_keys(codec) | {_SASL_HANDSHAKE}
+        # What those that are lent keep to compare with is not weighed until they are taken back.
+        # So many of them take half of what all may, at most; and that only after so many bytes.
+        self._many = limits.alone_total_bytes // (4 * max(1, recent))
+        self._much = limits.alone_total_bytes // 4
+        self._unweighed = 0
         self._reading = module.Reading(
             Frame, Exchange, Place, name, None if sink is None else sink.columns,
             (DEFAULT_MAX_SIZE, recent, MOST_OPEN, MOST_OPEN_BYTES), _flexible_versions(),
-            tuple(sorted(left)), int.from_bytes(os.urandom(8)) >> 2, tuple(self._share),
+            _left_keys(codec), int.from_bytes(os.urandom(8)) >> 2, tuple(self._share),
         )  # fmt: skip
         self._lent = Lent(self._reading, module.Waiting, self._tcp, items, name, sink)
-        self.times = Times(0, 0)
+        self.times: dict[int, tuple[int, int]] = {}
         self.read_slowly = 0
         """Packets that Python read."""
 
-    @property
-    def account(self) -> Account:
-        """The sums, once all was read."""
-        return self._tcp.account
+    def takes(self, found: Any) -> bool:
+        """Whether that is something for ``bulk``."""
+        return isinstance(found, self._module.Packets)
 
-    def read(self, capture: Iterable[Any]) -> Iterator[Item]:
-        """The items of all packets; those whose frames went to the sink are not among them."""
-        for packet in capture:
-            if isinstance(packet, self._module.Packets):
-                yield from self._bulk(packet)
-            elif isinstance(packet, Anomaly):
-                yield from self._told(packet)
-            else:
-                yield from self._one(packet)
-        self._lent.all_back()
-        out: list[Any] = []
-        self._segments.close(out)
-        for event in out:
-            yield from self._told(event)
-        for event in self._tcp.close():
-            yield from self._items.feed(event)
-
-    def _told(self, event: Any) -> list[Item]:
-        """What is no connection's."""
-        return self._items.feed(event) if self._share.is_first else []
-
-    def _bulk(self, packets: Any) -> Iterator[Item]:
+    def bulk(self, packets: Any) -> Iterator[Item]:
+        """The items of packets that a walk found."""
         run, sink = self._reading.run, self._sink
         view = memoryview(packets.chunk)
         while (number := run(packets)) != _ALL_DONE:
@@ -129,46 +122,62 @@ class QuickStreams:
                 yield from self._rest()
             else:
                 place, time, link, at, end, original, interface, capture = packets[number]
-                yield from self._one(
+                yield from self.one(
                     Packet(place, time, link, view[at:end], original, interface, capture)
                 )
         yield from self._settled()
+        if len(self._lent) > self._many and self._unweighed > self._much:
+            self._unweighed = 0
+            place, time, _, _, _, _, _, capture = packets[len(packets) - 1]
+            self._lent.all_back()
+            for event in self._tcp.weigh(_At(time, capture, place)):
+                yield from self._items.feed(event)
         if sink is not None:
             sink.drain()
 
     def _settled(self) -> list[Item]:
         """What the extension did since it was asked last, counted; and its exchanges."""
-        packets, payload, frames, first_ns, last_ns = self._reading.counts()
+        packets, payload, frames, spans = self._reading.counts()
         if packets:
             account = self._account
+            self._unweighed += payload + OVERHEAD * packets
             account.packets += packets
             account.segments += packets
             account.payload += payload
             account.data += payload
             self._items.account.payload += payload
             self._items.account.frames += frames
-            if first_ns:
-                before = self.times
-                first_ns = min(first_ns, before.first_ns) if before.first_ns else first_ns
-                self.times = Times(first_ns, max(last_ns, before.last_ns))
+            for capture, first_ns, last_ns in spans:
+                first, last = self.times.get(capture, (first_ns, last_ns))
+                self.times[capture] = min(first, first_ns), max(last, last_ns)
         found: list[Item] = self._reading.items()
         return found
 
-    def _one(self, packet: Packet) -> list[Item]:
+    def one(self, packet: Packet) -> list[Item]:
         """A packet that is not usual, or of a connection of which something is not."""
         self.read_slowly += 1
         out: list[Any] = []
         items: list[Item] = []
         segment = self._segments.feed(packet, out)
         for event in out:
-            items += self._told(event)
+            items += self.told(event)
         if segment is None or (self._share.of > 1 and not self._share.has(segment.flow)):
             return items
-        self._lent.back(segment.flow)
-        for event in self._tcp.feed(segment):
-            items += self._items.feed(event)
+        items += self.segment(segment)
         self._lent.lend(segment.flow)
         return items
+
+    def segment(self, segment: Segment) -> list[Item]:
+        """One that Python has to read."""
+        self._lent.back(segment.flow)
+        items: list[Item] = []
+        for event in self._tcp.feed(segment):
+            items += self._items.feed(event)
+        return items
+
+    def told(self, event: Any) -> list[Item]:
+        """What is no connection's."""
+        return self._items.feed(event) if self._share.is_first else []
 
     def _rest(self) -> Iterator[Item]:
         """A frame that is not usual, and the rest of the segment it ends in."""
@@ -182,6 +191,70 @@ class QuickStreams:
             yield item
         self._lent.lend(flow)
 
+    def fragments_end(self) -> list[Item]:
+        """No packets follow that a fragment could be of."""
+        out: list[Any] = []
+        self._segments.close(out)
+        return [item for event in out for item in self.told(event)]
 
+    def all_back(self) -> None:
+        """``tcp`` and ``items`` have all there is to know."""
+        self._lent.all_back()
+
+    def all_restored(self) -> None:
+        """And it may be pickled."""
+        self._lent.all_restored()
+
+
+class QuickStreams:
+    """``read`` a capture that was opened with ``walks``. With a ``share`` only its connections are
+    read."""
+
+    def __init__(
+        self, items: CaptureItems, limits: Limits, codec: Dialect | None, sink: FrameSink | None,
+        share: Share | None = None,
+    ) -> None:  # fmt: skip
+        self._tcp = TcpReassembler(Account(), limits)
+        self._segments = QuickSegments(items, self._tcp, codec, sink, share)
+        self._items = items
+
+    @property
+    def account(self) -> Account:
+        """The sums, once all was read."""
+        return self._tcp.account
+
+    @property
+    def times(self) -> dict[int, tuple[int, int]]:
+        """First and last of what went to the sink, by capture."""
+        return self._segments.times
+
+    @property
+    def read_slowly(self) -> int:
+        """Packets that Python read."""
+        return self._segments.read_slowly
+
+    def read(self, capture: Iterable[Any]) -> Iterator[Item]:
+        """The items of all packets; those whose frames went to the sink are not among them."""
+        found = self._segments
+        for packet in capture:
+            if found.takes(packet):
+                yield from found.bulk(packet)
+            elif isinstance(packet, Anomaly):
+                yield from found.told(packet)
+            else:
+                yield from found.one(packet)
+        found.all_back()
+        yield from found.fragments_end()
+        for event in self._tcp.close():
+            yield from self._items.feed(event)
+
+
+@cache
+def _left_keys(codec: Dialect) -> tuple[int, ...]:
+    """The api keys whose requests are Python's."""
+    return tuple(sorted(_shared_keys(codec) | {_SASL_HANDSHAKE}))
+
+
+@cache
 def _flexible_versions() -> tuple[int, ...]:
     return tuple(version for version in range(_MOST_VERSIONS) if version in produce_flexible())

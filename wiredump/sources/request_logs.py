@@ -33,6 +33,12 @@ _TIME: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})(Z|[+-]\d\d:?\d\d)?(?!\d)"
 )
 _PRODUCE, _API_VERSIONS, _UNSUPPORTED_VERSION = 0, 18, 35
+_NOT_AS_LOGGED: Final = (
+    ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
+    msgspec.DecodeError,
+)  # fmt: skip
+"""What reading a line runs into that is not the broker's own: numbers without end and JSON nested
+without end among them."""
 _ENDS: Final = re.compile(r"(?P<broker>.+:\d+)-(?P<client>.+:\d+)-(?P<rest>[\d-]+)")
 
 
@@ -80,7 +86,7 @@ class RequestLogItems:
             start = rest.index("{")
             logged = self._decode(rest[start : rest.rindex("}") + 1])
             return [self._exchange(logged, now, place)]
-        except (ValueError, KeyError, TypeError, AttributeError, msgspec.DecodeError) as error:
+        except _NOT_AS_LOGGED as error:
             return [Anomaly("damaged", f"not a request as the broker logs it: {error}", place, now)]
 
     def _time(self, text: str) -> int:

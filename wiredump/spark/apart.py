@@ -15,8 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from wiredump.knowledge.heard import FETCH, Heard
-from wiredump.model import Exchange, Item
-from wiredump.rows.batches import NameOf, completed_ns
+from wiredump.rows.batches import NameOf
 from wiredump.rows.exchanges import Row
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
@@ -51,9 +50,12 @@ NAMED: Final = ("batches", "records", "anomalies")
 """Tables in which a topic's name may be wanted."""
 
 
+_UNNAMED: Final = "unnamed-"
+
+
 def unnamed(table: str) -> str:
     """What the rows are kept as that still want one."""
-    return f"unnamed-{table}"
+    return f"{_UNNAMED}{table}"
 
 
 UNNAMED: Final = tuple(map(unnamed, NAMED))
@@ -62,7 +64,7 @@ _PLACES: Final = {
         [column.name for column in TABLES[name].columns].index(each)
         for each in ("topic", "topic_id")
     )
-    for name in ("batches", "records")
+    for name in ("batches", "records", "fetches")
 }
 _KIND, _REASON = (
     [column.name for column in TABLES["anomalies"].columns].index(each)
@@ -74,8 +76,8 @@ def schema_of(name: str) -> pa.Schema:
     """Of any file that tasks write."""
     if name == HEARD:
         return _HEARD_SCHEMA
-    if name in UNNAMED:
-        schema = arrow_schema(name.removeprefix("unnamed-"))
+    if name.startswith(_UNNAMED):
+        schema = arrow_schema(name.removeprefix(_UNNAMED))
         return schema.append(pa.field("wanted_ns", pa.int64())).append(
             pa.field("wanted_id", pa.string())
         )
@@ -83,9 +85,9 @@ def schema_of(name: str) -> pa.Schema:
 
 
 class Aside:
-    """``wiredump.rows.together.Apart`` for one group of connections: ``rows`` sorts what an item
-    gave, and tells what was heard. ``part``: captures are 0, and every other
-    source begins anew in time behind them. ``known`` names topics that were named before."""
+    """``wiredump.rows.together.Apart`` for one group of connections, or all: ``rows`` sorts what an
+    item gave, and tells what was heard. ``part``: captures are 0, and every other source begins
+    anew in time behind them. ``known`` names topics that were named before."""
 
     def __init__(self, tables: Iterable[str], part: int = 0, known: NameOf | None = None) -> None:
         self._part = part
@@ -94,7 +96,8 @@ class Aside:
         self._fetches = "fetches" in tables
         self._others = "reassignments" in tables
         self._heard: list[Row] = []
-        self._wanted: set[str] = set()
+        # When each was asked for last: by the row that comes next.
+        self._wanted: dict[str, int] = {}
 
     def heard(self, heard: Heard) -> None:
         is_fetch = heard.api_key == FETCH
@@ -106,21 +109,22 @@ class Aside:
     def name(self, topic_id: str, at_ns: int) -> str | None:
         known = self._known(topic_id, at_ns) if self._known is not None else None
         if known is None:
-            self._wanted.add(topic_id)
+            self._wanted[topic_id] = at_ns
         return known
 
-    def rows(self, item: Item, rows: Iterable[Rows]) -> Iterator[Rows]:
-        """All rows of an item: those that want a name under another, and what was heard."""
+    def rows(self, rows: Iterable[Rows]) -> Iterator[Rows]:
+        """All rows of an item, which are made one by one as they are taken: those that want a name
+        under another, and what was heard."""
         self._wanted.clear()
         for name, row in rows:
             if isinstance(row, Piece):  # its rows want names all alike: ``nameless``
                 yield name, row
                 continue
             wanted = self._wanted_by(name, row)
-            if wanted is None or not isinstance(item, Exchange):
+            if wanted is None:
                 yield name, row
             else:
-                yield unnamed(name), (*row, completed_ns(item), wanted)
+                yield unnamed(name), (*row, self._wanted[wanted], wanted)
         yield from self._heard
         self._heard = []
 
@@ -130,7 +134,7 @@ class Aside:
             return None
         if name in _PLACES:
             topic, topic_id = _PLACES[name]
-            return row[topic_id] if row[topic] is None else None
+            return row[topic_id] if row[topic] is None and row[topic_id] in self._wanted else None
         if name == "anomalies" and row[_KIND] == "undecodable-batch":
             # Its reason begins with the topic, or what stands for it, and the partition.
             return next((each for each in self._wanted if row[_REASON].startswith(each)), None)

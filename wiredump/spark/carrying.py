@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from wiredump.readers import Anomaly
 from wiredump.readers.tcp import STALE_NS
 from wiredump.spark.apart import Aside
-from wiredump.spark.columns import ANOMALY, SPLIT, SplitNote
+from wiredump.spark.columns import ANOMALY
 from wiredump.spark.connections import Group, Options, Work
 from wiredump.spark.knowledge import Names
 from wiredump.spark.parts import STAGING, Manifest
@@ -52,12 +52,10 @@ class Carrying(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kept(Manifest):
-    """What a task of a batch did. ``fed`` are the bytes of payload that its rows brought, ``notes``
-    those of parts that were among them."""
+    """What a task of a batch did. ``fed`` are the bytes of payload that its rows brought."""
 
     state: State | None = None
     fed: int = 0
-    notes: list[SplitNote] = msgspec.field(default_factory=list)
     task: int = 0
 
 
@@ -73,7 +71,7 @@ class _Carrying(Work):
     def __init__(
         self, options: Options, carrying: Carrying, task: int, before: StateReader
     ) -> None:
-        super().__init__(options, task)
+        super().__init__(options, task, notes=True)
         if carrying.names is not None:
             self._aside = Aside(options.tables, known=Names(carrying.names).name)
         self._ending = carrying.ending
@@ -85,7 +83,6 @@ class _Carrying(Work):
         self._entries = iter(before)
         self._next = next(self._entries, None)
         self._fed = 0
-        self._notes: list[SplitNote] = []
         place = Path(options.out) / STAGING / STATE
         place.mkdir(parents=True, exist_ok=True)
         name = f"{task:05d}-{uuid4().hex}"
@@ -98,7 +95,7 @@ class _Carrying(Work):
         state = self._after.close(self._old)
         told = {name: getattr(done, name) for name in done.__struct_fields__}
         kept = None if self._ending else state
-        return Kept(**told, state=kept, fed=self._fed, notes=self._notes, task=self._task)
+        return Kept(**told, state=kept, fed=self._fed, task=self._task)
 
     def take(self, batch: pa.RecordBatch) -> None:
         self._fed += pc.sum(batch.column("payload_size")).as_py() or 0
@@ -106,9 +103,7 @@ class _Carrying(Work):
 
     def other(self, kind: int, payload: bytes) -> None:
         super().other(kind, payload)
-        if kind == SPLIT:
-            self._notes.append(msgspec.msgpack.decode(payload, type=SplitNote))
-        elif kind == ANOMALY:
+        if kind == ANOMALY:
             self._fed += msgspec.msgpack.decode(payload, type=Anomaly).length
 
     def begin(self, key: bytes) -> Group:
@@ -120,7 +115,7 @@ class _Carrying(Work):
         return self._resumed(entry)
 
     def _resumed(self, entry: Entry) -> Group:
-        return Group(self, load(self._before.rest(entry), self.codec))
+        return Group(self, load(self._before.rest(entry), self.codec), entry.key)
 
     def finish(self, key: bytes, group: Group) -> None:
         if self._ending:

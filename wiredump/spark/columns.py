@@ -7,6 +7,11 @@ SEGMENT   a TCP segment; ``payload`` is null where the file has it in one piece,
 FRAGMENT  a packet with a fragment of a datagram that carries TCP: ``payload`` is a RawPacket
 ANOMALY   something of no connection: ``payload`` is a ``readers.Anomaly``
 SPLIT     what a task read: ``payload`` is a SplitNote
+RUN       usual segments between two ends, by their places: ``payload`` is an array of
+          ``runs.ENTRY``, ``flags`` is 1 where they are in the order of their times first, and
+          ``payload_size`` what they have in all; ``packet`` and what is sorted by are the first's.
+          Only between stages: a job of one's own has segments
+PACKET    a packet without a segment: ``payload`` is its row of the table ``packets``
 ========  ==========================================================================================
 
 ``key`` names the two ends whichever way a segment goes: its flow (``readers.Segment.flow``) or, if
@@ -14,7 +19,8 @@ SPLIT     what a task read: ``payload`` is a SplitNote
 
 ``order_ns``, ``capture``, ``ordinal`` are the order in which one process would meet the packets
 (``readers.merge``): the place in the file where there is one capture, time first where there are
-several. Payloads are MessagePack where they are structs.
+several. Payloads are MessagePack where they are structs. ``record`` is that of a segment's packet
+(``rows.packets.Record``), where somebody asks for the table ``packets``.
 """
 
 from __future__ import annotations
@@ -28,11 +34,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wiredump.readers import Anomaly, Segment
+from wiredump.rows.packets import Record
 
 __all__ = [
     "ANOMALY",
     "FRAGMENT",
+    "PACKET",
     "PACKET_SCHEMA",
+    "RUN",
     "SEGMENT",
     "SPLIT",
     "SQL_SCHEMA",
@@ -47,6 +56,8 @@ SEGMENT: Final = 0
 FRAGMENT: Final = 1
 ANOMALY: Final = 2
 SPLIT: Final = 3
+RUN: Final = 4
+PACKET: Final = 5
 
 _FIELDS: Final = (
     ("kind", pa.int8(), "byte"),
@@ -65,6 +76,7 @@ _FIELDS: Final = (
     ("payload_size", pa.int32(), "int"),
     ("missing", pa.int64(), "long"),
     ("payload", pa.binary(), "binary"),
+    ("record", pa.binary(), "binary"),
 )
 
 PACKET_SCHEMA: Final = pa.schema([(name, type_) for name, type_, _ in _FIELDS])
@@ -74,11 +86,12 @@ _IPV4_FLOW: Final = 12
 
 
 class RawPacket(msgspec.Struct, array_like=True):
-    """What it takes to read a packet again."""
+    """What it takes to read a packet again. ``interface`` only where packets are asked for."""
 
     link_type: int
     original_length: int
     data: bytes
+    interface: int | None = None
 
 
 class SplitNote(msgspec.Struct):
@@ -87,7 +100,8 @@ class SplitNote(msgspec.Struct):
     read this part of it. ``contexts`` are the places and lengths of blocks that what follows cannot
     be read without, ``contexts_known`` whether it was told of those in front of it. ``late``: so
     many packets at most came before one of theirs that is older than they are; ``earliest`` and
-    ``latest`` (the highest times, sorted) say the same across splits.
+    ``latest`` (the highest times, sorted) say the same across splits. ``secrets`` are TLS key
+    logs that it holds.
     """
 
     capture: int
@@ -111,6 +125,7 @@ class SplitNote(msgspec.Struct):
     late: int = 0
     earliest: int | None = None
     latest: list[int] = []
+    secrets: list[bytes] = []
 
 
 def reversed_flow(flow: bytes) -> bytes:
@@ -133,8 +148,9 @@ class PacketRows:
         return len(self._rows)
 
     def segment(
-        self, segment: Segment, order: tuple[int, int], payload_at: int, payload: bytes | None
-    ) -> None:
+        self, segment: Segment, order: tuple[int, int], payload_at: int, payload: bytes | None,
+        record: Record | None = None,
+    ) -> None:  # fmt: skip
         """``payload`` where it cannot be read at ``payload_at``."""
         key, other = segment.flow, reversed_flow(segment.flow)
         swapped = other < key
@@ -143,13 +159,13 @@ class PacketRows:
                 SEGMENT, segment.capture, segment.offset, *order, segment.timestamp_ns,
                 other if swapped else key, swapped, segment.sequence, segment.acknowledgement,
                 segment.flags, segment.window, payload_at, len(segment.payload), segment.missing,
-                payload,
+                payload, None if record is None else msgspec.msgpack.encode(record),
             )
         )  # fmt: skip
 
     def other(
-        self, kind: int, value: RawPacket | Anomaly | SplitNote, place: tuple[int, int],
-        order: tuple[int, int],
+        self, kind: int, value: RawPacket | Anomaly | SplitNote | tuple[Any, ...],
+        place: tuple[int, int], order: tuple[int, int],
     ) -> None:  # fmt: skip
         """A row of any other kind. ``place`` is the packet's, and its time."""
         packet, time = place
@@ -162,7 +178,7 @@ class PacketRows:
         self._rows.append(
             (
                 kind, self._capture, packet, *order, time, key, False, 0, 0, 0, 0, 0, 0, 0,
-                msgspec.msgpack.encode(value),
+                msgspec.msgpack.encode(value), None,
             )
         )  # fmt: skip
 

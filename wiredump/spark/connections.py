@@ -8,7 +8,7 @@ of the last is kept: memory does not grow with the number of connections, nor wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -16,20 +16,34 @@ import pyarrow as pa
 from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import Dialect
 from wiredump.model import Item
-from wiredump.readers import Anomaly, Limits, Segment, TcpReassembler
+from wiredump.native import quick
+from wiredump.readers import Account, Anomaly, Event, Limits, Segment, TcpReassembler, fate
+from wiredump.readers.segments import SegmentReader
 from wiredump.rows.connections import ConnectionCounts
+from wiredump.rows.packets import Record, segment_row
 from wiredump.rows.pieces import Rows
 from wiredump.rows.together import TableRows
 from wiredump.sources.captures import ByteAccount, CaptureItems
 from wiredump.sources.opening import open_key_log, span
+from wiredump.sources.quick import QuickSegments
 from wiredump.spark.apart import HEARD, NAMED, UNNAMED, Aside
-from wiredump.spark.columns import ANOMALY, SEGMENT, SPLIT, SplitNote, reversed_flow
+from wiredump.spark.columns import (
+    ANOMALY,
+    PACKET,
+    RUN,
+    SEGMENT,
+    SPLIT,
+    SplitNote,
+    reversed_flow,
+)
 from wiredump.spark.parts import Manifest, PartWriter
-from wiredump.spark.payloads import Payloads
+from wiredump.spark.payloads import ChangedError, Payloads
+from wiredump.spark.runs import ENTRY, Entries, Merging, Order
+from wiredump.tables.frames import FramesOnly
+from wiredump.tls.keylog import KeyLog
 
 __all__ = ["Carried", "Group", "Options", "Work", "write_connections"]
 
-_ALONE: Final = Limits(alone=True)
 _EMPTY: Final = memoryview(b"")
 
 
@@ -47,6 +61,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     secrets: bool = False
     keylog: str | None = None
     zone: str = "UTC"
+    memory: int | None = None
+    secrets_within: tuple[bytes, ...] = ()
+    """TLS key logs that the captures hold."""
 
     @property
     def taken(self) -> tuple[str, ...]:
@@ -77,23 +94,35 @@ class Carried(NamedTuple):
     counts: ConnectionCounts
 
 
-def write_connections(batches: Iterable[pa.RecordBatch], options: Options, task: int) -> Manifest:
-    """Write the rows of all connections in ``batches``, which are sorted as above."""
-    return Work(options, task).run(batches)
+def write_connections(
+    batches: Iterable[pa.RecordBatch], options: Options, task: int, *, notes: bool = False
+) -> Manifest:
+    """Write the rows of all connections in ``batches``, which are sorted as above. ``notes``: the
+    manifest has those that were among them."""
+    return Work(options, task, notes=notes).run(batches)
 
 
 class Work:
     """One task's. ``begin`` and ``finish`` are where packets of other times may be brought in."""
 
-    def __init__(self, options: Options, task: int) -> None:
+    def __init__(self, options: Options, task: int, *, notes: bool = False) -> None:
         self.payloads = Payloads(options.paths)
         self._options = options
         self.codec = named_dialect(options.dialect)
         self._ports = frozenset(options.ports)
-        self._keys = open_key_log(options.keylog) if options.keylog is not None else None
+        self._limits = Limits.within(options.memory, alone=True)
+        self._keys = open_key_log(options.keylog) if options.keylog is not None else KeyLog()
+        for each in options.secrets_within:
+            self._keys.add(each.decode("ascii", "replace") + "\n")
         self._writer = PartWriter(options.out, options.files, task)
         self._aside = Aside(options.tables)
         self._manifest = Manifest()
+        self._keeps_notes = notes
+        self._columns: FramesOnly | None = None
+        rows = self.rows(ConnectionCounts())
+        if quick() is not None and rows.takes_frames_only and "frames" in options.files:
+            self._columns = FramesOnly(self._writer, rows)
+            self._writer.keep_in("frames", self._columns)
         self._account = ByteAccount()
         self._key: bytes | None = None
         self._group: Group | None = None
@@ -109,7 +138,7 @@ class Work:
 
     def begin(self, key: bytes) -> Group:
         """The connections between the next two ends."""
-        return Group(self, self.fresh())
+        return Group(self, self.fresh(), key)
 
     def finish(self, key: bytes, group: Group) -> None:
         """No more packets of these two ends are here."""
@@ -117,62 +146,64 @@ class Work:
 
     def take(self, batch: pa.RecordBatch) -> None:
         columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
-        kinds, keys = columns["kind"], columns["key"]
-        captures, places = columns["capture"], columns["payload_at"]
-        sizes, given = columns["payload_size"], columns["payload"]
-        self.payloads.expect(captures, places, sizes)
+        kinds, keys, given = columns["kind"], columns["key"], columns["payload"]
+        captures, sizes, records = columns["capture"], columns["payload_size"], columns["record"]
+        self.payloads.expect(captures, columns["payload_at"], sizes)
+        orders = zip(columns["order_ns"], captures, columns["ordinal"], strict=True)
         rows = zip(
             columns["reversed"], columns["sequence"], columns["acknowledgement"],
             columns["flags"], columns["window"], columns["missing"], columns["timestamp_ns"],
             columns["packet"], strict=True,
         )  # fmt: skip
         read = self.payloads.payload
-        flow = back = b""
-        group = None
-        for number, (
-            swapped,
-            sequence,
-            acknowledged,
-            flags,
-            window,
-            missing,
-            time,
-            packet,
-        ) in enumerate(rows):
-            key = keys[number]
-            if kinds[number] != SEGMENT:
-                self.other(kinds[number], given[number])
+        for number, (order, row) in enumerate(zip(orders, rows, strict=True)):
+            kind, key = kinds[number], keys[number]
+            self._manifest.segments += 1
+            if kind == RUN:
+                run, is_merged = given[number], bool(row[3])
+                self._manifest.segments += len(run) // ENTRY.itemsize - 1
+                self._group_of(key).run(order, run, is_merged)
                 continue
-            if group is None or key != self._key:
-                group = self._group_of(key)
-                flow, back = key, reversed_flow(key)
-            size = sizes[number]
+            if kind != SEGMENT:
+                self.other(kind, given[number])
+                continue
+            swapped, sequence, acknowledged, flags, window, missing, time, packet = row
             payload = _EMPTY
-            if size:
+            if sizes[number]:
                 payload = read(number) if given[number] is None else memoryview(given[number])
-            group.feed(
-                Segment(
-                    back if swapped else flow, sequence, acknowledged, flags, window, payload,
-                    missing, time, captures[number], packet,
-                )
+            segment = Segment(
+                reversed_flow(key) if swapped else key, sequence, acknowledged, flags, window,
+                payload, missing, time, captures[number], packet,
             )  # fmt: skip
-        self._manifest.segments += batch.num_rows
+            group = self._group_of(key)
+            if records[number] is None:
+                group.feed(order, segment)
+            else:
+                self.packet(group.feed_telling(order, segment, records[number]))
 
     def _group_of(self, key: bytes) -> Group:
         if self._group is None or key != self._key:
             self.end_group()
-            self._key = key
-            self._group = self.begin(key)
+            self._key, self._group = key, self.begin(key)
         return self._group
 
     def other(self, kind: int, payload: bytes) -> None:
         """A row that is no segment."""
         if kind == SPLIT:
-            self._manifest.expected += msgspec.msgpack.decode(payload, type=SplitNote).payload
+            note = msgspec.msgpack.decode(payload, type=SplitNote)
+            self._manifest.expected += note.payload
+            if self._keeps_notes:
+                self._manifest.notes.append(note)
         elif kind == ANOMALY:
-            group = Group(self, self.fresh())
+            group = Group(self, self.fresh(), b"")
             group.tell(msgspec.msgpack.decode(payload, type=Anomaly))
             self._finish(group)
+        elif kind == PACKET:
+            self.packet(tuple(msgspec.msgpack.decode(payload)))
+
+    def packet(self, row: tuple[Any, ...]) -> None:
+        """A row of the table ``packets``."""
+        self._writer.add([("packets", row)])
 
     def add(self, rows: Iterable[Rows], connections: int) -> None:
         """Rows of so many connections that have ended."""
@@ -182,15 +213,25 @@ class Work:
     def write(self, items: Iterable[Item], rows: TableRows) -> None:
         for item in items:
             self._manifest.saw(*span(item))
-            self._writer.add(self._aside.rows(item, rows.add(item)))
+            self._writer.add(self._aside.rows(rows.add(item)))
 
     def fresh(self) -> Carried:
         """Of ends that nothing is known of."""
         items = CaptureItems(self.codec, ports=self._ports, keys=self._keys)
-        return Carried(TcpReassembler(limits=_ALONE), items, ConnectionCounts())
+        return Carried(TcpReassembler(limits=self._limits), items, ConnectionCounts())
+
+    def saw(self, times: dict[int, tuple[int, int]]) -> None:
+        """Times of frames that no item told of, by capture."""
+        for capture, (first, last) in times.items():
+            self._manifest.saw(capture, first, last)
 
     def rows(self, counts: ConnectionCounts) -> TableRows:
         return self._options.rows(self.codec, self._aside, counts)
+
+    def sink(self, rows: TableRows) -> FramesOnly | None:
+        """Where frames go that take no item; None: all do."""
+        known = self._columns
+        return None if known is None else FramesOnly(self._writer, rows, known.columns)
 
     def end_group(self) -> None:
         """The last two ends have no more packets here."""
@@ -214,28 +255,106 @@ class Work:
         return manifest
 
 
-class Group:
-    """All connections between two ends."""
+class _Segments(QuickSegments):
+    """Of two ends alone: where a file is not as it was, others' may stand there."""
 
-    def __init__(self, work: Work, carried: Carried) -> None:
+    def __init__(self, work: Work, carried: Carried, rows: TableRows, ends: Ends) -> None:
+        super().__init__(carried.items, carried.tcp, work.codec, work.sink(rows))
+        self._ends = ends
+
+    def segment(self, segment: Segment) -> list[Item]:
+        self._ends.check(segment)
+        return super().segment(segment)
+
+
+class Ends(NamedTuple):
+    """A flow, and the other way."""
+
+    flow: bytes
+    back: bytes
+
+    def check(self, segment: Segment) -> None:
+        """Raise ChangedError where a segment is not between these."""
+        if segment.flow != self.flow and segment.flow != self.back:
+            raise ChangedError(
+                f"capture {segment.capture}: another packet is at {segment.offset} than was: "
+                "keep files as they are while they are read"
+            )
+
+
+class Group:
+    """All connections between two ends. What comes has its place in the order of packets."""
+
+    def __init__(self, work: Work, carried: Carried, key: bytes) -> None:
         self._work = work
         self.carried = carried
         self._tcp = carried.tcp
         self._rows = work.rows(carried.counts)
         self.items = carried.items
+        self._ends = Ends(key, reversed_flow(key)) if key else Ends(b"", b"")
+        self._merging = Merging(self._read)
+        self._quick: _Segments | None = None
 
-    def feed(self, segment: Segment) -> None:
-        for event in self._tcp.feed(segment):
-            items = self.items.feed(event)
-            if items:
-                self._work.write(items, self._rows)
+    def run(self, order: Order, run: bytes, merged: bool) -> None:
+        """A run, as ``runs.ENTRY``, the first of whose packets stands there."""
+        self._merging.add(order, run, merged)
+
+    def feed(self, order: Order, segment: Segment) -> None:
+        self._merging.until(order)
+        self._feed(segment)
+
+    def _feed(self, segment: Segment) -> None:
+        if self._quick is not None:
+            self._write(self._quick.segment(segment))
+            return
+        self._take(self._tcp.feed(segment))
+
+    def _take(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._write(self.items.feed(event))
+
+    def _read(self, run: Entries) -> None:
+        module = quick()
+        if module is None:
+            self._read_one_by_one(run)
+            return
+        if self._quick is None:
+            self._quick = _Segments(self._work, self.carried, self._rows, self._ends)
+        for packets in self._work.payloads.bulk(module, run):
+            self._write(self._quick.bulk(packets))
+
+    def _read_one_by_one(self, run: Entries) -> None:
+        segments, out = SegmentReader(Account()), list[Event]()
+        for packet in self._work.payloads.packets(run):
+            segment = segments.feed(packet, out)
+            if segment is not None:  # as it was when the run was made
+                self._ends.check(segment)
+                self._feed(segment)
+
+    def _write(self, items: Iterable[Item]) -> None:
+        self._work.write(items, self._rows)
+
+    def feed_telling(self, order: Order, segment: Segment, told: bytes) -> tuple[Any, ...]:
+        """The same, and the row of its packet, of which ``told`` is the record. Where packets are
+        asked for there are no runs in one part, and perhaps some in what was carried over."""
+        self._merging.until(order)
+        if self._quick is not None:
+            self._quick.all_back()
+        record = msgspec.msgpack.decode(told, type=Record)
+        events, became = fate.feed(self._tcp, segment)
+        self._take(events)
+        return segment_row(segment, record, became, self.items.connections[became.connection].id)
 
     def tell(self, anomaly: Anomaly) -> None:
-        self._work.write(self.items.feed(anomaly), self._rows)
+        self._write(self.items.feed(anomaly))
 
     def finish(self) -> ByteAccount:
+        self._merging.until(None)
+        if self._quick is not None:
+            self._quick.all_back()
+            self._work.saw(self._quick.times)
         for event in self._tcp.close():
-            self._work.write(self.items.feed(event), self._rows)
+            self._write(self.items.feed(event))
         self._tcp.account.check()
         self.items.account.check()
         return self.items.account
@@ -246,6 +365,10 @@ class Group:
     def pause(self) -> tuple[int | None, int, list[Rows]]:
         """When the last connection was closed, None while one is open; how many there are that
         nothing more can come of, which are forgotten, and their rows."""
+        self._merging.until(None)
+        if self._quick is not None:
+            self._quick.all_restored()
+            self._work.saw(self._quick.times)
         closed_ns = self._tcp.pause()
         known, items = self._tcp.known, self.items
         ended = {number: each for number, each in items.connections.items() if number not in known}

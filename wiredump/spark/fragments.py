@@ -14,7 +14,16 @@ import pyarrow as pa
 
 from wiredump.readers import Account, Anomaly, Event, Packet
 from wiredump.readers.segments import SegmentReader
-from wiredump.spark.columns import ANOMALY, FRAGMENT, SPLIT, PacketRows, RawPacket, SplitNote
+from wiredump.rows.packets import piece_row, record_of, unread_row
+from wiredump.spark.columns import (
+    ANOMALY,
+    FRAGMENT,
+    PACKET,
+    SPLIT,
+    PacketRows,
+    RawPacket,
+    SplitNote,
+)
 
 __all__ = ["Waiting", "begin_waiting", "join_fragments"]
 
@@ -40,15 +49,19 @@ def join_fragments(
             raw = msgspec.msgpack.decode(row["payload"], type=RawPacket)
             packet = Packet(
                 row["packet"], row["timestamp_ns"], raw.link_type, memoryview(raw.data),
-                raw.original_length, 0, row["capture"],
+                raw.original_length, raw.interface or 0, row["capture"],
             )  # fmt: skip
+            asked = raw.interface is not None
             order = row["order_ns"], row["ordinal"]
             out: list[Event] = []
             segment = reader.feed(packet, out)
             _tell(rows, out)
             if segment is not None:
                 payload += len(segment.payload)
-                rows.segment(segment, order, 0, bytes(segment.payload) or None)
+                record = record_of(packet) if asked else None
+                rows.segment(segment, order, 0, bytes(segment.payload) or None, record)
+            elif asked:
+                _tell_packet(rows, packet, out, reader.kept)
         if len(rows):
             yield rows.take()
     if ending:
@@ -71,3 +84,15 @@ def _tell(rows: PacketRows, out: list[Event]) -> None:
     for event in out:
         if isinstance(event, Anomaly):
             rows.other(ANOMALY, event, (event.offset, event.timestamp_ns), (0, event.offset))
+
+
+def _tell_packet(
+    rows: PacketRows, packet: Packet, out: list[Event], addresses: bytes | None
+) -> None:
+    """Of one without a segment: a piece, or what a datagram of pieces cannot be read with."""
+    row = None if addresses is None else piece_row(packet, addresses)
+    for each in out:
+        if isinstance(each, Anomaly) and each.kind == "malformed":
+            row = unread_row(each, packet)
+    if row is not None:
+        rows.other(PACKET, row, (packet.offset, packet.timestamp_ns), (0, packet.offset))

@@ -32,10 +32,18 @@ from wiredump.spark.parts import (
     PartWriter,
     commit,
 )
-from wiredump.spark.planning import again, plan
-from wiredump.spark.source import KafkaCapture, encode_plan
-from wiredump.spark.splits import Split
-from wiredump.spark.stages import ORDER, Task, answer, from_heard, run_tasks, task_number
+from wiredump.spark.planning import again, parts_of, plan
+from wiredump.spark.session import cores_of
+from wiredump.spark.splits import Split, read_runs
+from wiredump.spark.stages import (
+    ORDER,
+    Task,
+    answer,
+    each_of,
+    from_heard,
+    run_tasks,
+    task_number,
+)
 from wiredump.spark.texts import write_text
 from wiredump.tables.writer import require_empty
 
@@ -44,7 +52,12 @@ if TYPE_CHECKING:
 
 __all__ = ["DRIVER_TABLES", "Job", "LostError", "Made"]
 
-_BYTES_A_TASK: Final = 64 << 20
+_BYTES_A_TASK: Final = 256 << 20
+_AT_ONCE: Final = 1 << 30
+"""Captures of so many bytes are read on trust, packets and connections in one go: where a guess at
+a boundary was wrong, all of that is done again."""
+_BYTES_A_CORE: Final = 64 << 20
+"""Where nobody knows how many cores there are."""
 
 DRIVER_TABLES: Final = ("lineage", "account")
 """Of a few rows each, which only the driver knows."""
@@ -90,13 +103,12 @@ class Job(msgspec.Struct, kw_only=True):
             raise
 
     def _run(self, spark: SparkSession, captures: list[int], texts: list[int]) -> Made:
-        spark.dataSource.register(KafkaCapture)
         manifests: list[Manifest] = []
         notes: list[SplitNote] = []
         redone: list[str] = []
         if captures:
-            packets, notes, redone = self._packets(spark, captures)
-            manifests += self._connections(spark, packets, notes)
+            found, notes, redone = self._captures(spark, captures)
+            manifests += found
         if texts:
             manifests += self._texts(spark, texts)
         manifests += self._learn(spark, manifests)
@@ -104,16 +116,47 @@ class Job(msgspec.Struct, kw_only=True):
 
     # ---- packets -----------------------------------------------------------------------------
 
-    def _packets(
+    def _captures(
         self, spark: SparkSession, captures: list[int]
+    ) -> tuple[list[Manifest], list[SplitNote], list[str]]:
+        """What tasks made of captures, and which of those had to be read again."""
+        paths = [(number, self.options.paths[number]) for number in captures]
+        size = sum(os.path.getsize(path) for _, path in paths)
+        cores = cores_of(spark) or max(1, size // _BYTES_A_CORE)
+        splits = plan(
+            paths,
+            parts_of(size, self.split_bytes, cores),
+            merged=len(captures) > 1 and not self.rotated,
+            packets="packets" in self.options.tables,
+        )
+        count = self.partitions or _tasks(size, cores)
+        if size <= _AT_ONCE:
+            found = self._at_once(spark, splits, count)
+            if found is not None:
+                return *found, []
+        packets, notes, redone = self._packets(spark, splits)
+        return self._connections(spark, packets, notes, count), notes, redone
+
+    def _at_once(
+        self, spark: SparkSession, splits: list[Split], count: int
+    ) -> tuple[list[Manifest], list[SplitNote]] | None:
+        """All of it as one job of Spark's. None: it takes a closer look, and nothing is done."""
+        self.say(f"reading packets: {len(splits)} parts, and connections: {count} tasks")
+        manifests = self._reassemble(_packets_of(spark, splits), count, notes=True)
+        notes = [note for each in manifests for note in each.notes]
+        unready = any(note.fragments or note.secrets for note in notes)
+        if not unready and not again(splits, notes, self.split_bytes):
+            return manifests, notes
+        place = Path(self.options.out) / STAGING
+        shutil.rmtree(place)
+        place.mkdir()
+        return None
+
+    def _packets(
+        self, spark: SparkSession, splits: list[Split]
     ) -> tuple[DataFrame, list[SplitNote], list[str]]:
         """The packets of all captures, once it is certain that they are."""
         paths = self.options.paths
-        splits = plan(
-            [(number, paths[number]) for number in captures],
-            self.split_bytes,
-            merged=len(captures) > 1 and not self.rotated,
-        )
         self.say(f"reading packets: {len(splits)} parts")
         packets = self._read(spark, splits, 0)
         notes = _notes(packets)
@@ -136,14 +179,14 @@ class Job(msgspec.Struct, kw_only=True):
     def _read(self, spark: SparkSession, splits: list[Split], number: int) -> DataFrame:
         """Read once: later stages read what was written of it."""
         place = os.path.join(self.options.out, STAGING, f"packets-{number}")
-        rows = spark.read.format("kafka_capture").option("plan", encode_plan(splits)).load()
+        rows = _packets_of(spark, splits)
         rows.write.option("compression", "snappy").parquet(place)
         return spark.read.schema(SQL_SCHEMA).parquet(place)
 
     # ---- connections -------------------------------------------------------------------------
 
     def _connections(
-        self, spark: SparkSession, packets: DataFrame, notes: list[SplitNote]
+        self, spark: SparkSession, packets: DataFrame, notes: list[SplitNote], count: int
     ) -> list[Manifest]:
         rows = packets.filter(packets.kind != FRAGMENT)
         if any(note.fragments for note in notes):
@@ -151,11 +194,16 @@ class Job(msgspec.Struct, kw_only=True):
             fragments = packets.filter(packets.kind == FRAGMENT)
             joined = fragments.repartition(1).sortWithinPartitions(*ORDER)
             rows = rows.unionAll(joined.mapInArrow(join_fragments, SQL_SCHEMA))
-        size = sum({note.capture: note.size for note in notes}.values())
-        count = self.partitions or max(1, math.ceil(size / _BYTES_A_TASK))
         self.say(f"reassembling connections: {count} tasks")
+        known = sorted({each for note in notes for each in note.secrets})
+        return self._reassemble(rows, count, secrets=tuple(known))
+
+    def _reassemble(
+        self, rows: DataFrame, count: int, *, notes: bool = False, secrets: tuple[bytes, ...] = ()
+    ) -> list[Manifest]:
+        options = msgspec.structs.replace(self.options, secrets_within=secrets)
         sorted_rows = rows.repartition(count, "key").sortWithinPartitions("key", *ORDER)
-        return run_tasks(sorted_rows, _connections_task(self.options))
+        return run_tasks(sorted_rows, _connections_task(options, notes))
 
     def _texts(self, spark: SparkSession, texts: list[int]) -> list[Manifest]:
         self.say(f"reading {len(texts)} journals and logs")
@@ -255,9 +303,23 @@ def _notes(packets: DataFrame) -> list[SplitNote]:
     return [msgspec.msgpack.decode(bytes(row[0]), type=SplitNote) for row in found]
 
 
-def _connections_task(options: Options) -> Task:
+def _packets_of(spark: SparkSession, splits: list[Split]) -> DataFrame:
+    """A task a part."""
+    return each_of(spark, [msgspec.msgpack.encode(split) for split in splits], _read, SQL_SCHEMA)
+
+
+def _read(split: bytes) -> Iterator[pa.RecordBatch]:
+    return read_runs(msgspec.msgpack.decode(split, type=Split))
+
+
+def _tasks(size: int, cores: int) -> int:
+    """To share connections: some more than cores, for they are not alike."""
+    return max(math.ceil(size / _BYTES_A_TASK), 2 * cores if cores > 1 else 1)
+
+
+def _connections_task(options: Options, notes: bool) -> Task:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield answer(write_connections(batches, options, task_number()))
+        yield answer(write_connections(batches, options, task_number(), notes=notes))
 
     return task
 

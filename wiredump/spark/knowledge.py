@@ -29,6 +29,7 @@ __all__ = [
     "give_names",
     "merge_names",
     "name_rows",
+    "named",
     "write_fetches",
     "write_reassignments",
 ]
@@ -38,11 +39,11 @@ NAMES: Final = "names.parquet"
 
 
 class Names:
-    """Topic ids, their names and since when: what all tasks together learnt, as ``merge_names``
-    wrote it."""
+    """Topic ids, their names and since when: rows of ``topics``, or the file of them that
+    ``merge_names`` wrote: what all tasks together learnt."""
 
-    def __init__(self, file: str | Path) -> None:
-        self._table = pq.read_table(file)
+    def __init__(self, told: str | Path | pa.Table) -> None:
+        self._table = told if isinstance(told, pa.Table) else pq.read_table(told)
         self._known = {
             row["topic_id"]: (row["topic"], row["first_ns"]) for row in self._table.to_pylist()
         }
@@ -102,10 +103,20 @@ def give_names(folder: str, table: str, file: str) -> Manifest:
 def name_rows(names: Names, table: str, source: Path, target: Path) -> tuple[int, set[str]]:
     """Write the rows of an unnamed file as ``table`` has them: how many, and the ids that are
     without a name."""
-    schema = schema_of(table)
     rows, without = 0, set()
-    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
-        for batch in pq.ParquetFile(source).iter_batches():
+    with pq.ParquetWriter(target, schema_of(table), compression="zstd") as writer:
+        for batch, ids in named(names, table, source):
+            writer.write_batch(batch)
+            rows += batch.num_rows
+            without.update(ids)
+    return rows, without
+
+
+def named(names: Names, table: str, source: Path) -> Iterator[tuple[pa.RecordBatch, list[str]]]:
+    """Rows of an unnamed file as ``table`` has them, and the ids that are without a name."""
+    schema = schema_of(table)
+    with pq.ParquetFile(source) as file:
+        for batch in file.iter_batches():
             wanted = batch.column("wanted_id")
             known = names.column(wanted, batch.column("wanted_ns"))
             if table == "anomalies":
@@ -114,10 +125,8 @@ def name_rows(names: Names, table: str, source: Path, target: Path) -> tuple[int
                 at, column = schema.get_field_index("topic"), known
             arrays = batch.columns[: len(schema)]
             arrays[at] = column
-            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
-            rows += batch.num_rows
-            without.update(pc.unique(wanted.filter(pc.is_null(known))).to_pylist())
-    return rows, without
+            without = pc.unique(wanted.filter(pc.is_null(known))).to_pylist()
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema), without
 
 
 def _told(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:

@@ -25,7 +25,7 @@ from wiredump.spark.connections import Options
 from wiredump.spark.fragments import begin_waiting, join_fragments
 from wiredump.spark.parts import STAGING
 from wiredump.spark.planning import again, plan
-from wiredump.spark.splits import Split, read_split
+from wiredump.spark.splits import Split, read_runs
 from wiredump.spark.stages import ORDER, Task, answer, answers, each_of, task_number
 from wiredump.spark.state import dump, load, read_one, write_one
 
@@ -68,7 +68,8 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
     def run(self, spark: SparkSession) -> Micro:
         """Raises whatever Spark does for a task that failed, and UnreadableError."""
         split_bytes = self._split_bytes()
-        splits = plan(sorted(self.options.paths.items()), split_bytes)
+        packets = "packets" in self.options.tables
+        splits = plan(sorted(self.options.paths.items()), split_bytes, packets=packets)
         joining = self.fragments is not None and self.carrying.ending
         for attempt in range(_ATTEMPTS + 1):
             self._clear()
@@ -113,8 +114,6 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
             joined = fragments.sortWithinPartitions(*ORDER).mapInArrow(self._joining(), SQL_SCHEMA)
             rows = rows.filter(rows.kind != FRAGMENT).unionAll(joined)
         shared = rows.repartition(self.partitions, "key").sortWithinPartitions("key", *ORDER)
-        # Sorted by, and of no use behind that.
-        shared = shared.drop("order_ns", "ordinal")
         told = answers(shared, _connections(self.options, self.carrying))
         kept = [msgspec.json.decode(each, type=Kept) for each in told]
         if sorted(each.task for each in kept) != list(range(self.partitions)):
@@ -138,7 +137,7 @@ def _read(split: bytes) -> Iterator[pa.RecordBatch]:
         yield rows.take()
         split = split.removeprefix(_SOMETHING)
     if split:
-        yield from read_split(msgspec.msgpack.decode(split, type=Split))
+        yield from read_runs(msgspec.msgpack.decode(split, type=Split))
 
 
 def _connections(options: Options, carrying: Carrying) -> Task:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from wiredump.rows.pieces import Piece
 from wiredump.rows.schema import TABLES
 from wiredump.spark.apart import nameless, schema_of, unnamed
+from wiredump.spark.columns import SplitNote
 from wiredump.tables.writer import RowGroups, encodings
 
 __all__ = [
@@ -45,7 +46,8 @@ class Part(msgspec.Struct):
 class Manifest(msgspec.Struct):
     """What one task did. ``account`` counts bytes of payload by where they went, ``expected`` those
     that its rows' notes told of; ``times`` are first and last of each capture. ``sources`` are
-    lineage rows of text files."""
+    lineage rows of text files. ``notes`` are those of parts that were among its rows, where
+    somebody asked for them."""
 
     parts: dict[str, Part] = {}
     account: dict[str, int] = {}
@@ -55,6 +57,7 @@ class Manifest(msgspec.Struct):
     times: dict[int, tuple[int, int]] = {}
     sources: list[tuple[int, str, str, int, int | None, int | None]] = []
     late: int = 0
+    notes: list[SplitNote] = []
 
     def saw(self, capture: int, first: int, last: int) -> None:
         """Take in the times of an item."""

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any, Final
 
 from kproto.errors import KprotoError
+from wiredump.readers import Packet
+from wiredump.spark.runs import Entries
 
 __all__ = ["ChangedError", "Payloads"]
 
@@ -31,6 +34,7 @@ class Payloads:
     def __init__(self, paths: Mapping[int, str]) -> None:
         self._paths = paths
         self._files: OrderedDict[int, int] = OrderedDict()
+        self._open: tuple[tuple[int, int], ...] = ()
         self._captures: list[int] = []
         self._places: list[int] = []
         self._sizes: list[int] = []
@@ -64,9 +68,7 @@ class Payloads:
             if place + sizes[following] - start > _MOST:
                 break
             end = place + sizes[following]
-        data = os.pread(self._file(capture), end - start, start)
-        if len(data) < end - start:
-            raise ChangedError(f"{self._paths[capture]}: is shorter than it was: keep it as it is")
+        data = self._pread(capture, start, end)
         self._held, self._start, self._end, self._capture = memoryview(data), start, end, capture
 
     def _file(self, capture: int) -> int:
@@ -76,7 +78,52 @@ class Payloads:
             if len(self._files) >= _FILES:
                 os.close(self._files.popitem(last=False)[1])
         self._files[capture] = file
+        self._open = ()
         return file
+
+    def _pread(self, capture: int, start: int, end: int) -> bytes:
+        data = os.pread(self._file(capture), end - start, start)
+        if len(data) < end - start:
+            raise self._shorter(capture)
+        return data
+
+    def _shorter(self, capture: int) -> ChangedError:
+        return ChangedError(f"{self._paths[capture]}: is shorter than it was: keep it as it is")
+
+    def bulk(self, module: ModuleType, run: Entries) -> Iterator[Any]:
+        """The packets of a run, many at a time, as the extension has them."""
+        number, count = 0, len(run)
+        while number < count:
+            try:
+                packets, number = module.read_run(run, number, self._open, _MOST)
+            except EOFError as error:
+                raise self._shorter(int(str(error))) from None
+            if packets is not None:
+                yield packets
+                continue
+            self._file(int(run["capture"][number]))
+            self._open = tuple(self._files.items())
+
+    def packets(self, run: Entries) -> Iterator[Packet]:
+        """The packets of a run, one by one."""
+        fields = zip(*(run[name].tolist() for name in run.dtype.names or ()), strict=True)
+        rows = list(fields)
+        first = 0
+        while first < len(rows):
+            start = end = rows[first][0] + rows[first][6]
+            capture, last = rows[first][4], first
+            for place, _, captured, _, its, _, ahead in rows[first:]:
+                begin = place + ahead
+                follows = its == capture and end <= begin <= end + _APART
+                if last > first and not (follows and begin + captured - start <= _MOST):
+                    break
+                end = begin + captured
+                last += 1
+            view = memoryview(self._pread(capture, start, end))
+            for place, time, captured, original, _, link, ahead in rows[first:last]:
+                at = place + ahead - start
+                yield Packet(place, time, link, view[at : at + captured], original, 0, capture)
+            first = last
 
     def close(self) -> None:
         """Close every file."""

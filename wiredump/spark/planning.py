@@ -17,20 +17,30 @@ from wiredump.spark.heads import CONTEXT_BLOCKS, head_of
 from wiredump.spark.order import in_order
 from wiredump.spark.splits import Split
 
-__all__ = ["DEFAULT_SPLIT", "again", "plan", "true_splits"]
+__all__ = ["DEFAULT_SPLIT", "again", "parts_of", "plan", "true_splits"]
 
 DEFAULT_SPLIT: Final = 64 << 20
+"""For a row a packet, which takes a task ten times as long as runs do."""
+_LEAST_PART: Final = 16 << 20
 
 _READ: Final = 1 << 20
 _RECORD: Final = 16
 _BLOCK: Final = 12
 
 
+def parts_of(size: int, split_bytes: int, cores: int) -> int:
+    """The length of parts of so many bytes: no longer than asked for, every core has as many, and
+    none is so short that starting it takes longer than reading it."""
+    rounds = max(1, -(-size // (split_bytes * cores)))
+    return min(split_bytes, max(_LEAST_PART, -(-size // (rounds * cores))))
+
+
 def plan(
-    paths: Iterable[tuple[int, str]], split_bytes: int = DEFAULT_SPLIT, *, merged: bool = False
-) -> list[Split]:
+    paths: Iterable[tuple[int, str]], split_bytes: int = DEFAULT_SPLIT, *, merged: bool = False,
+    packets: bool = False,
+) -> list[Split]:  # fmt: skip
     """Parts of equal length of each capture (its number, its path), a part for what cannot be read
-    in parts."""
+    in parts. ``packets``: somebody asks for the table of that name."""
     splits = []
     for capture, path in paths:
         with open(path, "rb") as file:
@@ -39,7 +49,9 @@ def plan(
         step = max(size, 1) if whole else max(1, split_bytes)
         for start in range(0, max(size, 1), step):
             end = min(size, start + step)
-            splits.append(Split(path, capture, start, end, size, whole=whole, merged=merged))
+            split = Split(path, capture, start, end, size, whole=whole, merged=merged)
+            split.packets = packets
+            splits.append(split)
     return splits
 
 
@@ -54,8 +66,9 @@ def again(splits: list[Split], notes: Iterable[SplitNote], split_bytes: int) -> 
         if mine and all(note.whole for note in mine):
             continue
         whole = Split(
-            first.path, first.capture, 0, first.size, first.size, whole=True, merged=first.merged
-        )
+            first.path, first.capture, 0, first.size, first.size, whole=True, merged=first.merged,
+            packets=first.packets,
+        )  # fmt: skip
         if any(note.damaged or note.trouble for note in mine) or not in_order(mine):
             found.append(whole)
         elif not _closes(mine, first.size) or _contexts_in_between(mine):
@@ -115,7 +128,7 @@ def true_splits(split: Split, split_bytes: int) -> list[Split]:
     return [
         Split(
             split.path, split.capture, start, end, split.size, exact=True, merged=split.merged,
-            contexts=context,
+            contexts=context, packets=split.packets,
         )
         for start, end, context in zip(starts, ends_of, contexts, strict=True)
     ]  # fmt: skip

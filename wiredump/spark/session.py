@@ -16,13 +16,22 @@ from wiredump.spark.packaged_java import packaged_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["NoJavaError", "require_spark", "start"]
+__all__ = ["NoJavaError", "cores_of", "require_spark", "start"]
 
 _DEFAULTS = {
     "spark.ui.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    # A row may be a run of packets, of 32 kB: so many of them are held at a time.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+    "spark.sql.parquet.columnarReaderBatchSize": "256",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
+}
+
+_LOCALLY = {
+    # Few rows go through Java, and most jobs end before its second compiler pays.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
 }
 
 
@@ -57,14 +66,23 @@ def start(
                 session.conf.set(name, value)
         return session
     require_java()
-    settings = {**_DEFAULTS, **(settings or {})}
+    locally = _LOCALLY if master.startswith("local") else {}
+    settings = {**_DEFAULTS, **locally, **(settings or {})}
     settings["spark.ui.showConsoleProgress"] = "true" if progress else "false"
-    if master.startswith("local"):
-        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     builder = builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def cores_of(spark: SparkSession) -> int:
+    """How many tasks run at a time; 0 where the session does not know: one of Connect's."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.sparkContext.defaultParallelism
+    except (PySparkException, AttributeError):
+        return 0
 
 
 def require_java() -> None:

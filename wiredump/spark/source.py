@@ -24,7 +24,7 @@ import json
 import os
 from collections.abc import Iterator
 from glob import glob
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import msgspec
 import pyarrow as pa
@@ -45,29 +45,20 @@ from wiredump.spark.splits import Split, read_split
 __all__ = [
     "KafkaCapture",
     "PartError",
-    "encode_plan",
     "is_true",
     "partitions_of",
     "read_partition",
 ]
-
-_PLAN: Final = "plan"
 
 
 class PartError(KprotoError):
     """A part of a capture that cannot be read for itself."""
 
 
-def encode_plan(splits: list[Split]) -> str:
-    """The option ``plan``: parts that somebody has worked out, and will check."""
-    return msgspec.json.encode(splits).decode()
-
-
 class _Partition(InputPartition):
-    def __init__(self, split: bytes, checks: bool) -> None:
+    def __init__(self, split: bytes) -> None:
         super().__init__(split)
         self.split = split
-        self.checks = checks
 
 
 class KafkaCapture(DataSource):
@@ -96,10 +87,6 @@ class _Reader(DataSourceReader):
         self._options = {name.lower(): value for name, value in options.items()}
 
     def partitions(self) -> list[InputPartition]:
-        given = self._options.get(_PLAN)
-        if given is not None:
-            splits = msgspec.json.decode(given, type=list[Split])
-            return [_Partition(msgspec.msgpack.encode(split), False) for split in splits]
         paths = _paths(self._options)
         merged = len(paths) > 1
         split_bytes = int(self._options.get("splitbytes", DEFAULT_SPLIT))
@@ -123,7 +110,7 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     for batch in read_split(split):
         yield batch
         last = batch
-    if partition.checks and last is not None:
+    if last is not None:
         _check(split, _note(last))
 
 
@@ -135,7 +122,7 @@ def partitions_of(splits: list[Split], whole: bool) -> list[InputPartition]:
             for split in splits
             if split.start == 0
         ]
-    return [_Partition(msgspec.msgpack.encode(split), True) for split in splits]
+    return [_Partition(msgspec.msgpack.encode(split)) for split in splits]
 
 
 def _paths(options: dict[str, str]) -> list[str]:

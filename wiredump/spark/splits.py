@@ -10,24 +10,46 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Hashable, Iterable, Iterator
+from types import ModuleType
 from typing import Any, BinaryIO, Final, cast
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from wiredump.readers import Account, Anomaly, Capture, Event, Packet, merge
+from wiredump.native import quick
+from wiredump.readers import (
+    TLS_KEY_LOG,
+    Account,
+    Anomaly,
+    Capture,
+    Event,
+    Packet,
+    Secrets,
+    merge,
+)
 from wiredump.readers.merge import sorted_within
 from wiredump.readers.pcap import LARGEST_RECORD
 from wiredump.readers.segments import SegmentReader
+from wiredump.rows.packets import record_of, unread_row
 from wiredump.spark.boundaries import find_record
-from wiredump.spark.columns import ANOMALY, FRAGMENT, SPLIT, PacketRows, RawPacket, SplitNote
-from wiredump.spark.heads import head_of
-from wiredump.spark.order import note_walked
-from wiredump.spark.usual import usual_rows
+from wiredump.spark.columns import (
+    ANOMALY,
+    FRAGMENT,
+    PACKET,
+    SPLIT,
+    PacketRows,
+    RawPacket,
+    SplitNote,
+)
+from wiredump.spark.heads import Head, head_of
+from wiredump.spark.order import note_walked, records_of
+from wiredump.spark.quick_walks import QuickPcapngWalk, QuickPcapWalk
+from wiredump.spark.runs import QuickRuns, RunRows
+from wiredump.spark.usual import Ints, Records, usual_entries, usual_rows
 from wiredump.spark.walks import PcapngWalk, PcapWalk, Walk, Walked
 
-__all__ = ["Split", "read_split"]
+__all__ = ["Split", "read_runs", "read_split"]
 
 CHUNK: Final = 4 << 20
 _BUFFER: Final = 64 * 1024
@@ -42,6 +64,7 @@ class Split(msgspec.Struct, array_like=True):
     ``exact``: a record begins at ``start``; otherwise the first one behind it is looked for.
     ``contexts`` are blocks of pcapng in front of it that it takes beside the file's head.
     ``whole``: the capture can only be read by one task. ``merged``: there are other captures.
+    ``packets``: somebody asks for the table of that name.
     """
 
     path: str
@@ -53,6 +76,7 @@ class Split(msgspec.Struct, array_like=True):
     whole: bool = False
     merged: bool = False
     contexts: list[tuple[int, int]] = []
+    packets: bool = False
 
 
 class _Aside:
@@ -73,10 +97,21 @@ class _Aside:
 
 
 def read_split(split: Split) -> Iterator[pa.RecordBatch]:
-    """Its rows, the last of them its note."""
+    """Its rows, one a packet, the last of them its note."""
+    return _read(split, _Reader(split))
+
+
+def read_runs(split: Split) -> Iterator[pa.RecordBatch]:
+    """The same with runs in the place of usual packets, unless somebody asks for each of them."""
+    if split.packets:
+        return read_split(split)
+    module = quick()
+    return _read(split, _RunReader(split) if module is None else _QuickReader(split, module))
+
+
+def _read(split: Split, reader: _Reader) -> Iterator[pa.RecordBatch]:
     with open(split.path, "rb") as file:
         head = None if split.whole else head_of(cast(BinaryIO, file))
-    reader = _Reader(split)
     if head is None:
         yield from reader.whole()
     else:
@@ -84,6 +119,8 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
 
 
 class _Reader:
+    """A row a packet."""
+
     def __init__(self, split: Split) -> None:
         self._split = split
         self._account = Account()
@@ -92,6 +129,7 @@ class _Reader:
         self._rows = PacketRows(split.capture)
         self._note = SplitNote(split.capture, split.start, size=split.size)
         self._payload = 0
+        self._batches: list[pa.RecordBatch] = []
 
     # ---- a whole capture ---------------------------------------------------------------------
 
@@ -113,8 +151,9 @@ class _Reader:
                 if len(self._rows) >= _ROWS:
                     yield self._rows.take()
             note.read = capture.bytes_read
+            note.secrets = _key_logs(capture.secrets)
         note.whole, note.first, note.end = True, 0, split.size
-        yield self._last()
+        yield from self._last()
 
     # ---- a part ------------------------------------------------------------------------------
 
@@ -134,20 +173,22 @@ class _Reader:
             context = os.pread(file, head.first, 0)
             for place, length in split.contexts:
                 context += os.pread(file, length, place)
-            walk: Walk
-            if head.format == "pcap":
-                walk = PcapWalk(head, context, split.capture)
-            else:
-                time_ns = 0 if first == head.first else None
-                walk = PcapngWalk(head, context, split.capture, time_ns)
+            walk = self._walk(head, context, 0 if first == head.first else None)
+            in_front = len(walk.secrets) if split.start else 0
             if first is not None and (first < split.end or split.end >= split.size):
                 yield from self._chunks(file, walk, first)
             note.contexts_known = split.exact
             note.trouble, note.contexts = walk.trouble, walk.contexts
+            note.secrets = _key_logs(walk.secrets[in_front:])
             note.read = split.size
         finally:
             os.close(file)
-        yield self._last()
+        yield from self._last()
+
+    def _walk(self, head: Head, context: bytes, time_ns: int | None) -> Walk:
+        if head.format == "pcap":
+            return PcapWalk(head, context, self._split.capture)
+        return PcapngWalk(head, context, self._split.capture, time_ns)
 
     def _chunks(self, file: int, walk: Walk, position: int) -> Iterator[pa.RecordBatch]:
         split, note = self._split, self._note
@@ -170,21 +211,35 @@ class _Reader:
     def _walked(
         self, chunk: bytes, base: int, walk: Walk, walked: Walked
     ) -> Iterator[pa.RecordBatch]:
-        split, note = self._split, self._note
         for records in walked.records:
-            batch, rest, payload = usual_rows(chunk, records, split.capture, split.merged)
-            self._payload += payload
-            note.packets += batch.num_rows
-            note.segments += batch.num_rows
-            if batch.num_rows:
-                yield batch
-            for place in records.places[rest].tolist():
+            # What the table of packets says takes each of them.
+            each = records.places if self._split.packets else self._usual(chunk, records)
+            for place in each.tolist():
                 self._file_packets(walk.packet(chunk, base, place), walk.header)
         self._file_packets(walked.others, None)
-        if split.merged:
-            note_walked(note, base, walked.records, walked.others)
+        if self._split.merged:
+            note_walked(self._note, base, walked.records, walked.others)
+        yield from self._made()
+
+    def _usual(self, chunk: bytes, records: Records) -> Ints:
+        """Take those that are usual; where in the chunk all others stand."""
+        split = self._split
+        batch, rest, payload = usual_rows(chunk, records, split.capture, split.merged)
+        self._took(batch.num_rows, payload)
+        self._batches.append(batch)
+        return records.places[rest]
+
+    def _made(self) -> Iterator[pa.RecordBatch]:
+        """Rows of what was taken by now."""
+        yield from (batch for batch in self._batches if batch.num_rows)
+        self._batches = []
         if len(self._rows):
             yield self._rows.take()
+
+    def _took(self, packets: int, payload: int) -> None:
+        self._note.packets += packets
+        self._note.segments += packets
+        self._payload += payload
 
     def _file_packets(self, found: list[Packet | Anomaly], header: int | None) -> None:
         """``header``: how far behind a record's beginning its packet stands; None if that is not
@@ -199,6 +254,8 @@ class _Reader:
         """``data_at`` is where in the file the packet's bytes stand, None where they do not."""
         if isinstance(packet, Anomaly):
             self._rows.other(ANOMALY, packet, (packet.offset, packet.timestamp_ns), order)
+            if packet.kind == "packet":
+                self._tell(packet, None, order)
             if packet.kind == "damaged":
                 self._note.damaged = True
             return
@@ -208,20 +265,31 @@ class _Reader:
         for event in out:
             if isinstance(event, Anomaly):
                 self._rows.other(ANOMALY, event, (event.offset, event.timestamp_ns), order)
+                self._tell(event, packet, order)
+        asked = self._split.packets
         if self._aside.taken:
             raw = RawPacket(packet.link_type, packet.original_length, bytes(packet.data))
+            raw.interface = packet.interface if asked else None
             self._rows.other(FRAGMENT, raw, (packet.offset, packet.timestamp_ns), order)
         if segment is None:
             return
         self._payload += len(segment.payload)
+        record = record_of(packet) if asked else None
         if not segment.payload or data_at is None:
-            self._rows.segment(segment, order, 0, bytes(segment.payload) or None)
+            self._rows.segment(segment, order, 0, bytes(segment.payload) or None, record)
             return
         inside = _address(segment.payload) - _address(packet.data)
-        self._rows.segment(segment, order, data_at + inside, None)
+        self._rows.segment(segment, order, data_at + inside, None, record)
 
-    def _last(self) -> pa.RecordBatch:
+    def _tell(self, anomaly: Anomaly, packet: Packet | None, order: tuple[int, int]) -> None:
+        """Of a packet that cannot be read."""
+        if self._split.packets:
+            row = unread_row(anomaly, packet)
+            self._rows.other(PACKET, row, (anomaly.offset, anomaly.timestamp_ns), order)
+
+    def _last(self) -> Iterator[pa.RecordBatch]:
         """What is left, and the note."""
+        yield from self._made()
         note, account = self._note, self._account
         note.packets += account.packets
         note.segments += account.segments
@@ -229,7 +297,74 @@ class _Reader:
         note.others, note.anomalous = account.others, account.anomalous
         note.payload = self._payload + account.anomalous
         self._rows.other(SPLIT, note, (self._split.start, 0), (0, self._split.start))
-        return self._rows.take()
+        yield self._rows.take()
+
+
+class _RunReader(_Reader):
+    """A row a run of packets, where they are usual."""
+
+    def __init__(self, split: Split) -> None:
+        super().__init__(split)
+        self._runs = RunRows(split.capture, split.merged)
+
+    def _usual(self, chunk: bytes, records: Records) -> Ints:
+        found = usual_entries(chunk, records, self._split.capture)
+        if found is None:
+            return records.places
+        entries, ends, sizes, rest = found
+        self._took(len(entries), int(sizes.sum()))
+        self._runs.add(entries, ends, sizes)
+        return records.places[rest]
+
+    def _made(self) -> Iterator[pa.RecordBatch]:
+        if self._runs.full:
+            yield from self._runs.take()
+        yield from super()._made()
+
+    def _last(self) -> Iterator[pa.RecordBatch]:
+        yield from self._runs.take()
+        yield from super()._last()
+
+
+class _QuickReader(_Reader):
+    """The same by the extension."""
+
+    def __init__(self, split: Split, module: ModuleType) -> None:
+        super().__init__(split)
+        self._module = module
+        self._runs = QuickRuns(split.capture, split.merged, module)
+
+    def _walk(self, head: Head, context: bytes, time_ns: int | None) -> Walk:
+        capture, module = self._split.capture, self._module
+        if head.format == "pcap":
+            return QuickPcapWalk(head, context, capture, module)
+        return QuickPcapngWalk(head, context, capture, time_ns, module)
+
+    def _walked(
+        self, chunk: bytes, base: int, walk: Walk, walked: Walked
+    ) -> Iterator[pa.RecordBatch]:
+        view = memoryview(chunk)
+        for packets in walked.packets:
+            for number in self._runs.add(packets):
+                place, time, link, at, end, original, interface, capture = packets[number]
+                packet = Packet(place, time, link, view[at:end], original, interface, capture)
+                self._file_packets([packet], walk.header)
+        self._took(*self._runs.counts())
+        if self._split.merged:
+            records = [records_of(packets, base) for packets in walked.packets]
+            note_walked(self._note, base, records, walked.others)
+        self._file_packets(walked.others, None)
+        if self._runs.full:
+            yield from self._runs.take()
+        yield from self._made()
+
+    def _last(self) -> Iterator[pa.RecordBatch]:
+        yield from self._runs.take()
+        yield from super()._last()
+
+
+def _key_logs(secrets: list[Secrets]) -> list[bytes]:
+    return [each.data for each in secrets if each.secrets_type == TLS_KEY_LOG]
 
 
 def _address(view: Any) -> int:

@@ -3,6 +3,7 @@ rows come to it."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -51,7 +52,21 @@ def run_tasks(rows: DataFrame, task: Task) -> list[Manifest]:
 
 def answers(rows: DataFrame, task: Task) -> list[str]:
     """The same, as they are."""
-    return [row[0] for row in rows.mapInArrow(task, _ANSWER).collect()]
+    return [row[0] for row in rows.mapInArrow(_at_home(task), _ANSWER).collect()]
+
+
+def _at_home(task: Task) -> Task:
+    """PySpark has each worker collect garbage behind each task, which takes longer than many a
+    task: with all that was imported among what is looked at. What a worker has behind its first one
+    is none."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from task(batches)
+        if is_task() and not gc.get_freeze_count():
+            gc.collect()
+            gc.freeze()
+
+    return run
 
 
 def task_number() -> int:
@@ -60,6 +75,13 @@ def task_number() -> int:
 
     context = TaskContext.get()
     return context.partitionId() if context is not None else 0
+
+
+def is_task() -> bool:
+    """Whether this runs in a worker of Spark's."""
+    from pyspark import TaskContext
+
+    return TaskContext.get() is not None
 
 
 def each_of(
@@ -73,7 +95,7 @@ def each_of(
             for number in batch.column("id").to_pylist():
                 yield from task(items[number])
 
-    return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(run, schema)
+    return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(_at_home(run), schema)
 
 
 def from_heard(

@@ -28,7 +28,7 @@ def write_text(number: int, options: Options, task: int) -> Manifest:
     manifest = Manifest()
     for item in sources:
         manifest.saw(*span(item))
-        writer.add(aside.rows(item, rows.add(item)))
+        writer.add(aside.rows(rows.add(item)))
     writer.add(rows.end(sources.connections, (), {}))
     writer.close()
     manifest.connections = len(sources.connections)

@@ -7,7 +7,7 @@ rows are the same; everything else is told apart and left to that.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from wiredump.spark.columns import PACKET_SCHEMA, SEGMENT, binaries
 
-__all__ = ["Records", "usual_rows"]
+__all__ = ["Records", "usual_entries", "usual_rows"]
 
 Ints = npt.NDArray[np.int64]
 _Bytes = npt.NDArray[np.uint8]
@@ -29,28 +29,41 @@ _MORE_OR_OFFSET: Final = 0x3FFF
 
 class Records:
     """Records of a chunk that stands at ``base`` of the file: where each begins, where in the chunk
-    its packet's bytes are, how many, and its time. All are of one link type."""
+    its packet's bytes are, how many, its time, and how many bytes there were on the wire. All are
+    of one link type."""
 
     def __init__(
-        self, base: int, link_type: int, places: Ints, begins: Ints, captured: Ints, times: Ints
-    ) -> None:
+        self, base: int, link_type: int, places: Ints, begins: Ints, captured: Ints, times: Ints,
+        originals: Ints,
+    ) -> None:  # fmt: skip
         self.base = base
         self.link_type = link_type
         self.places = places
         self.begins = begins
         self.captured = captured
         self.times = times
+        self.originals = originals
 
 
-def usual_rows(
-    chunk: bytes, records: Records, capture: int, merged: bool
-) -> tuple[pa.RecordBatch, Ints, int]:
-    """The usual ones' rows, the numbers of all others, and how much payload those have."""
+class _Found(NamedTuple):
+    """Of the usual ones: which they are, from where their EtherType is up to the end of the TCP
+    header, where in the chunk that is, where their payload begins behind it, and its size. ``rest``
+    are all others."""
+
+    chosen: Ints
+    heads: _Bytes
+    begins: Ints
+    payload: Ints
+    sizes: Ints
+    rest: Ints
+
+
+def _find(chunk: bytes, records: Records) -> _Found | None:
     raw = np.frombuffer(chunk, np.uint8)
     count = len(records.places)
     at = _TYPE_AT.get(records.link_type)
     if at is None or not count:
-        return _none(), np.arange(count), 0
+        return None
     long = np.flatnonzero(records.captured >= at + _LENGTH)
     begins = records.begins[long] + at
     heads = raw[begins[:, None] + np.arange(_LENGTH)]
@@ -69,10 +82,42 @@ def usual_rows(
     chosen = long[usual]
     rest = np.ones(count, np.bool_)
     rest[chosen] = False
-    heads, begins = heads[usual], begins[usual]
     payload, sizes = payload[usual], (end - payload)[usual]
-    rows = _rows(records, chosen, heads, records.base + begins + payload, sizes, capture, merged)
-    return rows, np.flatnonzero(rest), int(sizes.sum())
+    return _Found(chosen, heads[usual], begins[usual], payload, sizes, np.flatnonzero(rest))
+
+
+def usual_rows(
+    chunk: bytes, records: Records, capture: int, merged: bool
+) -> tuple[pa.RecordBatch, Ints, int]:
+    """The usual ones' rows, the numbers of all others, and how much payload those have."""
+    found = _find(chunk, records)
+    if found is None:
+        return _none(), np.arange(len(records.places)), 0
+    payload_at = records.base + found.begins + found.payload
+    rows = _rows(records, found.chosen, found.heads, payload_at, found.sizes, capture, merged)
+    return rows, found.rest, int(found.sizes.sum())
+
+
+def usual_entries(
+    chunk: bytes, records: Records, capture: int
+) -> tuple[npt.NDArray[np.void], _Bytes, Ints, Ints] | None:
+    """The usual ones as ``runs.ENTRY``, their ends, how much payload each has, and the numbers of
+    all others; None: all are."""
+    from wiredump.spark.runs import ENTRY
+
+    found = _find(chunk, records)
+    if found is None:
+        return None
+    chosen = found.chosen
+    entries = np.zeros(len(chosen), ENTRY)
+    entries["place"] = records.base + records.places[chosen]
+    entries["time"] = records.times[chosen]
+    entries["captured"] = records.captured[chosen]
+    entries["original"] = records.originals[chosen]
+    entries["capture"] = capture
+    entries["link"] = records.link_type
+    entries["ahead"] = (records.begins - records.places)[chosen]
+    return entries, _ends(found.heads)[0], found.sizes, found.rest
 
 
 def _none() -> pa.RecordBatch:
@@ -88,11 +133,7 @@ def _rows(
     count = len(chosen)
     places = records.base + records.places[chosen]
     times = records.times[chosen]
-    flows = heads[:, 14:26]
-    source, destination = _number(flows, 0, 4), _number(flows, 4, 4)
-    from_port, to_port = _number(flows, 8, 2), _number(flows, 10, 2)
-    swapped = (destination < source) | ((destination == source) & (to_port < from_port))
-    keys = np.where(swapped[:, None], flows[:, [4, 5, 6, 7, 0, 1, 2, 3, 10, 11, 8, 9]], flows)
+    keys, swapped = _ends(heads)
     columns: dict[str, Any] = {
         "kind": np.full(count, SEGMENT, np.int8),
         "capture": np.full(count, capture, np.int32),
@@ -110,12 +151,23 @@ def _rows(
         "payload_size": sizes.astype(np.int32),
         "missing": np.zeros(count, np.int64),
         "payload": pa.nulls(count, pa.binary()),
+        "record": pa.nulls(count, pa.binary()),
     }
     arrays = [
         value if isinstance(value, pa.Array) else pa.array(value, each.type)
         for each, value in zip(PACKET_SCHEMA, columns.values(), strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=PACKET_SCHEMA)
+
+
+def _ends(heads: _Bytes) -> tuple[_Bytes, npt.NDArray[np.bool_]]:
+    """The two ends of each, whichever way it goes, and whether that is the other one."""
+    flows = heads[:, 14:26]
+    source, destination = _number(flows, 0, 4), _number(flows, 4, 4)
+    from_port, to_port = _number(flows, 8, 2), _number(flows, 10, 2)
+    swapped = (destination < source) | ((destination == source) & (to_port < from_port))
+    back = flows[:, [4, 5, 6, 7, 0, 1, 2, 3, 10, 11, 8, 9]]
+    return np.where(swapped[:, None], back, flows), swapped
 
 
 def _number(raw: _Bytes, at: int, width: int) -> Ints:

@@ -7,12 +7,14 @@ through ``wiredump.readers``, so that it is read as it always is.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import itemgetter
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from wiredump.readers import Anomaly, Interface, Packet
+from wiredump.readers import Anomaly, Interface, Packet, Secrets
 from wiredump.readers.pcap import LARGEST_RECORD, PcapReader
 from wiredump.readers.pcapng import PcapngReader
 from wiredump.spark.heads import CONTEXT_BLOCKS, Head
@@ -27,16 +29,19 @@ _ENHANCED_HEADER: Final = 28
 _SHORTEST_ENHANCED: Final = 32
 _SIMPLE: Final = 3
 _LARGEST_TIME: Final = 2**63 - 1
+_ENDS: Final[dict[str, Literal["little", "big"]]] = {"<": "little", ">": "big"}
 
 
 class Walked(NamedTuple):
     """``records`` by link type, ``others`` read one by one (packets, and anomalies). ``end`` is
-    where in the chunk it stopped; ``damaged``: nothing tells where the next one begins."""
+    where in the chunk it stopped; ``damaged``: nothing tells where the next one begins.
+    ``packets`` were found by the extension, in the place of ``records``."""
 
     records: list[Records]
     others: list[Packet | Anomaly]
     end: int
     damaged: bool = False
+    packets: tuple[Any, ...] = ()
 
 
 class Walk:
@@ -49,6 +54,11 @@ class Walk:
     def __init__(self) -> None:
         self.trouble = ""
         self.contexts: list[tuple[int, int]] = []
+
+    @property
+    def secrets(self) -> list[Secrets]:
+        """Those that were met."""
+        return []
 
     def walk(self, chunk: bytes, base: int, stop: int) -> Walked:
         raise NotImplementedError
@@ -98,7 +108,8 @@ class PcapWalk(Walk):
         fields = words.view(self._head.order + "u4").astype(np.int64).reshape(-1, 4)
         scale = 1 if self._head.nanoseconds else 1000
         times = fields[:, 0] * 1_000_000_000 + fields[:, 1] * scale
-        return Records(base, self._link_type, places, places + _RECORD, fields[:, 2], times)
+        begins, captured, originals = places + _RECORD, fields[:, 2], fields[:, 3]
+        return Records(base, self._link_type, places, begins, captured, times, originals)
 
     def packet(self, chunk: bytes, base: int, place: int) -> list[Packet | Anomaly]:
         self._reader.go_to(base + place)
@@ -121,6 +132,12 @@ class PcapngWalk(Walk):
         self._reader.feed(context)
         self._time = time_ns
         self._set_order(self._reader.order)
+        # Where in the file each begins that was met; packets are asked for once it is behind.
+        self._sections: list[tuple[int, object]] = [(-1, self._reader.section)]
+
+    @property
+    def secrets(self) -> list[Secrets]:
+        return self._reader.secrets
 
     def _set_order(self, order: str) -> None:
         """Of the section that blocks are read of."""
@@ -130,25 +147,19 @@ class PcapngWalk(Walk):
 
     def walk(self, chunk: bytes, base: int, stop: int) -> Walked:
         """Runs of enhanced packets by the column, whatever stands between them one by one."""
-        last = min(len(chunk) - _SHORTEST_BLOCK, stop - base - 1)
+        last = self.last(chunk, base, stop)
         records: list[Records] = []
         others: list[Packet | Anomaly] = []
         places: list[int] = []
         at, damaged = 0, False
         while at <= last:
-            block, length = self._words(chunk, at)
-            if block in CONTEXT_BLOCKS and block != 1:
-                length = self._section(chunk, at)
-            if length < _SHORTEST_BLOCK or length & 3 or length > LARGEST_RECORD:
+            block, end = self.block(chunk, at)
+            if end is None:
                 damaged = True
                 break
-            end = at + length
             if end > len(chunk):
                 break
-            if self._word(chunk, end - 4)[0] != length:
-                damaged = True
-                break
-            if block == _ENHANCED and length >= _SHORTEST_ENHANCED:
+            if block == _ENHANCED and end - at >= _SHORTEST_ENHANCED:
                 places.append(at)
             else:
                 self._run(chunk, base, places, records, others)
@@ -159,6 +170,22 @@ class PcapngWalk(Walk):
             at = end
         self._run(chunk, base, places, records, others)
         return Walked(records, others, at, damaged)
+
+    def last(self, chunk: bytes, base: int, stop: int) -> int:
+        """Where in the chunk the last block may begin."""
+        return min(len(chunk) - _SHORTEST_BLOCK, stop - base - 1)
+
+    def block(self, chunk: bytes, at: int) -> tuple[int, int | None]:
+        """Its type, and where it ends, which may be behind the chunk; None: it cannot be one."""
+        block, length = self._words(chunk, at)
+        if block in CONTEXT_BLOCKS and block != 1:
+            length = self._section(chunk, at)
+        if length < _SHORTEST_BLOCK or length & 3 or length > LARGEST_RECORD:
+            return block, None
+        end = at + length
+        if end <= len(chunk) and self._word(chunk, end - 4)[0] != length:
+            return block, None
+        return block, end
 
     def _section(self, chunk: bytes, at: int) -> int:
         """Its length, in its own byte order; 0 where it has none."""
@@ -176,6 +203,8 @@ class PcapngWalk(Walk):
         if block in CONTEXT_BLOCKS:
             self.contexts.append((base + at, end - at))
         found = self._read(chunk, base, at, end, self._time)
+        if block in CONTEXT_BLOCKS:
+            self._sections.append((base + at, self._reader.section))
         anomalies = any(isinstance(each, Anomaly) for each in found)
         if self._time is None and (block == _SIMPLE or anomalies):
             self.trouble = "it takes the packet before to know a packet's time"
@@ -217,7 +246,15 @@ class PcapngWalk(Walk):
             times[chosen] = known
             kept = places[chosen]
             records.append(
-                Records(base, clock[0].link_type, kept, kept + 28, captured[chosen], times[chosen])
+                Records(
+                    base,
+                    clock[0].link_type,
+                    kept,
+                    kept + 28,
+                    captured[chosen],
+                    times[chosen],
+                    fields[chosen, 6],
+                )
             )
         for each in np.flatnonzero(~plain).tolist():
             if each and plain[each - 1]:
@@ -229,7 +266,13 @@ class PcapngWalk(Walk):
 
     def packet(self, chunk: bytes, base: int, place: int) -> list[Packet | Anomaly]:
         """An enhanced packet that has a time of its own."""
-        return self._read(chunk, base, place, place + self._words(chunk, place)[1], 0)
+        now = self._reader.section
+        before = bisect_right(self._sections, base + place, key=itemgetter(0)) - 1
+        self._reader.go_into(self._sections[before][1])
+        length = int.from_bytes(chunk[place + 4 : place + 8], _ENDS[self._reader.order])
+        found = self._read(chunk, base, place, place + length, 0)
+        self._reader.go_into(now)
+        return found
 
     def rest(self, rest: bytes, position: int) -> list[Packet | Anomaly]:
         self._reader.go_to(position, self._time or 0)

@@ -31,9 +31,12 @@ class _Rows(Protocol):
 class FramesOnly:
     """Where ``Sources.frames_to`` has frames go, and ``RowGroups.keep_in`` keeps them."""
 
-    def __init__(self, writer: _Writer, rows: _Rows) -> None:
+    def __init__(self, writer: _Writer, rows: _Rows, columns: Any = None) -> None:
+        """``columns`` are those of another one, of which this is to be a part."""
         module = quick()
-        self.columns: Any = None if module is None else module.FrameColumns()
+        if columns is None and module is not None:
+            columns = module.FrameColumns()
+        self.columns: Any = columns
         self._writer = writer
         self._rows = rows
 

@@ -12,17 +12,10 @@ The rows are those of one process. They lie in a file a process, so that their o
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
-import os
 import shutil
-import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from datetime import UTC, tzinfo
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -39,39 +32,16 @@ from wiredump.sources.opening import kind_of, open_sources
 from wiredump.spark.apart import HEARD, NAMED, UNNAMED, Aside, unnamed
 from wiredump.spark.knowledge import gather_names, give_names, write_fetches, write_reassignments
 from wiredump.spark.parts import STAGING, Part, PartWriter, commit
-from wiredump.tables.making import Made, keep_frames
+from wiredump.tables.making import Made, keep_apart
+from wiredump.tables.processes import Progress, WorkerError, share_out
+from wiredump.tables.work import Work
 from wiredump.tables.writer import require_empty
 
-__all__ = ["Work", "WorkerError", "make_tables_together", "usable_cores"]
+__all__ = ["Work", "WorkerError", "make_tables_together"]
 
 _HEARD_ORDER: Final = ("part", "requested_ns", "connection", "request_offset")
 _LAST: Final = ("lineage", "account")
 """Tables that only he knows who puts it all together."""
-
-
-class WorkerError(KprotoError):
-    """A process did not do its share: says why."""
-
-
-class Work(NamedTuple):
-    """What to make of which files, as a process is told."""
-
-    paths: tuple[str, ...]
-    out: str
-    tables: tuple[str, ...]
-    dialect: str = "auto"
-    ports: tuple[int, ...] = (9092,)
-    bodies: bool = True
-    values: bool = False
-    secrets: bool = False
-    keylog: str | None = None
-    zone: tzinfo = UTC
-
-    @property
-    def taken(self) -> tuple[str, ...]:
-        """The tables, with those that are needed to make them."""
-        names = self.bodies and set(self.tables) & {*NAMED, "fetches"}
-        return tuple({*self.tables, "topics"}) if names else self.tables
 
 
 class _Done(NamedTuple):
@@ -82,9 +52,7 @@ class _Done(NamedTuple):
     read: list[tuple[Any, ...]]
 
 
-def make_tables_together(
-    work: Work, jobs: int, progress: Callable[[int], object] = lambda count: None
-) -> Made:
+def make_tables_together(work: Work, jobs: int, progress: Progress = lambda count: None) -> Made:
     """Write the tables by so many processes. Raises OutputError where the folder cannot be used,
     OSError for what cannot be opened, WorkerError where a process failed; then nothing is there."""
     if "-" in work.paths:
@@ -107,20 +75,14 @@ def make_tables_together(
 # ---- one share --------------------------------------------------------------------------------
 
 
-def _run(work: Work, kinds: Sequence[str], share: Share, told: Connection) -> None:
-    """In a process of its own. Interrupting is for the one that started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.freeze()
-    try:
-        told.send(_do(work, kinds, share, told.send))
-    except (KprotoError, OSError) as error:
-        told.send(f"{error}")
-    except BrokenPipeError:
-        os._exit(1)  # nobody is there any more
+def _taken(work: Work) -> tuple[str, ...]:
+    """The tables, with those that are needed to make them."""
+    names = work.bodies and set(work.tables) & {*NAMED, "fetches"}
+    return tuple({*work.tables, "topics"}) if names else work.tables
 
 
-def _do(work: Work, kinds: Sequence[str], share: Share, progress: Callable[[int], object]) -> _Done:
-    writer = PartWriter(work.out, (*work.taken, HEARD, *UNNAMED), share.number)
+def _do(work: Work, kinds: Sequence[str], share: Share, progress: Progress) -> _Done:
+    writer = PartWriter(work.out, (*_taken(work), HEARD, *UNNAMED), share.number)
     captures = [number for number, kind in enumerate(kinds) if kind == "capture"]
     account: dict[str, int] = {}
     read: list[tuple[Any, ...]] = []
@@ -137,24 +99,24 @@ def _do(work: Work, kinds: Sequence[str], share: Share, progress: Callable[[int]
 
 def _read(
     work: Work, numbers: list[int], share: Share, writer: PartWriter,
-    progress: Callable[[int], object],
+    progress: Progress,
 ) -> tuple[dict[str, int], list[tuple[Any, ...]]]:  # fmt: skip
     """All captures, or one text."""
     codec = named_dialect(work.dialect)
     sources = open_sources(
         [work.paths[number] for number in numbers], codec=codec, ports=frozenset(work.ports),
         alone=True, numbers=numbers, share=share, keylog=work.keylog, zone=work.zone,
-        progress=progress,
+        memory=None if work.memory is None else work.memory // share.of, progress=progress,
     )  # fmt: skip
     is_text = sources.read[0].kind != "capture"
     aside = Aside(work.tables, numbers[0] + 1 if is_text else 0)
     rows = TableRows(
-        codec, tables=work.taken, bodies=work.bodies, values=work.values, secrets=work.secrets,
+        codec, tables=_taken(work), bodies=work.bodies, values=work.values, secrets=work.secrets,
         apart=aside,
     )  # fmt: skip
-    keep_frames(sources, rows, writer)
+    keep_apart(sources, rows, writer, work.tables)
     for item in sources:
-        writer.add(aside.rows(item, rows.add(item)))
+        writer.add(aside.rows(rows.add(item)))
     writer.add(rows.end(sources.connections, (), {}))
     return dict(sources.account), [tuple(each) for each in sources.read]
 
@@ -162,56 +124,8 @@ def _read(
 # ---- all of them ------------------------------------------------------------------------------
 
 
-def _shared_out(
-    work: Work, kinds: Sequence[str], jobs: int, progress: Callable[[int], object]
-) -> list[_Done]:
-    """What each process answered. None is left when this returns or raises."""
-    context = multiprocessing.get_context("spawn")
-    processes: list[BaseProcess] = []
-    told: dict[Connection, int] = {}
-    try:
-        for number in range(jobs):
-            ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(
-                target=_run, args=(work, kinds, Share(number, jobs), theirs), daemon=True
-            )
-            process.start()
-            theirs.close()
-            processes.append(process)
-            told[ours] = number
-        return _gather(told, jobs, progress)
-    finally:
-        for each in processes:
-            each.terminate()
-        for each in processes:
-            each.join()
-        for pipe in told:
-            pipe.close()
-
-
-def _gather(
-    told: dict[Connection, int], jobs: int, progress: Callable[[int], object]
-) -> list[_Done]:
-    counts = [0] * jobs
-    done: dict[int, _Done] = {}
-    waiting = set(told)
-    while waiting:
-        for each in wait(list(waiting)):
-            assert isinstance(each, Connection)
-            number = told[each]
-            try:
-                answer = each.recv()
-            except EOFError:
-                raise WorkerError(f"process {number + 1} of {jobs} ended before its work") from None
-            if isinstance(answer, int):
-                counts[number] = answer
-                progress(sum(counts) // jobs)
-                continue
-            if isinstance(answer, str):
-                raise WorkerError(answer)
-            done[number] = answer
-            waiting.remove(each)
-    return [done[number] for number in range(jobs)]
+def _shared_out(work: Work, kinds: Sequence[str], jobs: int, progress: Progress) -> list[_Done]:
+    return share_out(partial(_do, work, kinds), jobs, progress)
 
 
 def _put_together(work: Work, shares: list[_Done]) -> Made:
@@ -248,7 +162,7 @@ def _sources(shares: list[_Done]) -> Iterator[tuple[Any, ...]]:
 def _learnt(work: Work, parts: list[dict[str, Part]]) -> list[dict[str, Part]]:
     """Files made of what was put aside; those of ``topics`` are replaced."""
     found = []
-    if "topics" in work.taken:
+    if "topics" in _taken(work):
         files = [each.pop("topics").file for each in parts if "topics" in each]
         found.append(gather_names(work.out, files, 0).parts)
     for name in NAMED:
@@ -279,10 +193,3 @@ def _heard(files: list[Path], which: pc.Expression, columns: list[str] | None = 
     if columns is None:
         table = table.sort_by([(name, "ascending") for name in _HEARD_ORDER])
     return table
-
-
-def usable_cores() -> int:
-    """How many processors this process may use."""
-    with suppress(AttributeError):  # not everywhere
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from wiredump.sources import Sources
 from wiredump.tables.frames import FramesOnly
 from wiredump.tables.writer import RowGroups, TableWriter
 
-__all__ = ["Made", "keep_frames", "make_tables"]
+__all__ = ["Made", "keep_apart", "make_tables"]
 
 
 class Made(NamedTuple):
@@ -31,12 +31,26 @@ def _source(item: Item) -> int:
     return frame.place.capture if frame is not None else 0
 
 
-def keep_frames(sources: Sources, rows: TableRows, writer: RowGroups) -> None:
-    """Have frames written without an object each, where the sources and the tables allow that."""
+def keep_apart(
+    sources: Sources, rows: TableRows, writer: RowGroups, tables: Collection[str]
+) -> None:
+    """Have what is no item written: packets, where they are wanted, and frames, which are written
+    without an object each where the sources and the tables allow that."""
+    if "packets" in tables:
+        sources.packets_to(lambda row: writer.add([("packets", row)]))
     if rows.takes_frames_only:
         sink = FramesOnly(writer, rows)
         if sources.frames_to(sink):
             writer.keep_in("frames", sink)
+
+
+def _writer(folder: Path, tables: tuple[str, ...], rows: TableRows) -> TableWriter:
+    """One that can wait for the names of topics, where they may be wanted."""
+    if not rows.wants_names:
+        return TableWriter(folder, tables)
+    from wiredump.tables.naming import NamingWriter  # which frames alone do without
+
+    return NamingWriter(folder, tables, rows)
 
 
 def make_tables(sources: Sources, rows: TableRows, folder: str, tables: tuple[str, ...]) -> Made:
@@ -44,14 +58,14 @@ def make_tables(sources: Sources, rows: TableRows, folder: str, tables: tuple[st
     UnaccountedError or AccountError where bytes went nowhere, a mistake of ours."""
     texts = {each.number for each in sources.read if each.kind != "capture"}
     current: int | None = None
-    with TableWriter(Path(folder), tables) as writer:
-        keep_frames(sources, rows, writer)
+    with _writer(Path(folder), tables, rows) as writer:
+        keep_apart(sources, rows, writer, tables)
         for item in sources:
             # Captures are merged by time, and the others follow one after the other.
             source = _source(item)
             if source in texts and source != current:
-                writer.add(rows.turn())
+                writer.take(rows.turn())
                 current = source
-            writer.add(rows.add(item))
-        writer.add(rows.end(sources.connections, sources.read, sources.account))
+            writer.take(rows.add(item))
+        writer.take(rows.end(sources.connections, sources.read, sources.account))
     return Made(writer.rows, sources.account, rows.order.late)

@@ -227,39 +227,50 @@ class RowGroups:
 class TableWriter(RowGroups):
     """Writes ``folder/TABLE/part-0.parquet``, all of them or none: until every file is whole they
     stand in ``folder/_unfinished``, where no reader looks. As a context manager it ends them; left
-    by an exception it removes what it made. Killed, it leaves that one folder.
+    by an exception it removes what it made. Killed, it leaves that one folder. Files that are
+    ``beside`` the tables are made where they have rows, and never put there.
 
     Raises OutputError where ``folder`` holds something already.
     """
 
-    def __init__(self, folder: Path, tables: Iterable[str] = TABLES) -> None:
-        super().__init__(tables)
+    def __init__(
+        self, folder: Path, tables: Iterable[str] = TABLES, beside: Iterable[str] = ()
+    ) -> None:
+        self._tables = tuple(tables)
+        super().__init__((*self._tables, *beside))
         require_empty(folder)
         self._folder = folder
         self._is_new = not folder.exists()
         self._work = folder / UNFINISHED
-        for name in self.rows:
-            (self._work / name).mkdir(parents=True)
+        self._work.mkdir(parents=True)
+        for name in self._tables:
             self._files[name] = self._open(name)
 
+    def take(self, rows: Iterable[Rows]) -> None:
+        """Take in what an item gives."""
+        self.add(rows)
+
+    def _file(self, name: str) -> Path:
+        return self._work / name / "part-0.parquet"
+
     def _open(self, name: str) -> pq.ParquetWriter:
-        place = self._work / name / "part-0.parquet"
-        schema = arrow_schema(name)
-        return pq.ParquetWriter(place, schema, **encodings(schema))
+        self._file(name).parent.mkdir()
+        schema = self._schema(name)
+        return pq.ParquetWriter(self._file(name), schema, **encodings(schema))
 
     def close(self) -> None:
         """Write what is held, end every file, and put them where they belong."""
         super().close()
-        for name in self.rows:
+        for name in self._tables:
             (self._work / name).rename(self._folder / name)
-        self._work.rmdir()
+        rmtree(self._work)
 
     def abandon(self) -> None:
         """Remove everything that was written."""
         for file in self._files.values():
             with suppress(OSError, pa.ArrowException):
                 file.close()
-        for name in (UNFINISHED, *self.rows):
+        for name in (UNFINISHED, *self._tables):
             rmtree(self._folder / name, ignore_errors=True)
         if self._is_new:
             with suppress(OSError):

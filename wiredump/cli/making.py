@@ -1,0 +1,47 @@
+"""What commands that make tables have in common: sources to a folder, by one process or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from kproto.cli.dialect_option import named_dialect
+
+if TYPE_CHECKING:
+    from wiredump.tables.jobs import Work
+    from wiredump.tables.making import Made
+
+__all__ = ["jobs_option", "make"]
+
+jobs_option = click.option(
+    "--jobs", type=click.IntRange(0), default=1, show_default=True, metavar="N",
+    help="Processes that share out the connections among them; 0: one a processor.",
+)  # fmt: skip
+
+
+def make(
+    work: Work, jobs: int, progress: Callable[[int], object], *, rotated: bool = False
+) -> Made:
+    """Write the tables of ``work``. Raises click.UsageError, and what those raise that do it."""
+    if jobs != 1:
+        from wiredump.tables.jobs import make_tables_together
+        from wiredump.tables.processes import usable_cores
+
+        if rotated:
+            raise click.UsageError("--rotated and --jobs do not go together.")
+        return make_tables_together(work, jobs or usable_cores(), progress)
+    from wiredump.rows.together import TableRows
+    from wiredump.sources import open_sources
+    from wiredump.tables.making import make_tables
+
+    codec = named_dialect(work.dialect)
+    rows = TableRows(
+        codec, tables=work.tables, bodies=work.bodies, values=work.values, secrets=work.secrets
+    )
+    sources = open_sources(
+        work.paths, codec=codec, ports=frozenset(work.ports), alone=True, rotated=rotated,
+        keylog=work.keylog, zone=work.zone, memory=work.memory, progress=progress,
+    )  # fmt: skip
+    return make_tables(sources, rows, work.out, work.tables)

@@ -1,0 +1,73 @@
+"""Rows of ``packets``: one a packet that carries TCP, and one that could not be read.
+
+Rows say what became of a packet's payload as far as TCP goes. What frames its bytes are in, the
+connection and the offset tell."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Any, Final, NamedTuple
+
+from wiredump.readers import Anomaly, Packet, Segment
+from wiredump.readers.fate import Fate
+
+__all__ = ["PIECE", "Record", "piece_row", "record_of", "segment_row", "unread_row"]
+
+PIECE: Final = "a piece of a datagram"
+"""Why a packet that is as it should be has no segment."""
+
+_NO_RECORD: Final = (None, None, None, None)
+
+
+class Record(NamedTuple):
+    """What a capture has of a packet beside its bytes: ``captured`` of ``length`` bytes."""
+
+    interface: int
+    link_type: int
+    captured: int
+    length: int
+
+
+def record_of(packet: Packet) -> Record:
+    """Of one packet."""
+    return Record(packet.interface, packet.link_type, len(packet.data), packet.original_length)
+
+
+def segment_row(
+    segment: Segment, record: Record, fate: Fate, connection: int
+) -> tuple[Any, ...]:  # fmt: skip
+    """Of a packet that has a segment, or completes one. ``connection`` is the connection's id."""
+    return (
+        segment.capture, segment.offset, segment.timestamp_ns, *record, *_ends(segment.flow),
+        segment.sequence, segment.acknowledgement, segment.flags, segment.window,
+        len(segment.payload), segment.missing, connection, fate.offset, fate.retransmitted,
+        fate.anomalous, None,
+    )  # fmt: skip
+
+
+def piece_row(packet: Packet, addresses: bytes) -> tuple[Any, ...]:
+    """Of a packet that has a piece of a segment."""
+    half = len(addresses) // 2
+    source, destination = (str(ip_address(each)) for each in (addresses[:half], addresses[half:]))
+    ends = source, None, destination, None
+    place = packet.capture, packet.offset, packet.timestamp_ns
+    return (*place, *record_of(packet), *ends, *[None] * 10, PIECE)
+
+
+def unread_row(anomaly: Anomaly, packet: Packet | None) -> tuple[Any, ...]:
+    """Of a packet that cannot be read, or (None) whose record cannot."""
+    record = _NO_RECORD if packet is None else record_of(packet)
+    place = anomaly.capture, anomaly.offset, anomaly.timestamp_ns
+    return (*place, *record, *[None] * 14, anomaly.reason)
+
+
+@lru_cache(maxsize=4096)
+def _ends(flow: bytes) -> tuple[str, int, str, int]:
+    """Addresses and ports of ``Segment.flow``."""
+    address = (len(flow) - 4) // 2
+    source, destination = flow[:address], flow[address : 2 * address]
+    return (
+        str(ip_address(source)), int.from_bytes(flow[-4:-2]),
+        str(ip_address(destination)), int.from_bytes(flow[-2:]),
+    )  # fmt: skip

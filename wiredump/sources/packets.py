@@ -1,0 +1,34 @@
+"""Rows of the table ``packets`` while captures are read: what ``readers.Streams`` tells of packets,
+with the connections that became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from wiredump.model import Connection
+from wiredump.readers import Anomaly, Packet, Segment
+from wiredump.readers.fate import Fate
+from wiredump.rows.packets import piece_row, record_of, segment_row, unread_row
+
+__all__ = ["PacketTeller", "TakeRow"]
+
+TakeRow = Callable[[tuple[Any, ...]], object]
+
+
+class PacketTeller:
+    """``readers.streams.PacketSink``. ``connections`` are those met so far, by their numbers."""
+
+    def __init__(self, connections: Mapping[int, Connection], add: TakeRow) -> None:
+        self._connections = connections
+        self._add = add
+
+    def segment(self, packet: Packet, segment: Segment, fate: Fate) -> None:
+        connection = self._connections[fate.connection].id
+        self._add(segment_row(segment, record_of(packet), fate, connection))
+
+    def piece(self, packet: Packet, addresses: bytes) -> None:
+        self._add(piece_row(packet, addresses))
+
+    def unread(self, anomaly: Anomaly, packet: Packet | None) -> None:
+        self._add(unread_row(anomaly, packet))
