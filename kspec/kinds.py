@@ -84,12 +84,14 @@ _PATTERNS: Final = {kind: re.compile("|".join(words), re.I) for kind, words in _
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error as a client showed it, of a call or of one partition. ``code`` is Kafka's."""
+    """An error as a client showed it, of a call or of one partition. ``code`` is Kafka's, ``at``
+    where in the client's code it came from, for those who look for the reason."""
 
     error: str
     code: int | None = None
     message: str = ""
     kind: str | None = None
+    at: str = field(default="", compare=False)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -108,6 +110,7 @@ class Failure:
             code if isinstance(code, int) and not isinstance(code, bool) else None,
             " ".join(str(said.get("message") or "").split()),
             kind if isinstance(kind, str) else None,
+            str(said.get("at") or ""),
         )
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "CALLS",
     "LEVELS",
     "MAX_TIMEOUT_MS",
+    "Asked",
     "Case",
     "CaseFile",
     "ClientSpec",
@@ -150,10 +151,20 @@ class Wait(Strict, frozen=True):
     ms: int = 2_000
 
 
+class Asked(Strict, frozen=True):
+    """One of the calls of a step that asks several at once."""
+
+    call: str
+    arguments: dict[str, Any] = msgspec.field(name="with", default_factory=dict)
+    name: str | None = msgspec.field(name="as", default=None)
+
+
 class Step(Strict, frozen=True):
-    """One thing that is done: by the client (``call``, ``reconnect``) or to the cluster."""
+    """One thing that is done: by the client (``call``, ``together``, ``reconnect``) or to the
+    cluster."""
 
     call: str | None = None
+    together: list[Asked] | None = None
     arguments: dict[str, Any] = msgspec.field(name="with", default_factory=dict)
     name: str | None = msgspec.field(name="as", default=None)
     optional: bool = False
@@ -163,6 +174,13 @@ class Step(Strict, frozen=True):
     clear_faults: bool = False
     wait: Wait | None = None
     pause_ms: int | None = None
+
+    @property
+    def asked(self) -> list[Asked]:
+        """The calls of it: none, one, or several at once."""
+        if self.call is not None:
+            return [Asked(call=self.call, arguments=self.arguments, name=self.name)]
+        return self.together or []
 
 
 class Wrong(Strict, frozen=True):

@@ -21,12 +21,12 @@ from kspec.model import (
     CALLS,
     LEVELS,
     MAX_TIMEOUT_MS,
+    Asked,
     Case,
     CaseFile,
     Expectation,
     Rule,
     Selector,
-    Step,
     Variant,
 )
 from kspec.patterns import parse_range
@@ -196,7 +196,7 @@ def _check(case: Case, marked: _Marked) -> None:
 
 
 _KINDS_OF_STEP: Final = (
-    "call", "reconnect", "cluster", "faults", "clear_faults", "wait", "pause_ms",
+    "call", "together", "reconnect", "cluster", "faults", "clear_faults", "wait", "pause_ms",
 )  # fmt: skip
 
 
@@ -212,10 +212,12 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
         given = [kind for kind in _KINDS_OF_STEP if getattr(step, kind) not in (None, False)]
         if len(given) != 1:
             refuse(place, f"one of {', '.join(_KINDS_OF_STEP)} a step; here: {given or 'none'}")
-        if step.call is not None:
-            if step.call not in CALLS:
-                refuse(f"{place}.call", f"{step.call!r} is none of {', '.join(CALLS)}")
-            name = step_name(step)
+        if step.together is not None and len(step.together) < 2:
+            refuse(f"{place}.together", "two calls at the least, or they are not together")
+        for each in step.asked:
+            if each.call not in CALLS:
+                refuse(f"{place}.call", f"{each.call!r} is none of {', '.join(CALLS)}")
+            name = step_name(each)
             if name in names:
                 refuse(place, f"{name!r} is a step's name already: give this one another, by `as`")
             names.add(name)
@@ -237,9 +239,9 @@ def _attempt(work: Callable[[], object], place: str, refuse: Callable[[str, str]
         refuse(place, str(error))
 
 
-def step_name(step: Step) -> str:
+def step_name(asked: Asked) -> str:
     """What expectations call a call by: ``as``, or what is called."""
-    return step.name or step.call or ""
+    return asked.name or asked.call
 
 
 _SUBJECTS: Final = ("requests", "responses", "events", "order", "result", "state")

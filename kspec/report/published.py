@@ -73,7 +73,8 @@ class _Finding(msgspec.Struct, frozen=True):
 
     @property
     def broken(self) -> bool:
-        return self.holds is not None and self.holds == self.level.endswith("_not")
+        asked = self.holds is not None and self.level != "may"
+        return asked and self.holds == self.level.endswith("_not")
 
 
 class _Variant(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ import msgspec
 from kspec.errors import AdapterError
 from kspec.kinds import Answer
 from kspec.results import Greeting
+from kspec.runner.processes import ended, signal_group, start_process
 from kspec.wrong.client import Client
 
 __all__ = [
@@ -40,6 +41,7 @@ ANSWER_SECONDS: Final = 15.0
 STOP_SECONDS: Final = 2.0
 _COMPLAINT: Final = re.compile(r"(Error|Exception|panic|fatal)\b.*[:!]")
 _LONGEST_LINE: Final = 16 * 1024 * 1024
+_MOST_STDERR: Final = 256 * 1024
 
 
 class Adapter(Protocol):
@@ -85,9 +87,15 @@ class ProcessAdapter:
 
     wire_only: ClassVar[bool] = False
 
-    def __init__(self, process: asyncio.subprocess.Process, stderr: IO[bytes]) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        stderr: IO[bytes],
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
         self._process = process
         self._stderr = stderr
+        self._answer_seconds = answer_seconds
         self.greeting = Greeting(client="")
 
     @classmethod
@@ -96,25 +104,25 @@ class ProcessAdapter:
         command: Sequence[str],
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> ProcessAdapter:
         """Raises AdapterError where the program does not come up or greet."""
         stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
         try:
-            process = await asyncio.create_subprocess_exec(
+            process = await start_process(
                 *command,
-                cwd=cwd,
-                env={**os.environ, **(environment or {})},
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=stderr,
+                cwd=cwd,
+                environment=environment,
                 limit=_LONGEST_LINE,
-                # A group of its own, so that what it starts ends with it.
-                start_new_session=os.name == "posix",
             )
         except OSError as error:
             stderr.close()
             raise AdapterError(f"{command[0]} cannot be started: {error.strerror}") from None
-        adapter = cls(process, stderr)
+        adapter = cls(process, stderr, answer_seconds)
         try:
             said = await adapter._line(GREETING_SECONDS, "the greeting")
             adapter.greeting = msgspec.convert(said, Greeting)
@@ -130,6 +138,13 @@ class ProcessAdapter:
     def pid(self) -> int:
         return self._process.pid
 
+    def stderr_from(self, start: int) -> bytes:
+        """What the program has said on stderr so far, without the first ``start`` bytes. Read in a
+        way that leaves alone where it writes: the two share their place in the file."""
+        if os.name != "posix":
+            return b""
+        return os.pread(self._stderr.fileno(), _MOST_STDERR, start)
+
     async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
         assert self._process.stdin is not None
         line = json.dumps({"op": op, **arguments}) + "\n"
@@ -138,7 +153,7 @@ class ProcessAdapter:
             await self._process.stdin.drain()
         except OSError:
             raise AdapterError(await self._last_words()) from None
-        said = await self._line(ANSWER_SECONDS, f"an answer to {op}")
+        said = await self._line(self._answer_seconds, f"an answer to {op}")
         try:
             return Answer.of(said)
         except ValueError as error:
@@ -150,7 +165,7 @@ class ProcessAdapter:
             async with asyncio.timeout(seconds):
                 line = await self._process.stdout.readline()
         except TimeoutError:
-            self._kill(signal.SIGKILL)
+            signal_group(self._process, signal.SIGKILL)
             raise AdapterError(f"hung: not {what} in {seconds:.0f} s", hung=True) from None
         except ValueError:
             raise AdapterError(f"a line of more than {_LONGEST_LINE} bytes") from None
@@ -184,16 +199,10 @@ class ProcessAdapter:
                 self._process.stdin.close()
         for insist in (None, signal.SIGTERM, signal.SIGKILL):
             if insist is not None:
-                self._kill(insist)
+                signal_group(self._process, insist)
             with suppress(TimeoutError):
                 async with asyncio.timeout(STOP_SECONDS):
                     await self._process.wait()
+                ended(self._process)
                 break
         self._stderr.close()
-
-    def _kill(self, how: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            if os.name == "posix":
-                os.killpg(self._process.pid, how)
-            else:
-                self._process.send_signal(how)

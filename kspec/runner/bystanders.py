@@ -6,12 +6,10 @@ Nobody tells what such a client made of an answer, so that only the wire is judg
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import signal
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,6 +18,7 @@ import click
 from kspec.kinds import Answer
 from kspec.results import Greeting
 from kspec.runner.adapters import ANSWER_SECONDS
+from kspec.runner.processes import ended, signal_group, start_process
 
 __all__ = ["ByCommand", "ByHand"]
 
@@ -58,20 +57,15 @@ class _Command(_Bystander):
             word.replace("{bootstrap}", self.bootstrap).replace("{call}", op)
             for word in shlex.split(self.command)
         ]
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        nothing = asyncio.subprocess.DEVNULL
+        process = await start_process(*words, stdin=nothing, stdout=nothing, stderr=nothing)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await process.wait()
         except TimeoutError:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            signal_group(process, signal.SIGKILL)
             await process.wait()
+        ended(process)
 
 
 class _Person(_Bystander):

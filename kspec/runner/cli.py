@@ -1,7 +1,8 @@
 """``kspec run``, ``list``, ``clients``, ``misbehaviours``, ``check``.
 
 Exit 0 where no client fails a case that the baseline does not know, 1 where one does or a client
-asked for by name is absent, 2 on bad usage, a case file that is none included.
+asked for by name is absent, 2 on bad usage, a case file that is none included; 128 and its number
+on a signal that ends a run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import kproto
 from kproto.errors import KprotoError
 from kproto.journal import JournalWriter
 from kspec.catalog import CLIENTS
+from kspec.fuzz.cli import fuzz
 from kspec.report import as_html, as_json, as_junit
 from kspec.results import Greeting, Report, Result, new_failures
 from kspec.runner import schedule
@@ -30,6 +32,7 @@ from kspec.runner.baseline import read_baseline, write_baseline
 from kspec.runner.bystanders import ByCommand, ByHand
 from kspec.runner.contestants import chosen
 from kspec.runner.files import CASES, choose, load_cases
+from kspec.runner.processes import interruptible
 from kspec.runner.proof import prove
 from kspec.runner.publishing import publish_command
 from kspec.runner.vectors import vectors_command
@@ -55,6 +58,7 @@ def commands() -> None:
 
 commands.add_command(vectors_command)
 commands.add_command(publish_command)
+commands.add_command(fuzz)
 
 
 def main() -> None:
@@ -202,7 +206,7 @@ def run_cases(
         if verbose or result.unsteady or result.judgement.verdict in ("fail", "non-strict"):
             _tell(console, result)
 
-    results = asyncio.run(
+    results = interruptible(
         schedule.run(
             clients,
             cases,

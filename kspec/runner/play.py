@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kproto.journal import Entry
 from kspec.errors import AdapterError
-from kspec.model import Case, Step, Wait
+from kspec.kinds import Answer
+from kspec.model import Asked, Case, Step, Wait
 from kspec.reading import step_name
 from kspec.runner.adapters import Adapter
 from kspec.runner.stage import Stage, cluster_of
@@ -54,7 +56,7 @@ async def play(case: Case, adapter: Adapter) -> Played:
 async def _act(case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:
     await _connect(case, stage, adapter, played)
     for step in case.steps:
-        if played.moments.get("connect") is not None and step.call is not None:
+        if played.moments.get("connect") is not None and step.asked:
             continue  # the client could not even be made: nothing can be asked of it
         try:
             await _take(step, case, stage, adapter, played)
@@ -79,9 +81,9 @@ async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Played) -
         return
     spent = (time.monotonic() - started) * 1000
     until = stage.mock.journal.last_sequence
-    for step in case.steps:
-        if step.call is not None and step_name(step) not in played.moments:
-            name = step_name(step)
+    for asked in (each for step in case.steps for each in step.asked):
+        name = step_name(asked)
+        if name not in played.moments:
             played.moments[name] = Moment(name, "connect", before, until, spent, answer)
     played.moments["connect"] = Moment("connect", "connect", before, until, spent, answer)
 
@@ -89,6 +91,8 @@ async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Played) -
 async def _take(step: Step, case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:
     if step.call is not None:
         await _call(step, stage, adapter, played)
+    elif step.together is not None:
+        await _call_together(step.together, stage, adapter, played)
     elif step.reconnect:
         await adapter.call("close", {})
         await _connect(case, stage, adapter, played)
@@ -105,14 +109,42 @@ async def _take(step: Step, case: Case, stage: Stage, adapter: Adapter, played: 
 
 
 async def _call(step: Step, stage: Stage, adapter: Adapter, played: Played) -> None:
-    name, call = step_name(step), step.call or ""
+    (asked,) = step.asked
     before, started = stage.mock.journal.last_sequence, time.monotonic()
-    answer = await adapter.call(call, step.arguments)
+    answer = await adapter.call(asked.call, asked.arguments)
     spent = (time.monotonic() - started) * 1000
+    name = step_name(asked)
     played.moments[name] = Moment(
-        name, call, before, stage.mock.journal.last_sequence, spent, answer, step.arguments,
-        step.optional,
+        name, asked.call, before, stage.mock.journal.last_sequence, spent, answer,
+        asked.arguments, step.optional,
     )  # fmt: skip
+
+
+async def _call_together(
+    several: Sequence[Asked], stage: Stage, adapter: Adapter, played: Played
+) -> None:
+    """All of them last as long as the longest: the adapter answers when it has every answer."""
+    before, started = stage.mock.journal.last_sequence, time.monotonic()
+    calls = [{"op": each.call, **each.arguments} for each in several]
+    whole = await adapter.call("together", {"calls": calls})
+    spent = (time.monotonic() - started) * 1000
+    until = stage.mock.journal.last_sequence
+    for each, answer in zip(several, _parts(whole, len(several)), strict=True):
+        name = step_name(each)
+        played.moments[name] = Moment(name, each.call, before, until, spent, answer, each.arguments)
+
+
+def _parts(whole: Answer, count: int) -> list[Answer]:
+    """An answer for each. Where there is none for all, that of the whole is each one's."""
+    if not whole.ok:
+        return [whole] * count
+    parts = whole.result
+    if not isinstance(parts, list) or len(parts) != count:
+        raise AdapterError(f"not {count} answers to as many calls: {parts}"[:300])
+    try:
+        return [Answer.of(part) for part in parts]
+    except (TypeError, ValueError) as error:
+        raise AdapterError(f"not a line of the protocol: {error}: {parts}"[:300]) from None
 
 
 async def _wait(wait: Wait, stage: Stage, played: Played) -> None:

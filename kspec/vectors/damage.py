@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 from kproto import reference
 from kproto.codegen.runtime import unsigned_varint
 from kproto.reference import FieldSpan
-from kproto.schema.model import Field, MessageSchema
+from kproto.schema.model import MessageSchema
 from kspec.vectors.model import Verdict
+from kspec.vectors.places import Place, padded, place_of
 
 __all__ = ["KINDS", "Damaged", "damaged"]
 
@@ -62,27 +63,6 @@ class _Change(NamedTuple):
     new: bytes
 
 
-class _Place(NamedTuple):
-    """The length, count or marker of a field, or its one byte: ``start`` to ``end``. ``whole`` is
-    where the field ends, ``value`` what the prefix says, ``size`` the bytes it has where it is no
-    varint."""
-
-    span: FieldSpan
-    start: int
-    end: int
-    whole: int
-    value: int | None
-    size: int
-    flexible: bool
-    nullable: bool
-
-    def prefix(self, value: int | None) -> bytes:
-        """Another length or count, None for null's."""
-        if self.flexible:
-            return unsigned_varint(0 if value is None else value + 1)
-        return (-1 if value is None else value).to_bytes(self.size, "big", signed=True)
-
-
 def damaged(schema: MessageSchema, version: int, body: bytes) -> Iterator[Damaged]:
     """``body`` is a valid one. Every result differs from it and from the others."""
     spans = reference.fields(schema, version, body)
@@ -124,7 +104,7 @@ def _changes(
     elif span.type == "presence":
         yield _Change("presence", "acceptable", span.offset, span.offset + 1, b"\x05")
     elif span.type in ("count", "string", "bytes", "records") and span.value is not None:
-        place = _place(schema, version, span, spans)
+        place = place_of(schema, version, span, spans)
         yield from _lengths(place)
         if span.type == "count":
             yield _Change("count", "invalid", place.start, place.end, place.prefix(_HUGE))
@@ -135,32 +115,7 @@ def _changes(
             yield _Change("utf-8", "acceptable", place.end, place.end + 1, b"\xff")
 
 
-def _place(schema: MessageSchema, version: int, span: FieldSpan, spans: list[FieldSpan]) -> _Place:
-    field = _field(schema, span.path)
-    flexible = schema.is_flexible(version, field)
-    # An element of an array of strings is never null.
-    nullable = field.is_nullable(version) and not span.path.endswith("]")
-    end = span.offset + span.length
-    if span.type == "count":
-        array = next(each for each in spans if each.path == span.path and each.type[:2] == "[]")
-        whole = array.offset + array.length
-        return _Place(span, span.offset, end, whole, span.value, 4, flexible, nullable)
-    raw = span.value.encode() if isinstance(span.value, str) else span.value
-    size = 2 if span.type == "string" else 4
-    return _Place(span, span.offset, end - len(raw), end, len(raw), size, flexible, nullable)
-
-
-def _field(schema: MessageSchema, path: str) -> Field:
-    """The field whose value, or an element of whose array, stands at a path."""
-    first, *names = re.sub(r"\[\d+\]", "", path).split(".")
-    field = schema.root.field(first)
-    for name in names:
-        assert field.type.inner_struct is not None
-        field = field.type.inner_struct.field(name)
-    return field
-
-
-def _lengths(place: _Place) -> Iterator[_Change]:
+def _lengths(place: Place) -> Iterator[_Change]:
     assert place.value is not None
     start, end = place.start, place.end
     if not place.nullable:
@@ -172,14 +127,8 @@ def _lengths(place: _Place) -> Iterator[_Change]:
         yield _Change("negative-length", verdict, start, place.whole, negative)
         return
     varint = place.prefix(place.value)
-    yield _Change("padded-varint", "valid", start, end, _padded(varint, len(varint) + 1))
-    yield _Change("long-varint", "invalid", start, end, _padded(varint, 6))
-
-
-def _padded(varint: bytes, size: int) -> bytes:
-    """The same number in ``size`` bytes."""
-    more = bytes((*varint[:-1], varint[-1] | 0x80))
-    return more + b"\x80" * (size - len(varint) - 1) + b"\x00"
+    yield _Change("padded-varint", "valid", start, end, padded(varint, len(varint) + 1))
+    yield _Change("long-varint", "invalid", start, end, padded(varint, 6))
 
 
 def _known_tags(spans: list[FieldSpan], body: bytes) -> Iterator[Damaged]:

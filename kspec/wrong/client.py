@@ -66,6 +66,10 @@ class Client:
             if op == "close":
                 await self.close()
                 return self.success(None)
+            if op == "together":
+                several = [dict(each) for each in arguments["calls"]]
+                asked = [self.call(each.pop("op"), each) for each in several]
+                return self.success(list(await asyncio.gather(*asked)))
             if op not in calls.CALLS:
                 return {"unsupported": f"no call for {op!r}"}
             async with asyncio.timeout(2 * self.timeout):
@@ -111,7 +115,9 @@ class Client:
         """The open connection, or a new one: where there was one that broke, versions are asked
         for anew."""
         link = self.links.get(address)
-        if link is not None and link.closed is None and not link.outlived:
+        if link is not None and link.closed is None:
+            if link.outlived and self.sasl is not None:
+                await self.renew(link, self.sasl)
             return link
         if link is not None:
             await link.close()
@@ -119,6 +125,14 @@ class Client:
         self.links[address] = link
         await link.open(*address)
         return link
+
+    async def renew(self, link: Link, sasl: SaslMechanism) -> None:
+        """Authenticate anew on the connection whose session is over soon (KIP-368)."""
+        try:
+            await link.authenticate(sasl)
+        except BaseException:
+            await link.close()
+            raise
 
     async def any_link(self) -> Link:
         """To a broker we know of, or else one we were told of (KIP-899). One that says nothing is

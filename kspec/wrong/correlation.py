@@ -44,6 +44,47 @@ class KeepsAnswersForLater(Link):
         raise TimedOutError(f"no answer to {type(body).__name__} in time")
 
 
+@misbehaves("gives-a-second-answer-to-the-next")
+class GivesASecondAnswerToTheNext(Link):
+    """Where an answer comes twice under its own id, gives the second to who asks next."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._answered: set[bytes] = set()
+        self._second: bytes | None = None
+
+    def take(self, frame: bytes) -> None:
+        if not self._awaited and frame[4:8] in self._answered:
+            self._second = frame
+        else:
+            super().take(frame)
+            self._answered.add(frame[4:8])
+
+    def send(self, body: Any, version: int) -> asyncio.Future[bytes]:
+        future = super().send(body, version)
+        if self._second is not None:
+            self._awaited.popitem()
+            future.set_result(self._second)
+            self._second = None
+        return future
+
+
+@misbehaves("deals-answers-out-in-turn")
+class DealsAnswersOutInTurn(Link):
+    """Where several requests are under way, takes the next answer for that of the oldest."""
+
+    def match(self, correlation_id: int) -> int:
+        return min(self._awaited) if len(self._awaited) > 1 else correlation_id
+
+    def take(self, frame: bytes) -> None:
+        if len(self._awaited) == 1 and self._dealt:
+            frame = frame[:4] + next(iter(self._awaited)).to_bytes(4, "big") + frame[8:]
+        self._dealt = len(self._awaited) > 1
+        super().take(frame)
+
+    _dealt = False
+
+
 @misbehaves("forgets-half-a-frame")
 class ForgetsHalfAFrame(Link):
     """Gives up on an answer of which a part has come, and takes the rest for another frame."""

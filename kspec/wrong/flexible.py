@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -108,6 +108,34 @@ class TakesEmptyForNull(_Choking):
 
     def chokes(self, body: Any) -> bool:
         return getattr(body, "topics", None) == [] and not getattr(body, "brokers", None)
+
+
+@misbehaves("needs-every-known-tag")
+class NeedsEveryKnownTag(_Choking):
+    """Cannot do without a tagged field that it knows, where the default is due."""
+
+    def chokes(self, body: Any) -> bool:
+        return body.API_KEY == API_VERSIONS and not body.finalized_features
+
+
+@misbehaves("never-forgives-a-bad-tag")
+class NeverForgivesABadTag(Client):
+    """Once it could not read ApiVersions, fails every call, whatever the broker says then."""
+
+    gave_up: DecodeError | None
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect(arguments)
+        self.gave_up = None
+
+    async def link_to(self, address: tuple[str, int]) -> Link:
+        if self.gave_up is not None:
+            raise self.gave_up
+        try:
+            return await super().link_to(address)
+        except DecodeError as error:
+            self.gave_up = error
+            raise
 
 
 @misbehaves("asks-on-at-unknown-codes")

@@ -9,13 +9,16 @@ from typing import Any, Final
 
 from kproto.client.sasl import Exchange, SaslMechanism
 from kspec.wrong.client import Client
-from kspec.wrong.link import Link
+from kspec.wrong.link import Link, Refused
 from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
 
 _SASL_HANDSHAKE: Final = 17
+_SASL_AUTHENTICATE: Final = 36
 _FAR_TOO_LONG: Final = 9.0
+_INSISTENT: Final = 60
+"""As many as anybody needs to see that there would be no end."""
 
 
 @misbehaves("does-not-authenticate")
@@ -103,3 +106,49 @@ class HashesForEverIfToldTo(Client):
         if said.get("kind") == "authentication" and "must not be >" in said["message"]:
             await asyncio.sleep(_FAR_TOO_LONG)  # as if it were still at it
         return said
+
+
+@misbehaves("outlives-its-session")
+class OutlivesItsSession(Client):
+    """Does not authenticate anew, and tells its caller where the broker closes for that."""
+
+    class Forgetful(Link):
+        def heed_session(self, milliseconds: int) -> None:
+            """Not heeded."""
+
+    link: type[Link] = Forgetful
+
+    def may_ask_again(self, problem: Exception, attempt: int) -> bool:
+        if self.sasl is not None and str(problem) == "the broker closed the connection":
+            return False
+        return super().may_ask_again(problem, attempt)
+
+
+@misbehaves("insists-on-its-session")
+class InsistsOnItsSession(Client):
+    """Where it may not authenticate anew, tries again at once, on a connection after the other."""
+
+    async def renew(self, link: Link, sasl: SaslMechanism) -> None:
+        address = next(where for where, each in self.links.items() if each is link)
+        refused: Refused | None = None
+        for _ in range(_INSISTENT):
+            try:
+                if refused is None:
+                    return await link.authenticate(sasl)
+                link = self.link(client_id=self.client_id, timeout=self.timeout, sasl=sasl)
+                self.links[address] = link
+                return await link.open(*address)
+            except Refused as problem:
+                await link.close()
+                refused = problem
+        raise refused or AssertionError
+
+
+@misbehaves("frames-its-tokens")
+class FramesItsTokens(Link):
+    """Sends SaslAuthenticate behind a handshake of version 0, where a token as it is is due."""
+
+    async def say_raw(self, token: bytes) -> bytes:
+        authenticate: Any = self.codec.message("SaslAuthenticateRequest")
+        frame = await self.exchange(authenticate(auth_bytes=token), 1)
+        return bytes(self.decode(frame, _SASL_AUTHENTICATE, 1).auth_bytes)

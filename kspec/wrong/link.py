@@ -17,7 +17,7 @@ from kproto.connection import choose_version
 from kproto.connection.negotiation import advertised, next_attempt
 from kproto.dialects import dialect
 from kproto.errors import DecodeError, RemoteProtocolError
-from kproto.framing import DEFAULT_MAX_SIZE, FrameSplitter
+from kproto.framing import DEFAULT_MAX_SIZE, FrameSplitter, encode_frame
 from kproto.schema.versions import Versions
 
 __all__ = ["API_VERSIONS", "Link", "LinkClosedError", "Refused", "TimedOutError"]
@@ -63,6 +63,7 @@ class Link:
         self.closed: Exception | None = None
         self._splitter = FrameSplitter(self.max_size, keep_size=True)
         self._awaited: dict[int, asyncio.Future[bytes]] = {}
+        self._token: asyncio.Future[bytes] | None = None
         self._correlation_id = 0
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
@@ -101,11 +102,13 @@ class Link:
         if self.closed is None:
             self.closed = reason
             self._writer.close()
-        for future in self._awaited.values():
+        tokens = [] if self._token is None else [self._token]
+        for future in [*self._awaited.values(), *tokens]:
             if not future.done():
                 future.set_exception(reason)
                 future.exception()
         self._awaited.clear()
+        self._token = None
 
     # ---- frames in -------------------------------------------------------------------------------
 
@@ -128,6 +131,11 @@ class Link:
     def take(self, frame: bytes) -> None:
         """Hand an answer to who waits for it. Raises RemoteProtocolError where nobody does: from
         there on nothing on this connection can be told apart."""
+        if self._token is not None:
+            # Behind SaslHandshake version 0 a frame is a token, and nothing else.
+            self._token.set_result(frame[4:])
+            self._token = None
+            return
         if len(frame) < 8:
             raise RemoteProtocolError(f"an answer of {len(frame) - 4} bytes has no correlation id")
         (correlation_id,) = _read_int32(frame, 4)
@@ -243,24 +251,49 @@ class Link:
         request: Any = self.codec.message("ApiVersionsRequest")
         return request(client_software_name="kspec-reference", client_software_version="1")
 
-    # ---- who we are (KIP-152, KIP-368) -----------------------------------------------------------
+    # ---- who we are (KIP-43, KIP-152, KIP-368) ---------------------------------------------------
 
     async def authenticate(self, sasl: SaslMechanism) -> None:
-        """Raises Refused, with the broker's words, or what the mechanism raises."""
+        """Raises Refused, with the broker's words, or what the mechanism raises. Again on the same
+        connection it begins the session anew."""
         handshake: Any = self.codec.message("SaslHandshakeRequest")
-        answer = await self.ask(handshake(mechanism=sasl.mechanism))
+        version = self.handshake_version()
+        answer = await self.ask(handshake(mechanism=sasl.mechanism), version)
         if answer.error_code:
             offered = ", ".join(answer.mechanisms)
             raise Refused(answer.error_code, f"{sasl.mechanism} is none of {offered}")
-        authenticate: Any = self.codec.message("SaslAuthenticateRequest")
         exchange = sasl.exchange()
         token = exchange(b"")
         while token is not None:
-            answer = await self.ask(authenticate(auth_bytes=token))
-            if answer.error_code:
-                raise Refused(answer.error_code, answer.error_message)
-            self.heed_session(getattr(answer, "session_lifetime_ms", 0))
-            token = exchange(answer.auth_bytes)
+            token = exchange(await self.say(token, version))
+
+    def handshake_version(self) -> int:
+        """Behind version 0 tokens come as they are (KIP-43), behind 1 in SaslAuthenticate."""
+        version = self.choose_version(_SASL_HANDSHAKE)
+        return version if _SASL_AUTHENTICATE in self.versions else 0
+
+    async def say(self, token: bytes, handshake: int) -> bytes:
+        """The broker's token to ours."""
+        if handshake == 0:
+            return await self.say_raw(token)
+        authenticate: Any = self.codec.message("SaslAuthenticateRequest")
+        answer = await self.ask(authenticate(auth_bytes=token))
+        if answer.error_code:
+            raise Refused(answer.error_code, answer.error_message)
+        self.heed_session(getattr(answer, "session_lifetime_ms", 0))
+        return bytes(answer.auth_bytes)
+
+    async def say_raw(self, token: bytes) -> bytes:
+        if self.closed is not None:
+            raise self.closed
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._token = future
+        self._writer.write(encode_frame(token))
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await future
+        except TimeoutError:
+            return await self.give_up(token)
 
     def heed_session(self, milliseconds: int) -> None:
         """When to have authenticated anew: well before the broker would close on us (KIP-368)."""

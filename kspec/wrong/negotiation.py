@@ -102,3 +102,24 @@ class ForgetsTheGuard(Client):
             return super().send(body, version)
 
     link: type[Link] = Forgetful
+
+
+@misbehaves("has-room-for-few-apis")
+class HasRoomForFewApis(Link):
+    """Has room for a thousand apis in what a broker says it has."""
+
+    def take_versions(self, body: Any) -> Mapping[int, Versions]:
+        if len(body.api_keys) > 1000:
+            raise DecodeError(f"{len(body.api_keys)} apis", offset=0, path="api_keys")
+        return super().take_versions(body)
+
+
+@misbehaves("refuses-an-api-listed-twice")
+class RefusesAnApiListedTwice(Link):
+    """Cannot live with a broker that lists an api twice."""
+
+    def take_versions(self, body: Any) -> Mapping[int, Versions]:
+        keys = [each.api_key for each in body.api_keys]
+        if len(set(keys)) < len(keys):
+            raise DecodeError("an api is there twice", offset=0, path="api_keys")
+        return super().take_versions(body)

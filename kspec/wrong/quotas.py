@@ -16,6 +16,10 @@ _FAR_TOO_LONG: Final = 9.0
 """Seconds, as many as anybody needs to see that there would be no end."""
 
 
+_STORM: Final = 120
+"""Connections, as many as anybody needs to see that there would be no end."""
+
+
 @misbehaves("waits-out-any-throttle")
 class WaitsOutAnyThrottle(Client):
     """Waits as long as the broker says, however long its own call may take."""
@@ -60,3 +64,16 @@ class ReadsThrottlesUnsigned(Link):
 
     def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
         super().heed_throttle(milliseconds % 2**32, api_key, version)
+
+
+@misbehaves("storms-after-a-throttle")
+class StormsAfterAThrottle(Client):
+    """Where a connection ends while the broker throttles it, opens one after the other."""
+
+    async def link_to(self, address: tuple[str, int]) -> Link:
+        link = self.links.get(address)
+        loop = asyncio.get_running_loop()
+        if link is not None and link.closed is not None and link.quiet_until > loop.time():
+            for _ in range(_STORM):
+                await (await super().link_to(address)).close()
+        return await super().link_to(address)

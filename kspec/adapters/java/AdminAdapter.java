@@ -19,6 +19,7 @@ import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterPartitionReassignmentsOptions;
@@ -167,9 +168,18 @@ public final class AdminAdapter {
                 return listReassignments(call);
             case "elect_leaders":
                 return electLeaders(call);
+            case "together":
+                return together(call.get("calls"));
             default:
                 throw new UnsupportedOperationException("no public call for " + call.get("op"));
         }
+    }
+
+    /** All at once, each in a thread of its own: the answers, in the order of the calls. */
+    private JsonNode together(JsonNode calls) {
+        List<CompletableFuture<ObjectNode>> asked = new ArrayList<>();
+        calls.forEach(each -> asked.add(CompletableFuture.supplyAsync(() -> answer(each))));
+        return JSON.valueToTree(asked.stream().map(CompletableFuture::join).toList());
     }
 
     private JsonNode describeCluster() throws ExecutionException, InterruptedException {

@@ -1,6 +1,7 @@
 // The adapter protocol in Node: one JSON object a line in, one answer a line out; docs/adapters.md
 // has the lines. What a call does is the adapter's.
 
+import { basename } from 'node:path'
 import { createInterface } from 'node:readline'
 
 /** The client has no public call for this operation. */
@@ -22,14 +23,26 @@ export async function serve(client, version, { connect, close, operations }, des
 }
 
 async function answer(operations, call, describe) {
+  if (call.op === 'together') {
+    return { ok: true, result: await Promise.all(call.calls.map(each => answer(operations, each, describe))) }
+  }
   const operation = operations[call.op]
   if (!operation) return { unsupported: `no public call for '${call.op}'` }
   try {
     return { ok: true, result: (await operation(call)) ?? null }
   } catch (error) {
     if (error instanceof Unsupported) return { unsupported: error.message }
-    return { ok: false, ...describe(error) }
+    return { ok: false, ...describe(error), at: innermost(error) }
   }
+}
+
+/** Where it came from: "kafkajs/src/... function", or the name of a file of ours. */
+function innermost(error) {
+  const line = /^\s+at (?:async )?(\S.*?) \((?!node:)(.+?):\d+:\d+\)$/m.exec(error?.stack ?? '')
+  if (!line) return ''
+  const [, name, path] = line
+  const file = path.includes('node_modules/') ? path.split('node_modules/').pop() : basename(path)
+  return `${file} ${name}`
 }
 
 /** ['foo-0', 'foo-1'] as [['foo', [0, 1]]]. */

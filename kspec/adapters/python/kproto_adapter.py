@@ -16,7 +16,7 @@ from kproto.client import (
     SaslScram,
     TopicPartition,
 )
-from kspec.adapters.python.lines import Operation, by_topic, outcome, serve
+from kspec.adapters.python.lines import Operation, by_topic, failed, outcome, serve
 
 __all__ = ["Adapter"]
 
@@ -32,9 +32,10 @@ class Adapter:
         self._admin: Admin | None = None
 
     def operations(self) -> Mapping[str, Operation]:
-        calls = (describe_cluster, describe_topics, list_topics, create_topics,
-                 alter_reassignments, list_reassignments, elect_leaders)  # fmt: skip
-        return {call.__name__: self._stepped(call) for call in calls}
+        return {
+            **{name: self._stepped(call) for name, call in _calls().items()},
+            "together": lambda said: self._runner.run(self._together(said["calls"])),
+        }
 
     def connect(self, call: dict[str, Any]) -> None:
         self._runner.run(self._connect(call))
@@ -67,6 +68,16 @@ class Adapter:
             return self._runner.run(_named(call(self._admin, said)))
 
         return step
+
+    async def _together(self, several: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return list(await asyncio.gather(*map(self._one, several)))
+
+    async def _one(self, said: dict[str, Any]) -> dict[str, Any]:
+        assert self._admin is not None, "connect comes first"
+        try:
+            return {"ok": True, "result": await _named(_calls()[said["op"]](self._admin, said))}
+        except Exception as error:  # as of a call that is asked alone
+            return failed(error)
 
 
 async def _named(work: Coroutine[Any, Any, Any]) -> Any:
@@ -184,6 +195,12 @@ async def _outcomes(futures: Mapping[Any, asyncio.Future[Any]]) -> dict[str, Any
         except BrokerError as error:
             found[str(key)] = outcome(_WithCode(error))
     return found
+
+
+def _calls() -> Mapping[str, Callable[[Admin, dict[str, Any]], Coroutine[Any, Any, Any]]]:
+    calls = (describe_cluster, describe_topics, list_topics, create_topics, alter_reassignments,
+             list_reassignments, elect_leaders)  # fmt: skip
+    return {call.__name__: call for call in calls}
 
 
 if __name__ == "__main__":

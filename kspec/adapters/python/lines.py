@@ -18,10 +18,20 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-__all__ = ["Adapter", "Failure", "Operation", "Unsupported", "by_topic", "outcome", "serve"]
+__all__ = [
+    "Adapter",
+    "Failure",
+    "Operation",
+    "Unsupported",
+    "by_topic",
+    "failed",
+    "outcome",
+    "serve",
+]
 
 Operation = Callable[[dict[str, Any]], Any]
 
@@ -79,17 +89,30 @@ def _answer(operations: Mapping[str, Operation], call: dict[str, Any]) -> dict[s
         return {"unsupported": f"no public call for {call['op']!r}"}
     try:
         return {"ok": True, "result": operation(call)}
-    except Unsupported as why:
-        return {"unsupported": str(why)}
     except Exception as error:  # whatever the client raises is the answer, not our crash
-        return {"ok": False, **outcome(error)}
+        return failed(error)
+
+
+def failed(error: Exception) -> dict[str, Any]:
+    """The answer to a call that came to this."""
+    if isinstance(error, Unsupported):
+        return {"unsupported": str(error)}
+    return {"ok": False, **outcome(error)}
 
 
 def outcome(error: BaseException) -> dict[str, Any]:
     """An error of the client's: its name, Kafka's code where it shows one, and what it says."""
     if isinstance(error, Failure):
         return {"error": error.name, "code": error.code, "message": str(error)}
-    return {"error": type(error).__name__, "code": _kafka_code(error), "message": str(error)}
+    told = {"error": type(error).__name__, "code": _kafka_code(error), "message": str(error)}
+    stack = traceback.extract_tb(error.__traceback__)
+    return {**told, "at": f"{_short(stack[-1].filename)} {stack[-1].name}"} if stack else told
+
+
+def _short(path: str) -> str:
+    """From an installed package's folder on, or the file's name."""
+    _, installed, rest = path.replace("\\", "/").rpartition("site-packages/")
+    return rest if installed else rest.rpartition("/")[2]
 
 
 def _kafka_code(error: BaseException) -> int | None:

@@ -152,8 +152,10 @@ func (a *adapter) createTopics(call lines.Call) (any, error) {
 		if err != nil {
 			return nil, failure(err, "")
 		}
-		response := responses[name]
-		found[name] = lines.Outcome(failure(response.Err, response.ErrMessage))
+		// What the answer names, be it another topic, or none.
+		for answered, response := range responses {
+			found[answered] = lines.Outcome(failure(response.Err, response.ErrMessage))
+		}
 	}
 	return found, nil
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -33,6 +34,8 @@ type Call struct {
 	Partitions []Partition `json:"partitions"`
 	// Type is that of an election: "preferred" or "unclean".
 	Type string `json:"type"`
+	// Calls are those of "together".
+	Calls []Call `json:"calls"`
 }
 
 // SASL says how to authenticate.
@@ -198,6 +201,9 @@ func Serve(client, version string, operations map[string]Operation) {
 }
 
 func answer(operations map[string]Operation, call Call) map[string]any {
+	if call.Op == "together" {
+		return map[string]any{"ok": true, "result": together(operations, call.Calls)}
+	}
 	operation, known := operations[call.Op]
 	if !known {
 		return map[string]any{"unsupported": "no public call for " + call.Op}
@@ -214,6 +220,21 @@ func answer(operations map[string]Operation, call Call) map[string]any {
 	return map[string]any{
 		"ok": false, "error": failure.Name, "code": failure.Code, "message": failure.Message,
 	}
+}
+
+// together asks all at once, and waits for every answer.
+func together(operations map[string]Operation, calls []Call) []map[string]any {
+	answers := make([]map[string]any, len(calls))
+	var group sync.WaitGroup
+	for number, call := range calls {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			answers[number] = answer(operations, call)
+		}()
+	}
+	group.Wait()
+	return answers
 }
 
 func write(out *json.Encoder, value any) {

@@ -1,0 +1,127 @@
+"""What an answer's bytes mean to a caller: the result that an adapter ought to give for them.
+
+Only where that is plain: one answer, read strictly, without errors at its top. None where a client
+may well put it otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+__all__ = ["differs", "meaning", "same"]
+
+_CLIENTS_OWN: Final = frozenset({7, 13})
+"""REQUEST_TIMED_OUT, NETWORK_EXCEPTION: Java gives its own time-outs these codes."""
+
+
+def meaning(op: str, api_key: int, body: Any) -> Any:
+    """The result of ``op``, or None where the answer alone does not tell it."""
+    told = _MEANINGS.get((op, api_key))
+    if told is None or getattr(body, "error_code", None):
+        return None
+    return told(body)
+
+
+def same(op: str, got: Any, expected: Any) -> bool:
+    """Whether a client's result says what it should. Duplicates and order do not count; of an error
+    only that it is one, and its code where the client shows one."""
+    if op == "describe_cluster":
+        return isinstance(got, Mapping) and (
+            set(got.get("brokers") or ()) == set(expected["brokers"])
+            and got.get("controller") == expected["controller"]
+        )
+    if op == "list_topics":
+        return isinstance(got, list) and set(got) == set(expected)
+    if not isinstance(got, Mapping) or set(got) != set(expected):
+        return False
+    return all(_same_entry(got[key], each) for key, each in expected.items())
+
+
+def _same_entry(got: Any, expected: Any) -> bool:
+    """``expected`` may be an error code."""
+    if _is_error(got) and not _is_brokers(got, expected):
+        return True  # the client would not have it, and says so
+    if isinstance(expected, int):
+        if expected == 0:
+            return got is None
+        return _is_error(got) and got.get("code") == expected
+    return bool(got == expected)
+
+
+def differs(got: Any, healthy: Any) -> bool:
+    """Whether a result that no good answer gave says something else than the healthy one, other
+    than that it failed."""
+    if not isinstance(got, Mapping) or not isinstance(healthy, Mapping):
+        return bool(got != healthy)
+    if set(got) != set(healthy):
+        return True
+    return any(got[key] != healthy[key] and not _is_error(got[key]) for key in got)
+
+
+def _is_error(got: Any) -> bool:
+    return isinstance(got, Mapping) and "error" in got
+
+
+def _is_brokers(error: Mapping[str, Any], expected: Any) -> bool:
+    """Whether the error has a code that a broker sent, and not one that a client gives by itself
+    when an answer is missing or makes no sense."""
+    code = error.get("code")
+    if not isinstance(code, int) or code < 0:
+        return False
+    return code == expected or code not in _CLIENTS_OWN
+
+
+def _cluster(body: Any) -> Any:
+    brokers = [getattr(each, "broker_id", getattr(each, "node_id", None)) for each in body.brokers]
+    if body.controller_id not in brokers:
+        return None  # clients differ in what they make of a controller that is no broker
+    return {"brokers": sorted(brokers), "controller": body.controller_id}
+
+
+def _names(body: Any) -> Any:
+    if any(each.error_code or each.is_internal or not each.name for each in body.topics):
+        return None
+    return sorted(each.name for each in body.topics)
+
+
+def _ongoing(body: Any) -> Any:
+    return {
+        f"{topic.name}-{each.partition_index}": {
+            "replicas": each.replicas,
+            "adding": each.adding_replicas,
+            "removing": each.removing_replicas,
+        }
+        for topic in body.topics
+        for each in topic.partitions
+    }
+
+
+def _altered(body: Any) -> Any:
+    return {
+        f"{topic.name}-{each.partition_index}": each.error_code
+        for topic in body.responses
+        for each in topic.partitions
+    }
+
+
+def _elected(body: Any) -> Any:
+    return {
+        f"{topic.topic}-{each.partition_id}": each.error_code
+        for topic in body.replica_election_results
+        for each in topic.partition_result
+    }
+
+
+def _created(body: Any) -> Any:
+    return {topic.name: topic.error_code for topic in body.topics}
+
+
+_MEANINGS: Final[Mapping[tuple[str, int], Callable[[Any], Any]]] = {
+    ("describe_cluster", 60): _cluster,
+    ("list_topics", 3): _names,
+    ("list_reassignments", 46): _ongoing,
+    ("alter_reassignments", 45): _altered,
+    ("elect_leaders", 43): _elected,
+    ("create_topics", 19): _created,
+}

@@ -1,0 +1,248 @@
+"""What was done to a frame, as plain data: the bytes before, each change, the bytes after.
+
+Changes are kept apart from the bytes so that some can be left out (``minimise``) and the same be
+done to another frame of the same shape (``onto``), as a later run's, whose correlation id and ports
+differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from kproto.errors import KprotoError
+from kproto.framing import SIZE_LENGTH
+
+__all__ = ["CORRELATION", "Change", "Direction", "Edit", "Mutation", "MutationError", "applied"]
+
+Direction = Literal["request", "response"]
+
+CORRELATION: Final = "correlation-id"
+"""The kind whose bytes are told against the frame's own."""
+_ID: Final = slice(SIZE_LENGTH, SIZE_LENGTH + 4)
+
+
+class MutationError(KprotoError):
+    """A mutation that cannot be made, or does not fit the frame it should be made to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """``data`` in place of ``length`` bytes from ``offset`` on, which counts from the first byte of
+    the size, in the frame before any edit."""
+
+    offset: int
+    length: int
+    data: bytes
+
+    def overlaps(self, other: Edit) -> bool:
+        """Two insertions at one place overlap as well: their order would be open."""
+        mine, its = self.offset + self.length, other.offset + other.length
+        if self.offset == other.offset and self.length == other.length == 0:
+            return True
+        return self.offset < its and other.offset < mine
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing done. ``path`` is ``kproto decode --bytes``'s, empty for the frame as a whole;
+    ``size`` what the frame's size says, the truth where None; ``behind`` follows the frame, and its
+    size does not count it."""
+
+    kind: str
+    path: str
+    detail: str
+    edits: tuple[Edit, ...] = ()
+    size: int | None = None
+    behind: bytes = b""
+
+    def fits(self, others: Iterable[Change]) -> bool:
+        """Whether it can be made together with these."""
+        for other in others:
+            if self.size is not None and other.size is not None:
+                return False
+            if self.behind and other.behind:
+                return False
+            if any(mine.overlaps(its) for mine in self.edits for its in other.edits):
+                return False
+        return True
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind} {self.path}: {self.detail}"
+            if self.path
+            else (f"{self.kind}: {self.detail}")
+        )
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """``original`` is a good frame of ``api_key`` at ``version``; where ``as_version`` is not None
+    the same message was written at that version first, giving ``base``. ``changes`` are made to
+    ``base``, all at once."""
+
+    seed: int
+    direction: Direction
+    dialect: str
+    api_key: int
+    version: int
+    original: bytes
+    base: bytes
+    changes: tuple[Change, ...]
+    as_version: int | None = None
+
+    @cached_property
+    def frame(self) -> bytes:
+        """The mutated frame, and what is behind it."""
+        return applied(self.base, self.changes)
+
+    @property
+    def mutated(self) -> bytes:
+        """The same as ``frame``."""
+        return self.frame
+
+    @property
+    def kind(self) -> str:
+        kinds = ["version"] * (self.as_version is not None)
+        return "+".join([*kinds, *(change.kind for change in self.changes)])
+
+    @property
+    def path(self) -> str:
+        """Of its first change."""
+        return self.changes[0].path if self.changes else ""
+
+    @property
+    def detail(self) -> str:
+        told = [] if self.as_version is None else [f"version: written at {self.as_version}"]
+        return "; ".join([*told, *map(str, self.changes)])
+
+    def only(self, changes: Iterable[Change]) -> Mutation:
+        """With these changes of its own alone."""
+        kept = tuple(changes)
+        return dataclasses.replace(self, changes=kept)
+
+    def onto(self, original: bytes, base: bytes | None = None) -> Mutation:
+        """The same changes to another good frame of the same shape, written at ``as_version`` as
+        ``base``. Raises MutationError where its length is another."""
+        base = original if base is None else base
+        if len(base) != len(self.base):
+            raise MutationError(
+                f"a mutation of a frame of {len(self.base)} bytes does not fit one of {len(base)}"
+            )
+        changes = tuple(_relative(change, self.base, base) for change in self.changes)
+        return dataclasses.replace(self, original=original, base=base, changes=changes)
+
+    # ---- JSON --------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "seed": self.seed,
+            "direction": self.direction,
+            "dialect": self.dialect,
+            "api_key": self.api_key,
+            "version": self.version,
+            "as_version": self.as_version,
+            "kind": self.kind,
+            "path": self.path,
+            "detail": self.detail,
+            "original": self.original.hex(),
+            "base": self.base.hex() if self.base != self.original else None,
+            "changes": [_change_dict(change) for change in self.changes],
+            "mutated": self.frame.hex(),
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), sort_keys=True)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Mutation:
+        """Raises MutationError for what is none, or does not give the bytes it says."""
+        try:
+            original = bytes.fromhex(document["original"])
+            base = document.get("base")
+            made = cls(
+                seed=int(document["seed"]),
+                direction=document["direction"],
+                dialect=document["dialect"],
+                api_key=int(document["api_key"]),
+                version=int(document["version"]),
+                as_version=document.get("as_version"),
+                original=original,
+                base=original if base is None else bytes.fromhex(base),
+                changes=tuple(_change_of(each) for each in document["changes"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise MutationError(f"this is no mutation: {type(error).__name__}: {error}") from None
+        if made.frame.hex() != document.get("mutated", made.frame.hex()):
+            raise MutationError("the changes of this mutation do not give its mutated bytes")
+        return made
+
+    @classmethod
+    def from_json(cls, text: str) -> Mutation:
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise MutationError(f"this is no mutation: {error}") from None
+        return cls.from_dict(document)
+
+
+def applied(base: bytes, changes: Iterable[Change]) -> bytes:
+    """``base`` after all changes, its size true unless one says otherwise. Changes of one mutation
+    never overlap. Raises MutationError for an edit beyond the frame."""
+    frame, said, behind = base, None, b""
+    edits: list[Edit] = []
+    for change in changes:
+        edits += change.edits
+        said = change.size if change.size is not None else said
+        behind += change.behind
+    for edit in sorted(edits, key=lambda each: (each.offset, each.length), reverse=True):
+        if edit.offset < SIZE_LENGTH or edit.offset + edit.length > len(base):
+            raise MutationError(f"an edit at {edit.offset} is outside the frame")
+        frame = frame[: edit.offset] + edit.data + frame[edit.offset + edit.length :]
+    size = len(frame) - SIZE_LENGTH if said is None else said
+    return size.to_bytes(SIZE_LENGTH, "big", signed=True) + frame[SIZE_LENGTH:] + behind
+
+
+def _relative(change: Change, before: bytes, after: bytes) -> Change:
+    """A correlation id is as far off the new frame's own as it was off the old one's."""
+    if change.kind != CORRELATION:
+        return change
+    (edit,) = change.edits
+    off = _signed(edit.data) - _signed(before[_ID])
+    data = ((_signed(after[_ID]) + off) & 0xFFFFFFFF).to_bytes(4, "big")
+    return dataclasses.replace(change, edits=(Edit(edit.offset, edit.length, data),))
+
+
+def _signed(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
+
+
+def _change_dict(change: Change) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": change.kind, "path": change.path, "detail": change.detail}
+    found["edits"] = [[edit.offset, edit.length, edit.data.hex()] for edit in change.edits]
+    if change.size is not None:
+        found["size"] = change.size
+    if change.behind:
+        found["behind"] = change.behind.hex()
+    return found
+
+
+def _change_of(document: Mapping[str, Any]) -> Change:
+    edits = tuple(
+        Edit(int(offset), int(length), bytes.fromhex(data))
+        for offset, length, data in document["edits"]
+    )
+    size = document.get("size")
+    return Change(
+        kind=str(document["kind"]),
+        path=str(document["path"]),
+        detail=str(document["detail"]),
+        edits=edits,
+        size=None if size is None else int(size),
+        behind=bytes.fromhex(document.get("behind", "")),
+    )
