@@ -1,0 +1,5 @@
+"""``python -m fuzz``: see ``fuzz.run``."""
+
+from fuzz.run import main
+
+main()

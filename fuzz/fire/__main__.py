@@ -1,0 +1,93 @@
+"""``python -m fuzz.fire``: fire at a server, and tell how it fared. Exit 1 on any violation.
+
+Linux alone: what a process holds is read from /proc.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+
+import click
+
+from fuzz.fire.trial import Outcome, Settings, under_fire
+
+_MEBIBYTE = 1024 * 1024
+
+
+@click.command()
+@click.option("--frames", type=click.IntRange(1), default=1_000_000, show_default=True,
+              help="Malformed frames that have to be refused.")  # fmt: skip
+@click.option("--connections", type=click.IntRange(1, 900), default=300, show_default=True,
+              help="Of the senders, at a time.")  # fmt: skip
+@click.option("--senders", type=click.IntRange(1, 16), default=2, show_default=True,
+              help="Processes that throw.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--profile", default="kafka-4.1", show_default=True)
+@click.option("--tls", is_flag=True, help="At TLS listeners, most of it plaintext.")
+@click.option("--sasl", is_flag=True, help="At listeners that ask for SASL, tokens among it.")
+@click.option("--messages", type=click.IntRange(1),
+              help="Vectors of so many requests only: a quicker start.")  # fmt: skip
+@click.option("--most-memory", type=click.IntRange(1), default=512, show_default=True,
+              help="MiB that the server may take.")  # fmt: skip
+def main(
+    frames: int,
+    connections: int,
+    senders: int,
+    seed: int,
+    profile: str,
+    tls: bool,
+    sasl: bool,
+    messages: int | None,
+    most_memory: int,
+) -> None:
+    settings = Settings(
+        frames=frames, connections=connections, seed=seed, profile=profile, tls=tls, sasl=sasl,
+        senders=senders, messages=messages, most_memory=most_memory * _MEBIBYTE,
+    )  # fmt: skip
+    began = time.monotonic()
+    last = began
+
+    def told(outcome: Outcome) -> None:
+        nonlocal last
+        if time.monotonic() - last >= 30:
+            last = time.monotonic()
+            click.echo(f"{last - began:6.0f} s  {outcome.malformed.total()} refused", err=True)
+
+    outcome = asyncio.run(under_fire(settings, told))
+    _print(settings, outcome, time.monotonic() - began)
+    sys.exit(1 if outcome.violations else 0)
+
+
+def _print(settings: Settings, outcome: Outcome, seconds: float) -> None:
+    click.echo(f"seed {settings.seed}, {settings.profile}, {seconds:.0f} s")
+    click.echo(f"malformed frames, each refused: {outcome.malformed.total()}")
+    for kind, count in sorted(outcome.malformed.items()):
+        click.echo(f"  {kind:24} {count}")
+    for kind, count in sorted(outcome.other.items()):
+        click.echo(f"{kind}: {count}")
+    for kind, count in sorted(outcome.did.items()):
+        click.echo(f"{kind}: {count}")
+    for way, asked in outcome.asked.items():
+        click.echo(f"probes, {way}: {asked} asked, {outcome.answered[way]} answered rightly")
+    click.echo(
+        f"server memory: {_mebibytes(outcome.memory_before)} before, "
+        f"{_mebibytes(outcome.memory_at_a_quarter)} after a quarter, "
+        f"{_mebibytes(outcome.memory_after)} after, {_mebibytes(outcome.memory_peak)} at most"
+    )
+    click.echo(
+        f"server files: {outcome.files_before} before, {outcome.files_peak} at most, "
+        f"{outcome.files_after} after"
+    )
+    click.echo(f"server processor time once quiet: {outcome.quiet_share:.1%}")
+    for violation in outcome.violations:
+        click.echo(f"VIOLATION {violation}")
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / _MEBIBYTE:.0f} MiB"
+
+
+if __name__ == "__main__":
+    main()

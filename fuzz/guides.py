@@ -1,0 +1,189 @@
+"""Which guides this machine has, and a worker started under one, with libFuzzer's numbers of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fuzz.inputs import CACHE, CORPUS, CRASHES, ROOT, committed, found_folder, seeds_folder
+from fuzz.targets import TARGETS, Target, load
+
+__all__ = ["Absent", "Broken", "Ran", "absent", "fuzz", "last_runs", "merge", "require"]
+
+SECONDS_AN_INPUT: Final = 20
+"""An input that takes longer is a finding."""
+MOST_MEGABYTES: Final = 1024
+_RESULTS: Final = CACHE / "results"
+_SUMMARY: Final = re.compile(
+    r"^#\d+\s+(?:DONE|INITED|NEW|REDUCE|pulse)\s+cov: (\d+) ft: (\d+) corp: (\d+)"
+)
+_STAT: Final = re.compile(r"^stat::(\w+):\s+(\d+)")
+_KEPT: Final = re.compile(r"Test unit written to (\S+)")
+
+
+class Absent(Exception):
+    """A guide this machine does not have: why, and how to get it."""
+
+
+class Broken(Exception):
+    """The worker failed otherwise than by an input: what it said last."""
+
+
+class Ran(NamedTuple):
+    """One run. ``edges`` and ``features`` are libFuzzer's ``cov`` and ``ft``, of everything that
+    was instrumented; 0 where nothing looked. ``kept`` is the input that ended it."""
+
+    target: str
+    guide: str
+    seconds: int
+    seed: int
+    executions: int
+    edges: int
+    features: int
+    corpus: int
+    peak_megabytes: int
+    kept: str = ""
+
+
+def absent(guide: str, target: Target) -> str:
+    """Why there is no such guide here for a target; empty where there is."""
+    for module in target.modules:
+        if importlib.util.find_spec(module.partition(".")[0]) is None:
+            return f"{module} is not installed: pip install -e .[dev,control]"
+    if guide == "python" and importlib.util.find_spec("atheris") is None:
+        return (
+            "atheris is not installed: pip install -e .[fuzz], on x86-64 Linux and CPython 3.11 to "
+            "3.13; `--guide none` does without"
+        )
+    if guide == "c":
+        from fuzz.native.build import MissingTool, build
+
+        try:
+            build()
+        except MissingTool as error:
+            return str(error)
+    return ""
+
+
+def require(guide: str, target: Target) -> None:
+    """Raises Absent."""
+    reason = absent(guide, target)
+    if reason:
+        raise Absent(f"{target.name} ({guide}): {reason}")
+
+
+def fuzz(target: Target, guide: str, *, seconds: int, seed: int, show: bool) -> Ran:
+    """Fuzz for so long, from the committed corpus, which the seeds went into, and what earlier runs
+    kept."""
+    CRASHES.mkdir(parents=True, exist_ok=True)
+    begin = CORPUS / target.name if committed(target.name) else _seeds(target)
+    folders = [found_folder(target.name), begin]
+    options = [
+        f"-max_total_time={seconds}",
+        f"-seed={seed}",
+        f"-max_len={target.max_length}",
+        f"-timeout={SECONDS_AN_INPUT}",
+        f"-rss_limit_mb={2 * MOST_MEGABYTES}",
+        f"-artifact_prefix={CRASHES}/{target.name}-",
+        "-print_final_stats=1",
+        "-reload=0",
+    ]
+    if guide == "c":
+        options.append(f"-malloc_limit_mb={MOST_MEGABYTES // 4}")
+    arguments = [*options, *map(str, filter(Path.is_dir, folders))]
+    code, lines = _work(guide, target, arguments, show=show)
+    ran = _ran(Ran(target.name, guide, seconds, seed, 0, 0, 0, 0, 0), lines)
+    if not ran.kept and (code or not ran.executions):
+        raise Broken("\n".join([f"{target.name} ({guide}): exit {code}", *lines[-30:]]))
+    _remember(ran)
+    return ran
+
+
+def _remember(ran: Ran) -> None:
+    """A short run tells less than the longer one before it, and does not take its place."""
+    _RESULTS.mkdir(parents=True, exist_ok=True)
+    file = _RESULTS / f"{ran.target}-{ran.guide}.json"
+    if not file.exists() or Ran(**json.loads(file.read_text())).seconds <= ran.seconds:
+        file.write_text(json.dumps(ran._asdict()) + "\n")
+
+
+def merge(target: Target, guide: str, into: Path) -> None:
+    """The fewest inputs that reach what all of them together do, into an empty folder."""
+    folders = [found_folder(target.name), CORPUS / target.name, _seeds(target)]
+    options = ["-set_cover_merge=1", f"-max_len={target.max_length}", "-rss_limit_mb=0"]
+    arguments = [*options, str(into), *map(str, filter(Path.is_dir, folders))]
+    code, lines = _work(guide, target, arguments)
+    if code:
+        raise Broken("\n".join([f"{target.name} ({guide}): exit {code}", *lines[-30:]]))
+
+
+def last_runs() -> list[Ran]:
+    """The newest of the longest runs of each target and guide."""
+    files = sorted(_RESULTS.glob("*.json")) if _RESULTS.is_dir() else []
+    found = [Ran(**json.loads(path.read_text())) for path in files]
+    order = list(TARGETS)
+    return sorted(found, key=lambda ran: (order.index(ran.target), ran.guide))
+
+
+def _seeds(target: Target) -> Path:
+    return seeds_folder(target.name, load(target).seeds())
+
+
+def _work(
+    guide: str, target: Target, arguments: list[str], *, show: bool = False
+) -> tuple[int, list[str]]:
+    """The worker's exit code, and all that it said."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+    if guide == "c":
+        from fuzz.native.build import environment as sanitizers
+
+        environment |= sanitizers()
+    itself = _itself(guide, target, environment.pop("LD_PRELOAD", ""))
+    lines = []
+    with subprocess.Popen(
+        [str(itself), *arguments],
+        cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace",
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line.rstrip())
+            if show:
+                print(line, end="", flush=True)
+    return process.returncode, lines
+
+
+def _itself(guide: str, target: Target, preloaded: str) -> Path:
+    """A program that starts the worker. The worker takes the sanitizers out of its environment,
+    for the programs it starts; this one puts them back."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    program = CACHE / f"{target.name}-{guide}.sh"
+    preload = f"LD_PRELOAD={shlex.quote(preloaded)}; export LD_PRELOAD\n" if preloaded else ""
+    command = shlex.join([sys.executable, "-m", "fuzz.worker", guide, target.name])
+    program.write_text(f'#!/bin/sh\n{preload}exec {command} "$0" "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+def _ran(ran: Ran, lines: Iterable[str]) -> Ran:
+    for line in lines:
+        if summary := _SUMMARY.match(line):
+            edges, features, corpus = map(int, summary.groups())
+            ran = ran._replace(edges=edges, features=features, corpus=corpus)
+        elif stat := _STAT.match(line):
+            name, number = stat[1], int(stat[2])
+            if name == "number_of_executed_units":
+                ran = ran._replace(executions=number)
+            elif name == "peak_rss_mb":
+                ran = ran._replace(peak_megabytes=number)
+        elif kept := _KEPT.search(line):
+            ran = ran._replace(kept=kept[1])
+    return ran

@@ -1,0 +1,196 @@
+"""The command line: ``python -m fuzz list | run | replay | minimise | cover | all | table``.
+
+Targets whose guide this machine lacks are named and left out; with ``KPROTO_REQUIRE=all`` they are
+a failure. Exit 1 where an input breaks an invariant: it is kept in ``.cache/fuzz/crashes``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import click
+
+from fuzz import guides
+from fuzz.guides import Absent, Ran
+from fuzz.inputs import CORPUS, committed
+from fuzz.targets import TARGETS, Target, load
+
+__all__ = ["main"]
+
+_names = click.Choice(list(TARGETS))
+_guide = click.option(
+    "--guide", type=click.Choice(["python", "c", "none"]), help="The target's first, unless given."
+)
+_seed = click.option("--seed", type=int, help="Drawn and printed unless given.")
+MOST_COMMITTED: Final = 24 * 1024
+"""Bytes of a target's committed corpus; so that all of them are replayed in seconds."""
+
+
+@click.group()
+def main() -> None:
+    """Coverage-guided fuzzing of this repository's own code (docs/fuzzing.md)."""
+
+
+@main.command("list")
+def list_() -> None:
+    """Name every target, what it is about, and the guides it has here."""
+    for target in TARGETS.values():
+        told = []
+        for guide in target.guides:
+            reason = guides.absent(guide, target)
+            told.append(f"{guide}: {reason}" if reason else guide)
+        click.echo(f"{target.name:10}{', '.join(told)}")
+        click.echo(f"{'':10}{_title(target)}")
+
+
+def _title(target: Target) -> str:
+    try:
+        return (load(target).__doc__ or "").strip().split("\n")[0]
+    except ImportError as error:
+        return str(error)
+
+
+@main.command()
+@click.argument("name", metavar="TARGET", type=_names)
+@click.option("--seconds", default=60, show_default=True)
+@_seed
+@_guide
+def run(name: str, seconds: int, seed: int | None, guide: str | None) -> None:
+    """Fuzz one target."""
+    target = TARGETS[name]
+    guide = guide or target.guides[0]
+    try:
+        guides.require(guide, target)
+    except Absent as error:
+        raise click.ClickException(str(error)) from None
+    ran = guides.fuzz(target, guide, seconds=seconds, seed=_drawn(seed), show=True)
+    click.echo(_line(ran))
+    sys.exit(1 if ran.kept else 0)
+
+
+@main.command()
+@click.argument("name", metavar="TARGET", type=_names)
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+def replay(name: str, files: tuple[Path, ...]) -> None:
+    """Check single inputs, without any guide: what breaks the invariant shows its traceback."""
+    check = load(TARGETS[name]).check
+    for file in files:
+        check(file.read_bytes())
+        click.echo(f"{file}: holds")
+
+
+@main.command()
+@click.argument("name", metavar="TARGET", type=_names)
+@_guide
+def minimise(name: str, guide: str | None) -> None:
+    """Rewrite a target's committed corpus: the fewest inputs that reach what all known ones do."""
+    from fuzz.minimal import minimise_corpus
+
+    target = TARGETS[name]
+    guide = guide or target.guides[0]
+    try:
+        guides.require(guide, target)
+    except Absent as error:
+        raise click.ClickException(str(error)) from None
+    reaching, kept = minimise_corpus(target, guide, MOST_COMMITTED)
+    click.echo(f"{name}: {reaching} inputs reach everything known; committed {kept}")
+
+
+@main.command()
+@click.argument("name", metavar="TARGET", type=_names)
+@click.option("--missing", is_flag=True, help="Which lines no input reaches.")
+def cover(name: str, missing: bool) -> None:
+    """Lines and branches of the code under test that the known inputs reach."""
+    from fuzz.cover import report
+
+    for ran in guides.last_runs():
+        if ran.target == name:
+            click.echo(_line(ran))
+    report(TARGETS[name], missing=missing)
+
+
+@main.command("all")
+@click.option("--seconds", default=60, show_default=True, help="Of each target and guide.")
+@_seed
+@click.option("--only", multiple=True, type=_names)
+@click.option("--cover", "covers", is_flag=True, help="And measure what lines are reached.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
+              help="Targets at once.")  # fmt: skip
+def all_(seconds: int, seed: int | None, only: tuple[str, ...], covers: bool, jobs: int) -> None:
+    """Replay every target's committed inputs, then fuzz it under each guide it has here."""
+    seed = _drawn(seed)
+    missing: list[str] = []
+    chosen: list[tuple[Target, list[str]]] = []
+    for target in TARGETS.values():
+        if only and target.name not in only:
+            continue
+        try:
+            _replay(target)
+        except ImportError as error:
+            missing.append(f"{target.name}: {error}")
+            continue
+        reasons = {guide: guides.absent(guide, target) for guide in target.guides}
+        missing += [f"{target.name} ({guide}): {why}" for guide, why in reasons.items() if why]
+        chosen.append((target, [guide for guide, why in reasons.items() if not why]))
+
+    def run(target: Target, its_guides: list[str]) -> int:
+        broken = 0
+        for guide in its_guides:
+            ran = guides.fuzz(target, guide, seconds=seconds, seed=seed, show=False)
+            click.echo(_line(ran))
+            broken += bool(ran.kept)
+        if covers:  # in a process of its own: here the modules are imported already
+            subprocess.run([sys.executable, "-m", "fuzz", "cover", target.name], check=True)
+        return broken
+
+    # A guide is a process: a thread of ours waits for it.
+    with ThreadPoolExecutor(jobs) as pool:
+        broken = sum(pool.map(lambda each: run(*each), chosen))
+    for line in missing:
+        click.echo(f"left out: {line}", err=True)
+    required = "all" in os.environ.get("KPROTO_REQUIRE", "").split(",")
+    sys.exit(1 if broken or (missing and required) else 0)
+
+
+def _replay(target: Target) -> None:
+    check = load(target).check
+    began, files = time.monotonic(), committed(target.name)
+    for file in files:
+        try:
+            check(file.read_bytes())
+        except BaseException:
+            click.echo(f"{file} breaks {target.name}:", err=True)
+            raise
+    click.echo(f"{target.name}: {len(files)} committed inputs, {time.monotonic() - began:.1f} s")
+
+
+@main.command()
+@click.option("--write", is_flag=True, help="Into docs/fuzzing.md.")
+def table(write: bool) -> None:
+    """The longest run of each target and guide, the newest of them, as a table."""
+    from fuzz.table import rows, write_into
+
+    text = rows(guides.last_runs())
+    click.echo(text)
+    if write:
+        write_into(CORPUS.parent.parent / "docs" / "fuzzing.md", text)
+
+
+def _drawn(seed: int | None) -> int:
+    return random.randrange(1, 2**31) if seed is None else seed
+
+
+def _line(ran: Ran) -> str:
+    found = f"; FOUND {ran.kept}" if ran.kept else ""
+    reached = f"{ran.edges} edges, {ran.features} features, " if ran.features else ""
+    return (
+        f"{ran.target} ({ran.guide}): {ran.executions} executions in {ran.seconds} s, {reached}"
+        f"{ran.corpus} inputs kept, {ran.peak_megabytes} MB, seed {ran.seed}{found}"
+    )

@@ -1,0 +1,108 @@
+"""Long runs: ``python -m fuzz.stateful --seconds 900 --seed 1``.
+
+Takes the profiles in turn, in an order that the seed gives, a batch of examples each, until the
+time is over; prints steps, which rules did something and how often, and which rows of the
+controllers' tables were taken. A failure is shrunk and printed, and ends the run with 1; the
+command that finds it again is printed last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import random
+import sys
+import time
+import traceback
+from collections import Counter
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from fuzz.stateful.machine import ClusterMachine, machine_of
+from fuzz.stateful.rows import RowCounts
+from mockbroker.profiles import all_profiles, profile
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0, or 1 where something does not hold."""
+    options = _parser().parse_args(arguments)
+    logging.getLogger("mockbroker").setLevel(logging.CRITICAL)
+    known = [profile(name) for name in options.profile] if options.profile else all_profiles()
+    random.Random(options.seed).shuffle(known)
+    machines = {each.name: machine_of(each) for each in known}
+    tally: Counter[str] = Counter()
+    failed: list[str] = []
+    with RowCounts() as rows:
+        until, batch = time.monotonic() + options.seconds, 0
+        while (options.keep_going or not failed) and time.monotonic() < until:
+            name, number = list(machines)[batch % len(machines)], options.seed + batch
+            shrink = not options.keep_going
+            if not run(machines[name], number, options.examples, options.length, shrink=shrink):
+                failed.append(
+                    f"python -m fuzz.stateful --profile {name} --seed {number} "
+                    f"--examples {options.examples} --length {options.length}"
+                )
+            batch += 1
+    for machine in machines.values():
+        tally.update(machine.tally)
+    _report(tally, rows, batch, verbose=options.verbose)
+    for each in failed:
+        print(f"failed: {each}", file=sys.stderr)
+    return int(bool(failed))
+
+
+def run(
+    machine: type[ClusterMachine], number: int, examples: int, length: int, *, shrink: bool
+) -> bool:
+    """One batch; whether everything held. What did not is printed by hypothesis."""
+    seeded = seed(number)(type(machine.__name__, (machine,), {}))
+    try:
+        run_state_machine_as_test(
+            seeded,
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=length,
+                deadline=None,
+                database=None,
+                report_multiple_bugs=False,
+                phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print("".join(traceback.format_tb(error.__traceback__)[-3:]), file=sys.stderr)
+        for note in getattr(error, "__notes__", ()):
+            print(note, file=sys.stderr)
+        return False
+    return True
+
+
+def _report(tally: Counter[str], rows: RowCounts, batches: int, *, verbose: bool) -> None:
+    steps = tally.pop("steps", 0)
+    print(f"{batches} batches, {steps} steps")
+    for name, count in sorted(tally.items()):
+        print(f"{count:8} {name}")
+    taken = len(rows.places) - len(rows.untaken)
+    print(f"{taken} of {len(rows.places)} rows of the controllers' tables taken")
+    for line in rows.lines() if verbose else [f"   never {each}" for each in rows.untaken]:
+        print(line)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m fuzz.stateful", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60, help="how long, about")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--profile", action="append", help="one profile; may be repeated")
+    parser.add_argument("--examples", type=int, default=10, help="a batch")
+    parser.add_argument("--length", type=int, default=40, help="rules an example")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="after a failure too, which is not shrunk then"
+    )
+    parser.add_argument("--verbose", action="store_true", help="print every row's count")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

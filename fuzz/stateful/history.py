@@ -1,0 +1,97 @@
+"""The action log read again, step by step: the state it gives, and what each broker may know.
+
+A second reader of the log beside the cluster: what is here comes from replaying actions and from
+the clock alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mockbroker.cluster import Cluster
+from mockbroker.state.actions import Action, PartitionChanged
+from mockbroker.state.controller import ClusterState, replay
+from mockbroker.state.model import Broker, Topic
+
+__all__ = ["History", "Known"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The cluster at one moment. ``offset`` is the length of the log by then."""
+
+    at_ms: int
+    offset: int
+    controller: int
+    brokers: Mapping[int, Broker]
+    topics: Mapping[str, Topic]
+
+
+class History:
+    """``state`` is what the log says; ``unchained`` are changes of partitions that did not start
+    from what the log had before, which no change may."""
+
+    def __init__(self, cluster: Cluster, static_configs: Mapping[str, str]) -> None:
+        self.state: ClusterState = replay(cluster.cluster_id, (), static_configs)
+        self.unchained: list[Action] = []
+        self.log = cluster.log
+        self._moments: list[Known] = []
+        self._delay_ms = 0
+        self._known: Known | None = None
+        """What every broker knew when the delay was set."""
+        self._held: dict[int, Known] = {}
+
+    def follow(self) -> Sequence[Action]:
+        """Read what is new in the log, and return it."""
+        actions = self.log.since(self.state.offset)
+        for action in actions:
+            change = action.change
+            if isinstance(change, PartitionChanged):
+                topic = self.state.topics[change.topic]
+                if topic.partitions[change.after.index] != change.before:
+                    self.unchained.append(action)
+            self.state.apply(action)
+            self._remember(action.at_ms)
+        return actions
+
+    def _remember(self, at_ms: int) -> None:
+        """Of the changes of one millisecond only the last counts."""
+        state = self.state
+        moment = Known(
+            at_ms, state.offset, state.controller_id, dict(state.brokers), dict(state.topics)
+        )
+        if self._moments and self._moments[-1].at_ms == at_ms:
+            self._moments[-1] = moment
+        else:
+            self._moments.append(moment)
+
+    # ---- what brokers know -------------------------------------------------------------------
+
+    def visible(self, broker_id: int, now_ms: int) -> Known:
+        """What this broker's Metadata has to show: held back, or late by the delay, or the present.
+        No broker forgets what it knew when the delay grew."""
+        held = self._held.get(broker_id)
+        return self.arrived(now_ms) if held is None else held
+
+    def arrived(self, now_ms: int) -> Known:
+        if not self._delay_ms:
+            return self._moments[-1]
+        arrived = [each for each in self._moments if each.at_ms <= now_ms - self._delay_ms]
+        known = self._known
+        assert known is not None, "set with the delay"
+        return arrived[-1] if arrived and arrived[-1].offset >= known.offset else known
+
+    def hold(self, broker_id: int, known: Known) -> None:
+        self._held[broker_id] = known
+
+    def release(self, broker_id: int) -> None:
+        del self._held[broker_id]
+
+    @property
+    def held(self) -> frozenset[int]:
+        return frozenset(self._held)
+
+    def delay(self, delay_ms: int, known: Known) -> None:
+        """``known`` is what every broker knew that is not held, when the cluster was told."""
+        self._known, self._delay_ms = known, delay_ms

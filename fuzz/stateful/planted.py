@@ -1,0 +1,214 @@
+"""Does the machine bite? Defects put into the cluster on purpose, one at a time, in this process.
+
+Each is what a hand could well slip into: an epoch not raised, an action not logged, a guard that
+does not guard. ``found`` says whether the machine sees one within so many examples of a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from unittest.mock import patch
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from fuzz.stateful.machine import machine_of
+from mockbroker.elections import elect as elections
+from mockbroker.machines import kraft_rows
+from mockbroker.machines.effects import WriteStateZnode
+from mockbroker.machines.engine import Row, Work
+from mockbroker.machines.kraft import KRaft
+from mockbroker.machines.registry import KeepsZnodes
+from mockbroker.profiles import profile
+from mockbroker.serving.known_answers import KnownAnswers
+from mockbroker.state import partition_change
+from mockbroker.state.actions import Action, PartitionChanged, TopicDeleted
+from mockbroker.state.controller import ClusterState, Controller
+from mockbroker.state.model import Partition
+from mockbroker.state.partition_change import Completion, Election
+from mockbroker.state.results import ListReassignmentsResult
+
+__all__ = ["PLANTED", "Planted", "found"]
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """``says`` is what is wrong while ``plant`` is entered."""
+
+    name: str
+    says: str
+    profile: str
+    plant: Callable[[], AbstractContextManager[object]]
+
+
+def found(bug: Planted, *, number: int, examples: int) -> str | None:
+    """What the machine says of the defect, None where it sees nothing amiss."""
+    machine = seed(number)(machine_of(profile(bug.profile)))
+    limits = settings(
+        max_examples=examples,
+        stateful_step_count=30,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    with bug.plant():
+        try:
+            run_state_machine_as_test(machine, settings=limits)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+    return None
+
+
+# ---- what is wrong -------------------------------------------------------------------------------
+
+
+def _epoch_stays() -> AbstractContextManager[object]:
+    counted = partition_change.counted
+
+    def wrong(before: Partition, after: Partition) -> Partition:
+        return replace(counted(before, after), leader_epoch=before.leader_epoch)
+
+    return patch.object(partition_change, "counted", wrong)
+
+
+def _isr_keeps_the_removed() -> AbstractContextManager[object]:
+    completed = partition_change.completed
+
+    def wrong(partition: Partition, completion: Completion) -> Partition:
+        after = completed(partition, completion)
+        return after if after is partition else replace(after, isr=partition.isr)
+
+    return patch.object(partition_change, "completed", wrong)
+
+
+def _not_logged() -> AbstractContextManager[object]:
+    record = Controller.record
+
+    def wrong(self: Controller, cause: str, change: Any) -> None:
+        if isinstance(change, PartitionChanged) and cause == "leave_isr":
+            self.state.apply(Action(len(self.log) - 1, self.now_ms, cause, change))
+        else:
+            record(self, cause, change)
+
+    return patch.object(Controller, "record", wrong)
+
+
+def _cancel_keeps_the_added() -> AbstractContextManager[object]:
+    def wrong(self: kraft_rows.TakeBackAdding, work: Work) -> None:
+        work.now = replace(work.now, adding=(), removing=())
+
+    return patch.object(kraft_rows.TakeBackAdding, "perform", wrong)
+
+
+def _failover_forgets() -> AbstractContextManager[object]:
+    recovered = KeepsZnodes.recovered
+
+    def wrong(self: KeepsZnodes, *arguments: Any) -> Partition:
+        return replace(recovered(self, *arguments), adding=(), removing=())
+
+    return patch.object(KeepsZnodes, "recovered", wrong)
+
+
+@contextmanager
+def _guard_is_off() -> Iterator[None]:
+    guard: Row = kraft_rows.ON_ALTER[0]
+    when = guard.when
+    object.__setattr__(guard, "when", lambda _: False)
+    try:
+        yield
+    finally:
+        object.__setattr__(guard, "when", when)
+
+
+def _old_answers_stay() -> AbstractContextManager[object]:
+    answer_one = KnownAnswers.answer_one
+
+    def wrong(self: KnownAnswers, session: Any, frame: bytes) -> bytes | None:
+        self._offset = len(self._log)
+        return answer_one(self, session, frame)
+
+    return patch.object(KnownAnswers, "answer_one", wrong)
+
+
+def _preferred_is_unclean() -> AbstractContextManager[object]:
+    next_partition = partition_change.next_partition
+
+    def wrong(*arguments: Any, **named: Any) -> Partition:
+        return next_partition(*arguments, **{**named, "election": Election.UNCLEAN})
+
+    return patch.object(elections, "next_partition", wrong)
+
+
+def _zk_version_stays() -> AbstractContextManager[object]:
+    perform = WriteStateZnode.perform
+
+    def wrong(self: WriteStateZnode, work: Work) -> None:
+        epoch = work.now.partition_epoch
+        perform(self, work)
+        work.now = replace(work.now, partition_epoch=epoch)
+
+    return patch.object(WriteStateZnode, "perform", wrong)
+
+
+def _anybody_leads() -> AbstractContextManager[object]:
+    elected = partition_change.elected
+
+    def wrong(
+        partition: Partition, is_live: Callable[[int], bool], election: Election
+    ) -> Partition:
+        after = elected(partition, is_live, election)
+        live = [each for each in partition.replicas if is_live(each)]
+        return replace(after, leader=live[0]) if live and after.leader == -1 else after
+
+    return patch.object(partition_change, "elected", wrong)
+
+
+def _listing_misses_one() -> AbstractContextManager[object]:
+    list_ongoing = KRaft.list_ongoing
+
+    def wrong(self: KRaft, controller: Controller, topics: Any) -> ListReassignmentsResult:
+        result = list_ongoing(self, controller, topics)
+        return replace(result, topics=result.topics[:-1])
+
+    return patch.object(KRaft, "list_ongoing", wrong)
+
+
+def _deleted_ids_stay() -> AbstractContextManager[object]:
+    apply = ClusterState.apply
+
+    def wrong(self: ClusterState, action: Action) -> None:
+        apply(self, action)
+        if isinstance(action.change, TopicDeleted):
+            self.topic_names[action.change.topic_id] = action.change.name
+
+    return patch.object(ClusterState, "apply", wrong)
+
+
+PLANTED: Final[Sequence[Planted]] = (
+    Planted("epoch-stays", "no leader epoch is raised", "kafka-4.4", _epoch_stays),
+    Planted("isr-keeps-removed", "who is removed stays in the ISR", "kafka-4.1",
+            _isr_keeps_the_removed),
+    Planted("not-logged", "replicas that fall behind leave no action", "kafka-3.9", _not_logged),
+    Planted("cancel-keeps-added", "a cancellation keeps what was being added", "kafka-4.4",
+            _cancel_keeps_the_added),
+    Planted("failover-forgets", "a new controller knows of no reassignment", "kafka-3.9-zk",
+            _failover_forgets),
+    Planted("guard-off", "the replication factor changes under the guard", "kip-860",
+            _guard_is_off),
+    Planted("old-answers-stay", "answers are remembered though the cluster changed", "kafka-4.4",
+            _old_answers_stay),
+    Planted("preferred-unclean", "a preferred election takes whoever is live", "kafka-3.0",
+            _preferred_is_unclean),
+    Planted("zk-version-stays", "the state znode's version is not counted", "kafka-2.4",
+            _zk_version_stays),
+    Planted("anybody-leads", "a leader that is not in the ISR", "kip-236-new", _anybody_leads),
+    Planted("listing-misses-one", "a listing lacks its last topic", "kafka-4.1",
+            _listing_misses_one),
+    Planted("deleted-ids-stay", "the id of a deleted topic is still known", "kafka-4.4",
+            _deleted_ids_stay),
+)  # fmt: skip

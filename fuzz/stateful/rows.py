@@ -1,0 +1,62 @@
+"""Which rows of the controllers' tables were taken. Rows are data (``mockbroker.machines.engine``),
+so that a first effect that counts can be put before those of each, and taken away again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from mockbroker.machines import MACHINES
+from mockbroker.machines.engine import Work
+from scripts.mutate_rows import Place, rows_of
+
+__all__ = ["RowCounts"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fired:
+    """An effect that changes nothing."""
+
+    place: int
+    counts: Counter[int]
+
+    def perform(self, work: Work) -> None:
+        self.counts[self.place] += 1
+
+
+class RowCounts:
+    """Counts while it is entered. ``places`` are all rows; one of two machines is one."""
+
+    def __init__(self) -> None:
+        self.places: list[Place] = rows_of(MACHINES)
+        self.fired: Counter[int] = Counter()
+        self._before: list[tuple[Any, ...]] = []
+
+    def __enter__(self) -> Self:
+        for number, place in enumerate(self.places):
+            self._before.append(place.row.then)
+            then = (_Fired(number, self.fired), *place.row.then)
+            object.__setattr__(place.row, "then", then)
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for place, then in zip(self.places, self._before, strict=True):
+            object.__setattr__(place.row, "then", then)
+        self._before.clear()
+
+    @property
+    def untaken(self) -> list[Place]:
+        """Rows that nothing took yet."""
+        return [each for number, each in enumerate(self.places) if not self.fired[number]]
+
+    def lines(self) -> list[str]:
+        """For people: each row and how often it was taken."""
+        return [f"{self.fired[number]:8} {each}" for number, each in enumerate(self.places)]

@@ -1,0 +1,191 @@
+"""What an answer has to say, and what a refusal must not have done, each with who says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fuzz.stateful.answers import error_codes
+from fuzz.stateful.history import Known
+from fuzz.stateful.wire import Asked
+from fuzz.stateful.world import Facts, World
+from kproto.error_codes import ErrorCode
+from kproto.schema.versions import Versions
+from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
+
+__all__ = [
+    "cancelled_is_as_before",
+    "guard_compares_factors",
+    "listing_is_the_controllers",
+    "metadata_is_what_the_broker_knows",
+    "reassignments_survive",
+    "refused_changes_nothing",
+    "says_unsupported",
+    "versions_are_those_served",
+]
+
+_LOGGED: Final = frozenset({"ZnodeWritten", "Warned", "ElectionEnqueued", "ElectionProcessed"})
+"""What a controller of the ZooKeeper kind may log of a request it refuses: what it read on the way,
+/admin/reassign_partitions put in order, an election held of which nothing came."""
+_IN_DOUBT: Final = frozenset({ErrorCode.REQUEST_TIMED_OUT})
+"""Errors that say nothing of what was done."""
+
+
+def refused_changes_nothing(world: World, before: Facts, asked: Asked) -> None:
+    """A request of which everything is refused leaves topics, configs, brokers, ACLs and elections
+    as they were; of one refused in part, so do the topics and partitions that were refused
+    (KIP-4, KIP-455: errors are told partition by partition). REQUEST_TIMED_OUT(7) promises nothing:
+    what was asked for may be done, or be done later."""
+    codes = list(error_codes(asked.answer))
+    if not codes or _IN_DOUBT.intersection(codes):
+        return
+    if all(codes):
+        after = world.facts()
+        assert after.topics == before.topics, (asked, codes)
+        assert after.configs == before.configs, (asked, codes)
+        assert after.brokers == before.brokers, (asked, codes)
+        assert (after.controller, after.acls) == (before.controller, before.acls), (asked, codes)
+        assert after.elections == before.elections, (asked, codes)
+        done = [each for each in world.cluster.log.since(before.offset) if each.kind not in _LOGGED]
+        assert not done, (asked, codes, done)
+    for name in _refused_topics(asked.answer):
+        assert world.cluster.topics.get(name) == before.topics.get(name), (asked, name)
+    for tp in _refused_partitions(asked.answer):
+        assert _partition(world.cluster.topics, tp) == _partition(before.topics, tp), (asked, tp)
+
+
+def _refused_topics(answer: Any) -> list[str]:
+    rows = [*_list(answer, "topics"), *_list(answer, "responses"), *_list(answer, "results")]
+    return [
+        row.name
+        for row in rows
+        if getattr(row, "error_code", 0) and getattr(row, "name", None) is not None
+    ]
+
+
+def _refused_partitions(answer: Any) -> list[TopicPartition]:
+    """Of AlterPartitionReassignments."""
+    return [
+        (topic.name, row.partition_index)
+        for topic in _list(answer, "responses")
+        if hasattr(topic, "name")
+        for row in _list(topic, "partitions")
+        if getattr(row, "error_code", 0) and hasattr(row, "partition_index")
+    ]
+
+
+def _list(thing: Any, name: str) -> Sequence[Any]:
+    found = getattr(thing, name, None)
+    return found if isinstance(found, list) else ()
+
+
+def _partition(topics: Any, tp: TopicPartition) -> Partition | None:
+    topic = topics.get(tp[0])
+    return None if topic is None else topic.partition(tp[1])
+
+
+def says_unsupported(asked: Asked) -> None:
+    """Error 35, wherever this answer has a place for errors (KIP-35)."""
+    codes = set(error_codes(asked.answer))
+    assert not codes or (ErrorCode.UNSUPPORTED_VERSION in codes and codes <= {0, 35}), asked
+
+
+def guard_compares_factors(before: Facts, tp: TopicPartition, target: Sequence[int]) -> None:
+    """What was accepted under AllowReplicationFactorChange=false has as many replicas as the
+    partition, or, where that is being reassigned, as the target in progress (KIP-860)."""
+    was = _partition(before.topics, tp)
+    assert was is not None, tp
+    assert len(target) == len(was.target or was.replicas), (tp, target, was)
+
+
+def cancelled_is_as_before(world: World, before: Facts, tp: TopicPartition) -> None:
+    """A cancelled reassignment is over; what it was adding is no replica any more (KIP-455), but
+    in its drafts what had joined the ISR stays one; with KIP-236 all is as it was originally."""
+    was, now = _partition(before.topics, tp), world.cluster.partition(*tp)
+    if was is None or not was.reassigning:
+        return
+    assert not now.reassigning, (tp, was, now)
+    if world.machine.startswith("kip-455"):
+        joined = [each for each in was.target or () if each in was.isr]
+        assert set(now.replicas) == {*was.replicas, *joined}, (tp, was, now)
+    elif world.machine == "kraft" or world.machine.startswith("zookeeper"):
+        assert set(now.replicas) == set(was.replicas) - set(was.adding), (tp, was, now)
+        assert not set(was.adding) & set(now.isr) or now.leader == NO_LEADER, (tp, was, now)
+
+
+def versions_are_those_served(world: World, answer: Any, version: int) -> None:
+    """ApiVersions says what is accepted (KIP-35); at a version it does not have, with error 35 and
+    the row of its own, if any (KIP-511)."""
+    shown = {row.api_key: Versions(row.min_version, row.max_version) for row in answer.api_keys}
+    if answer.error_code:
+        expected = {18: world.served(18)} if world.mock.profile.fallback_row else {}
+        assert shown == expected, shown
+        return
+    assert shown == dict(world.mock.served), (version, shown)
+
+
+def listing_is_the_controllers(world: World, answer: Any) -> None:
+    """ListPartitionReassignments of everything is what is in progress, as the controller has it at
+    this moment (KIP-455, KIP-860)."""
+    listed = {
+        (topic.name, row.partition_index): tuple(row.replicas)
+        for topic in answer.topics
+        for row in topic.partitions
+    }
+    going = {
+        (name, each.index): each.replicas
+        for name, topic in world.cluster.topics.items()
+        for each in topic.partitions
+        if each.reassigning
+    }
+    assert listed == going, (listed, going)
+
+
+def metadata_is_what_the_broker_knows(
+    world: World, known: Known, answer: Any, version: int
+) -> None:
+    """Metadata of every topic: brokers, controller, and of each partition leader, replicas, ISR and
+    who is offline, as this broker knows them (KIP-4, KIP-112 for offline replicas, KIP-320 for the
+    leader epoch). Version 0 leaves out replicas that are not among the brokers."""
+    live = {each.broker_id for each in known.brokers.values() if each.live}
+    assert {each.node_id for each in answer.brokers} == live
+    if version >= 1:
+        expected = known.controller if known.controller in live else -1
+        if expected == -1 and world.mock.profile.forwarding and live:
+            expected = min(live)
+        assert answer.controller_id == expected, (answer.controller_id, known)
+    assert {each.name for each in answer.topics} == set(known.topics)
+    for topic in answer.topics:
+        partitions = known.topics[topic.name].partitions
+        assert [row.partition_index for row in topic.partitions] == list(range(len(partitions)))
+        for row, each in zip(topic.partitions, partitions, strict=True):
+            about = (topic.name, row, each)
+            shown = live if version == 0 else set(known.brokers)
+            assert row.leader_id == each.leader, about
+            assert row.replica_nodes == [r for r in each.replicas if r in shown], about
+            assert row.isr_nodes == [r for r in each.isr if r in shown], about
+            if version >= 5:
+                assert row.offline_replicas == [r for r in each.replicas if r not in live], about
+            if version >= 7:
+                assert row.leader_epoch == each.leader_epoch, about
+            offline = each.leader == NO_LEADER or each.leader not in live
+            missing = version == 0 and set(each.replicas) - live
+            code = 5 if offline else 9 if missing else 0
+            assert row.error_code == code, about
+
+
+def reassignments_survive(world: World, before: Facts) -> None:
+    """A new controller goes on with every reassignment, or has finished it: what was asked for
+    and accepted is on record (KIP-455, "controller failover"; KIP-236). Not before Kafka 2.4, whose
+    topic znode does not say what is added, where only /admin/reassign_partitions tells; nor, as
+    to where it was to end, in the older draft of KIP-455 (its target shrinks on the way)."""
+    if world.machine in ("zookeeper-0.10", "kip-455-old"):
+        world.model.goals.clear()
+        return
+    planned = any("reassign" in path or "cancel" in path for path in world.cluster.znodes)
+    for name, topic in before.topics.items():
+        for was in topic.partitions:
+            now = world.cluster.partition(name, was.index)
+            if was.reassigning and not planned:
+                there = now.target if now.reassigning else now.replicas
+                assert there == was.target, (name, was, now)

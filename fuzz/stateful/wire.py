@@ -1,0 +1,164 @@
+"""One client's connection to one broker of the mock, without a socket: frames in, answers out.
+
+Drives ``mockbroker.serving.server``'s protocol over a transport that keeps what is written. What an
+answer means is for ``world`` and ``invariants``; here it is cut out, told apart and read strictly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fuzz.stateful.answers import correlation_id_of, read_strictly
+from fuzz.stateful.loop import VirtualLoop
+from kproto.codegen.base import Message
+from kproto.dialects import Dialect
+from kproto.framing import FrameSplitter
+from mockbroker.serving.server import BrokerProtocol
+
+__all__ = ["Asked", "Client"]
+
+_API_VERSIONS = 18
+
+
+@dataclass(slots=True, eq=False)
+class Asked:
+    """A request that was sent. ``version`` is what the answer will be in; ``answer`` is None until
+    it is there. ``faulted``: a rule took it, so that it proves nothing about the broker. Nothing is
+    ``expected`` where nobody answers (Produce with acks=0)."""
+
+    correlation_id: int
+    api_key: int
+    version: int
+    body: Message | None
+    answer: Any = None
+    faulted: bool = False
+    expected: bool = True
+
+
+class _Transport(asyncio.Transport):
+    """Keeps what is written; closing is remembered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = bytearray()
+        self.closed = False
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("127.0.0.1", 9) if name == "peername" else default
+
+    def write_eof(self) -> None:
+        self.closed = True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = True
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+class Client:
+    """``spoiled``: a rule of faults has put bytes into the stream that answer nothing, and what
+    comes is not looked at any more."""
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        codec: Dialect,
+        make_protocol: Callable[[], BrokerProtocol],
+        broker_id: int,
+        client_id: str,
+    ) -> None:
+        self.broker_id = broker_id
+        self.waiting: list[Asked] = []
+        self.spoiled = False
+        self._loop, self._codec, self._client_id = loop, codec, client_id
+        self._transport = _Transport()
+        self._splitter = FrameSplitter(keep_size=True)
+        self._correlation_id = 0
+        self._protocol = make_protocol()
+        loop.call_soon(self._protocol.connection_made, self._transport)
+        loop.settle()
+
+    @property
+    def open(self) -> bool:
+        return not self._transport.closed
+
+    # ---- out ---------------------------------------------------------------------------------
+
+    def frame(self, body: Message, version: int) -> tuple[Asked, bytes]:
+        """A request, not sent yet. Raises UnsupportedVersionError."""
+        self._correlation_id += 1
+        data = self._codec.encode_request(
+            body,
+            api_version=version,
+            correlation_id=self._correlation_id,
+            client_id=self._client_id,
+        )
+        assert body.API_KEY is not None
+        return Asked(self._correlation_id, body.API_KEY, version, body), data
+
+    def unserved_frame(self, api_key: int, version: int, rest: bytes) -> tuple[Asked, bytes]:
+        """A request that no codec needs to know: the start of a header and anything behind it."""
+        self._correlation_id += 1
+        payload = (
+            api_key.to_bytes(2, "big", signed=True)
+            + version.to_bytes(2, "big", signed=True)
+            + self._correlation_id.to_bytes(4, "big")
+            + rest
+        )
+        answered_in = 0 if api_key == _API_VERSIONS else version
+        asked = Asked(self._correlation_id, api_key, answered_in, None)
+        return asked, len(payload).to_bytes(4, "big") + payload
+
+    def put(self, frames: list[tuple[Asked, bytes]], chunk: int = 0) -> None:
+        """All in one read, or in reads of ``chunk`` bytes; then all that can happen has, and waits
+        to be received."""
+        self.waiting += [asked for asked, _ in frames if asked.expected]
+        data = b"".join(frame for _, frame in frames)
+        step = chunk or len(data)
+        for at in range(0, len(data), step):
+            if self.open:
+                self._loop.call_soon(self._protocol.data_received, data[at : at + step])
+        self._loop.settle()
+
+    def drop(self) -> None:
+        """The connection is gone, for whatever reason."""
+        self._transport.closed = True
+        self._loop.call_soon(self._protocol.connection_lost, None)
+        self._loop.settle()
+
+    # ---- in ----------------------------------------------------------------------------------
+
+    def receive(self) -> int:
+        """Take what was written, and give each answer to its request; how many. The order is the
+        requests', as on every connection of Kafka's, but where a rule holds answers back."""
+        data, self._transport.written = bytes(self._transport.written), bytearray()
+        if self.spoiled or not data:
+            return 0
+        taken = 0
+        self._splitter.feed(data)
+        while (frame := self._splitter.next_frame()) is not None:
+            number = correlation_id_of(frame)
+            found = [each for each in self.waiting if each.correlation_id == number]
+            assert found, f"an answer with correlation id {number}, which nobody waits for"
+            (asked,) = found
+            before = self.waiting[: self.waiting.index(asked)]
+            late = [each for each in before if not each.faulted]
+            assert asked.faulted or not late, f"{asked} was answered before {late}"
+            asked.answer = read_strictly(self._codec, frame, asked.api_key, asked.version)
+            self.waiting.remove(asked)
+            taken += 1
+        assert not self._splitter.buffered or self.waiting, "half a frame, and no request"
+        return taken

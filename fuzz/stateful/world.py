@@ -1,0 +1,247 @@
+"""One mock cluster under test: its brokers, its clients, its clock, and what everybody believes.
+
+No socket is opened and no thread started; time is passed in. Whatever is done here is followed by
+``follow``, so that the invariants look at a world in which all that could happen has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fuzz.stateful.history import History
+from fuzz.stateful.loop import VirtualLoop
+from fuzz.stateful.model import Model
+from fuzz.stateful.wire import Asked, Client
+from kproto.codegen.base import Message
+from kproto.connection.client import has_response
+from kproto.errors import UnsupportedVersionError
+from kproto.journal import Entry, Journal
+from kproto.schema.versions import Versions
+from mockbroker import MockCluster
+from mockbroker.errors import ClusterError, ControllerDiedError
+from mockbroker.faults import Fault
+from mockbroker.faults.matching import ActiveFault
+from mockbroker.profiles import Profile
+from mockbroker.state.actions import Action
+from mockbroker.state.controller import ClusterState
+from mockbroker.state.model import Broker, Topic
+
+__all__ = ["BROKERS", "Facts", "World"]
+
+BROKERS: Final = 5
+_STATIC: Final = {"auto.create.topics.enable": "false"}
+_NEVER: Final = 1 << 40
+"""Changes after which the controller dies, where it is not to die."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a refused request must not have changed."""
+
+    offset: int
+    controller: tuple[int, int]
+    brokers: Mapping[int, Broker]
+    topics: Mapping[str, Topic]
+    configs: Mapping[tuple[int, str], Mapping[str, str]]
+    acls: tuple[Any, ...]
+    elections: tuple[int, ...]
+
+
+class World:
+    """``news`` is what the last step put into the log. ``fired`` counts the rules that did
+    something, by name. ``died``: the controller did, in the last step. ``complaints`` are what the
+    journal says of handlers and rules that raised. ``unclean_asked``: some client has asked for an
+    unclean election, which may be held later."""
+
+    def __init__(
+        self, profile: str | Profile, topics: Sequence[str], *, reply35: bool = False
+    ) -> None:
+        self.loop = VirtualLoop()
+        self.fired: Counter[str] = Counter()
+        self.mock = MockCluster(
+            BROKERS,
+            profile=profile,
+            topics=topics,
+            clock="manual",
+            reply35=reply35,
+            journal=Journal(max_entries=1000, sink=self._heard),
+            broker_configs=_STATIC,
+        )
+        self.cluster = self.mock.cluster
+        self.machine = self.mock.profile.machine
+        self.reply35 = reply35
+        self.unclean_asked = False
+        self.deaths = 0
+        self.faults: list[ActiveFault] = []
+        self.complaints: list[str] = []
+        self._clients: dict[tuple[int, int], Client] = {}
+        self.cluster.on_death = self._died
+        self.died = self._death = False
+        self.history = History(self.cluster, _STATIC)
+        self.model = Model()
+        self.model.learn(self.cluster)
+        self.news: Sequence[Action] = ()
+        self.follow()
+
+    @property
+    def keeps_znodes(self) -> bool:
+        return self.mock.profile.mode == "zk"
+
+    @property
+    def state(self) -> ClusterState:
+        """The cluster's own, to be compared with what the log says."""
+        return self.cluster._controller.state
+
+    def served(self, api_key: int) -> Versions:
+        """Empty for a key that this profile does not advertise."""
+        return self.mock.served.get(api_key, Versions.NONE)
+
+    def version(self, api_key: int, choice: int) -> int | None:
+        """One of those served, None where there is none."""
+        found = self.served(api_key)
+        return found.lowest + choice % (found.highest - found.lowest + 1) if found else None
+
+    # ---- steps -------------------------------------------------------------------------------
+
+    def do(self, command: Callable[..., object], *arguments: object) -> bool:
+        """Take a step that the cluster may refuse; whether it was taken. One that is refused
+        leaves no trace; one the controller dies of is followed up by its successor."""
+        before, refusal = len(self.cluster.log), None
+        try:
+            command(*arguments)
+        except ControllerDiedError:
+            self.follow()
+            return False
+        except ClusterError as error:
+            refusal = error
+        assert refusal is None or len(self.cluster.log) == before, f"{refusal}; yet in the log"
+        self.follow()
+        return refusal is None
+
+    def follow(self) -> None:
+        """Let everything happen that can now, and see what came of it."""
+        hits = sum(rule.hits for rule in self.faults)
+        self.loop.settle()
+        if sum(rule.hits for rule in self.faults) != hits:
+            self._mark_faulted()
+        self._close_broken()
+        late = sum(client.receive() for client in self._clients.values())
+        self.died, self._death = self._death, False
+        if self.died or late:
+            self.model.learn(self.cluster)
+        self.news = self.history.follow()
+
+    def advance(self, milliseconds: int) -> None:
+        self.mock.advance(milliseconds)
+        self.loop.pass_time(milliseconds)
+        self.follow()
+
+    def die_after(self, changes: int | None) -> None:
+        self.cluster.kill_controller_after(_NEVER if changes is None else changes)
+
+    def _died(self, broker_id: int) -> None:
+        self._death = True
+        self.deaths += 1
+
+    # ---- clients -----------------------------------------------------------------------------
+
+    def client(self, slot: int, broker_id: int) -> Client | None:
+        """The client's connection to this broker, which may be new; None where nobody listens."""
+        if not self.cluster.broker(broker_id).live:
+            return None
+        found = self._clients.get((slot, broker_id))
+        if found is None or not found.open:
+            found = Client(
+                self.loop,
+                self.mock.dialect,
+                lambda: self.mock._make_protocol(broker_id, set()),
+                broker_id,
+                f"client-{slot}",
+            )
+            self._clients[slot, broker_id] = found
+        return found
+
+    def ask(self, client: Client, body: Message, version: int) -> Asked | None:
+        """Send one request; None where this version cannot carry it."""
+        try:
+            asked, frame = client.frame(body, version)
+        except UnsupportedVersionError:
+            return None
+        self.send(client, [(asked, frame)])
+        return asked
+
+    def send(self, client: Client, frames: list[tuple[Asked, bytes]], chunk: int = 0) -> None:
+        """Send requests, and take the answers that come at once."""
+        for asked, _ in frames:
+            if asked.body is not None and not has_response(asked.api_key, asked.body):
+                asked.expected = False
+        hits = sum(rule.hits for rule in self.faults)
+        client.put(frames, chunk)
+        if sum(rule.hits for rule in self.faults) != hits:
+            self._mark_faulted()
+        client.receive()
+        self.follow()
+
+    def _mark_faulted(self) -> None:
+        """Some request that nobody has answered yet was taken by a rule; which, and what came of
+        it, is not known."""
+        self.model.learn(self.cluster)
+        bad = any(rule.fault.name.startswith("spoil") and rule.hits for rule in self.faults)
+        for client in self._clients.values():
+            client.spoiled = client.spoiled or bad
+            for asked in client.waiting:
+                asked.faulted = True
+
+    def _close_broken(self) -> None:
+        """Connections end with their broker, and with what made the broker end them."""
+        for key, client in list(self._clients.items()):
+            if not self.cluster.broker(client.broker_id).live or not client.open:
+                client.receive()
+                client.drop()
+                del self._clients[key]
+
+    @property
+    def clients(self) -> list[Client]:
+        return list(self._clients.values())
+
+    def _heard(self, entry: Entry) -> None:
+        """Handlers that raise, and rules that fail, are defects whatever is answered."""
+        if entry.event in ("failed", "malformed") or entry.note.startswith("failed"):
+            self.complaints.append(
+                f"{entry.event} {entry.api_key} v{entry.api_version}: {entry.note}"
+            )
+
+    # ---- faults ------------------------------------------------------------------------------
+
+    def fault(self, fault: Fault) -> None:
+        self.faults.append(self.mock.fault(fault))
+
+    def clear_faults(self) -> None:
+        self.mock.clear_faults()
+        for client in self.clients:
+            if client.waiting or client.spoiled:
+                client.drop()
+        self.follow()
+        self.faults.clear()
+
+    # ---- looking -----------------------------------------------------------------------------
+
+    def facts(self) -> Facts:
+        state = self.state
+        return Facts(
+            len(self.cluster.log),
+            (state.controller_id, state.controller_epoch),
+            dict(state.brokers),
+            dict(state.topics),
+            {key: dict(values) for key, values in state.configs.items()},
+            tuple(state.acls),
+            tuple(state.elections),
+        )
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.drop()
+        self.loop.shut()

@@ -1,0 +1,41 @@
+"""The runs there were as a table of Markdown, for docs/fuzzing.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from fuzz.guides import Ran
+from fuzz.inputs import CACHE
+
+__all__ = ["rows", "write_into"]
+
+_BEGIN: Final = "<!-- runs: `python -m fuzz table --write` writes what follows -->"
+_END: Final = "<!-- end of runs -->"
+
+
+def rows(runs: Iterable[Ran]) -> str:
+    """A row a run: libFuzzer's numbers, and the lines its inputs reach where that was measured."""
+    told = [
+        "| target | guide | seconds | executions | edges | features | lines and branches | found |",
+        "|---|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for ran in runs:
+        covered = CACHE / "covered" / f"{ran.target}.json"
+        lines = f"{json.loads(covered.read_text()):.0f} %" if covered.exists() else ""
+        told.append(
+            f"| `{ran.target}` | {ran.guide} | {ran.seconds} | {ran.executions:,} | {ran.edges:,} "
+            f"| {ran.features:,} | {lines} | {'an input' if ran.kept else 'nothing'} |"
+        )
+    return "\n".join(told)
+
+
+def write_into(page: Path, text: str) -> None:
+    """Between the two marks of ``page``."""
+    before, begin, rest = page.read_text("utf-8").partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not (begin and end):
+        raise ValueError(f"{page} has no place for the table")
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", "utf-8")

@@ -1,0 +1,79 @@
+"""The targets: what each is about, as data. Its code is imported by ``load`` alone, because a guide
+has to be in place before what it instruments is imported.
+
+The guides: ``python`` is atheris, which sees the lines and comparisons of Python code; ``c`` is
+libFuzzer over the extensions built with its counters, AddressSanitizer and UBSan
+(``fuzz/native``); ``none`` mutates without looking, and needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol, cast
+
+__all__ = ["TARGETS", "Loaded", "Target", "load"]
+
+
+class Target(NamedTuple):
+    """``under_test`` are modules, and packages with all in them. ``modules`` of the extras that it
+    needs have to be importable."""
+
+    name: str
+    under_test: tuple[str, ...]
+    guides: tuple[str, ...] = ("python",)
+    max_length: int = 4096
+    modules: tuple[str, ...] = ()
+
+
+class Loaded(Protocol):
+    """A module of this package. It may have ``mutate(data, max_size, rng, plainly)`` besides, where
+    ``plainly`` is the guide's own mutation."""
+
+    __name__: str
+    __doc__: str | None
+
+    def check(self, data: bytes) -> None:
+        """Raises where the target's invariant does not hold."""
+
+    def seeds(self) -> Iterator[bytes]:
+        """Inputs to begin with, the same ones each time."""
+
+
+_CODECS: Final = ("kproto.codegen", "kproto.native.compiled", "kproto.native.describe")
+_COMPRESSION: Final = ("cramjam", "lz4.frame")
+
+_ALL: Final = (
+    Target("schema", ("kproto.schema",)),
+    Target("bodies", _CODECS, ("python", "c")),
+    Target("columns", ("kproto.columns",), ("python", "c")),
+    Target("json", ("kproto.codegen.json_form", "kproto.codegen.json_quick")),
+    Target("frames", ("kproto.framing", "kproto.dialects", "kproto.connection")),
+    Target("records", ("kproto.records",), ("python", "c"), 8192, _COMPRESSION),
+    Target("captures", ("wiredump.readers", "wiredump.sources.captures", "wiredump.sources.lent",
+                        "wiredump.sources.quick", "wiredump.pairing", "wiredump.conversation",
+                        "wiredump.frames", "wiredump.boundaries", "wiredump.recognition"),
+           ("python", "c"), 16_384),
+    Target("texts", ("wiredump.sources.hexadecimal", "wiredump.sources.journals",
+                     "wiredump.sources.request_logs", "kproto.journal")),
+    Target("control", ("mockbroker.control", "mockbroker.topics.spec",
+                       "mockbroker.serving.advertised",
+                       "mockbroker.controls", "mockbroker.serving.fault_controls"),
+           modules=("aiohttp",)),
+    Target("faults", ("mockbroker.faults",), modules=("yaml",)),
+    Target("replay", ("kproto.transcript", "mockbroker.replay",
+                      "mockbroker.serving.replay_answers")),
+    Target("sasl", ("mockbroker.security.sasl", "kproto.client.sasl"), max_length=1024,
+           modules=("scramp",)),
+    Target("znodes", ("kproto.znodes.kafka_znodes", "kproto.znodes.plan_znodes",
+                      "kproto.znodes.request_znodes", "kproto.znodes.texts")),
+)  # fmt: skip
+
+TARGETS: Final = {target.name: target for target in _ALL}
+
+
+def load(target: Target) -> Loaded:
+    """Raises ImportError where one of its modules is not installed."""
+    for module in target.modules:
+        importlib.import_module(module)
+    return cast(Loaded, importlib.import_module(f"fuzz.targets.{target.name}"))

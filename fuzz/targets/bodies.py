@@ -1,0 +1,203 @@
+"""Any bytes as the body of any message, at any version, of any dialect.
+
+**Holds:** generated Python and the C engine agree: the same value to the bit, or the same error at
+the same offset and path in the same words; from the beginning and from an offset, with more behind
+it, and in ``validate``, which makes no value. So does the reference codec, which reads the schemas
+for itself. A decoder reserves no more than 2000 bytes for each of its input.
+
+What was decoded is written by both engines to the same bytes, and these are those it was read
+from, unless, and whenever, one of these is among them (``differences``; all that Kafka's own
+classes take, and correct peers never send):
+
+- a bool of neither 0 nor 1, which is true, and is written as 1;
+- a varint with more bytes than it needs: a length, a count, a tag, a size, a presence marker;
+- a known tagged field that is sent although it holds its default, which writers leave out.
+
+What is written reads back equal, and is written again as it is.
+
+**Accepted:** DecodeError, from decoders. Nothing from encoders: what was read can be written.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any, Final, NamedTuple
+
+from fuzz import bounds, choosing
+from fuzz.instruments import instrumented
+from fuzz.mutations import Mutate, telling
+from kproto import reference
+from kproto.codegen import codec
+from kproto.codegen.runtime import unsigned_varint
+from kproto.errors import DecodeError
+from kproto.native.compiled import Refused, compile_plan
+from kproto.schema.model import MessageSchema
+from tests.support.instances import to_instance, to_tree
+from tests.support.values import random_tree
+
+__all__ = ["check", "differences", "mutate", "seeds"]
+
+A_BYTE: Final = 2000
+REFERRED: Final = 8
+"""The reference codec is asked about one body in so many."""
+
+_VARINT_FIRST: Final = ("string", "bytes", "records", "count", "tag count", "presence")
+
+
+class _Codecs(NamedTuple):
+    schema: MessageSchema
+    pure_decode: Any
+    pure_encode: Any
+    native: Any
+
+
+@cache
+def _codecs(choice: choosing.Choice) -> _Codecs:
+    cls, version = choice.message, choice.version
+    plan, structs = codec.plan_of(cls, version), codec.structs_of(cls)
+    explained = codec._explain_decode(plan, structs), codec._explain_encode(plan, structs)
+    try:
+        native: Any = compile_plan(plan, structs, *explained)
+    except Refused as error:
+        raise AssertionError(f"{choice} is not taken by the engine: {error}") from None
+    pure_decode = instrumented(codec.generated_decoder(cls, version))
+    pure_encode = instrumented(codec.generated_encoder(cls, version))
+    return _Codecs(choice.schema, pure_decode, pure_encode, native)
+
+
+def check(data: bytes) -> None:
+    choice = choosing.chosen(data[: choosing.HEAD])
+    body = data[choosing.HEAD :]
+    codecs = _codecs(choice)
+    decoded = _outcome(codecs.pure_decode, body, 0)
+    told = _told(decoded)
+    assert _told(_outcome(codecs.native.decode, body, 0)) == told
+    assert _outcome(codecs.native.validate, body, 0) == (
+        decoded if isinstance(decoded, _Error) else decoded[1]
+    )
+    for decode in (codecs.pure_decode, codecs.native.decode):
+        bounds.allocating(partial(_outcome, decode, body, 0), body, a_byte=A_BYTE)
+    _same_within(codecs, decoded, body)
+    if bounds.is_due(body, REFERRED):
+        _same_by_reference(choice, codecs.schema, decoded, body)
+    if not isinstance(decoded, _Error):
+        _same_written(choice, codecs, decoded[0], body[: decoded[1]])
+
+
+class _Error(NamedTuple):
+    kind: str
+    text: str
+    offset: int
+    path: str
+
+
+def _outcome(call: Any, *arguments: Any) -> Any:
+    try:
+        return call(*arguments)
+    except DecodeError as error:
+        return _Error(type(error).__name__, error.problem, error.offset, error.path)
+
+
+def _told(outcome: Any) -> Any:
+    """A value as text: types and bits count, and a NaN is what it is."""
+    return outcome if isinstance(outcome, _Error) else (repr(outcome[0]), outcome[1])
+
+
+def _same_within(codecs: _Codecs, decoded: Any, body: bytes) -> None:
+    """In the midst of a buffer, as headers are read. What is behind may make an error disappear."""
+    before = b"\xff\x01\x00"
+    found = _outcome(codecs.pure_decode, before + body, len(before))
+    assert _told(_outcome(codecs.native.decode, before + body, len(before))) == _told(found)
+    if isinstance(decoded, _Error):
+        assert found == decoded._replace(offset=decoded.offset + len(before))
+    else:
+        assert (repr(found[0]), found[1]) == (repr(decoded[0]), decoded[1] + len(before))
+
+
+def _same_by_reference(
+    choice: choosing.Choice, schema: MessageSchema, decoded: Any, body: bytes
+) -> None:
+    found = _outcome(lambda: reference.decode(schema, choice.version, body, allow_trailing=True))
+    if isinstance(decoded, _Error):
+        assert found == decoded
+    else:
+        assert repr(found) == repr(to_tree(decoded[0]))
+
+
+def _same_written(choice: choosing.Choice, codecs: _Codecs, value: Any, body: bytes) -> None:
+    written = codecs.pure_encode(value)
+    assert codecs.native.encode(value) == written
+    if written != body or bounds.is_due(body, REFERRED):
+        found = differences(codecs.schema, choice.version, body, written)
+        assert (written != body) == bool(found), (found, written.hex(), body.hex())
+    again, end = codecs.native.decode(written, 0)
+    assert (repr(again), end) == (repr(value), len(written))
+    assert codecs.native.encode(again) == written
+
+
+def differences(schema: MessageSchema, version: int, body: bytes, written: bytes) -> set[str]:
+    """What of ``body``, which is valid, no encoder writes. ``written`` is what one did write."""
+    flexible = schema.is_flexible(version)
+    found = set()
+    spans = reference.fields(schema, version, body)
+    sent = {span.path for span in spans if span.type == "tag"}
+    if sent - {
+        each.path for each in reference.fields(schema, version, written) if each.type == "tag"
+    }:
+        found.add("default")
+    for span in spans:
+        if not span.leaf:
+            continue
+        if span.type == "bool" and body[span.offset] > 1:
+            found.add("bool")
+        if span.type == "tag":
+            tag = _varint(body, span.offset)
+            size = _varint(body, span.offset + tag[1])
+            if tag[1] + size[1] != len(unsigned_varint(tag[0])) + len(unsigned_varint(size[0])):
+                found.add("varint")
+        elif flexible and span.type in _VARINT_FIRST and not _is_marker(span, body):
+            number, length = _varint(body, span.offset)
+            if length != len(unsigned_varint(number)):
+                found.add("varint")
+    return found
+
+
+def _is_marker(span: reference.FieldSpan, body: bytes) -> bool:
+    """A presence of one byte of its own, no varint: -1 or 1."""
+    return span.type == "presence" and body[span.offset] == 0xFF
+
+
+def _varint(body: bytes, at: int) -> tuple[int, int]:
+    """An unsigned varint, and how many bytes it takes."""
+    value = length = 0
+    while True:
+        byte = body[at + length]
+        value |= (byte & 0x7F) << (7 * length)
+        length += 1
+        if byte < 0x80:
+            return value, length
+
+
+def seeds() -> Iterator[bytes]:
+    """Of every message a version or two, good and damaged, as ``kspec vectors`` has them."""
+    for choice, body in choosing.of_vectors(9):
+        if len(body) < 600:
+            yield choosing.head_of(choice) + body
+
+
+def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
+    """The body alone, a telling number in it, the same body at another version, or a new body."""
+    head, body = data[: choosing.HEAD], data[choosing.HEAD :]
+    kind = rng.randrange(4)
+    if kind == 0:
+        return head + plainly(body, max(1, max_size - choosing.HEAD))
+    if kind == 1:
+        return head + telling(body, rng)
+    if kind == 2:
+        return head[:3] + bytes((rng.randrange(256),)) + body
+    choice = rng.choice(choosing.pairs()) if rng.random() < 0.5 else choosing.chosen(head)
+    tree = random_tree(choice.schema, choice.version, rng, size=rng.choice((2, 5, 20)), nan=True)
+    message = to_instance(choice.message, tree, choice.schema)
+    return choosing.head_of(choice) + bytes(message.encode(choice.version))

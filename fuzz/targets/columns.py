@@ -1,0 +1,94 @@
+"""Many bodies, of any bytes, as columns: chosen fields of one (message, version).
+
+**Holds:** the C engine and Python give the same buffers to the byte, refuse the same bodies with
+the same errors, and stop at the same body where the rows outgrow a limit. A body that is refused
+leaves no row. Reserved is no more than 4000 bytes for each of the input.
+
+**Accepted:** nothing: with ``collect`` bodies that cannot be read are results, too. LimitError is
+compared as one.
+
+The input: what chooses message and version, a seed for the fields, the limit, then bodies of a
+length byte each.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any, Final
+
+from fuzz import bounds, choosing
+from fuzz.mutations import Mutate, telling
+from kproto.columns import MOST_BYTES, select
+from kproto.errors import LimitError
+from tests.columns.exploded import some_of
+from tests.support import engines
+
+__all__ = ["check", "mutate", "seeds"]
+
+A_BYTE: Final = 4000
+LIMITS: Final = (MOST_BYTES, 4, 20, 100, 1000)
+AFTER_HEAD: Final = choosing.HEAD + 2
+MOST_SELECTIONS: Final = 32
+
+
+@cache
+def _selection(choice: choosing.Choice, which: int) -> Any:
+    paths = some_of(choice.schema, random.Random(which))
+    with engines.running("native"):
+        return select(choice.message, choice.version, paths) if paths else None
+
+
+def check(data: bytes) -> None:
+    head = data[:AFTER_HEAD].ljust(AFTER_HEAD, b"\0")
+    selection = _selection(choosing.chosen(head), head[-2] % MOST_SELECTIONS)
+    if selection is None:
+        return
+    bodies = tuple(_bodies(data[AFTER_HEAD:]))
+    limit = LIMITS[head[-1] % len(LIMITS)]
+
+    def told(engine: Any) -> Any:
+        try:
+            return engine.read(bodies, limit, True)
+        except LimitError as error:
+            return str(error), error.index
+
+    compiled, pure = told(selection._compiled), told(selection._pure)
+    assert compiled == pure, (compiled, pure)
+    for engine in (selection._compiled, selection._pure):
+        bounds.allocating(partial(told, engine), data, a_byte=A_BYTE)
+
+
+def _bodies(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        yield data[at + 1 : at + 1 + data[at]]
+        at += 1 + data[at]
+
+
+def seeds() -> Iterator[bytes]:
+    """Bodies of a few messages, two of each and a third that is cut."""
+    for number, (choice, body) in enumerate(choosing.of_vectors(31)):
+        if 0 < len(body) < 200:
+            head = choosing.head_of(choice) + bytes((number % 32, number % 5))
+            cut = body[: len(body) // 2]
+            yield head + b"".join(bytes((len(each),)) + each for each in (body, cut, body))
+
+
+def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
+    """One body changed, doubled or taken out, or other fields and another limit."""
+    head, bodies = data[:AFTER_HEAD], list(_bodies(data[AFTER_HEAD:]))
+    if not bodies or rng.random() < 0.2:
+        return head[: choosing.HEAD] + rng.randbytes(2) + data[AFTER_HEAD:]
+    at = rng.randrange(len(bodies))
+    match rng.randrange(4):
+        case 0:
+            bodies[at] = plainly(bodies[at], 255)
+        case 1:
+            bodies[at] = telling(bodies[at], rng)
+        case 2:
+            bodies.insert(at, rng.choice(bodies))
+        case _:
+            del bodies[at]
+    return head + b"".join(bytes((len(body[:255]),)) + body[:255] for body in bodies)

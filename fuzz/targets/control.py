@@ -1,0 +1,205 @@
+"""Any bodies, paths and queries sent to the control port, several to one process.
+
+**Holds:** each request is answered as its route documents, or with a status from 400 to 499 and
+``{"error": one line}``: never with 500, which is a mistake of ours. What is answered is JSON by the
+route's media type. Afterwards the cluster still tells its state, its log and its journal.
+
+**Accepted:** nothing. Requests whose path is no URL are passed over: an HTTP parser ends them.
+
+Nothing is listened on and nobody is dialled: brokers' listeners, ZooKeeper and the controller's own
+connections are taken out. Left out, for they wait or open sockets: streams, ``wait``, scenarios.
+
+The input: requests of a route (1 byte), two length bytes, and a body; of a route that takes none
+the body stands behind the path, as a query or more of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Final
+from unittest import mock
+
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+
+from fuzz.mutations import Mutate, with_words
+from mockbroker import MockCluster
+from mockbroker.control import ROUTES, ControlServer
+from mockbroker.control.hosting import Hosting
+from mockbroker.control.options import OPTIONS
+from mockbroker.control.routes import JSON, STREAM, Route
+from mockbroker.errors import ClusterError
+from mockbroker.serving.server import BrokerListener
+
+__all__ = ["check", "mutate", "seeds"]
+
+MOST_REQUESTS: Final = 8
+_LEFT_OUT: Final = ("/scenarios", "/wait")
+_ROUTES: Final = tuple(
+    route
+    for route in ROUTES
+    if route.media != STREAM and not any(each in route.path for each in _LEFT_OUT)
+)
+_HEADERS: Final = {"Host": "127.0.0.1:1", "Content-Type": JSON}
+_NOBODY: Final = mock.MagicMock()
+"""At the other end of every request; making one anew takes longer than most answers."""
+
+_WORDS: Final = (
+    *(json.dumps(each.name).encode() + b":" for route in ROUTES
+      if isinstance(route.body, tuple) for each in route.body),
+    *(f"{each.name}=".encode() for route in ROUTES for each in route.query), b'"foo-0"',
+    b'"foo:1:1"', b'"foo=1,2"', b"1", b"-1", b"4", b"null", b"true", b"{}", b"[]", b'""',
+    b'"500ms"', b'"kafka-2.4"', b'"kip-455"', b'"4=0-2"', b'"off"',
+    b'"/admin/reassign_partitions"', b'"manual"', b"1e400", b"1000000000000", b'"\\ud800"',
+    b'"\\u0000"', b"[" * 1500, b'"127.0.0.1:1"', b'"[::1]:9"', b'"User:a"', b'"PLAIN:a:b"', b"?",
+    b"&", b"/", b"%00", b"%ff", b"%", b"..", b'"cluster"', b'"\\n"',
+    b'{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[2,3]}]}',
+    b'"{\\"version\\":1,\\"partitions\\":[]}"', b'"/"', b'"//"', b'"/brokers/topics/foo"',
+)  # fmt: skip
+
+
+def check(data: bytes) -> None:
+    asyncio.run(_ask(list(_requests(data))[:MOST_REQUESTS]))
+
+
+async def _ask(requests: list[tuple[Route, bytes]]) -> None:
+    with _without_sockets():
+        mock_cluster = MockCluster(
+            brokers=4, topics=["foo=1,2,3"], clock="manual", profile="kafka-2.4"
+        )
+        await mock_cluster.start()
+        server, app = _served()
+        server._mock, server._hosting = mock_cluster, Hosting(mock_cluster)
+        try:
+            for route, body in requests:
+                await _one(app, route, body)
+            for path in ("/state", "/log", "/journal"):
+                answer = await _answer(app, "GET", path, b"")
+                assert answer is not None
+                assert answer.status == 200, (path, answer.text)
+        finally:
+            await server.stop()
+            await mock_cluster.stop()
+
+
+@cache
+def _served() -> tuple[ControlServer, web.Application]:
+    """Its routes, made once; each check gives the server another cluster."""
+    server = ControlServer(MockCluster(brokers=1, clock="manual"))
+    app = server.application()
+    app.freeze()
+    return server, app
+
+
+async def _one(app: web.Application, route: Route, body: bytes) -> None:
+    path = re.sub(r"\{\w+\}", "1", route.path)
+    if route.body is None:
+        path += body.decode("ascii", "replace")
+        body = b""
+    answer = await _answer(app, route.method, path, body)
+    if answer is None:
+        return
+    if answer.status == route.status or 200 <= answer.status < 300:
+        if answer.content_type == JSON:
+            json.loads(answer.text or "")
+        return
+    assert 400 <= answer.status < 500, (route.method, path, answer.status, answer.text)
+    told = json.loads(answer.text or "")
+    assert list(told) == ["error"]
+    assert "\n" not in told["error"]
+
+
+async def _answer(app: web.Application, method: str, path: str, body: bytes) -> web.Response | None:
+    try:
+        request = make_mocked_request(
+            method, path, _HEADERS, app=app, writer=_NOBODY, protocol=_NOBODY, transport=_NOBODY
+        )
+    except ValueError:
+        return None
+    request._read_bytes = body
+    answer = await app._handle(request)
+    # Whatever else a path leads to is a stream or a wait, and was not asked for here.
+    return answer if isinstance(answer, web.Response) else None
+
+
+@contextlib.contextmanager
+def _without_sockets() -> Iterator[None]:
+    async def opens(_listener: object) -> None:
+        return None
+
+    async def at_once(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        return call(*arguments, **options)
+
+    def stores(_cluster: object, zookeeper: object) -> None:
+        if zookeeper is not None:
+            raise ClusterError("no ZooKeeper is dialled here")
+
+    with (
+        mock.patch.object(BrokerListener, "open", opens),
+        mock.patch.object(MockCluster, "_znode_store", stores),
+        mock.patch.object(MockCluster, "_inter_broker_network", return_value=None),
+        mock.patch("mockbroker.control.hosting.asyncio.to_thread", at_once),
+    ):
+        yield
+
+
+def _requests(data: bytes) -> Iterator[tuple[Route, bytes]]:
+    at = 0
+    while at + 3 <= len(data):
+        size = int.from_bytes(data[at + 1 : at + 3], "big")
+        yield _ROUTES[data[at] % len(_ROUTES)], data[at + 3 : at + 3 + size]
+        at += 3 + size
+
+
+def _joined(requests: list[tuple[Route, bytes]]) -> bytes:
+    return b"".join(
+        bytes((_ROUTES.index(route),)) + len(body[:65535]).to_bytes(2, "big") + body[:65535]
+        for route, body in requests
+    )
+
+
+def seeds() -> Iterator[bytes]:
+    """Every route once, those with a body with one that it takes."""
+    values = {
+        "partition": "foo-0", "broker": 2, "level": "4=0-2", "duration": "500ms", "changes": 1,
+        "path": "/admin/reassign_partitions", "text": "{}",
+    }  # fmt: skip
+    for route in _ROUTES:
+        body: Any = {"api": 46, "error": 41}
+        if isinstance(route.body, tuple):
+            body = {each.name: values[each.name] for each in route.body if each.required}
+        yield _joined([(route, b"" if route.body is None else json.dumps(body).encode())])
+    clusters = next(each for each in _ROUTES if each.body is OPTIONS)
+    options = {
+        "brokers": 2, "topics": ["a:1:1"], "profile": "kafka-2.4", "apis": {"45": "off"},
+        "broker_levels": {"2": "3=0-5"}, "faults": [{"api": 46, "error": 41}],
+        "sasl": ["PLAIN:a:b"], "authorizer": {"super_users": ["User:a"]},
+        "external_brokers": {"7": "127.0.0.1:1"},
+    }  # fmt: skip
+    for name, value in options.items():
+        yield _joined([(clusters, json.dumps({"brokers": 1, name: value}).encode())])
+
+
+def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
+    """A word in a body, another route for it, or one request more or less."""
+    requests = list(_requests(data))
+    if not requests:
+        return _joined([(rng.choice(_ROUTES), b"{}")])
+    at = rng.randrange(len(requests))
+    route, body = requests[at]
+    match rng.randrange(6):
+        case 0:
+            requests[at] = rng.choice(_ROUTES), body
+        case 1:
+            requests.insert(at, rng.choice(requests))
+        case 2:
+            del requests[at]
+        case _:
+            requests[at] = route, with_words(body, _WORDS, rng)
+    return _joined(requests)

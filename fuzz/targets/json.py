@@ -1,0 +1,115 @@
+"""Any text as the JSON of any message, at any version.
+
+**Holds:** ``from_json`` gives a message or raises DecodeError (JsonError is one), whose path names
+a place. What it gives can be told again: ``to_json`` is read back equal, and is the same the
+second time; what has JSON has bytes, and they read back equal. Reserved is no more than 3000 bytes
+for each of the input.
+
+**Accepted:** DecodeError from reading, and UnsupportedVersionError for a value of a field that the
+version lacks and may not pass over. EncodeError and UnsupportedVersionError from ``to_json``
+where ``encode`` raises one, too: JSON of a version may hold what the version cannot carry.
+EncodeError from ``encode`` for half of a surrogate pair, which JSON can say and UTF-8 cannot.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fuzz import bounds, choosing
+from fuzz.mutations import Mutate, with_words
+from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
+
+__all__ = ["check", "mutate", "seeds"]
+
+A_BYTE: Final = 3000
+_WORDS: Final = (
+    b"null", b"true", b"-1", b"2147483648", b"1e400", b"1.5", b"1.0", b'"NaN"', b'"Infinity"',
+    b"[]", b"{}", b'""', b'"A"', b'"AAAA"', b'"AAAAAAAAAAAAAAAAAAAAAA"', b'"\\ud800"',
+    b'"\\u0000"', b"[" * 1500, b"NaN", b",", b":", b'"x":1', b"\xff", b"-0", b"1E2",
+    b'"\\ud83d\\ude00"', b"99999999999999999999",
+)  # fmt: skip
+
+
+def check(data: bytes) -> None:
+    choice = choosing.chosen(data[: choosing.HEAD])
+    cls, version, text = choice.message, choice.version, data[choosing.HEAD :]
+
+    def read() -> Any:
+        try:
+            return cls.from_json(text, version)
+        except (DecodeError, UnsupportedVersionError):
+            return None
+
+    found = bounds.allocating(read, text, a_byte=A_BYTE)
+    if found is None:
+        return
+    try:
+        told = found.to_json(version)
+    except (EncodeError, UnsupportedVersionError):
+        _cannot_be_written(found, version)
+        return
+    again = cls.from_json(told, version)
+    assert repr(again) == repr(found), (again, found)
+    assert again.to_json(version) == told
+    try:
+        body = found.encode(version)
+    except EncodeError as error:
+        assert "surrogate" in error.problem, error
+        return
+    assert repr(cls.decode(body, version)) == repr(found)
+
+
+def _cannot_be_written(found: Any, version: int) -> None:
+    try:
+        found.encode(version)
+    except (EncodeError, UnsupportedVersionError):
+        return
+    raise AssertionError("it has bytes, and no JSON")
+
+
+def seeds() -> Iterator[bytes]:
+    for choice, body in choosing.of_vectors(23):
+        try:
+            value = choice.message.decode(body, choice.version)
+        except DecodeError:
+            continue
+        text = value.to_json(choice.version)
+        if len(text) < 600:
+            yield choosing.head_of(choice) + text.encode()
+
+
+def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
+    """A value of the document replaced, a member gone or doubled, or a word anywhere."""
+    head, text = data[: choosing.HEAD], data[choosing.HEAD :]
+    if rng.random() < 0.5:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return head + with_words(text, _WORDS, rng)
+        places = list(_places(value))
+        if places:
+            owner, key = rng.choice(places)
+            if isinstance(owner, dict) and rng.random() < 0.2:
+                del owner[key]
+            elif isinstance(owner, list) and rng.random() < 0.3:
+                owner.append(owner[key])
+            else:
+                owner[key] = rng.choice(
+                    (None, True, -1, 2**31, 2**63, 1.5, "", "AAAA", [], {}, "NaN")
+                )
+            return head + json.dumps(value).encode()
+    return head + with_words(text, _WORDS, rng)
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    items: Any = ()
+    if isinstance(value, dict):
+        items = list(value.items())
+    elif isinstance(value, list):
+        items = list(enumerate(value))
+    for key, inner in items:
+        yield value, key
+        yield from _places(inner)
