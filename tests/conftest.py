@@ -22,7 +22,7 @@ _COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[Health
 
 settings.register_profile("fast", _COMMON, max_examples=25)
 settings.register_profile("default", _COMMON, max_examples=100)
-settings.register_profile("ci", _COMMON, max_examples=100, derandomize=True)
+settings.register_profile("ci", _COMMON, max_examples=60, derandomize=True)
 settings.register_profile("full", _COMMON, max_examples=1000)
 settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "default"))
 

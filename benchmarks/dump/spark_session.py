@@ -28,7 +28,7 @@ __all__ = ["Done", "Session"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEAP = "1g"
-SPLIT_BYTES = 64 << 20
+SPLIT_BYTES = 256 << 20
 """What ``wiredump spark`` takes unless told."""
 
 

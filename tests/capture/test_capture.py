@@ -199,3 +199,20 @@ def test_an_odd_length_has_a_checksum_too():
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     assert total == 0xFFFF
+
+
+async def test_the_end_that_closed_sends_the_first_fin():
+    """Over a real socket: the mock says who closed, the capture shows it, a reader finds it."""
+    async with MockCluster(brokers=1) as mock:
+        host, port = mock.addresses[1].split(":")
+        async with await Connection.open(host, int(port)) as broker:
+            await broker.request(MetadataRequest(topics=None))
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"\xff\xff\xff\xff")  # a negative size: brokers close on it
+        assert await reader.read() == b""
+        writer.close()
+        while len(mock.journal.select(event="disconnected")) < 2:
+            await asyncio.sleep(0.01)
+        entries = list(mock.journal)
+    ends = [each.ended_by for each in read(written(entries)) if isinstance(each, Closed)]
+    assert ends == [FROM_CLIENT, FROM_SERVER]

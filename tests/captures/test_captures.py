@@ -92,6 +92,7 @@ def test_nothing_is_amiss_but_what_is_listed(name: str):
     assert amiss == ANOMALIES[name]
 
 
+@pytest.mark.requirement("C-10")
 @captures
 def test_every_exchange_decodes_whole_and_encodes_to_the_same_bytes(name: str):
     problems: Counter[tuple[str, str, str]] = Counter()

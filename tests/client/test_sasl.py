@@ -35,7 +35,7 @@ from kproto.messages import (
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
-from mockbroker.sasl import SaslRefusedError, SaslUsers
+from mockbroker.security.sasl import SaslRefusedError, SaslUsers
 from tests.client.broker import Broker, serving
 from tests.client.fake import answering
 
@@ -288,3 +288,45 @@ async def test_without_tls_where_the_broker_wants_it() -> None:
     async with admin_of(SaslPlain("alice", "pencil"), tls=tls_server()) as (admin, _):
         with pytest.raises(RequestTimeoutError):
             await admin.list_topics(timeout_ms=400)
+
+
+async def test_a_session_is_begun_anew_on_its_connection() -> None:
+    """KIP-368; who asks at the same time waits for it."""
+    async with (
+        MockCluster(
+            1, topics=["foo=1"], sasl=["PLAIN:alice:pencil"], clock="manual",
+            broker_configs={"connections.max.reauth.ms": "60000"},
+        ) as mock,
+        Admin(mock.bootstrap, sasl=SaslPlain("alice", "pencil"), default_timeout_ms=SOON) as admin,
+    ):  # fmt: skip
+        for _ in range(3):
+            assert await admin.list_topics() == ["foo"]
+            mock.advance(59_000)
+            for connection in admin._nodes._connections.values():
+                assert not connection.session_due
+                connection._session_due = 0.0
+            several = [admin.list_topics() for _ in range(4)]
+            assert await asyncio.gather(*several) == 4 * [["foo"]]
+        assert not mock.journal.select(event="session-expired")
+        sessions = mock.journal.select(event="authenticated")
+        assert len(sessions) == 4
+        assert len({entry.connection_id for entry in sessions}) == 1
+
+
+async def test_a_session_that_cannot_be_begun_anew_ends_in_that_error() -> None:
+    async with (
+        MockCluster(
+            1, topics=["foo=1"], sasl=["PLAIN:alice:pencil"],
+            broker_configs={"connections.max.reauth.ms": "60000"},
+        ) as mock,
+        Admin(mock.bootstrap, sasl=SaslPlain("alice", "pencil"), default_timeout_ms=SOON) as admin,
+    ):  # fmt: skip
+        await admin.list_topics()
+        (connection,) = admin._nodes._connections.values()
+        connection._session_due = 0.0
+        fault = mock.fault(api=36, error="SASL_AUTHENTICATION_FAILED")
+        with pytest.raises(SaslAuthenticationError):
+            await admin.list_topics()
+        assert connection.closed
+        mock.remove_fault(fault)
+        assert await admin.list_topics() == ["foo"]

@@ -8,11 +8,14 @@ import tracemalloc
 import pytest
 
 from kproto.codegen.classes import make_message_class
+from kproto.codegen.runtime import unsigned_varint
 from kproto.errors import DecodeError
 from kproto.messages import (
+    AlterClientQuotasRequest,
     DeleteTopicsRequest,
     FetchRequest,
     HeartbeatRequest,
+    ListPartitionReassignmentsRequest,
     MetadataResponse,
     ProduceRequest,
 )
@@ -49,6 +52,31 @@ def test_announced_sizes_allocate_nothing(cls: type, version: int, data: bytes, 
         tracemalloc.stop()
     assert peak < 64 * 1024
     assert caught.value.path == path
+
+
+@pytest.mark.counts_memory
+@pytest.mark.parametrize(
+    ("cls", "version", "element", "begins", "ends"),
+    [
+        (ListPartitionReassignmentsRequest, 0, b"\1\1\0", 4, b"\0"),
+        (AlterClientQuotasRequest, 1, b"\1\1\0", 0, b"\0\0"),
+    ],
+)
+def test_a_message_takes_a_known_multiple_of_its_bytes(
+    cls: type, version: int, element: bytes, begins: int, ends: bytes
+) -> None:
+    """Elements of three bytes are objects of Python's: what docs/security.md says of memory."""
+    count = 20_000
+    data = bytes(begins) + unsigned_varint(count + 1) + element * count + ends
+    cls.decode(data, version)
+    tracemalloc.start()
+    try:
+        decoded = cls.decode(data, version)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert decoded.encode(version) == data
+    assert peak < 64 * len(data), f"{peak / len(data):.1f} times"
 
 
 def nested_schema(depth: int) -> str:

@@ -22,7 +22,8 @@ GREETING = 'print(\'{"client": "c", "version": "1"}\', flush=True)\n'
 async def started(folder, source: str) -> ProcessAdapter:
     path = folder / "adapter.py"
     path.write_text("import sys\n" + source)
-    return await ProcessAdapter.start([sys.executable, "-I", str(path)], folder)
+    command = [sys.executable, "-I", str(path)]
+    return await ProcessAdapter.start(command, folder, answer_seconds=1.0)
 
 
 async def test_calls_are_answered_in_order(tmp_path):
@@ -50,7 +51,6 @@ async def test_calls_are_answered_in_order(tmp_path):
 async def test_an_adapter_that_goes_wrong_is_an_error_and_is_ended(
     tmp_path, monkeypatch, source, words
 ):
-    monkeypatch.setattr(adapters, "ANSWER_SECONDS", 1.0)
     monkeypatch.setattr(adapters, "STOP_SECONDS", 0.3)
     adapter = await started(tmp_path, source)
     with pytest.raises(AdapterError, match=words):

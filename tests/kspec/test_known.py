@@ -17,7 +17,8 @@ from kspec.results import Result, new_failures
 from kspec.runner.baseline import read_baseline
 from kspec.runner.files import load_cases
 from kspec.runner.schedule import run
-from tests.kspec.which import FULL, params, program
+from tests.kspec.which import params, program
+from tests.support.full import FULL
 
 CASES = load_cases()
 KNOWN = read_baseline(Path(__file__).with_name("known.json"))
@@ -40,7 +41,7 @@ async def test_a_client_fails_what_it_is_known_to_fail(which: Client, rng: rando
     def is_new(result: Result) -> bool:
         return bool(new_failures([result], KNOWN)[0])
 
-    results = await run([program(which)], cases, jobs=3, again=is_new)
+    results = await run([program(which)], cases, jobs=5, again=is_new)
     new, stale = new_failures(results, KNOWN)
     if new:
         failed = [each.case for each in new]

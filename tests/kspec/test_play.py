@@ -142,6 +142,51 @@ async def test_a_case_that_cannot_be_staged_ends_the_run():
         await played(Fake(), SIMPLE + "cluster: {controller: 9}\n")
 
 
+TOGETHER = """\
+title: t
+source: KIP-1
+about: a
+cluster: {topics: ["foo=1,2"]}
+steps:
+  - {call: list_topics, as: first}
+  - together:
+      - {call: list_reassignments, with: {partitions: [foo-0]}, as: one}
+      - {call: list_topics, as: two}
+must:
+  - {says: one has its own, result: one, value: {}}
+  - {says: two has its own, result: two, value: [foo]}
+  - {says: both lasted as long, requests: {api: Metadata, during: one}, count: 1+}
+wrong: {by: claims-success}
+"""
+
+
+async def test_several_calls_at_once():
+    result = await played(Local("reference"), TOGETHER)
+    assert result.judgement.verdict == "pass", result.judgement
+    assert [call.name for call in result.variants[0].calls] == ["first", "one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("whole", "verdict", "why"),
+    [
+        (Answer(unsupported="one at a time"), "unsupported", "one at a time"),
+        (Answer(failure=Failure("E", None, "no")), "fail", "no"),
+        (Answer(result=[{"ok": True}]), "fail", "not 2 answers to as many calls"),
+        (Answer(result=[{"ok": True}, {}]), "fail", "not a line of the protocol"),
+        (Answer(result=[{"ok": True}, 3]), "fail", "not a line of the protocol"),
+        (
+            Answer(result=[{"ok": True, "result": {}}, {"ok": False, "error": "E2"}]),
+            "fail",
+            "two has its own",
+        ),
+    ],
+)
+async def test_an_adapter_answers_all_of_several_calls(whole, verdict, why):
+    result = await played(Fake(together=whole), TOGETHER)
+    assert result.judgement.verdict == verdict
+    assert why in result.judgement.why
+
+
 class Moody(Fake):
     """Fails every other time."""
 

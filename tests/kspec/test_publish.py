@@ -102,3 +102,18 @@ def test_the_judges_words_lose_the_machines_folders(results, tmp_path):
     path = tmp_path / "results.json"
     path.write_text(json.dumps(run))
     assert "`TypeError at (x.js:52:31) and y.rs:1 a/b`" in published(path, "", tmp_path).stdout
+
+
+def test_what_is_noted_and_not_asked_for_is_no_advice(results, tmp_path):
+    run = json.loads(results.read_text())
+    for each in run["results"]:
+        each["verdict"] = "non-strict"
+        for variant in each["variants"]:
+            for finding in variant["findings"]:
+                finding.update(level="may", holds=False)
+        each["variants"][0]["findings"][0].update(level="should", says="waits a while")
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(run))
+    page = published(path, "", tmp_path).stdout
+    advice = page[page.index("## Advice") :]
+    assert set(re.findall(r"not so: (.*) \|", advice)) == {"waits a while"}

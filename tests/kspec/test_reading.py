@@ -61,6 +61,8 @@ def test_a_case_is_what_its_file_says():
         ("call: describe_cluster", "call: describe", "7: steps[0].call: 'describe' is none of"),
         ("call: describe_cluster", "cluster: jump 3", "7: steps[0].cluster: 'jump 3' is no step"),
         ("call: describe_cluster", "pause_ms: 3\n    reconnect: true", "7: steps[0]: one of call"),
+        ("call: describe_cluster", "together: [{call: list_topics}]", "7: steps[0].together: two"),
+        ("call: describe_cluster", "together: [{call: x}, {call: y}]", "7: steps[0].call: 'x' is"),
         (", as: next", "", "11: must[0].result: no call is named 'next'"),
         ("wrong: {by: claims-success}", "", "1: no wrong: name the misbehaviour"),
         ("KIP-482", "hearsay", "2: source: name a KIP"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 import pytest
@@ -12,10 +11,9 @@ from kspec.errors import AbsentError
 from kspec.runner.contestants import Program
 from kspec.runner.install import install
 from tests.support import toolchain
+from tests.support.full import FULL
 
-__all__ = ["FULL", "params", "program"]
-
-FULL: Final = bool(os.environ.get("KPROTO_FULL"))
+__all__ = ["params", "program"]
 
 _MARKERS: Final = {
     "python": [],

@@ -9,13 +9,13 @@ from kproto.connection import ServerConnection
 from kproto.dialects import dialect
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
-from mockbroker.advertised import served_versions
 from mockbroker.apis import Session
-from mockbroker.authorizer import ANONYMOUS
 from mockbroker.cluster import Cluster
-from mockbroker.dispatch import Dispatcher
 from mockbroker.profiles import profile
-from mockbroker.security import OPEN, Security
+from mockbroker.security.authorizer import ANONYMOUS
+from mockbroker.security.policy import OPEN, Security
+from mockbroker.serving.advertised import served_versions
+from mockbroker.serving.dispatch import Dispatcher
 
 __all__ = ["Asked"]
 

@@ -24,8 +24,8 @@ import pytest
 import kproto.messages
 from kproto import reference
 from kproto.errors import DecodeError
-from tests.oracle.oracle import Op, Oracle, Question, Refusal, recoded
-from tests.oracle.pairs import schemas
+from kspec.oracle.oracle import Op, Oracle, Question, Refusal, recoded
+from kspec.oracle.pairs import schemas
 
 pytestmark = [pytest.mark.java, pytest.mark.oracle]
 
@@ -100,6 +100,13 @@ CASES = [
         "fffffffe",
         {"topics": None},
         0, "topics", "length -2 is negative, and only -1 means null",
+    ),
+    Case(
+        "a compact length above 2147483647: Java counts below zero, and takes it for null",
+        "ListPartitionReassignmentsRequest", 0,
+        "00000005 ffffffff0f 00",
+        {"timeoutMs": 5, "topics": None},
+        4, "topics", "length 4294967294 is above 2147483647",
     ),
     Case(
         "a presence marker that is neither 1 nor -1: Java takes what is negative for null ...",

@@ -23,8 +23,8 @@ import kproto.messages
 from kproto import reference
 from kproto.errors import KprotoError
 from kproto.schema.model import FieldType, MessageSchema, Struct
-from tests.oracle.oracle import Answer, Op, Oracle, Question, recoded
-from tests.oracle.pairs import counterparts, exceptions, java_only, message_names, schemas
+from kspec.oracle.oracle import Answer, Op, Oracle, Question, recoded
+from kspec.oracle.pairs import counterparts, exceptions, java_only, message_names, schemas
 from tests.oracle.tally import Tally
 from tests.support.instances import to_instance
 from tests.support.seeds import generator

@@ -23,8 +23,8 @@ from kproto.errors import EncodeError, UnsupportedVersionError
 from kproto.reference import default_value
 from kproto.schema.load import schemas_directory
 from kproto.schema.model import Field, FieldType, MessageSchema, Struct
-from tests.oracle.oracle import Answer, Op, Oracle, Question, Refusal
-from tests.oracle.pairs import counterparts, exceptions, message_names, schemas
+from kspec.oracle.oracle import Answer, Op, Oracle, Question, Refusal
+from kspec.oracle.pairs import counterparts, exceptions, message_names, schemas
 from tests.oracle.tally import Tally
 from tests.support.instances import to_instance
 from tests.support.seeds import generator

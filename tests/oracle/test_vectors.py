@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 import kproto
+from kspec.oracle.oracle import RELEASES, Answer, Op, Oracle, Question, Refusal, recoded
+from kspec.oracle.pairs import Counterpart, counterparts, exceptions, message_names, schemas
 from kspec.vectors import Vector, vectors
 from kspec.vectors.values import PATTERNS
-from tests.oracle.oracle import RELEASES, Answer, Op, Oracle, Question, Refusal, recoded
-from tests.oracle.pairs import Counterpart, counterparts, exceptions, message_names, schemas
 from tests.oracle.test_oracle import renamed
 
 pytestmark = [pytest.mark.java, pytest.mark.oracle]

@@ -18,7 +18,7 @@ import sys
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -71,13 +71,21 @@ class KafkaFailed(Exception):
 class RealKafka:
     """One cluster; a context manager. ``release`` is a Kafka version, ``folder`` holds its files.
 
-    ``zookeeper`` chooses the older kind of controller, which releases before 4.0 have.
+    ``zookeeper`` chooses the older kind of controller, which releases before 4.0 have;
+    ``broker_ids`` begin with 1.
     """
 
-    def __init__(self, release: str, folder: Path, *, zookeeper: bool) -> None:
+    def __init__(
+        self,
+        release: str,
+        folder: Path,
+        *,
+        zookeeper: bool,
+        broker_ids: Sequence[int] = BROKER_IDS,
+    ) -> None:
         self.release = release
         self.zookeeper = zookeeper
-        self.ports = dict(zip(BROKER_IDS, _free_ports(len(BROKER_IDS)), strict=True))
+        self.ports = dict(zip(broker_ids, _free_ports(len(broker_ids)), strict=True))
         self._folder = folder
         self._class_path = class_path(release)
         (self._controller_port,) = _free_ports(1)
@@ -92,9 +100,10 @@ class RealKafka:
                 self._format()
             self._start_broker(1)
             self._wait(lambda: _accepts(self.ports[1]), "broker 1")
-            for broker_id in BROKER_IDS[1:]:
+            _, *others = self.ports
+            for broker_id in others:
                 self._start_broker(broker_id)
-            for broker_id in BROKER_IDS[1:]:
+            for broker_id in others:
                 port = self.ports[broker_id]
                 self._wait(lambda port=port: _accepts(port), f"broker {broker_id}")  # type: ignore[misc]
         except BaseException:
@@ -162,13 +171,14 @@ class RealKafka:
 
     def _format(self) -> None:
         """Storage of the controller by Kafka's own tool; the other brokers' holds one file."""
-        for broker_id in BROKER_IDS:
+        _, *others = self.ports
+        for broker_id in self.ports:
             self._write(_properties(broker_id), self._kraft_configs(broker_id))
         self._start(
             "format", "kafka.tools.StorageTool", "format", "--cluster-id", self._cluster_id,
             "--config", _properties(1), *self._format_options(),
         )  # fmt: skip
-        for broker_id in BROKER_IDS[1:]:
+        for broker_id in others:
             logs = self._folder / f"logs-{broker_id}"
             logs.mkdir()
             self._write(

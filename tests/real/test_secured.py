@@ -29,7 +29,7 @@ from kproto.messages import (
 from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
-from mockbroker.authorizer import Authorizer
+from mockbroker.security.authorizer import Authorizer
 from tests.mockbroker.wire import Wire
 from tests.real.compare import Comparison
 from tests.real.kafka import COMMON_CONFIGS

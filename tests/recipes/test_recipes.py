@@ -92,4 +92,4 @@ def test_every_recipe_is_listed() -> None:
     listed = (RECIPES / "README.md").read_text()
     names = {path.name for path in RECIPES.iterdir()} - {"README.md"}
     assert all(f"[{name}]({name})" in listed for name in names)
-    assert len(names) == 4
+    assert len(names) == 5

@@ -27,7 +27,7 @@ from kproto.messages import (
     ListPartitionReassignmentsResponse,
 )
 from mockbroker.mock_cluster import MockCluster
-from mockbroker.model import Broker
+from mockbroker.state.model import Broker
 from tests.tools.commands import Outcome, admin, at
 
 RATES = {"leader.replication.throttled.rate", "follower.replication.throttled.rate"}

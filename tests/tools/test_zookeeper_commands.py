@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mockbroker.actions import ZnodeWritten
 from mockbroker.mock_cluster import MockCluster
+from mockbroker.state.actions import ZnodeWritten
 from tests.support.toolchain import require_module
 from tests.support.zookeeper import running_server
 from tests.tools.commands import Outcome, admin, at

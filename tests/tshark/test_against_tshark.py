@@ -1,6 +1,7 @@
 """The same captures by tshark: its frames are ours, its fields are ours, its streams are ours.
 
-What differs is listed, with reasons, in ``explained``.
+What differs is listed, with reasons, in ``explained``. Of the large captures one, drawn by the
+run's seed; all of them in a full run, which also counts how often each reason is met.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tests.captures.reading import NAMES, manifest
 from tests.captures.test_captures import uncompressed
 from tests.captures.worse import made_worse
 from tests.support import seeds
+from tests.support.full import FULL, drawn
 from tests.support.toolchain import require
 from tests.tshark.badly import badly_captured
 from tests.tshark.compare import Agreement, Difference, compare
@@ -31,6 +33,8 @@ from tests.tshark.streams import Parts, followed, ours
 
 pytestmark = pytest.mark.slow
 
+EVERYDAY = [name for name in NAMES if "everyday" in name]
+COMPARED = {*NAMES} - {*EVERYDAY} | {*drawn("everyday captures", EVERYDAY, few=1)}
 CONNECTIONS = 20
 BADLY_CAPTURED = 8
 
@@ -39,7 +43,7 @@ BADLY_CAPTURED = 8
 def agreement(tmp_path_factory: pytest.TempPathFactory) -> Agreement:
     require("tshark")
     found = Agreement()
-    for name in NAMES:
+    for name in sorted(COMPARED):
         capture = tmp_path_factory.mktemp("tshark") / f"{name}.pcap"
         capture.write_bytes(uncompressed(name))
         compare(capture, manifest()[name]["ports"], found)
@@ -73,15 +77,18 @@ def test_every_field_that_tshark_finds(
     unexplained = [each for each in agreement.differences if explanation(each) is None]
     assert not unexplained, unexplained[:10]
     assert agreed == fields - len(agreement.differences)
-    assert (agreement.compared, pairs) >= (12_000, 70)
-    assert agreed > 230_000
-    if counted:
+    assert agreement.compared > 200
+    assert agreed > 2_000
+    if FULL:
+        assert (agreement.compared, pairs) >= (12_000, 70)
+        assert agreed > 230_000
+    if FULL and counted:
         assert seen == {row: row.seen for row in EXPLAINED}
 
 
 def test_every_header(agreement: Agreement) -> None:
     """Also of frames that tshark cannot read any further."""
-    assert agreement.headers_agreed == agreement.header_fields > 40_000
+    assert agreement.headers_agreed == agreement.header_fields > (40_000 if FULL else 1_000)
 
 
 def test_where_tshark_has_less(agreement: Agreement, counted: bool, figures: list[str]) -> None:
@@ -89,7 +96,7 @@ def test_where_tshark_has_less(agreement: Agreement, counted: bool, figures: lis
     assert agreement.left_out.keys() <= LEFT_OUT.keys()
     assert {api for api, _ in agreement.unseen} <= UNSEEN.keys()
     assert (+agreement.malformed).keys() <= GIVEN_UP.keys()
-    if counted:
+    if FULL and counted:
         assert agreement.left_out == LEFT_OUT
         assert +agreement.malformed == GIVEN_UP
         assert {api for api, _ in agreement.unseen} == UNSEEN.keys()
@@ -97,7 +104,7 @@ def test_where_tshark_has_less(agreement: Agreement, counted: bool, figures: lis
 
 def test_requests_and_responses_are_paired_alike(agreement: Agreement, figures: list[str]) -> None:
     figures.append(f"{agreement.paired} links between requests and responses, all of them ours")
-    assert agreement.paired > 6_000
+    assert agreement.paired > (6_000 if FULL else 100)
     assert not agreement.wrongly_paired
 
 

@@ -52,11 +52,11 @@ def read_in_python(capture: bytes, size: int = 1 << 20) -> Outcome:
     return _outcome(found, items, streams.account, streams.account.packets)
 
 
-def read_quickly(capture: bytes, size: int = 1 << 20) -> Outcome:
+def read_quickly(capture: bytes, size: int = 1 << 20, limits: Limits | None = None) -> Outcome:
     """With the extension, whatever ``KPROTO_ENGINE`` says; the file comes in reads of ``size``."""
     items = CaptureItems()
     with native.using(native.built()):
-        streams = QuickStreams(items, Limits(alone=True), None, None)
+        streams = QuickStreams(items, limits or Limits(alone=True), None, None)
         read = Capture(io.BytesIO(capture), read_size=size, walks=walks())
         found = list(streams.read(read))
     streams.account.check()

@@ -23,6 +23,7 @@ from tests.captures.worse import made_worse
 from tests.wiredump.quickly import read_in_python, read_quickly, require_quick, tables_of
 from tests.wiredump.spark.made_up import capture, pcap
 from wiredump import native
+from wiredump.readers import Limits, TcpReassembler
 from wiredump.sources import lent
 from wiredump.tables import writer
 
@@ -162,6 +163,32 @@ def test_traffic_in_bulk(seed: int, segment_size: int, size: int):
     frames = traffic(random.Random(seed), 30, segment_size, 40_000)
     data = pcap(records(frames))
     assert_same(data, size)
+
+
+def test_what_is_lent_keeps_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch):
+    """Of many connections, what is kept to compare with is weighed now and then, and forgotten."""
+    talks = [Conversation(("10.0.0.1", 40_000 + each), ("10.0.1.1", 9092)) for each in range(120)]
+    packets = [packet for talk in talks for packet in talk.open()]
+    for number in range(5):
+        asked = kproto.encode_request(
+            ProduceRequest(acks=0), api_version=9, correlation_id=number, client_id="a" * 900
+        )
+        packets += [packet for talk in talks for packet in talk.send(asked)]
+    frames = [ethernet_frame(packet) for packet in packets]
+    weighed, weigh = [], TcpReassembler._weigh
+
+    def seen(self: TcpReassembler, at: Any) -> None:
+        weigh(self, at)
+        streams = [stream for each in self._connections.values() for stream in each.streams]
+        weighed.append(sum(stream.remembered for stream in streams))
+
+    monkeypatch.setattr(TcpReassembler, "_weigh", seen)
+    data, memory = pcap(records(frames)), 128 << 10
+    small = read_quickly(data, 20_000, Limits.within(memory, alone=True))
+    assert weighed
+    assert max(weighed) <= memory
+    assert small._replace(slowly=0) == read_quickly(data, 20_000)._replace(slowly=0)
+    assert small.slowly < len(frames)
 
 
 @EAGERLY

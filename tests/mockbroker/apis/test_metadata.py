@@ -11,7 +11,7 @@ from kproto.messages import DescribeClusterRequest, MetadataRequest
 from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.schema.model import ZERO_UUID
 from mockbroker.cluster import Cluster
-from mockbroker.model import Broker
+from mockbroker.state.model import Broker
 from tests.mockbroker.broker import Asked
 
 VERSIONS = range(14)

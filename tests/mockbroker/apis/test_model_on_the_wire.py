@@ -21,7 +21,7 @@ from kproto.messages.alter_partition_reassignments_request import (
 from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
-from mockbroker.model import Broker
+from mockbroker.state.model import Broker
 from tests.mockbroker.broker import Asked
 from tests.mockbroker.cluster.set_model import SetModel
 

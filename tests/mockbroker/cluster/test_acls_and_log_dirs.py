@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mockbroker.cluster import Cluster
-from mockbroker.results import AclBinding, AclFilter, CreateAclResult, LogDirReplica
+from mockbroker.state.results import AclBinding, AclFilter, CreateAclResult, LogDirReplica
 
 TOPIC, GROUP = 2, 3
 LITERAL, PREFIXED = 3, 4

@@ -7,13 +7,13 @@ from __future__ import annotations
 import pytest
 
 from kproto.schema.model import ZERO_UUID
-from mockbroker import config_definitions as definitions
-from mockbroker.administration_eras import ERAS, administration_era
 from mockbroker.cluster import Cluster
-from mockbroker.config_definitions import config_definitions
+from mockbroker.configs import definitions
+from mockbroker.configs.definitions import config_definitions
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import all_profiles, profile
-from mockbroker.results import NewTopic
+from mockbroker.state.results import NewTopic
+from mockbroker.topics.eras import ERAS, administration_era
 
 
 def zookeeper(brokers: int = 4, *topics: str, release: tuple[int, int] = (3, 9)) -> Cluster:

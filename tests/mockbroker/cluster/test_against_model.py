@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
-from mockbroker.model import Broker
+from mockbroker.state.model import Broker
 from tests.mockbroker.cluster.set_model import SetModel
 
 _UNKNOWN_BROKER = 7_777

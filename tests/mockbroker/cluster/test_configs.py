@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mockbroker.cluster import Cluster
-from mockbroker.results import AlterConfigsResult, ConfigSynonym
+from mockbroker.state.results import AlterConfigsResult, ConfigSynonym
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)

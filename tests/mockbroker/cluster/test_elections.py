@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mockbroker.cluster import Cluster
-from mockbroker.results import ElectLeadersResult, PartitionResult, TopicResult
+from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
 PREFERRED, UNCLEAN = 0, 1
 

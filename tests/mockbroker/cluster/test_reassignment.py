@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from mockbroker.cluster import Cluster
-from mockbroker.model import Broker, Partition
-from mockbroker.partition_change import Completion
-from mockbroker.results import (
+from mockbroker.state.model import Broker, Partition
+from mockbroker.state.partition_change import Completion
+from mockbroker.state.results import (
     ListReassignmentsResult,
     OngoingReassignment,
     OngoingTopic,

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kproto.schema.model import ZERO_UUID
-from mockbroker.actions import PartitionChanged, PartitionsAdded, TopicCreated
 from mockbroker.cluster import Cluster
-from mockbroker.controller import replay
 from mockbroker.errors import ClusterError
-from mockbroker.metadata_views import MetadataView
-from mockbroker.results import AclBinding, AclFilter, NewTopic
+from mockbroker.state.actions import PartitionChanged, PartitionsAdded, TopicCreated
+from mockbroker.state.controller import replay
+from mockbroker.state.metadata_views import MetadataView
+from mockbroker.state.results import AclBinding, AclFilter, NewTopic
 
 _BROKERS = st.integers(1, 5)
 _MAYBE_BROKER = st.integers(0, 6)

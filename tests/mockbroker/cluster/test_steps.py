@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from mockbroker.actions import BrokerChanged
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError, UnknownBrokerError, UnknownPartitionError
-from mockbroker.model import Broker, Partition
+from mockbroker.state.actions import BrokerChanged
+from mockbroker.state.model import Broker, Partition
 
 FOO = ("foo", 0)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
-from mockbroker.topic_spec import parse_milliseconds, parse_topic, parse_topic_partition
+from mockbroker.topics.spec import parse_milliseconds, parse_topic, parse_topic_partition
 
 
 @given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 8))

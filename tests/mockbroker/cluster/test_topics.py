@@ -9,7 +9,7 @@ import pytest
 
 from kproto.schema.model import ZERO_UUID
 from mockbroker.cluster import Cluster
-from mockbroker.results import (
+from mockbroker.state.results import (
     CreatePartitionsResult,
     CreateTopicResult,
     DeleteTopicResult,

@@ -65,6 +65,25 @@ def test_clusters_journals_frames_and_scenarios(capsys: pytest.CaptureFixture[st
         assert ctl(capsys, url, "cluster", "add", "brokers")[0] == 2
 
 
+def test_what_the_journal_has_dropped_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--brokers", "1", "--topic", "foo:1:1", "--journal-entries", "3"]
+    with serving(*options, "--control", "127.0.0.1:0") as (_, ready):
+        url, address = ready["control"], ready["brokers"]["1"]
+        for _ in range(4):
+            ask(address, LIST, 0)
+        code, out, err = ctl(capsys, url, "journal", "--json")
+        kept = json.loads(out)
+        assert (code, len(kept)) == (0, 3)
+        dropped = kept[0]["sequence"] - 1
+        assert dropped > 0
+        assert err.startswith("mockbroker: the journal has dropped its oldest entries, ")
+        assert f" {dropped} of them" in err
+        assert err.count("\n") == 1
+        code, out, again = ctl(capsys, url, "journal", "--last", "1")
+        assert (code, out.count("\n")) == (0, 1)
+        assert "has dropped its oldest entries" in again
+
+
 def follow(url: str, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "mockbroker", "ctl", url, *words],

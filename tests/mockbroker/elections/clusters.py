@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mockbroker.actions import ElectionEnqueued, ElectionProcessed
 from mockbroker.cluster import Cluster
-from mockbroker.elections_queue import StartedElection
+from mockbroker.elections.queue import StartedElection
+from mockbroker.state.actions import ElectionEnqueued, ElectionProcessed
 
 __all__ = [
     "FLAGGED",

@@ -11,10 +11,10 @@ import pytest
 
 from kproto.schema.model import ZERO_UUID
 from mockbroker.cluster import Cluster
-from mockbroker.elections_eras import ERAS
+from mockbroker.elections.eras import ERAS
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import all_profiles, profile
-from mockbroker.results import ElectLeadersResult, PartitionResult, TopicResult
+from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
 PREFERRED, UNCLEAN = 0, 1
 Row = tuple[int, int, str | None]

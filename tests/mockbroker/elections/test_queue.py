@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockbroker.actions import ElectionEnqueued
-from mockbroker.controller import replay
-from mockbroker.elections_queue import StartedElection
+from mockbroker.elections.queue import StartedElection
 from mockbroker.errors import ClusterError, ControllerDiedError
-from mockbroker.results import ElectLeadersResult, PartitionResult, TopicResult
+from mockbroker.state.actions import ElectionEnqueued
+from mockbroker.state.controller import replay
+from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
 from tests.mockbroker.elections.clusters import (
     FLAGGED,
     QUEUED,

@@ -10,9 +10,9 @@ from kproto.znodes.plan_znodes import (
     PREFERRED_REPLICA_ELECTION,
     encode_preferred_replica_election,
 )
-from mockbroker.actions import Warned
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
+from mockbroker.state.actions import Warned
 from tests.mockbroker.elections.clusters import MACHINES, QUEUED, electable, queue_log, start
 
 

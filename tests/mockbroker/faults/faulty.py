@@ -10,13 +10,13 @@ from kproto.connection import ServerConnection
 from kproto.dialects import dialect
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
-from mockbroker.answered import Close
 from mockbroker.apis import Session
 from mockbroker.cluster import Cluster
-from mockbroker.dispatch import Dispatcher
 from mockbroker.faults import Fault
 from mockbroker.faults.planning import Plan, Write
 from mockbroker.profiles import profile
+from mockbroker.serving.answered import Close
+from mockbroker.serving.dispatch import Dispatcher
 
 __all__ = ["KAFKA", "Faulty"]
 

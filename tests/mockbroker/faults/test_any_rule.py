@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import kproto.errors
 from kproto.codegen.codec import schema_of
-from mockbroker.answered import Close
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
 from mockbroker.faults.planning import Hold, Plan, Write
+from mockbroker.serving.answered import Close
 from tests.mockbroker.faults.faulty import KAFKA, Faulty
 from tests.support.instances import to_instance
 from tests.support.strategies import message_trees
@@ -41,6 +41,10 @@ WHAT: dict[str, st.SearchStrategy[Any]] = {
     ),
     "set_length": st.dictionaries(PATHS, NUMBERS, max_size=2),
     "set_bytes": st.dictionaries(PATHS, HEX, max_size=2),
+    "more": st.dictionaries(PATHS, st.integers(1, 3), max_size=2),
+    "replace_bytes": st.dictionaries(
+        st.sampled_from(["4+4", "8+0", "9+1", "900+4"]), HEX, max_size=3
+    ),
     "correlation_id": NUMBERS,
     "correlation_off_by": NUMBERS,
     "trailing": HEX,
@@ -52,7 +56,7 @@ WHAT: dict[str, st.SearchStrategy[Any]] = {
     "tls_alert": st.integers(0, 255),
     "follow_with": HEX,
     "unsolicited": st.sampled_from(["before", "after"]),
-    "unsolicited_correlation_id": NUMBERS,
+    "unsolicited_correlation_id": NUMBERS | st.just("own"),
     "never_answer": st.booleans(),
     "hold_responses": st.integers(1, 3),
     "hold_for": st.integers(0, 3),

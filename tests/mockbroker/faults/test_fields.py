@@ -13,10 +13,10 @@ from kproto.annotate import PARTS, FrameField, response_fields
 from kproto.codegen.codec import schema_of
 from kproto.errors import DecodeError
 from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
-from mockbroker.answered import Close
 from mockbroker.faults import Fault
 from mockbroker.faults.answers import recast
 from mockbroker.faults.frames import edit_fields
+from mockbroker.serving.answered import Close
 from tests.mockbroker.faults.faulty import KAFKA, Faulty, written
 from tests.support.instances import to_instance
 from tests.support.strategies import message_trees
@@ -206,3 +206,29 @@ def test_a_reply_that_is_none_of_this_version_ends_the_connection():
     asked = Faulty(Fault(name="bad", api=46, reply={"errorCode": "x"}))
     assert asked.answer(ListPartitionReassignmentsRequest(), 0) is None
     assert "errorCode" in asked.journal.select(event="fault: bad")[0].note
+
+
+def sent(fault: Fault) -> bytes:
+    """To a request whose answer is the same from every cluster."""
+    return written(Faulty(fault).plan(ListPartitionReassignmentsRequest(topics=None), 0))
+
+
+def test_bytes_by_their_offset():
+    """Replaced, inserted and taken out, all by the offsets of the answer as it was; the size is
+    right again, unless the rule says otherwise."""
+    plain = sent(Fault(correlation_off_by=0))
+    end = len(plain)
+    changes = {"9+4": "0000002a", "13+0": "cafe", f"{end - 1}+1": ""}
+    changed = sent(Fault(replace_bytes=changes))
+    assert changed[4:] == plain[4:9] + b"\0\0\0*" + b"\xca\xfe" + plain[13:-1]
+    assert int.from_bytes(changed[:4], "big") == len(changed) - 4
+    lying = sent(Fault(replace_bytes=changes, length=-1))
+    assert lying == b"\xff" * 4 + changed[4:]
+
+
+def test_bytes_beyond_the_answer_are_told_and_nothing_is_replaced():
+    plain = sent(Fault(correlation_off_by=0))
+    asked = Faulty(Fault(name="far", replace_bytes={"9+4": "", f"{len(plain) - 1}+2": "00"}))
+    assert written(asked.plan(ListPartitionReassignmentsRequest(topics=None), 0)) == plain
+    (entry,) = asked.journal.select(event="fault: far", direction="event")
+    assert f"are not in an answer of {len(plain)}: none is replaced" in entry.note

@@ -48,6 +48,9 @@ WHAT: dict[str, st.SearchStrategy[Any]] = {
     "set": st.dictionaries(NAMES, st.none() | st.integers() | NAMES | st.booleans()),
     "set_length": st.dictionaries(NAMES, st.integers(-1, 2**31 - 1)),
     "set_bytes": st.dictionaries(NAMES, st.sampled_from(["", "FF", "00 01"])),
+    "replace_bytes": st.dictionaries(
+        st.sampled_from(["4+0", "37+4"]), st.sampled_from(["", "CA fe"])
+    ),
     "split": st.integers(1, 9),
     "truncate": st.integers(-9, 9),
     "trailing": st.sampled_from(["00", "CA fe"]),
@@ -104,6 +107,7 @@ BAD: list[tuple[str, str, int | None, str]] = [
     ("- steps_after: [failover x]", "'x' is no broker", 1, "rule 1"),
     ("- delay: 1\n  disconnect: sometimes", "disconnect", 2, "rule 1"),
     ("- garbage: 2000000000", "1 to", 1, "rule 1"),
+    ("- more: {api_keys: 0}", "more of 'api_keys' is 0: 1 to 100000 is possible", 1, "rule 1"),
 ]
 
 
@@ -179,3 +183,9 @@ def test_an_error_is_one_line(text):
         with pytest.raises(FaultError) as caught:
             read_faults(text, source=source)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("extent", ["37", "37:4", "3+4", "-4+1", "x+1", "4+", 2224])
+def test_an_extent_is_an_offset_and_a_length(extent):
+    with pytest.raises(FaultError, match=r"OFFSET\+LENGTH|replace_bytes"):
+        faults_of([{"api": 3, "replace_bytes": {extent: "00"}}])

@@ -17,9 +17,11 @@ from kproto.messages import (
     HeartbeatRequest,
     ListPartitionReassignmentsRequest,
     MetadataRequest,
+    MetadataResponse,
+    MetadataResponseTopic,
 )
 from mockbroker import MockCluster
-from mockbroker.server import BrokerProtocol
+from mockbroker.serving.server import BrokerProtocol
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 
 METADATA = MetadataRequest(topics=[])
@@ -77,6 +79,7 @@ async def test_never_answered_may_be_applied():
         assert "made" in mock.cluster.topics
 
 
+@pytest.mark.requirement("C-08")
 @pytest.mark.parametrize(("when", "applied"), [("before", False), ("after", True)])
 async def test_disconnected_before_or_after_it_is_carried_out(when, applied):
     async with broken(api=46, disconnect=when, steps_after=["failover 2"]) as (mock, wire):
@@ -240,6 +243,7 @@ async def test_an_unsolicited_response_has_an_id_of_its_own():
         assert [each.correlation_id for each in told] == [1, 0x4000_0001]
 
 
+@pytest.mark.requirement("C-08")
 @pytest.mark.parametrize("kept", [3, 6, 10, -1])
 async def test_a_truncated_frame(kept):
     async with broken(api=46, truncate=kept, disconnect="answered") as (mock, wire):
@@ -300,6 +304,16 @@ async def test_a_reply_of_the_rules_own():
         await alive(wire)
 
 
+async def test_another_version_has_no_room_for_the_unknown_tags_of_an_answer():
+    topics = [MetadataResponseTopic(name="foo", unknown_tags={9999: b"\x01"})]
+    async with broken(api=3, as_version=1) as (mock, wire):
+        mock.script(3, MetadataResponse(topics=topics, unknown_tags={9999: b"\x02"}))
+        wire.send(wire.frame(METADATA, 12))
+        _, answered = wire.codec.decode_response(await wire.receive(), api_key=3, api_version=1)
+        assert [each.name for each in answered.topics] == ["foo"]
+        await alive(wire)
+
+
 async def test_versions_that_the_broker_does_not_serve_meet_rules_too():
     async with MockCluster(profile="kafka-4.1", apis={}) as mock:
         mock.fault(api=18, version="5+", error="UNSUPPORTED_VERSION", name="empty")
@@ -335,3 +349,36 @@ async def test_a_produce_request_that_wants_no_answer_gets_none():
         wire.send(wire.frame(ProduceRequest(acks=0), 9))
         await alive(wire)
         assert mock.journal.select(event="fault: broken")[0].note == "the request wants no answer"
+
+
+async def test_an_array_gets_more_elements():
+    """Copies of the last, whose numbers count on, around the end of an int16."""
+    async with broken(api=18, more={"api_keys": 40_000}) as (_, wire):
+        answered = await wire.ask(ApiVersionsRequest(), 0)
+        keys = [each.api_key for each in answered.api_keys]
+        own = len(keys) - 40_000
+        last = keys[own - 1]
+        assert keys[:own] == sorted(set(keys[:own]))
+        assert keys[own : own + 3] == [last + 1, last + 2, last + 3]
+        assert keys[own:] == [(last + 1 + n) % 2**15 for n in range(40_000)]
+        ranges = {(each.min_version, each.max_version) for each in answered.api_keys[own - 1 :]}
+        assert len(ranges) == 1
+
+
+async def test_more_of_what_is_not_there_is_told():
+    async with broken(api=3, more={"topics": 2, "nowhere": 2}) as (mock, wire):
+        answered = await wire.ask(METADATA, 12)
+        assert answered.topics == []
+        (event,) = mock.journal.select(event="fault: broken", direction="event")
+        assert "there is no array 'topics' with an element to copy" in event.note
+        assert "there is no array 'nowhere'" in event.note
+
+
+async def test_the_tagged_fields_as_a_whole_are_these_bytes():
+    tags = "01 01 04 00000004"  # an epoch of four bytes, where it has eight
+    async with broken(api=18, set_bytes={"body (tagged fields)": tags}) as (mock, wire):
+        wire.send(wire.frame(ApiVersionsRequest(), 3))
+        frame = await wire.receive()
+        assert frame.endswith(bytes(4) + bytes.fromhex(tags)), "behind the throttle time"
+        assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+        assert said(mock) == [frame]

@@ -42,6 +42,11 @@ def test_the_end_comes_last():
     assert len(told) == 2
 
 
+def test_an_answer_may_come_twice_under_its_own_id():
+    steps, told = planned(unsolicited="before", unsolicited_correlation_id="own")
+    assert [step.data for step in steps] == told == [frame(1), frame(1)]
+
+
 def held(correlation_id: int, out: list[int], **members: Any) -> Hold:
     def note(data: bytes) -> None:
         out.append(int.from_bytes(data[4:8], "big"))

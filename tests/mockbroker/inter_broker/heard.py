@@ -7,7 +7,7 @@ from typing import Any
 
 from kproto.dialects import dialect
 from mockbroker import MockCluster
-from mockbroker.actions import LeaderAndIsrSent, StopReplicaSent, UpdateMetadataSent
+from mockbroker.state.actions import LeaderAndIsrSent, StopReplicaSent, UpdateMetadataSent
 
 __all__ = ["INTER_BROKER", "Heard", "alter", "heard", "recorded", "said"]
 

@@ -10,11 +10,11 @@ from kproto.messages import ApiVersionsRequest, ListPartitionReassignmentsReques
 from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
-from mockbroker.actions import LeaderAndIsrSent, LiveBrokersSent
 from mockbroker.cluster import Cluster
-from mockbroker.controller import replay
 from mockbroker.errors import ClusterError
-from mockbroker.model import Broker
+from mockbroker.state.actions import LeaderAndIsrSent, LiveBrokersSent
+from mockbroker.state.controller import replay
+from mockbroker.state.model import Broker
 from tests.mockbroker.inter_broker.heard import alter, heard, said
 from tests.mockbroker.inter_broker.talking import talking
 from tests.mockbroker.machines.walks import FOO, NEW, STATE, changes, joined, now

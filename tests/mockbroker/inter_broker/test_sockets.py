@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mockbroker import MockCluster
-from mockbroker.actions import LeaderAndIsrSent
 from mockbroker.errors import ClusterError, ControllerDiedError
+from mockbroker.state.actions import LeaderAndIsrSent
 from tests.mockbroker.inter_broker.heard import alter, heard, recorded, said
 from tests.mockbroker.inter_broker.talking import talking
 from tests.mockbroker.machines.walks import changes

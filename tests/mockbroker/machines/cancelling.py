@@ -15,7 +15,9 @@ from kproto.znodes.plan_znodes import (
 from kproto.znodes.plan_znodes import (
     REASSIGN_PARTITIONS_QUEUE as QUEUE,
 )
-from mockbroker.actions import (
+from mockbroker.cluster import Cluster
+from mockbroker.machines.kip_236_plans import PendingPartition
+from mockbroker.state.actions import (
     LeaderAndIsrSent,
     PartitionChanged,
     ReplicasMoved,
@@ -24,8 +26,6 @@ from mockbroker.actions import (
     Warned,
     ZnodeWritten,
 )
-from mockbroker.cluster import Cluster
-from mockbroker.machines.kip_236_plans import PendingPartition
 from tests.mockbroker.machines.walks import FOO, cluster_of
 
 __all__ = [

@@ -13,7 +13,8 @@ from kproto.znodes.request_znodes import (
     REASSIGNMENTS,
     REQUEST_PREFIX,
 )
-from mockbroker.actions import (
+from mockbroker.cluster import Cluster
+from mockbroker.state.actions import (
     LeaderAndIsrSent,
     PartitionChanged,
     ReplicasMoved,
@@ -22,7 +23,6 @@ from mockbroker.actions import (
     Warned,
     ZnodeWritten,
 )
-from mockbroker.cluster import Cluster
 from tests.mockbroker.machines.walks import FOO, changes
 
 __all__ = [

@@ -8,17 +8,17 @@ from typing import Final
 import pytest
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
-from mockbroker.actions import (
+from mockbroker.cluster import Cluster
+from mockbroker.errors import ControllerDiedError
+from mockbroker.machines import MACHINES
+from mockbroker.machines.draft import DraftMachine
+from mockbroker.state.actions import (
     LeaderAndIsrSent,
     PartitionChanged,
     UpdateMetadataSent,
     ZnodeWritten,
 )
-from mockbroker.cluster import Cluster
-from mockbroker.controller import replay
-from mockbroker.errors import ControllerDiedError
-from mockbroker.machines import MACHINES
-from mockbroker.machines.draft import DraftMachine
+from mockbroker.state.controller import replay
 from tests.mockbroker.machines.walks import FOO, NEW, OLD, alter
 
 Step = Callable[[Cluster], object]

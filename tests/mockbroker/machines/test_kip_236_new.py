@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from mockbroker.actions import LeaderAndIsrSent, StopReplicaSent, UpdateMetadataSent
-from mockbroker.controller import replay
 from mockbroker.errors import ClusterError
 from mockbroker.machines.kip_236_plans import PendingPartition
+from mockbroker.state.actions import LeaderAndIsrSent, StopReplicaSent, UpdateMetadataSent
+from mockbroker.state.controller import replay
 from tests.mockbroker.machines.cancelling import (
     PLAN,
     cancel,

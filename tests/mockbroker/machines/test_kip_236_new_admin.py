@@ -14,10 +14,10 @@ from kproto.messages import (
 from kproto.schema.versions import Versions
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker import MockCluster
-from mockbroker.actions import StopReplicaSent
 from mockbroker.cluster import Cluster
 from mockbroker.profiles import profile
-from mockbroker.results import PartitionResult
+from mockbroker.state.actions import StopReplicaSent
+from mockbroker.state.results import PartitionResult
 from tests.mockbroker.machines.cancelling import (
     NEW,
     PLAN,

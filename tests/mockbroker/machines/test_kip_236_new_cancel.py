@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mockbroker.actions import LeaderAndIsrSent, StopReplicaSent, ZnodeWritten
 from mockbroker.cluster import Cluster
-from mockbroker.controller import replay
+from mockbroker.state.actions import LeaderAndIsrSent, StopReplicaSent, ZnodeWritten
+from mockbroker.state.controller import replay
 from tests.mockbroker.machines.cancelling import (
     CANCEL,
     PLAN,

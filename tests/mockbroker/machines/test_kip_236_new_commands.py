@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
-from mockbroker.actions import PartitionChanged, StopReplicaSent
-from mockbroker.controller import replay
 from mockbroker.machines.kip_236_plans import PendingPartition, pending
-from mockbroker.model import NO_LEADER
+from mockbroker.state.actions import PartitionChanged, StopReplicaSent
+from mockbroker.state.controller import replay
+from mockbroker.state.model import NO_LEADER
 from tests.mockbroker.machines.cancelling import CANCEL, NEW, PLAN, QUEUE, entry, plan
 from tests.mockbroker.machines.commands import BROKERS, TARGETS, TPS, AnyCommands, cluster_of
 

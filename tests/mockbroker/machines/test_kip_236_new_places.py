@@ -7,8 +7,8 @@ import json
 import pytest
 
 from kproto.znodes import ConnectionLossError, NodeExistsError, ZnodeStore
-from mockbroker.actions import StopReplicaSent
 from mockbroker.cluster import Cluster
+from mockbroker.state.actions import StopReplicaSent
 from tests.mockbroker.machines.cancelling import CANCEL, NEW, PLAN, QUEUE, entry, plan, warnings
 from tests.mockbroker.machines.walks import FOO, TOPIC, changes, joined, now
 from tests.znodes.conftest import Place, place, store, zookeeper

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kproto.znodes import EmbeddedStore, NodeExistsError, ZnodeTree
-from mockbroker.actions import LeaderAndIsrSent, ReplicasMoved, StopReplicaSent, ZnodeWritten
 from mockbroker.cluster import Cluster
+from mockbroker.state.actions import LeaderAndIsrSent, ReplicasMoved, StopReplicaSent, ZnodeWritten
 from tests.mockbroker.machines.cancelling import (
     NEW,
     PLAN,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kproto.znodes import EmbeddedStore, ZnodeTree
-from mockbroker.actions import LeaderAndIsrSent, ZnodeWritten
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
+from mockbroker.state.actions import LeaderAndIsrSent, ZnodeWritten
 from tests.mockbroker.machines.cancelling import (
     CANCEL,
     NEW,

@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from mockbroker.actions import PartitionChanged
-from mockbroker.controller import replay
 from mockbroker.machines.kip_236_old_effects import RequestedPartition
-from mockbroker.model import NO_LEADER
+from mockbroker.state.actions import PartitionChanged
+from mockbroker.state.controller import replay
+from mockbroker.state.model import NO_LEADER
 from tests.mockbroker.machines.commands import BROKERS, TARGETS, TPS, AnyCommands, cluster_of
 from tests.mockbroker.machines.requesting import (
     CANCEL,

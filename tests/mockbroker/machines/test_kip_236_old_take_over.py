@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from kproto.znodes import EmbeddedStore, ZnodeTree
-from mockbroker.actions import ControllerChanged
 from mockbroker.cluster import Cluster
-from mockbroker.controller import replay
 from mockbroker.errors import ControllerDiedError
+from mockbroker.state.actions import ControllerChanged
+from mockbroker.state.controller import replay
 from tests.mockbroker.machines.requesting import (
     CANCEL,
     CHILD,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kproto.error_codes import ErrorCode
-from mockbroker.actions import (
+from mockbroker.state.actions import (
     LeaderAndIsrSent,
     PartitionChanged,
     StopReplicaSent,

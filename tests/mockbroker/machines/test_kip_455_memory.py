@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kproto.schema.model import ZERO_UUID
-from mockbroker.actions import (
+from mockbroker.errors import ClusterError
+from mockbroker.machines import machine
+from mockbroker.state.actions import (
     LeaderAndIsrSent,
     StopReplicaSent,
     UpdateMetadataSent,
     Warned,
 )
-from mockbroker.controller import replay
-from mockbroker.errors import ClusterError
-from mockbroker.machines import machine
+from mockbroker.state.controller import replay
 from tests.mockbroker.machines.walks import (
     BOTH,
     FOO,

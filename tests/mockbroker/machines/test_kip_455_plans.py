@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from mockbroker.actions import Warned
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
+from mockbroker.state.actions import Warned
 from tests.mockbroker.machines.walks import BOTH, FOO, NEW, alter, changes, cluster_of, joined, now
 
 ZNODE = "/admin/reassign_partitions"

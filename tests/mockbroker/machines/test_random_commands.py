@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
-from mockbroker.actions import PartitionChanged, StopReplicaSent
-from mockbroker.controller import replay
 from mockbroker.machines import MACHINES
 from mockbroker.machines.draft import DraftMachine
-from mockbroker.model import NO_LEADER, Partition
+from mockbroker.state.actions import PartitionChanged, StopReplicaSent
+from mockbroker.state.controller import replay
+from mockbroker.state.model import NO_LEADER, Partition
 from tests.mockbroker.machines.commands import BROKERS, TARGETS, TPS, AnyCommands, cluster_of
 
 

@@ -29,12 +29,14 @@ from mockbroker.cluster import Cluster
 from tests.mockbroker.machines.zookeeper_story import PLAN, plan_of, submit
 from tests.real.kafka import BROKER_IDS, LAGGARD, RealKafka
 from tests.real.targets import RealTarget
+from tests.support.full import drawn
 from tests.support.toolchain import require, require_module
 
 COMMANDS: Final = 30
 """In each of the two phases."""
 PATIENCE: Final = 60.0
 SEED: Final = 2026
+RELEASES: Final = [("2.4.1", "zookeeper-2.4"), ("3.9.2", "zookeeper")]
 
 Answer = tuple[int, str | None]
 
@@ -191,9 +193,7 @@ class Both:
 @pytest.mark.requirement("K455-42")
 @pytest.mark.requirement("K455-60")
 @pytest.mark.requirement("K455-63")
-@pytest.mark.parametrize(
-    ("release", "machine"), [("2.4.1", "zookeeper-2.4"), ("3.9.2", "zookeeper")]
-)
+@pytest.mark.parametrize(("release", "machine"), drawn("random reassignments", RELEASES, few=1))
 async def test_random_reassignments(release: str, machine: str, tmp_path: Path) -> None:
     require("java", "maven")
     require_module("kazoo")

@@ -12,8 +12,8 @@ from kproto.error_codes import ErrorCode
 from kproto.schema.model import ZERO_UUID
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.cluster import Cluster
-from mockbroker.controller import replay
-from mockbroker.topics import NewTopic
+from mockbroker.state.controller import replay
+from mockbroker.topics.administration import NewTopic
 from tests.mockbroker.machines.zookeeper_story import ZK
 
 MARK = "/admin/delete_topics/foo"

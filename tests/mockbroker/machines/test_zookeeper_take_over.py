@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from kproto.znodes import EmbeddedStore, ZnodeTree
-from mockbroker.actions import LeaderAndIsrSent, ZnodeWritten
 from mockbroker.cluster import Cluster
-from mockbroker.controller import replay
 from mockbroker.errors import ControllerDiedError
+from mockbroker.state.actions import LeaderAndIsrSent, ZnodeWritten
+from mockbroker.state.controller import replay
 from tests.mockbroker.machines.zookeeper_story import (
     FOO,
     PLAN,

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from mockbroker.actions import PartitionChanged, ZnodeWritten
 from mockbroker.cluster import Cluster
+from mockbroker.state.actions import PartitionChanged, ZnodeWritten
 
 __all__ = [
     "BOTH",

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
-from mockbroker.actions import (
+from mockbroker.cluster import Cluster
+from mockbroker.state.actions import (
     LeaderAndIsrSent,
     PartitionChanged,
     StopReplicaSent,
@@ -15,7 +16,6 @@ from mockbroker.actions import (
     Warned,
     ZnodeWritten,
 )
-from mockbroker.cluster import Cluster
 
 __all__ = [
     "FOO",

@@ -153,7 +153,7 @@ async def test_what_a_real_broker_logged_is_met_again(release: str) -> None:
 
 @pytest.mark.parametrize("latency", [False, True])
 async def test_what_never_came_does_not_come_again(latency: bool) -> None:
-    """A client that waits in vain for one answer waits again; the disconnect comes again too."""
+    """A client that waited in vain and closed waits in vain again, until it closes of itself."""
     kafka: Any = require_module("kafka")
 
     def session(bootstrap: str) -> str:
@@ -177,12 +177,12 @@ async def test_what_never_came_does_not_come_again(latency: bool) -> None:
         first = await in_thread(lambda: session(old.bootstrap))
     assert first != "nothing"
     transcript = extracted(old.journal, client_id="incident")
-    (unanswered,) = [each for each in transcript.exchanges if each.outcome == "disconnected"]
-    assert unanswered.api_key == 46
+    unanswered = [each for each in transcript.exchanges if each.outcome == "unanswered"]
+    assert unanswered
+    assert {each.api_key for each in unanswered} == {46}
 
     new = MockCluster(brokers=1, topics=["foo=1"], profile="kafka-3.9")
     new.replay(transcript, latency=latency)
     async with new:
         again = await in_thread(lambda: session(new.bootstrap))
-    assert again != "nothing"
-    assert latency is False or again == first
+    assert again == first

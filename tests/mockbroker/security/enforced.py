@@ -9,10 +9,10 @@ from typing import Any
 from kproto.dialects import dialect
 from kproto.schema.versions import Versions
 from mockbroker.apis import HANDLERS
-from mockbroker.authorizer import AclOperation, Authorizer, PermissionType, ResourceType
 from mockbroker.cluster import Cluster
-from mockbroker.results import AclBinding
-from mockbroker.security import Security
+from mockbroker.security.authorizer import AclOperation, Authorizer, PermissionType, ResourceType
+from mockbroker.security.policy import Security
+from mockbroker.state.results import AclBinding
 from tests.mockbroker.broker import Asked
 
 __all__ = [

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockbroker.authorizer import (
+from mockbroker.errors import ClusterError
+from mockbroker.security.authorizer import (
     AclOperation,
     Authorizer,
     PatternType,
     PermissionType,
     ResourceType,
 )
-from mockbroker.errors import ClusterError
-from mockbroker.results import AclBinding
+from mockbroker.state.results import AclBinding
 
 Op = AclOperation
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY

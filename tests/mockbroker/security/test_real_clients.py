@@ -15,15 +15,15 @@ import pytest
 
 from kproto.client import Admin, BrokerError, SaslAuthenticationError, SaslPlain, SaslScram
 from mockbroker import MockCluster
-from mockbroker.authorizer import (
+from mockbroker.security.authorizer import (
     AclOperation,
     Authorizer,
     PatternType,
     PermissionType,
     ResourceType,
 )
-from mockbroker.results import AclBinding
-from mockbroker.sasl import MECHANISMS
+from mockbroker.security.sasl import MECHANISMS
+from mockbroker.state.results import AclBinding
 from tests.support.toolchain import require_module
 
 T = TypeVar("T")

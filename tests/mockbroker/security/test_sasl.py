@@ -25,9 +25,9 @@ from kproto.messages import (
     SaslHandshakeResponse,
 )
 from mockbroker import MockCluster
-from mockbroker.authorizer import Authorizer
 from mockbroker.errors import ClusterError
-from mockbroker.sasl import MECHANISMS, SaslRefusedError, SaslUsers, redacted
+from mockbroker.security.authorizer import Authorizer
+from mockbroker.security.sasl import MECHANISMS, SaslRefusedError, SaslUsers, redacted
 from tests.mockbroker.wire import Wire, connect
 
 PASSWORD = "pencil"

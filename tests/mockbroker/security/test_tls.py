@@ -11,9 +11,10 @@ import pytest
 
 from kproto.client import Admin, BrokerError, SaslPlain, SaslScram
 from kproto.messages import ApiVersionsRequest
-from mockbroker import MockCluster, server
-from mockbroker.authorizer import Authorizer
-from mockbroker.security import certificate_principal
+from mockbroker import MockCluster
+from mockbroker.security.authorizer import Authorizer
+from mockbroker.security.policy import certificate_principal
+from mockbroker.serving import server
 from tests.mockbroker.control.test_command_line import run_here, serving
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 

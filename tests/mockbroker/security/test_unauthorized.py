@@ -32,9 +32,9 @@ from kproto.messages import (
 )
 from kproto.messages.delete_topics_request import DeleteTopicState
 from kproto.messages.metadata_request import MetadataRequestTopic
-from mockbroker.authorizer import AclOperation, ResourceType
 from mockbroker.cluster import Cluster
-from mockbroker.results import AclBinding
+from mockbroker.security.authorizer import AclOperation, ResourceType
+from mockbroker.state.results import AclBinding
 from tests.mockbroker.broker import Asked
 from tests.mockbroker.security.enforced import (
     ALICE,

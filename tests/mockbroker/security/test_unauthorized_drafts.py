@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mockbroker.authorizer import AclOperation
 from mockbroker.cluster import Cluster
 from mockbroker.profiles import profile as profile_named
+from mockbroker.security.authorizer import AclOperation
 from tests.mockbroker.security.enforced import (
     FOO_0_1,
     allow,

@@ -109,7 +109,7 @@ async def test_a_bad_size_closes_after_the_good_frames_before_it(data: bytes, pr
 
 
 async def test_the_largest_frame_can_be_set() -> None:
-    async with MockCluster(max_frame_size=50) as mock, connect(mock) as wire:
+    async with MockCluster(max_frame_bytes=50) as mock, connect(mock) as wire:
         frame = wire.frame(API_VERSIONS, 3, client_id="x" * 50)
         wire.send(frame)
         assert await wire.closed() == b""

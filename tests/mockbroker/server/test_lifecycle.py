@@ -11,9 +11,9 @@ from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
 from kproto.messages.metadata_request import MetadataRequestTopic
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
-from mockbroker.endpoints import dialable, is_loopback, parse_endpoint, show
 from mockbroker.errors import ClusterError, UnknownBrokerError
-from mockbroker.model import Broker
+from mockbroker.serving.endpoints import dialable, is_loopback, parse_endpoint, show
+from mockbroker.state.model import Broker
 from tests.mockbroker.wire import PATIENCE, connect
 
 

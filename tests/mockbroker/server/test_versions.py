@@ -14,10 +14,10 @@ from kproto.messages import (
 from kproto.schema.releases import load_releases
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
-from mockbroker.advertised import parse_api_override, served_versions
 from mockbroker.apis import HANDLERS
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import DEFAULT_PROFILE, all_profiles, profile
+from mockbroker.serving.advertised import parse_api_override, served_versions
 from tests.mockbroker.wire import PATIENCE, connect
 
 PROFILES = list(load_releases())

@@ -10,10 +10,10 @@ import json
 import pytest
 
 from kproto.znodes import ZnodeStore
-from mockbroker.actions import Warned
 from mockbroker.cluster import Cluster
-from mockbroker.controller import replay
 from mockbroker.errors import ClusterError
+from mockbroker.state.actions import Warned
+from mockbroker.state.controller import replay
 from tests.mockbroker.machines.walks import changes
 from tests.znodes.conftest import Place
 

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from kproto.records import Batch, BatchSettings, Record
-from tests.oracle.build import class_path
+from kspec.oracle.build import class_path
 
 __all__ = ["RELEASES", "JavaRecords", "Refused", "told"]
 

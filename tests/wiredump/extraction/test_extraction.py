@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import kproto
 from kproto.capture import JournalCapture
 from kproto.dialects import dialect
-from kproto.journal import Entry, JournalWriter
+from kproto.journal import CLOSED_BY_BROKER, CLOSED_BY_CLIENT, Entry, JournalWriter
 from kproto.records import Compression, Record, RecordBatches, build_batch
 from kproto.transcript import read_transcript, write_transcript
 from tests.wiredump.talk import Said, say
@@ -290,20 +290,28 @@ def test_bytes_that_may_tell_are_left_out_unless_asked_for() -> None:
 # ---- outcomes --------------------------------------------------------------------------------
 
 
-def event(entries: list[Entry], name: str) -> Entry:
+def event(entries: list[Entry], name: str, note: str = "") -> Entry:
     number = len(entries) + 1
-    return Entry(number, number * 10**6, 1, 1, "event", "10.0.0.7:50000", event=name)
+    return Entry(number, number * 10**6, 1, 1, "event", "10.0.0.7:50000", event=name, note=note)
 
 
-@pytest.mark.parametrize(("ends", "outcome"), [(True, "disconnected"), (False, "unknown")])
-def test_what_a_last_request_met(ends: bool, outcome: str) -> None:
+@pytest.mark.parametrize(
+    ("ends", "outcome"),
+    [
+        (CLOSED_BY_BROKER, "disconnected"),
+        ("", "disconnected"),
+        (CLOSED_BY_CLIENT, "unanswered"),
+        (None, "unknown"),
+    ],
+)
+def test_what_a_last_request_met(ends: str | None, outcome: str) -> None:
     key, version, request, _ = refused()
     entries = journal((key, version, request, None))
-    if ends:
-        entries.append(event(entries, "disconnected"))
+    if ends is not None:
+        entries.append(event(entries, "disconnected", ends))
     (exchange,) = told(entries)[0].exchanges
     assert exchange.outcome == outcome
-    assert exchange.latency_ms == (1.0 if ends else None)
+    assert exchange.latency_ms == (1.0 if outcome == "disconnected" else None)
 
 
 def test_what_was_passed_over_is_unanswered() -> None:

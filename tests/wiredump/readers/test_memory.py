@@ -72,6 +72,21 @@ def test_holes_of_many_connections(count: int) -> None:
     assert count - len(gaps) <= MEMORY // (300 + 256)
 
 
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("memory", [1 << 16, 1 << 20])
+def test_whatever_is_told_is_the_most(memory: int, alone: bool) -> None:
+    """``--memory``: what waits, and what repetitions are compared with."""
+    limits = Limits.within(memory, alone=alone)
+    tcp, most = TcpReassembler(limits=limits), 0
+    for each in holes(memory // 400):
+        tcp.feed(each)
+        most = max(most, tcp._ledger.held + tcp._ledger.recent.cost)
+    most = max(most, kept(tcp) + tcp._ledger.recent.cost)
+    assert memory // 4 < most <= memory + 1000
+    tcp.close()
+    tcp.account.check()
+
+
 def test_below_the_bound_nothing_depends_on_others() -> None:
     few = 80
     events, most = run(few, Limits(alone=True, alone_total_bytes=MEMORY))

@@ -29,7 +29,9 @@ from kproto.messages import (
 )
 from kproto.messages.api_versions_response import ApiVersion
 from kproto.messages.elect_leaders_request import TopicPartitions
+from tests.captures.reading import file_of
 from tests.wiredump.rows.tabled import connections_of, exchange
+from tests.wiredump.spark.made_up import capture
 from wiredump.cli import main
 from wiredump.model import Anomaly, Item, Place
 from wiredump.report.measured import MOST_SHOWN, measure
@@ -252,12 +254,29 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: Any) -> None:
     assert text == out.read_text(encoding="utf-8")  # the same tables, the same page
 
 
+def test_captures_are_as_good_as_their_tables(tmp_path: Path, capsys: Any) -> None:
+    """By one process and by several, and nothing is left of the tables."""
+    made = tmp_path / "a.pcap"
+    made.write_bytes(capture(8, connections=9, exchanges=8, share=0.3))
+    paths = [str(made), str(file_of("kafka-2.4.1-everyday-1"))]
+    assert wiredump(capsys, "table", *paths, "--out", str(tmp_path / "t"))[0] == 0
+    pages = [
+        wiredump(capsys, "report", *what, "--out", "-")
+        for what in ([str(tmp_path / "t")], paths, [*paths, "--jobs", "2"])
+    ]
+    assert pages[0][0] == 0
+    assert pages[1] == pages[0]
+    assert pages[2] == pages[0]
+    code, _, err = wiredump(capsys, "report", str(tmp_path / "t"), paths[0], "--out", "-")
+    assert (code, err.count("report it alone")) == (2, 1)
+
+
 def test_what_cannot_be_is_one_line(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad" / "requests").mkdir(parents=True)
     (tmp_path / "bad" / "requests" / "part-0.parquet").write_bytes(b"no parquet at all")
     for folder, told in (
-        ("none", "is no folder of tables"),
+        ("none", "is no folder of tables, and no capture"),
         ("empty", "has none of the tables"),
         ("bad", "part-0.parquet cannot be read"),
     ):

@@ -3,7 +3,9 @@ reassignments."""
 
 from __future__ import annotations
 
+import random
 import uuid
+from typing import Any
 
 import kproto
 from kproto.capture import Conversation
@@ -14,6 +16,8 @@ from kproto.messages import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     MetadataRequest,
@@ -26,10 +30,11 @@ from kproto.messages import (
 )
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from kproto.messages.fetch_response import PartitionData
+from kproto.messages.leader_and_isr_request import LeaderAndIsrTopicState
 from kproto.records import Record, build_batch
 from tests.wiredump.spark import made_up
 
-__all__ = ["knowing"]
+__all__ = ["knowing", "naming"]
 
 
 def knowing() -> bytes:
@@ -78,4 +83,58 @@ def knowing() -> bytes:
         (made_up.START_NS + number * 1000, ethernet_frame(each), len(each) + 14)
         for number, each in enumerate(packets)
     ]
+    return made_up.pcap(records)
+
+
+def naming(seed: int, *, share: float) -> bytes:
+    """A pcap: topics are fetched by their ids on some connections and named on others, in requests
+    that may have no answer, too. ``share`` of the packets is lost, late, cut or there twice, and
+    many have the same time."""
+    rng = random.Random(seed)
+    codec = kproto.dialect("kafka")
+    topics = [(uuid.UUID(int=0xF00 + each), f"topic-{each}") for each in range(3)]
+    batch = build_batch(
+        [Record(value=b"v" * rng.randrange(200), timestamp=5)] * rng.choice((1, 40))
+    )
+
+    def fetch() -> tuple[Any, Any, int]:
+        topic, _ = rng.choice(topics)
+        ask = FetchTopic(topic_id=topic, partitions=[FetchPartition(partition=2, fetch_offset=7)])
+        records = rng.choice((batch, batch[:-3] + b"xxx"))
+        parts = [PartitionData(partition_index=2, records=records)]
+        answer = FetchableTopicResponse(topic_id=topic, partitions=parts)
+        request = rng.choice(
+            (
+                FetchRequest(session_id=0, session_epoch=0, topics=[ask]),
+                FetchRequest(session_id=9, session_epoch=1),
+            )
+        )
+        return request, FetchResponse(session_id=9, responses=[answer]), 13
+
+    def metadata() -> tuple[Any, Any, int]:
+        topic, name = rng.choice(topics)
+        told = MetadataResponse(topics=[MetadataResponseTopic(name=name, topic_id=topic)])
+        return MetadataRequest(topics=None), told, 12
+
+    def leaders() -> tuple[Any, Any, int]:
+        topic, name = rng.choice(topics)
+        state = LeaderAndIsrTopicState(topic_name=name, topic_id=topic)
+        return LeaderAndIsrRequest(topic_states=[state]), LeaderAndIsrResponse(), 5
+
+    talks = []
+    for number in range(5):
+        talk = Conversation(("10.0.0.1", 40_000 + number), ("10.0.1.1", 9092), segment_size=60)
+        packets = talk.open()
+        for correlation_id in range(rng.randint(1, 5)):
+            request, response, version = rng.choice((fetch, fetch, metadata, leaders))()
+            about = {"api_version": version, "correlation_id": correlation_id}
+            packets += talk.send(codec.encode_request(request, **about))
+            if rng.random() < 0.8:
+                packets += talk.send(codec.encode_response(response, **about), from_server=True)
+        talks.append(packets)
+    taken = made_up.torn(made_up.mixed(rng, talks), rng, share)
+    now, records = made_up.START_NS, []
+    for data, length in taken:
+        now += rng.choice((0, 0, 1_000, 300_000_000))
+        records.append((now, data, length))
     return made_up.pcap(records)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import shutil
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wiredump.rows.schema import TABLES
+from tests.wiredump.spark.engines import running_on
+from wiredump.rows.schema import ON_REQUEST, TABLES
 from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
 from wiredump.spark.apart import HEARD, NAMED, unnamed
@@ -28,17 +30,23 @@ from wiredump.spark.knowledge import (
 )
 from wiredump.spark.parts import STAGING, Manifest
 from wiredump.spark.planning import again, plan
-from wiredump.spark.splits import Split, read_split
+from wiredump.spark.splits import Split, read_runs
 from wiredump.tables.making import make_tables
 
 LOCAL = tuple(name for name in TABLES if name not in ("lineage", "account"))
 Tables = dict[str, list[str]]
 
 
-def single(paths: Sequence[str], folder: Path) -> Tables:
-    """By one process."""
-    make_tables(open_sources(paths, alone=True), TableRows(), str(folder), tuple(TABLES))
-    return load(folder)
+def single(
+    paths: Sequence[str], folder: Path, *, tables: tuple[str, ...] = LOCAL, bodies: bool = True,
+    rotated: bool = False, told: bool = False,
+) -> Tables:  # fmt: skip
+    """By one process. ``told``: those on request, too."""
+    wanted = tuple(name for name in tables if told or name not in ON_REQUEST)
+    every = (*wanted, "lineage", "account")
+    rows = TableRows(tables=every, bodies=bodies)
+    make_tables(open_sources(paths, alone=True, rotated=rotated), rows, str(folder), every)
+    return load(folder, tables)
 
 
 def load(folder: Path, names: Sequence[str] = LOCAL) -> Tables:
@@ -54,9 +62,9 @@ def load(folder: Path, names: Sequence[str] = LOCAL) -> Tables:
 
 
 def packets(
-    splits: list[Split],
+    splits: list[Split], read: Callable[[Split], Iterator[pa.RecordBatch]] = read_runs
 ) -> tuple[pa.Table, list[SplitNote]]:
-    batches = [batch for split in splits for batch in read_split(split)]
+    batches = [batch for split in splits for batch in read(split)]
     table = pa.Table.from_batches(batches, PACKET_SCHEMA)
     notes = [
         msgspec.msgpack.decode(row["payload"], type=SplitNote)
@@ -66,9 +74,12 @@ def packets(
     return table, notes
 
 
-def read_all(paths: Sequence[str], split_bytes: int) -> tuple[pa.Table, list[SplitNote], set[int]]:
-    """Packets, notes, and the captures that had to be read again."""
-    splits = plan(list(enumerate(paths)), split_bytes, merged=len(paths) > 1)
+def read_all(
+    paths: Sequence[str], split_bytes: int, told: bool = False
+) -> tuple[pa.Table, list[SplitNote], set[int]]:
+    """Packets, notes, and the captures that had to be read again. ``told``: with what the table of
+    packets takes."""
+    splits = plan(list(enumerate(paths)), split_bytes, merged=len(paths) > 1, packets=told)
     table, notes = packets(splits)
     repeated = again(splits, notes, split_bytes)
     redone = {split.capture for split in repeated}
@@ -92,12 +103,19 @@ def _sorted(table: pa.Table, *columns: str) -> pa.Table:
 
 
 def pipeline(
-    paths: Sequence[str], folder: Path, *, split_bytes: int, tasks: int
-) -> tuple[Tables, set[int], list[Manifest]]:
-    """By the stages: tables, captures that were read again, manifests of connections."""
+    paths: Sequence[str], folder: Path, *, split_bytes: int, tasks: int,
+    tables: tuple[str, ...] = LOCAL, bodies: bool = True, told: bool = False,
+    engines: tuple[str, str] | None = None,
+) -> tuple[Tables, set[int], list[Manifest]]:  # fmt: skip
+    """By the stages: tables, captures that were read again, manifests of connections. ``told``:
+    those on request, too. ``engines`` read packets and connections; None: what is in use."""
     shutil.rmtree(folder, ignore_errors=True)
-    options = Options(out=str(folder), paths=dict(enumerate(paths)), tables=LOCAL)
-    table, notes, redone = read_all(paths, split_bytes)
+    wanted = tuple(name for name in tables if told or name not in ON_REQUEST)
+    options = Options(out=str(folder), paths=dict(enumerate(paths)), tables=wanted, bodies=bodies)
+    with running_on(engines[0]) if engines else nullcontext():
+        table, notes, redone = read_all(paths, split_bytes, told)
+    known = sorted({each for note in notes for each in note.secrets})
+    options = msgspec.structs.replace(options, secrets_within=tuple(known))
     is_fragment = pa.array([kind == FRAGMENT for kind in table["kind"].to_pylist()])
     fragments = _sorted(table.filter(is_fragment), "order_ns", "capture", "ordinal")
     rows = table.filter(pa.compute.invert(is_fragment))
@@ -109,18 +127,19 @@ def pipeline(
     for task in range(tasks):
         mine = rows.filter(pa.array([each == task for each in share]))
         mine = _sorted(mine, "key", "order_ns", "capture", "ordinal")
-        manifests.append(write_connections(mine.to_batches(max_chunksize=50), options, task))
+        with running_on(engines[1]) if engines else nullcontext():
+            manifests.append(write_connections(mine.to_batches(max_chunksize=50), options, task))
     assert sum(each.account["payload"] for each in manifests) == sum(
         each.expected for each in manifests
     )
-    made = [*manifests, *_learn(str(folder), manifests, tasks)]
-    for name in LOCAL:
+    made = [*manifests, *(_learn(str(folder), manifests, tasks) if bodies else ())]
+    for name in tables:
         (folder / name).mkdir(exist_ok=True)
         for each in made:
             if name in each.parts:
                 file = each.parts[name].file
                 (folder / STAGING / name / file).rename(folder / name / file)
-    return load(folder), redone, manifests
+    return load(folder, tables), redone, manifests
 
 
 def _learn(folder: str, manifests: list[Manifest], tasks: int) -> list[Manifest]:

@@ -14,14 +14,30 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kproto.capture import Conversation
+from kproto.capture.container import (
+    pcapng_interface,
+    pcapng_packet,
+    pcapng_secrets,
+    pcapng_section,
+)
 from kproto.capture.packets import ethernet_frame
+from tests.support.toolchain import require_module
 from tests.wiredump.readers.conversations import LINKS
 from tests.wiredump.spark import made_up
-from tests.wiredump.spark.knowing import knowing
-from tests.wiredump.spark.pipeline import packets, pipeline, read_all, single
+from tests.wiredump.spark.knowing import knowing, naming
+from tests.wiredump.spark.pipeline import packets, pipeline, single
 from tests.wiredump.talk import say
+from tests.wiredump.tls.recorded import (
+    RAW_IP,
+    client_context,
+    in_memory,
+    packets_of,
+    server_context,
+)
+from wiredump.rows.schema import ON_REQUEST
 from wiredump.spark.columns import SEGMENT, SPLIT
 from wiredump.spark.planning import plan, true_splits
+from wiredump.spark.splits import read_split
 
 quiet = settings(
     deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -30,8 +46,10 @@ seeds = st.integers(0, 2**32)
 parts = st.sampled_from((200, 701, 3_000, 20_000, 10**6))
 
 
-def same(tmp_path: Path, files: list[bytes], split_bytes: int, tasks: int) -> set[int]:
-    """Compare; which captures had to be read again."""
+def same(
+    tmp_path: Path, files: list[bytes], split_bytes: int, tasks: int, told: bool = False
+) -> set[int]:
+    """Compare, the table of packets too if it is ``told``; which captures had to be read again."""
     paths = []
     for number, data in enumerate(files):
         path = tmp_path / f"{number}.cap"
@@ -40,8 +58,10 @@ def same(tmp_path: Path, files: list[bytes], split_bytes: int, tasks: int) -> se
     folder = tmp_path / "single"
     for file in sorted(folder.rglob("*"), reverse=True):
         file.rmdir() if file.is_dir() else file.unlink()
-    expected = single(paths, folder)
-    found, redone, _ = pipeline(paths, tmp_path / "parts", split_bytes=split_bytes, tasks=tasks)
+    expected = single(paths, folder, told=told)
+    found, redone, _ = pipeline(
+        paths, tmp_path / "parts", split_bytes=split_bytes, tasks=tasks, told=told
+    )
     for name, rows in expected.items():
         assert found[name] == rows, name
     return redone
@@ -49,21 +69,21 @@ def same(tmp_path: Path, files: list[bytes], split_bytes: int, tasks: int) -> se
 
 @pytest.mark.slow
 @quiet
-@given(seeds, parts, st.integers(1, 4), st.sampled_from((0.0, 0.2)))
+@given(seeds, parts, st.integers(1, 4), st.sampled_from((0.0, 0.2)), st.booleans())
 def test_the_tables_of_one_capture(
-    tmp_path: Path, seed: int, split_bytes: int, tasks: int, odd: float
+    tmp_path: Path, seed: int, split_bytes: int, tasks: int, odd: float, told: bool
 ) -> None:
-    same(tmp_path, [made_up.capture(seed, odd=odd)], split_bytes, tasks)
+    same(tmp_path, [made_up.capture(seed, odd=odd)], split_bytes, tasks, told)
 
 
 @pytest.mark.slow
 @quiet
-@given(seeds, st.integers(2, 3), parts, st.sampled_from((0.0, 0.1, 0.6)))
+@given(seeds, st.integers(2, 3), parts, st.sampled_from((0.0, 0.1, 0.6)), st.booleans())
 def test_the_tables_of_several_captures(
-    tmp_path: Path, seed: int, count: int, split_bytes: int, back: float
+    tmp_path: Path, seed: int, count: int, split_bytes: int, back: float, told: bool
 ) -> None:
     files = [made_up.capture(seed + number, back=back) for number in range(count)]
-    same(tmp_path, files, split_bytes, 3)
+    same(tmp_path, files, split_bytes, 3, told)
 
 
 @pytest.mark.slow
@@ -79,7 +99,14 @@ def test_any_damage(tmp_path: Path, seed: int, data: st.DataObject) -> None:
         made[at] ^= 1 << data.draw(st.integers(0, 7))
     else:
         made[at : at + 40] = bytes(len(made[at : at + 40]))
-    same(tmp_path, [bytes(made)], data.draw(parts), 2)
+    same(tmp_path, [bytes(made)], data.draw(parts), 2, told=True)
+
+
+@pytest.mark.parametrize("seed", [2, 14, 18])
+def test_what_is_unusual_is_read_by_its_own_section(tmp_path: Path, seed: int) -> None:
+    """Though the rest of the part was gone through before it: sections differ in their clocks and
+    byte orders."""
+    same(tmp_path, [made_up.capture(seed, odd=0.2, kind="pcapng", share=0.3)], 10**6, 2)
 
 
 def test_a_compressed_capture_is_one_part(tmp_path: Path) -> None:
@@ -102,6 +129,44 @@ def giant(inner: bytes, kind: str) -> bytes:
         for number, each in enumerate(packets)
     ]
     return made_up.pcap(records) if kind == "pcap" else made_up.pcapng(records, rng, 0.0)
+
+
+@pytest.mark.parametrize("split_bytes", [700, 20_000, 10**6])
+def test_secrets_that_a_capture_brings_along(
+    tmp_path: Path, rng: random.Random, split_bytes: int
+) -> None:
+    """Every task has them."""
+    require_module("cryptography")
+    log = tmp_path / "keys.log"
+    said = [say(rng, number) for number in range(12)]
+    passages, _ = in_memory(said, client_context(log), server_context())
+    captured = [
+        pcapng_packet(10**9 + number, packet)
+        for number, packet in enumerate(packets_of(passages, 1460))
+    ]
+    del captured[len(captured) // 2]
+    start = pcapng_section() + pcapng_interface(RAW_IP) + pcapng_secrets(log.read_bytes())
+    path = tmp_path / "tls.pcapng"
+    path.write_bytes(start + b"".join(captured))
+    expected = single([str(path)], tmp_path / "one")
+    assert expected["bodies"]
+    found, _, manifests = pipeline(
+        [str(path)], tmp_path / "parts", split_bytes=split_bytes, tasks=2
+    )
+    assert sum(each.account.get("tls", 0) for each in manifests)
+    for name in (name for name in expected if name not in ON_REQUEST):
+        assert found[name] == expected[name], name
+
+
+@pytest.mark.slow
+@quiet
+@given(seeds, st.sampled_from((0.0, 0.1, 0.4)), parts, st.integers(1, 2))
+def test_names_of_topics_wait_for_nobody(
+    tmp_path: Path, seed: int, share: float, split_bytes: int, count: int
+) -> None:
+    """A topic has its name from when a message had it, whether that was read before or not: what
+    waits for lost bytes or an answer is read late, and times may be the same."""
+    same(tmp_path, [naming(seed + each, share=share) for each in range(count)], split_bytes, 3)
 
 
 def test_what_other_connections_said(tmp_path: Path) -> None:
@@ -186,8 +251,8 @@ def test_true_splits_begin_with_records(
     path.write_bytes(made_up.capture(seed, kind=kind))
     (whole,) = plan([(0, str(path))], 1 << 30)
     splits = true_splits(whole, split_bytes)
-    expected, _, _ = read_all([str(path)], 1 << 30)
-    found, notes = packets(splits)
+    expected, _ = packets([whole], read_split)
+    found, notes = packets(splits, read_split)
     assert all(note.first is not None for note in notes)
     assert _told(found) == _told(expected)
 

@@ -19,16 +19,18 @@ from kproto.errors import KprotoError
 from tests.captures.reading import file_of
 from tests.wiredump.sources.test_opening import journal as journal_of
 from tests.wiredump.sources.test_opening import talk
+from tests.wiredump.spark.knowing import naming
 from tests.wiredump.spark.made_up import capture
 from wiredump import native
 from wiredump.cli import cli
 from wiredump.readers.share import Share
-from wiredump.rows.schema import TABLES, UNDECODED
+from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
 from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
-from wiredump.tables import jobs
+from wiredump.tables import jobs, processes
 from wiredump.tables.making import make_tables
 
+USUAL = tuple(name for name in TABLES if name not in ON_REQUEST)
 FRAMES_ONLY = ("lineage", "account", "connections", "frames", "anomalies")
 
 
@@ -77,7 +79,8 @@ def _ways(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.usefixtures("in_this_process", "_ways")
 @pytest.mark.parametrize(
-    ("tables", "bodies"), [(tuple(TABLES), True), (UNDECODED, False), (FRAMES_ONLY, False)]
+    ("tables", "bodies"),
+    [(tuple(TABLES), True), (USUAL, True), (UNDECODED, False), (FRAMES_ONLY, False)],
 )
 def test_shares_are_all_there_is(tables: tuple[str, ...], bodies: bool, tmp_path: Path):
     for seed in range(3):
@@ -99,11 +102,20 @@ def test_several_captures_and_a_journal(tmp_path: Path):
     assert shared(paths, tmp_path / "shared", tuple(TABLES), True) == one
 
 
+@pytest.mark.usefixtures("in_this_process", "_ways")
+def test_names_of_topics(tmp_path: Path):
+    for seed in range(12):
+        place = tmp_path / f"{seed}.pcap"
+        place.write_bytes(naming(seed, share=0.2))
+        one = one_process([str(place)], tmp_path / f"one-{seed}", USUAL, True)
+        assert shared([str(place)], tmp_path / f"shared-{seed}", USUAL, True) == one
+
+
 def test_processes_of_their_own(tmp_path: Path):
     place = tmp_path / "a.pcap"
     place.write_bytes(capture(5, connections=6, exchanges=5))
     out = tmp_path / "out"
-    arguments = ["table", str(place), "--out", str(out), "--jobs", "2", "--json"]
+    arguments = ["table", str(place), "--out", str(out), "--jobs", "2", "--packets"]
     result = CliRunner().invoke(cli, arguments, standalone_mode=False)
     assert result.exception is None, result.output
     one = one_process([str(place)], tmp_path / "one", tuple(TABLES), True)
@@ -114,7 +126,7 @@ def test_processes_of_their_own(tmp_path: Path):
 def test_a_process_that_dies_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     place = tmp_path / "a.pcap"
     place.write_bytes(capture(5))
-    monkeypatch.setattr(jobs, "_run", _die)
+    monkeypatch.setattr(processes, "_run", _die)
     work = jobs.Work((str(place),), str(tmp_path / "out"), FRAMES_ONLY, bodies=False)
     with pytest.raises(jobs.WorkerError, match=r"process \d of 2 ended before its work"):
         jobs.make_tables_together(work, 2)

@@ -32,7 +32,7 @@ from tests.wiredump.rows.tabled import Tables, connections_of, named
 from tests.wiredump.talk import delivered, listen, talks
 from wiredump.cli import main
 from wiredump.model import Item
-from wiredump.rows.schema import SCHEMA_VERSION, TABLES, UNDECODED
+from wiredump.rows.schema import ON_REQUEST, SCHEMA_VERSION, TABLES, UNDECODED
 from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
 from wiredump.tables.arrow import arrow_schema
@@ -126,7 +126,7 @@ def test_the_command_writes_counts_and_accounts(capture, tmp_path, capsys) -> No
     code, text, _ = wiredump(capsys, "table", str(capture), "--out", out, "--json")
     assert code == 0
     told = json.loads(text)
-    assert set(told["rows"]) == set(TABLES)
+    assert set(told["rows"]) == set(TABLES) - ON_REQUEST
     for name, count in told["rows"].items():
         assert pq.read_table(f"{out}/{name}").num_rows == count
     account = told["bytes"]
@@ -191,7 +191,7 @@ def test_tables_are_chosen(capture, tmp_path, capsys) -> None:
     assert "requests" in text
     out = tmp_path / "headers"
     assert wiredump(capsys, "table", str(capture), "--out", str(out), "--no-bodies")[0] == 0
-    assert {each.name for each in out.iterdir()} == set(UNDECODED)
+    assert {each.name for each in out.iterdir()} == set(UNDECODED) - ON_REQUEST
 
 
 def test_what_cannot_be_is_one_line(capture, tmp_path, capsys, monkeypatch) -> None:
@@ -201,6 +201,10 @@ def test_what_cannot_be_is_one_line(capture, tmp_path, capsys, monkeypatch) -> N
         (("--tables", ","), 2, "at least one"),
         (("--tables", "bodies", "--no-bodies"), 2, "--no-bodies"),
         (("--dialect", "klingon"), 1, "klingon"),
+        (("--memory", "much"), 2, "'much' is no size: 512MB"),
+        (("--memory", "512"), 2, "'512' is no size"),
+        (("--memory", "-1GB"), 2, "no size"),
+        (("--memory", "0MB"), 2, "0MB is less than it takes: give it 1MB or more"),
     ):
         got, text, err = wiredump(capsys, "table", str(capture), "--out", out, *arguments)
         assert (got, text) == (code, "")
@@ -253,7 +257,7 @@ def test_a_run_that_is_interrupted_leaves_nothing(tmp_path, capture, monkeypatch
     with pytest.raises(SystemExit) as ended:
         main(["table", str(capture), "--out", str(there)])
     assert not ended.value.code
-    assert {each.name for each in there.iterdir()} == set(TABLES)
+    assert {each.name for each in there.iterdir()} == set(TABLES) - ON_REQUEST
 
 
 def test_tables_that_are_not_finished_are_none_to_readers(tmp_path, capture) -> None:

@@ -1,0 +1,91 @@
+"""What the targets have found, each with its story. The input is the one that was found, cut down
+by hand where that left the story the same; each of them broke its target's invariant before it was
+mended."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from fuzz.targets import TARGETS
+from tests.fuzz.test_corpus import loaded
+
+
+class Found(NamedTuple):
+    target: str
+    story: str
+    data: bytes
+
+
+def _asked(body: bytes) -> bytes:
+    """One request to ``POST /faults``, as the target ``control`` takes it."""
+    from fuzz.targets import control
+
+    route = next(
+        each for each in control._ROUTES if (each.method, each.path) == ("POST", "/faults")
+    )
+    return control._joined([(route, body)])
+
+
+_NESTED = b'{"a":' * 1500 + b"1" + b"}" * 1500
+
+FOUND = {
+    "a schema of half a character": Found(
+        "schema",
+        "JSON can say half of a surrogate pair by an escape. The schema was read, and the class "
+        "made of it failed with UnicodeEncodeError, as `load_dialect` did. Now it is refused, "
+        "and the error names the line.",
+        b'{"type": "data", "name": "X", "validVersions": "0", "about": "\\ud800", "fields": []}',
+    ),
+    "a rule of half a character": Found(
+        "faults",
+        "The same in the name of a member of a rule: msgspec's UnicodeEncodeError came through "
+        "`read_faults`.",
+        b'\x00{"\\ud800": 1}',
+    ),
+    "a posted rule of half a character": Found(
+        "control",
+        "And over HTTP: the control port answered 500, a failure of its own.",
+        b"",
+    ),
+    "a tag that its text is none of": Found(
+        "faults",
+        "YAML may name the type of a scalar. PyYAML's constructors then run into whatever they run "
+        "into (here AttributeError), and that came through `read_faults`.",
+        b"\x01- name: !!timestamp 1\n",
+    ),
+    "a tag with nothing behind it": Found(
+        "faults", "The same with IndexError.", b'\x01- api: !!int ""\n'
+    ),
+    "a tag of a word it does not know": Found(
+        "faults", "The same with KeyError.", b"\x01- disconnect: !!bool perhaps\n"
+    ),
+    "a journal nested without end": Found(
+        "texts",
+        "A member nobody knows is passed over, but not beyond the interpreter's depth: "
+        "RecursionError ended `wiredump show` where a line ought to have been named.",
+        b'\x01{"sequence":1,"timestamp_ns":1,"broker_id":1,"connection_id":1,"peer":"a:1",'
+        b'"direction":"request","more":' + _NESTED + b"}\n",
+    ),
+    "a request log nested without end": Found(
+        "texts",
+        "The same in a broker's request log, where a line that cannot be read is an anomaly, "
+        "and the next one is read.",
+        b'\x02[2026-01-01 00:00:00,000] DEBUG Completed request:{"requestHeader":'
+        + _NESTED
+        + b"}\n",
+    ),
+    "a request that took for ever": Found(
+        "texts",
+        "A time of 1e308 ms is no number of nanoseconds: OverflowError instead of an anomaly.",
+        b'\x02[2026-01-01 00:00:00,000] DEBUG Completed request:{"requestHeader":'
+        b'{"requestApiKey":3,"requestApiVersion":1,"correlationId":1},"totalTimeMs":1e308,"connection":"a"}\n',
+    ),
+}
+
+
+@pytest.mark.parametrize("found", FOUND.values(), ids=FOUND)
+def test_what_was_found_holds_now(found: Found):
+    data = found.data or _asked(b'{"\\ud800": 1}')
+    loaded(TARGETS[found.target]).check(data)
