@@ -9,6 +9,8 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -16,7 +18,17 @@ from typing import Final, NamedTuple
 from fuzz.inputs import CACHE, CORPUS, CRASHES, ROOT, committed, found_folder, seeds_folder
 from fuzz.targets import TARGETS, Target, load
 
-__all__ = ["Absent", "Broken", "Ran", "absent", "fuzz", "last_runs", "merge", "require"]
+__all__ = [
+    "Absent",
+    "Broken",
+    "Ran",
+    "absent",
+    "fuzz",
+    "fuzz_afresh",
+    "last_runs",
+    "merge",
+    "require",
+]
 
 SECONDS_AN_INPUT: Final = 20
 """An input that takes longer is a finding."""
@@ -83,11 +95,31 @@ def require(guide: str, target: Target) -> None:
 def fuzz(target: Target, guide: str, *, seconds: int, seed: int, show: bool) -> Ran:
     """Fuzz for so long, from the committed corpus, which the seeds went into, and what earlier runs
     kept."""
+    folders = [found_folder(target.name), _begin(target)]
+    limit = f"-max_total_time={seconds}"
+    ran = _fuzz(target, guide, limit, folders, seconds=seconds, seed=seed, show=show)
+    _remember(ran)
+    return ran
+
+
+def fuzz_afresh(target: Target, guide: str, *, executions: int, seed: int) -> Ran:
+    """So many executions, from the committed corpus alone: whatever the machine did before, and
+    however fast it is. By one seed they are much the same ones; libFuzzer promises no more."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as kept:
+        folders = [Path(kept), _begin(target)]
+        limit = f"-runs={executions}"
+        ran = _fuzz(target, guide, limit, folders, seconds=0, seed=seed, show=False)
+    return ran._replace(seconds=round(time.monotonic() - began))
+
+
+def _fuzz(
+    target: Target, guide: str, limit: str, folders: list[Path], *,
+    seconds: int, seed: int, show: bool,
+) -> Ran:  # fmt: skip
     CRASHES.mkdir(parents=True, exist_ok=True)
-    begin = CORPUS / target.name if committed(target.name) else _seeds(target)
-    folders = [found_folder(target.name), begin]
     options = [
-        f"-max_total_time={seconds}",
+        limit,
         f"-seed={seed}",
         f"-max_len={target.max_length}",
         f"-timeout={SECONDS_AN_INPUT}",
@@ -103,8 +135,11 @@ def fuzz(target: Target, guide: str, *, seconds: int, seed: int, show: bool) -> 
     ran = _ran(Ran(target.name, guide, seconds, seed, 0, 0, 0, 0, 0), lines)
     if not ran.kept and (code or not ran.executions):
         raise Broken("\n".join([f"{target.name} ({guide}): exit {code}", *lines[-30:]]))
-    _remember(ran)
     return ran
+
+
+def _begin(target: Target) -> Path:
+    return CORPUS / target.name if committed(target.name) else _seeds(target)
 
 
 def _remember(ran: Ran) -> None:

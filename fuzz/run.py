@@ -118,12 +118,21 @@ def cover(name: str, missing: bool) -> None:
 
 @main.command("all")
 @click.option("--seconds", default=60, show_default=True, help="Of each target and guide.")
+@click.option(
+    "--executions",
+    type=click.IntRange(min=1),
+    help="Of each, instead of --seconds, from the committed inputs alone.",
+)
 @_seed
 @click.option("--only", multiple=True, type=_names)
 @click.option("--cover", "covers", is_flag=True, help="And measure what lines are reached.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
-              help="Targets at once.")  # fmt: skip
-def all_(seconds: int, seed: int | None, only: tuple[str, ...], covers: bool, jobs: int) -> None:
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Targets at once."
+)
+def all_(
+    seconds: int, executions: int | None, seed: int | None, only: tuple[str, ...], covers: bool,
+    jobs: int,
+) -> None:  # fmt: skip
     """Replay every target's committed inputs, then fuzz it under each guide it has here."""
     seed = _drawn(seed)
     missing: list[str] = []
@@ -143,7 +152,10 @@ def all_(seconds: int, seed: int | None, only: tuple[str, ...], covers: bool, jo
     def run(target: Target, its_guides: list[str]) -> int:
         broken = 0
         for guide in its_guides:
-            ran = guides.fuzz(target, guide, seconds=seconds, seed=seed, show=False)
+            if executions:
+                ran = guides.fuzz_afresh(target, guide, executions=executions, seed=seed)
+            else:
+                ran = guides.fuzz(target, guide, seconds=seconds, seed=seed, show=False)
             click.echo(_line(ran))
             broken += bool(ran.kept)
         if covers:  # in a process of its own: here the modules are imported already

@@ -113,8 +113,9 @@ def _blindly(loaded: Loaded, arguments: list[str]) -> None:
     def plainly(data: bytes, max_size: int) -> bytes:
         return mutations.plain(data, max_size, rng)
 
-    end, tried = time.monotonic() + float(options["max_total_time"]), 0
-    while time.monotonic() < end:
+    end = time.monotonic() + float(options.get("max_total_time", "inf"))
+    most, tried = float(options.get("runs", "inf")), 0
+    while time.monotonic() < end and tried < most:
         data = rng.choice(inputs)
         if own is not None and rng.random() < CALLED_PLAINLY:
             data = own(data, longest, rng, plainly)[:longest]

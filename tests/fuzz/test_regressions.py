@@ -82,6 +82,19 @@ FOUND = {
         b'\x02[2026-01-01 00:00:00,000] DEBUG Completed request:{"requestHeader":'
         b'{"requestApiKey":3,"requestApiVersion":1,"correlationId":1},"totalTimeMs":1e308,"connection":"a"}\n',
     ),
+    "a zstd capture damaged behind its first block": Found(
+        "captures",
+        "The library keeps what it made before an error to itself. So a file that came in one read "
+        "gave nothing, and in reads of 7 bytes all that stood before the damage. Now it is given "
+        "a block at a time.",
+        bytes.fromhex(
+            "0f28b52ffd601380000300e404d4c3800002000400040001f15365e09304004a000002020186dd60"
+            "14064020010db8000001029c4023845002ffff94a8c897020123849c40000007d0000000025012cf"
+            "cfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfffff8cc7eda080a82bffff"
+            "3f0600000000a01301a3032c804e001177610a04d819e899fdff7055266650cadd4d63bbee7fffc0"
+            "800b"
+        ),
+    ),
 }
 
 

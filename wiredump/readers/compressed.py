@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Final
 
 from kproto.errors import MissingExtraError
+from wiredump.readers.zstd_blocks import BlockEnds
 
 __all__ = ["PIECE", "CannotInflate", "Inflater", "inflater_for"]
 
@@ -21,7 +22,6 @@ PIECE: Final = 1 << 20
 _SLICE: Final = 32 << 10
 """Input is taken in slices: what is left behind the end of a member or frame is copied, and many
 small ones in one long input would cost the square of their number."""
-_ZSTD_SLICE: Final = 4 << 10
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
@@ -52,7 +52,6 @@ class Inflater:
     """
 
     name = ""
-    slice = _SLICE
 
     def __init__(self) -> None:
         self._part: Any = None
@@ -64,8 +63,9 @@ class Inflater:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """What has become readable. Raises CannotInflate where the format is broken."""
-        for start in range(0, len(data), self.slice):
-            yield from self._feed(data[start : start + self.slice])
+        for start in range(0, len(data), _SLICE):
+            for piece in self._cut(data[start : start + _SLICE]):
+                yield from self._feed(piece)
 
     def _feed(self, data: bytes) -> Iterator[bytes]:
         data = self._left + data if self._left else data
@@ -95,6 +95,10 @@ class Inflater:
         elif data:
             raise CannotInflate(f"{self.name}: what follows the end is not {self.name}")
         return b""
+
+    def _cut(self, data: bytes) -> Iterator[bytes]:
+        """Input in the pieces that the library is to see it in."""
+        yield data
 
     def _magics(self) -> tuple[bytes, ...]:
         raise NotImplementedError
@@ -159,11 +163,16 @@ class _Gzip(Inflater):
 
 
 class _Zstd(Inflater):
-    """Of a damaged frame, the block that the damaged slice completes may be lost as well: its
-    library keeps what it made before an error to itself."""
+    """Of a damaged frame, every block before the damaged one is read."""
 
     name = "zstd"
-    slice = _ZSTD_SLICE
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ends = BlockEnds()
+
+    def _cut(self, data: bytes) -> Iterator[bytes]:
+        return self._ends.cut(data)
 
     def _magics(self) -> tuple[bytes, ...]:
         # Skippable frames, whose lowest four bits are free, may come between the others.

@@ -191,18 +191,51 @@ def test_damaged_compression_gives_what_was_before():
     assert shapes(padded) == shapes(read(data))
 
 
-@given(st.integers(0, 500), st.integers(1, 255), st.sampled_from(("gzip", "zstd")))
-def test_damage_anywhere_in_a_compressed_file(at, change, name):
-    """Changed: no exception, whatever is made of it. Cut: the packets before the cut."""
+def zstd_blocks(pieces: Iterable[bytes], **options: int) -> list[bytes]:
+    """The pieces of one zstd frame, each ending with a block of its own."""
+    zstd = zstd_library()
+    known = {zstd.CompressionParameter[name]: value for name, value in options.items()}
+    packer = zstd.ZstdCompressor(options=known)
+    return [
+        *(packer.compress(each, zstd.ZstdCompressor.FLUSH_BLOCK) for each in pieces),
+        packer.flush(),
+    ]
+
+
+@given(
+    st.integers(0, 1000), st.integers(1, 255), st.sampled_from(("gzip", "zstd", "blocks")),
+    st.booleans(), st.integers(1, 100),
+)  # fmt: skip
+def test_damage_anywhere_in_a_compressed_file(at, change, name, checksum, size):
+    """Changed: no exception, and the same whatever the reads. Cut: the packets before the cut."""
     form = Form("pcap-ns", ">")
     records = [form.record(n, n, random.Random(n).randbytes(20), 0) for n in range(20)]
     data = form.header() + b"".join(records)
-    packed = bytearray(members(data, 300) if name == "gzip" else zstd_library().compress(data))
-    packed[at % len(packed)] ^= change
-    read(bytes(packed), 50)
+    if name == "gzip":
+        packed = bytearray(members(data, 300))
+    elif name == "zstd":
+        packed = bytearray(zstd_library().compress(data))
+    else:
+        packed = bytearray().join(zstd_blocks([data[:24], *records], checksum_flag=checksum))
+        packed += b"\x53\x2a\x4d\x18\0\0\0\0" + zstd_library().compress(form.record(99, 0, b"", 0))
     whole = shapes(read(data))
+    assert shapes(read(bytes(packed)))[:20] == whole
+    packed[at % len(packed)] ^= change
+    assert shapes(read(bytes(packed), size)) == shapes(read(bytes(packed)))
     cut = [each for each in read(bytes(packed[: at % len(packed)])) if isinstance(each, Packet)]
     assert shapes(cut) == whole[: len(cut)]
+
+
+@pytest.mark.parametrize("damaged", range(1, 21))
+def test_every_zstd_block_before_a_damaged_one_is_read(damaged):
+    form = Form("pcap-ns", "<")
+    records = [form.record(n, n, random.Random(n).randbytes(20), 0) for n in range(20)]
+    blocks = [bytearray(each) for each in zstd_blocks([form.header(), *records])]
+    blocks[damaged][0] |= 6  # a reserved type
+    *found, anomaly = read(b"".join(blocks))
+    assert shapes(found) == shapes(read(form.header() + b"".join(records[: damaged - 1])))
+    assert isinstance(anomaly, Anomaly)
+    assert anomaly.kind == "damaged"
 
 
 def test_sections_have_interfaces_of_their_own():
