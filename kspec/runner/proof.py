@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from kspec.judge import Judgement
 from kspec.model import CaseFile
+from kspec.results import Result
 from kspec.runner.contestants import Local
-from kspec.runner.schedule import run
+from kspec.runner.schedule import run_pairs
 from kspec.wrong.all import MISBEHAVIOURS
 
 __all__ = ["Flaw", "prove"]
@@ -33,7 +34,10 @@ async def prove(
     cases: Sequence[CaseFile], beside: Sequence[CaseFile], *, jobs: int = 16
 ) -> list[Flaw]:
     """The flaws of ``cases``; ``beside`` are all there are, for the neighbours. KprotoError where
-    a case cannot be staged."""
+    a case cannot be staged.
+
+    With many plays at once on few cores a wait of a second is late, and a time-out is the machine's
+    affair: what came out as a flaw is played once more with nothing beside it, and that counts."""
     found = [
         Flaw(each.id, f"no misbehaviour is called {name!r}; see `kspec misbehaviours`")
         for each in cases
@@ -42,9 +46,8 @@ async def prove(
     ]
     if found:
         return found
-    for result in await run([Local("reference")], cases, jobs=jobs):
-        if result.judgement.verdict not in ("pass", "informational"):
-            found.append(Flaw(result.case.id, f"the reference client: {_told(result.judgement)}"))
+    reference = Local("reference")
+    pairs: list[tuple[Local, CaseFile]] = [(reference, each) for each in cases]
     for group in dict.fromkeys(each.group for each in cases):
         members = [each for each in cases if each.group == group]
         names = {name for each in members for name in each.case.misbehaviours}
@@ -54,23 +57,33 @@ async def prove(
             if each.group == group and each.case.misbehaviours
         }
         clients = [Local(f"wrong:{name}", name) for name in sorted(names)]
-        for result in await run(clients, members, jobs=jobs):
-            found += _flaws(result.client.removeprefix("wrong:"), result.case, result.judgement)
-    return found
+        pairs += [(client, each) for client in clients for each in members]
+    results = await run_pairs(pairs, jobs=jobs)
+    unsure = [pair for pair, result in zip(pairs, results, strict=True) if _flaw(result)]
+    return [flaw for each in await run_pairs(unsure) if (flaw := _flaw(each)) is not None]
 
 
-def _flaws(name: str, case: CaseFile, judgement: Judgement) -> list[Flaw]:
+def _flaw(result: Result) -> Flaw | None:
+    if result.client != "reference":
+        name = result.client.removeprefix("wrong:")
+        return _flaw_of(name, result.case, result.judgement)
+    if result.judgement.verdict in ("pass", "informational"):
+        return None
+    return Flaw(result.case.id, f"the reference client: {_told(result.judgement)}")
+
+
+def _flaw_of(name: str, case: CaseFile, judgement: Judgement) -> Flaw | None:
     wrong = case.case.wrong
     failed = judgement.verdict == "fail"
     if wrong is None:
-        return []  # it asks for nothing, so nobody can be wrong
+        return None  # it asks for nothing, so nobody can be wrong
     if name == wrong.by and judgement.verdict != wrong.verdict:
-        return [Flaw(case.id, f"{name} does not fail it: {_told(judgement)}")]
+        return Flaw(case.id, f"{name} does not fail it: {_told(judgement)}")
     if name in wrong.also and not failed:
-        return [Flaw(case.id, f"{name} is declared to fail it too, and does not")]
+        return Flaw(case.id, f"{name} is declared to fail it too, and does not")
     if failed and name != wrong.by and name not in wrong.also:
-        return [Flaw(case.id, f"{name} fails it too, undeclared: {_told(judgement)}")]
-    return []
+        return Flaw(case.id, f"{name} fails it too, undeclared: {_told(judgement)}")
+    return None
 
 
 def _told(judgement: Judgement) -> str:

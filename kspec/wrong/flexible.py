@@ -142,6 +142,8 @@ class NeverForgivesABadTag(Client):
 class AsksOnAtUnknownCodes(Client):
     """Asks again and again where it does not know the error code."""
 
+    least_attempts = 60
+
     def may_ask_again(self, problem: Exception, attempt: int) -> bool:
         if isinstance(problem, Refused) and problem.code not in _KNOWN:
             return True

@@ -13,6 +13,8 @@ __all__: list[str] = []
 class RetriesForever(Client):
     """Asks again at once whatever the answer, as long as the call lasts."""
 
+    least_attempts = 420
+
     def may_ask_again(self, problem: Exception, attempt: int) -> bool:
         return True
 
