@@ -1,7 +1,8 @@
 /* The records of many batches -> columns in Arrow's columnar format, without an object for a record.
    kproto/records/sink.py is the same in Python, to the byte; kproto/records/batches.py cuts batches,
    and says what is wrong with one that is given up here: those that are plain in every way are cut
-   here, too (add_plain). A batch is taken whole or not at all. No Python code runs here. */
+   here, too (add_plain). A batch is taken whole or not at all. No Python code runs here, but for what
+   decompresses a plain batch. */
 #include "blake2b.h"
 
 enum {
@@ -270,35 +271,63 @@ static PyObject *sink_add(record_sink *self, PyObject *const *args, Py_ssize_t c
     return told(self, &before, failed);
 }
 
+/* What compressed records are, by the caller's `unpack`: bytes; NULL without an exception where it
+   has none, or not enough of them for so many records. Whatever else it does ends add_plain. */
+static PyObject *unpacked(PyObject *unpack, const reader *packed, const batch_facts *batch) {
+    if (unpack == Py_None || batch->count == 0) return NULL;
+    PyObject *made = PyObject_CallFunction(unpack, "iy#", batch->codec, (const char *)packed->at,
+                                           left_of(packed));
+    if (made == NULL) return NULL;
+    if (PyBytes_CheckExact(made) && batch->count <= PyBytes_GET_SIZE(made) / LEAST_RECORD)
+        return made;
+    Py_DECREF(made);
+    return NULL;
+}
+
+/* One more batch that is plain: 0, or -1 where it is not one, perhaps with an exception. */
+static int add_plain_one(record_sink *self, reader *in, PyObject *unpack, batch_facts *batch) {
+    reader part;
+    PyObject *held = NULL;
+    if (get_plain(in, &part, batch)) return -1;
+    if (batch->codec) {
+        held = unpacked(unpack, &part, batch);
+        if (held == NULL) return -1;
+        const uint8_t *start = AT(uint8_t, held, 0);
+        part = (reader){start, start + PyBytes_GET_SIZE(held)};
+    }
+    extent before = self->now; /* only now: unpacking is Python's, and may let others run */
+    int failed = add_section(self, &part, batch);
+    Py_XDECREF(held);
+    if (!failed) return 0;
+    self->now = before;
+    return -1; /* a full column, too, is told of where the batch is added alone */
+}
+
 /* Batches that are plain, until one is not: where that begins, [how many records each has]. */
-static PyObject *sink_add_plain(record_sink *self, PyObject *data) {
+static PyObject *sink_add_plain(record_sink *self, PyObject *const *args, Py_ssize_t given) {
+    if (given != 2) {
+        PyErr_SetString(PyExc_TypeError, "add_plain takes 2 arguments");
+        return NULL;
+    }
+    PyObject *data = args[0];
     if (!PyBytes_CheckExact(data)) return Py_BuildValue("(i[])", 0);
     PyObject *counts = PyList_New(0);
     if (counts == NULL) return NULL;
     const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(data);
-    reader in = {start, start + PyBytes_GET_SIZE(data)}, part;
+    reader in = {start, start + PyBytes_GET_SIZE(data)};
     batch_facts batch;
     Py_ssize_t end = 0;
-    while (left_of(&in) && !get_plain(&in, &part, &batch)) {
-        extent before = self->now;
-        int failed = add_section(self, &part, &batch);
-        PyObject *count = NULL;
-        if (failed) {
-            self->now = before;
-            if (!PyErr_Occurred()) break; /* a full column, too, is told of where it is added alone */
-        } else {
-            count = PyLong_FromSsize_t(batch.count);
-        }
-        if (count == NULL || PyList_Append(counts, count)) {
-            Py_XDECREF(count);
-            Py_DECREF(counts);
-            sink_clear(self);
-            return NULL;
-        }
-        Py_DECREF(count);
+    while (left_of(&in) && !add_plain_one(self, &in, args[1], &batch)) {
+        PyObject *count = PyLong_FromSsize_t(batch.count);
+        int failed = count == NULL || PyList_Append(counts, count);
+        Py_XDECREF(count);
+        if (failed) break;
         end = in.at - start;
     }
-    return Py_BuildValue("(nN)", end, counts);
+    if (!PyErr_Occurred()) return Py_BuildValue("(nN)", end, counts);
+    Py_DECREF(counts);
+    sink_clear(self);
+    return NULL;
 }
 
 static PyObject *sink_put(record_sink *self, PyObject *records) {
@@ -429,9 +458,9 @@ static PyMethodDef sink_methods[] = {
     {"add", (PyCFunction)(void (*)(void))sink_add, METH_FASTCALL,
      "add(data, at, end, count, base_offset, base_timestamp, appended) -> whether data[at:end] is "
      "exactly that many records, which are rows then"},
-    {"add_plain", (PyCFunction)sink_add_plain, METH_O,
-     "add_plain(data) -> (where the first batch begins that is not plain, of each before it how many "
-     "records it has); they are rows then"},
+    {"add_plain", (PyCFunction)(void (*)(void))sink_add_plain, METH_FASTCALL,
+     "add_plain(data, unpack) -> (where the first batch begins that is not plain, of each before it "
+     "how many records it has); they are rows then"},
     {"put", (PyCFunction)sink_put, METH_O,
      "put(records) -> whether these objects are as they usually are; they are rows then"},
     {"mark", (PyCFunction)sink_mark, METH_NOARGS, "mark(): where take_back goes back to"},

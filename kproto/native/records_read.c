@@ -168,7 +168,7 @@ enum {
     COUNT_AT = 57,
     HEADER_SIZE = 61
 };
-enum { CODEC_BITS = 7, APPENDED_BIT = 8, CONTROL_BIT = 32 };
+enum { CODEC_BITS = 7, APPENDED_BIT = 8, CONTROL_BIT = 32, ZSTD = 4 };
 
 int get_plain(reader *in, reader *part, batch_facts *batch) {
     const uint8_t *head = in->at;
@@ -178,11 +178,12 @@ int get_plain(reader *in, reader *part, batch_facts *batch) {
     uint16_t attributes = get16(head + ATTRIBUTES_AT);
     int32_t last_delta = (int32_t)get32(head + LAST_DELTA_AT);
     batch->base_offset = (int64_t)get64(head);
-    if (attributes & (CODEC_BITS | CONTROL_BIT) || last_delta < 0 ||
+    batch->codec = attributes & CODEC_BITS;
+    if (attributes & CONTROL_BIT || batch->codec > ZSTD || last_delta < 0 ||
         (batch->base_offset > 0 && last_delta > INT64_MAX - batch->base_offset))
         return -1;
     *part = (reader){head + HEADER_SIZE, head + LENGTH_END + length};
-    if (count < 0 || count > left_of(part) / LEAST_RECORD) return -1;
+    if (count < 0 || (!batch->codec && count > left_of(part) / LEAST_RECORD)) return -1;
     batch->count = count;
     batch->base_timestamp = (int64_t)get64(head + BASE_TIMESTAMP_AT);
     batch->is_appended = (attributes & APPENDED_BIT) != 0;

@@ -26,10 +26,10 @@ from typing import Any, Final
 
 from kproto.errors import EncodeError, MissingExtraError
 from kproto.records import lz4_header, snappy
-from kproto.records.model import Compression
+from kproto.records.model import MAX_DECOMPRESSED, Compression
 from kproto.records.undecodable import Undecodable, too_large
 
-__all__ = ["available", "compress", "decompress"]
+__all__ = ["available", "compress", "decompress", "unpack"]
 
 GZIP: Final = 31
 """zlib's ``wbits`` for a gzip member with the largest window."""
@@ -119,6 +119,15 @@ def decompress(codec: Compression, data: bytes, *, magic: int = 2, limit: int) -
 
         return _members("zstd", frame, library.ZstdError, data, limit)
     return data
+
+
+def unpack(codec: int, data: bytes) -> bytes | None:
+    """What a batch of magic 2 holds, within the limit that reading has; None where ``decompress``
+    has something to say instead."""
+    try:
+        return decompress(Compression(codec), data, limit=MAX_DECOMPRESSED)
+    except (Undecodable, MissingExtraError):
+        return None
 
 
 def _members(

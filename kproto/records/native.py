@@ -73,11 +73,15 @@ class RecordSink(Protocol):
         """The records that ``data[at:end]`` is, as ``RecordCodec.read`` takes them. False, and no
         row, where it does not."""
 
-    def add_plain(self, data: bytes, /) -> tuple[int, list[int]]:
-        """Batches at the beginning of a field, as far as they are plain: whole, of magic 2, not
-        compressed, no control batches, and nothing wrong but perhaps the checksum, which is not
-        looked at. Returns where they end, and how many records each of them has. What follows may
-        be plain, too, where there is no room for it: the limit raises nothing here."""
+    def add_plain(
+        self, data: bytes, unpack: Callable[[int, bytes], bytes | None] | None, /
+    ) -> tuple[int, list[int]]:
+        """Batches at the beginning of a field, as far as they are plain: whole, of magic 2, no
+        control batches, and nothing wrong but perhaps the checksum, which is not looked at; not
+        compressed, or so that ``unpack`` has bytes for the codec's number and what it packed.
+        Returns where they end, and how many records each of them has. What follows may be plain,
+        too, where there is no room for it: the limit raises nothing here. Raises what ``unpack``
+        does, and has no rows then."""
 
     def put(self, records: list[Record], /) -> bool:
         """False, and no row, where one is not as readers make them."""

@@ -7,7 +7,7 @@ than a loop of one's own. What a batch is, and what is wrong with one, is not de
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntFlag
 from hashlib import blake2b
 from itertools import accumulate
@@ -125,7 +125,9 @@ class PureSink:
         """Never: the reader that says what is wrong reads what is right, too."""
         return False
 
-    def add_plain(self, data: bytes, /) -> tuple[int, list[int]]:
+    def add_plain(
+        self, data: bytes, unpack: Callable[[int, bytes], bytes | None] | None, /
+    ) -> tuple[int, list[int]]:
         """None, likewise."""
         return 0, []
 

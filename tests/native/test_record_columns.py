@@ -11,6 +11,7 @@ import pytest
 
 from kproto.records import Compression, Record, RecordBatches, build_batch
 from kproto.records.columns import COLUMNS, read_columns
+from kproto.records.compression import unpack
 from kproto.records.sink import Made, PureSink, Wanted
 from tests.native.records_both import codec, damage, random_records, section, shake_records
 from tests.native.test_memory import LOOPS, least_growth
@@ -64,32 +65,63 @@ def test_what_it_does_not_take_leaves_no_row() -> None:
 
 
 def test_plain_batches_are_those_that_are_read_alone() -> None:
-    """As far as they go, and as many as there is room for."""
+    """As far as they go, and as many as there is room for; compressed, too."""
     rng = seeds.generator("records:sink:plain")
-    left = 0
+    left = packed = 0
     for _ in range(200):
         given = [random_records(rng, most=4) or [Record()] for _ in range(rng.randrange(4))]
         parts = [
-            build_batch([Record(n, 0, r.key, r.value) for n, r in enumerate(g)]) for g in given
+            build_batch(
+                [Record(n, 0, r.key, r.value) for n, r in enumerate(g)],
+                compression=rng.choice((Compression.NONE, *Compression)),
+            )
+            for g in given
         ]
         data = b"".join(parts)
         if rng.random() < 0.7 and data:
             data = damage(data, rng)
         sink, pure = codec().sink(ALL, MOST), PureSink(ALL, MOST)
-        end, counts = sink.add_plain(data)
+        end, counts = sink.add_plain(data, unpack)
         found = list(RecordBatches(data[:end], check_crc=False))
+        packed += sum(batch.compression > 0 for batch in found)
         assert [len(batch.records()) for batch in found] == counts
         for batch in found:
             pure.put(batch.records())
         assert sink.finish() == pure.finish()
         left += end != len(data)
         tight = codec().sink(ALL, 60)
-        assert tight.add_plain(data)[0] <= end
+        assert tight.add_plain(data, unpack)[0] <= end
         assert tight.finish()[0] <= sum(counts)
     assert left > 20
-    assert codec().sink(ALL, MOST).add_plain(None) == (0, [])  # type: ignore[arg-type]  # no bytes
-    packed = build_batch([Record(value=b"v")], compression=Compression.GZIP)
-    assert codec().sink(ALL, MOST).add_plain(packed) == (0, [])
+    assert packed > 20
+    assert codec().sink(ALL, MOST).add_plain(None, None) == (0, [])  # type: ignore[arg-type]
+
+
+def test_what_unpacks_a_plain_batch_may_say_anything() -> None:
+    batch = build_batch([Record(value=b"v")] * 3, compression=Compression.GZIP)
+    answers: list[Any] = [None, b"", b"x" * 100, bytearray(100), 7, unpack(1, batch[61:])[:-1]]  # type: ignore[index]
+    for unpacked in (None, *(lambda _codec, _data, answer=answer: answer for answer in answers)):
+        sink = codec().sink(ALL, MOST)
+        assert sink.add_plain(batch, unpacked) == (0, [])
+        assert sink.finish()[0] == 0
+    plain = build_batch([Record()])
+    sink = codec().sink(ALL, MOST)
+    with pytest.raises(ZeroDivisionError):
+        sink.add_plain(plain + batch, lambda _codec, _data: 1 // 0)  # type: ignore[arg-type, return-value]
+    assert sink.finish()[0] == 0
+
+    class Again:
+        """Adds to the sink that asks it."""
+
+        def __call__(self, number: int, data: bytes) -> bytes | None:
+            assert sink.add_plain(plain, None) == (len(plain), [1])
+            return unpack(number, data)
+
+    assert sink.add_plain(batch, Again()) == (len(batch), [3])
+    assert sink.finish()[0] == 4
+    assert unpack(1, b"no gzip") is None
+    with pytest.raises(TypeError):
+        sink.add_plain(batch)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("wrong", [-1, 1 << 40, 1 << 70, None, True, 1.5, "2"])
@@ -130,7 +162,11 @@ def test_no_block_is_left() -> None:
     sections = [(section(records), len(records)) for records in good]
     sections += [(damage(data, rng), count) for data, count in sections for _ in range(30)]
     shaken = [shake_records(records, rng) for records in good for _ in range(30)]
-    whole = b"".join(build_batch(records) for records in good if records)
+    whole = b"".join(
+        build_batch(records, compression=Compression(at % 5))
+        for at, records in enumerate(good)
+        if records
+    )
     fields = [whole, *(damage(whole, rng) for _ in range(30))]
 
     def once() -> None:
@@ -147,7 +183,7 @@ def test_no_block_is_left() -> None:
                 with contextlib.suppress(OverflowError):
                     sink.put(records)
             for data in fields:
-                sink.add_plain(data)
+                sink.add_plain(data, unpack)
             if limit > 200:
                 sink.finish()
 

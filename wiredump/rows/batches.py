@@ -7,7 +7,7 @@ full. Only ``name_of`` knows more than the items say: the names of topic ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from kproto.dialects import Dialect
@@ -16,11 +16,11 @@ from kproto.records import Batch, RecordBatches, TimestampType
 from wiredump.bodies import Bodies
 from wiredump.model import Anomaly, Exchange
 from wiredump.rows.exchanges import anomaly_row
-from wiredump.rows.fields import NameOf, RecordsField, completed_ns, fields_of
+from wiredump.rows.fields import NameOf, RecordsField, carries_records, fields_of
 from wiredump.rows.pieces import Rows
 from wiredump.rows.record_columns import RecordRows, Whose
 
-__all__ = ["BatchRows", "NameOf", "completed_ns"]
+__all__ = ["BatchRows", "NameOf"]
 
 _TIMESTAMPS: Final = {
     TimestampType.NO_TIMESTAMP_TYPE: "none",
@@ -63,9 +63,12 @@ class BatchRows:
         self._checks = self._tells or "anomalies" in tables
         self._records = RecordRows(keep="records" in tables, values=values)
 
-    def add(self, item: Exchange, said: Callable[[], Bodies]) -> Iterator[Rows]:
+    def add(self, item: Exchange, said: Callable[[], Bodies]) -> Iterable[Rows]:
         """The rows that an exchange gives, and the pieces it fills. ``said`` is asked for what
         ``bodies.read`` makes of it where the bytes of a frame cannot be read as they should."""
+        return self._added(item, said) if carries_records(item.api_key) else ()
+
+    def _added(self, item: Exchange, said: Callable[[], Bodies]) -> Iterator[Rows]:
         for field in fields_of(item, self._codec, said, self._name_of):
             if self._apart:
                 self._keep_apart(field)
@@ -93,7 +96,7 @@ class BatchRows:
         frame = field.frame
         whose = Whose(
             field.item.connection.id, frame.direction, frame.offset, field.topic, field.topic_id,
-            field.partition, completed_ns(field.item),
+            field.partition, field.completed_ns,
         )  # fmt: skip
         end = before = 0
         if not self._checks:

@@ -20,11 +20,11 @@ from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH
 from kproto.messages.request_header import RequestHeader
-from kproto.partial import FrameLayout, response_layout, size_error
+from kproto.partial import FrameLayout, response_layout
 from wiredump.bodies import Bodies, codec_of
 from wiredump.model import Exchange, Frame
 
-__all__ = ["NO_TOPIC_ID", "NameOf", "RecordsField", "carries_records", "completed_ns", "fields_of"]
+__all__ = ["NO_TOPIC_ID", "NameOf", "RecordsField", "carries_records", "fields_of"]
 
 NameOf: TypeAlias = Callable[[str, int], str | None]
 """A topic id and a time to the name that had been seen by then."""
@@ -40,6 +40,7 @@ class RecordsField(NamedTuple):
 
     item: Exchange
     frame: Frame
+    completed_ns: int
     topic: str | None
     topic_id: str | None
     partition: int
@@ -76,10 +77,11 @@ def fields_of(
     if frame is None:
         return
     found = _in_bytes(item, frame, codec_of(item, codec))
+    completed = completed_ns(item)
     for name, topic_id, partition, data in _in_json(item, said()) if found is None else found:
         if name is None and topic_id is not None:
-            name = name_of(topic_id, completed_ns(item))
-        yield RecordsField(item, frame, name, topic_id, partition, data)
+            name = name_of(topic_id, completed)
+        yield RecordsField(item, frame, completed, name, topic_id, partition, data)
 
 
 # ---- in the bytes ----------------------------------------------------------------------------
@@ -117,7 +119,9 @@ def _names(item: Exchange) -> _Names:
 def _in_bytes(item: Exchange, frame: Frame, using: Dialect) -> list[_Found] | None:
     """None where the frame is not whole, or is not as the schema has it."""
     raw = frame.raw
-    if frame.sasl or frame.json is not None or len(raw) < _LEAST or size_error(raw) is not None:
+    if frame.sasl or frame.json is not None or len(raw) < _LEAST:
+        return None
+    if _size(raw)[0] != len(raw) - SIZE_LENGTH:
         return None
     if item.api_key == PRODUCE:
         key, version = _key_and_version(raw, SIZE_LENGTH)
@@ -145,6 +149,7 @@ def _in_bytes(item: Exchange, frame: Frame, using: Dialect) -> list[_Found] | No
 
 
 _LEAST: Final = 8
+_size: Final = Struct(">i").unpack_from
 _key_and_version: Final = Struct(">hh").unpack_from
 
 

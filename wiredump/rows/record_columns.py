@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 from kproto.arrow import Column
 from kproto.records.batch import Batch
 from kproto.records.columns import put_batch
+from kproto.records.compression import unpack
 from kproto.records.sink import Blobs, Made, Sizes, Wanted, bits, make_sink
 from wiredump.rows.pieces import Piece
 
@@ -60,7 +61,7 @@ class RecordRows:
     def read_plain(self, data: bytes, whose: Whose) -> tuple[int, int]:
         """The batches that a field begins with, as far as nothing is to be said of them but their
         records; returns where they end, and how many they are."""
-        end, counts = self._sink.add_plain(data)
+        end, counts = self._sink.add_plain(data, unpack)
         for number, count in enumerate(counts):
             if count:
                 self._rows += count

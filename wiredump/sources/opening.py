@@ -153,8 +153,11 @@ class Sources:
 
     def _saw(self, capture: int, first: int, last: int) -> None:
         if first:
-            before = self._times.get(capture, (first, last))
-            self._times[capture] = min(before[0], first), max(before[1], last)
+            before = self._times.get(capture)
+            if before is None:
+                self._times[capture] = first, last
+            elif first < before[0] or last > before[1]:
+                self._times[capture] = min(before[0], first), max(before[1], last)
 
     # -- captures ----------------------------------------------------------------------------
 
@@ -291,11 +294,16 @@ def span(item: Item) -> tuple[int, int, int]:
     """The source an item is of, and its first and last time."""
     if isinstance(item, Anomaly):
         return item.place.capture, item.timestamp_ns, item.timestamp_ns
-    frames = [frame for frame in (item.request, item.response) if frame is not None]
+    request, response = item.request, item.response
+    if request is None or response is None:
+        frame = request or response
+        assert frame is not None
+        return frame.place.capture, frame.first_ns, frame.last_ns
+    first, last = request.first_ns, request.last_ns
     return (
-        frames[0].place.capture,
-        min(frame.first_ns for frame in frames),
-        max(frame.last_ns for frame in frames),
+        request.place.capture,
+        first if first < response.first_ns else response.first_ns,
+        last if last > response.last_ns else response.last_ns,
     )
 
 
