@@ -183,8 +183,10 @@ def _work(
         environment |= sanitizers()
     itself = _itself(guide, target, environment.pop("LD_PRELOAD", ""))
     lines = []
+    # By its interpreter: a process that another thread forks while a program is written holds it
+    # open for writing, and nobody can run it until that one runs something else.
     with subprocess.Popen(
-        [str(itself), *arguments],
+        ["/bin/sh", str(itself), *arguments],
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         errors="replace",
     ) as process:  # fmt: skip
