@@ -247,6 +247,7 @@ def guard_in_progress(t: str) -> Rounds:
         [create(t, [1, 2])],
         frozen=[
             alter((t, 0, [1, 3, 4])),
+            CatchUp(t, 0, 3),
             alter((t, 0, [1, 2]), factor_may_change=False),
             alter((t, 0, [1, 2, 4]), factor_may_change=False),
             listing((t, [0])),
