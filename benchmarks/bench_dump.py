@@ -267,7 +267,7 @@ def arguments_of(line: list[str] | None = None) -> argparse.Namespace:
         "--giant", type=_size, default=3000.0, metavar="MB", help="one connection, for memory"
     )
     parser.add_argument(
-        "--scale", type=_size, default=600.0, metavar="MB",
+        "--scale", type=_size, default=3000.0, metavar="MB",
         help=f"{SCALE_CONNECTIONS} connections, for one processor against two",
     )  # fmt: skip
     parser.add_argument("--no-spark", action="store_true", help="memory without Spark's")

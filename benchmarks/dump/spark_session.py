@@ -78,7 +78,8 @@ class Session:
         self._errors.close()
 
     def run(self, job: str, source: Path, *, watched: bool = False) -> Done:
-        """``frames`` or ``records`` of a capture, or ``copy`` of a folder of Parquet files."""
+        """``frames`` or ``records`` of a capture, ``stream`` of a folder of rotated files, or
+        ``copy`` of a folder of Parquet files."""
         assert self._process.stdin is not None
         with tempfile.TemporaryDirectory(prefix="bench-spark-", dir=self._scratch) as folder:
             out = str(Path(folder) / "out")
@@ -115,6 +116,8 @@ def _measured(told: dict[str, Any]) -> Iterator[None]:
 
 
 def _run(spark: Any, job: str, source: str, out: str) -> dict[str, int]:
+    if job == "stream":
+        return _stream(spark, source, out)
     if job == "copy":
         frame = spark.read.parquet(source)
         frame.write.option("compression", "snappy").parquet(out)
@@ -128,6 +131,19 @@ def _run(spark: Any, job: str, source: str, out: str) -> dict[str, int]:
         out=out, paths={0: source}, names={0: source}, tables=(job,), bodies=job not in UNDECODED
     )
     return dict(Job(options=options, split_bytes=SPLIT_BYTES).run(spark).rows)
+
+
+def _stream(spark: Any, source: str, out: str) -> dict[str, int]:
+    """A folder of rotated files, each a batch of its own, to the end."""
+    from wiredump.spark.connections import Options
+    from wiredump.spark.follow import Follow
+
+    options = Options(out=out, paths={}, names={}, tables=("frames",), bodies=False)
+    stream = Follow(
+        where=source, checkpoint=f"{out}-checkpoint", options=options,
+        partitions=spark.sparkContext.defaultParallelism, split_bytes=SPLIT_BYTES, batch_bytes=1,
+    )  # fmt: skip
+    return dict(stream.run(spark, available_now=True, wait=lambda: False).rows)
 
 
 def main() -> None:
