@@ -77,17 +77,19 @@ def run_broker(
     keys = [api_key(each) for each in apis]
     first, count = (0, cases) if only is None else (only, 1)
     ticker = Ticker(_so_far)
+    aimed: Aimed | None = None
     try:
-        interruptible(_play(dialect, targets, keys, version, seed, count, first, ticker))
+        aimed = interruptible(_play(dialect, targets, keys, version, seed, count, first, ticker))
     except KprotoError as error:
         raise click.ClickException(printable(str(error))) from None
     finally:  # However it ends: what the whole batches came to is no less true.
-        aimed = ticker.so_far
-        if aimed is not None and to_json:
-            click.echo(json.dumps(_as_json(aimed)))
-        elif aimed is not None:
-            _show(dialect, aimed, known or only is not None)
-    assert aimed is not None
+        made = ticker.so_far if aimed is None else aimed
+        if aimed is None and made is not None:
+            click.echo(f"ended before its time: {made.cases} of {count} requests", err=True)
+        if made is not None and to_json:
+            click.echo(json.dumps(_as_json(made)))
+        elif made is not None:
+            _show(dialect, made, known or only is not None)
     sys.exit(1 if aimed.findings or aimed.down else 0)
 
 

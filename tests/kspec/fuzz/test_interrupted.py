@@ -111,6 +111,7 @@ async def ended_by(which: signal.Signals, run: asyncio.subprocess.Process) -> di
         said, problems = await run.communicate()
     assert run.returncode == 128 + which, problems.decode()
     assert b"Traceback" not in problems
+    assert b"ended before its time" in problems
     told: dict[str, Any] = json.loads(said)
     return told
 
