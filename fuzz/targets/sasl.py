@@ -3,8 +3,8 @@
 **Holds:** the broker's ``SaslSession`` answers each token or raises SaslRefusedError, and nobody is
 authenticated by a token that does not hold the user's own password or proof; ``redacted`` leaves no
 password in what it returns. The client's exchange answers or raises SaslExchangeError, and does not
-end satisfied on tokens that no broker with the password sent. Neither hashes more often than the
-scramp package allows (a claim of 2,000,000,000 iterations ends at once).
+end satisfied on tokens that no broker with the password sent. Neither hashes more often than
+``MOST_ITERATIONS`` (a claim of 2,000,000,000 ends at once).
 
 **Accepted:** SaslRefusedError from the broker's side, SaslExchangeError from the client's. Besides
 these IndexError from the client once its steps are used up: a caller's mistake, not a peer's.

@@ -124,7 +124,7 @@ def decode_broker(path: str, data: bytes) -> BrokerRegistration:
         host, _, port = address.rpartition(":")
         protocol = text.listener_security_protocol_map.get(listener)
         if protocol is None:
-            reason = f"listener {listener} is not in listener_security_protocol_map"
+            reason = f"listener {listener!r} is not in listener_security_protocol_map"
             raise MalformedZnodeError(path, reason)
         endpoints.append(Endpoint(listener, host, int(port), protocol))
     return BrokerRegistration(

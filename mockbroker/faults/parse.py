@@ -21,6 +21,8 @@ from mockbroker.faults.model import Fault
 __all__ = ["fault_of", "faults_of", "read_faults"]
 
 _MAX_RULES: Final = 10_000
+_DEEPEST: Final = 64
+"""No rule has more than a few levels."""
 _RULES: Final = "faults"
 _OF_TAGS: Final = (ValueError, ArithmeticError, AttributeError, LookupError, TypeError)
 """What PyYAML runs into where a tag names a type (``!!timestamp``) that the text is none of."""
@@ -142,8 +144,7 @@ def _from_yaml(text: str, source: str) -> list[Fault]:
     except ImportError:
         raise MissingExtraError("rules in YAML need PyYAML", extra="faults") from None
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise FaultError("aliases are not taken: write each rule out", source=source)
+        _check_events(yaml, text, source)
         loader = yaml.SafeLoader(text)
         try:
             root = loader.get_single_node()
@@ -166,6 +167,22 @@ def _from_yaml(text: str, source: str) -> list[Fault]:
         source,
         lambda place: lines[place] if place < len(lines) else _Line(),
     )
+
+
+def _check_events(yaml: Any, text: str, source: str) -> None:
+    """Before anything is made of them: no aliases, and nothing deep. PyYAML looks at every level
+    that is open for each token it reads, so that 64 KiB of brackets would take it half an hour."""
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise FaultError("aliases are not taken: write each rule out", source=source)
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            problem = f"no YAML: nested more than {_DEEPEST} deep"
+            raise FaultError(problem, source=source, line=event.start_mark.line + 1)
 
 
 def _check_keys(node: Any, source: str) -> None:

@@ -26,7 +26,7 @@ from kproto.client import (
     SaslScram,
     UnsupportedSaslMechanismError,
 )
-from kproto.client.sasl import SCRAM_MECHANISMS
+from kproto.client.sasl import MOST_ITERATIONS, SCRAM_MECHANISMS
 from kproto.connection import RequestReceived, SaslTokenReceived
 from kproto.messages import (
     SaslAuthenticateResponse,
@@ -260,6 +260,15 @@ def tls_server() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(PEM)
     return context
+
+
+def test_a_broker_that_asks_for_too_many_iterations() -> None:
+    """Refused before anything is hashed: seven digits alone take seconds."""
+    for iterations in (MOST_ITERATIONS + 1, 9_999_999, 2**31 - 1):
+        exchange = SaslScram("SCRAM-SHA-256", "alice", "pencil").exchange()
+        nonce = (exchange(b"") or b"").partition(b"r=")[2]
+        with pytest.raises(SaslExchangeError, match=r"iterations|must not be > 10000000"):
+            exchange(b"r=%s1,s=QSXCR+Q6sej8bf92,i=%d" % (nonce, iterations))
 
 
 async def test_tls_with_and_without_sasl() -> None:

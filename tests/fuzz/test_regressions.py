@@ -82,6 +82,24 @@ FOUND = {
         b'\x02[2026-01-01 00:00:00,000] DEBUG Completed request:{"requestHeader":'
         b'{"requestApiKey":3,"requestApiVersion":1,"correlationId":1},"totalTimeMs":1e308,"connection":"a"}\n',
     ),
+    "brackets without end": Found(
+        "faults",
+        "PyYAML looks at every level that is open for each token that it reads: 1500 brackets took "
+        "seconds, 64 KiB of them half an hour. Now more than 64 levels are refused as they come.",
+        b"\x01:\n" + b"[" * (64 << 10),
+    ),
+    "nine million iterations": Found(
+        "sasl",
+        "The scramp package takes seven digits, and our client hashed for eight seconds, with its "
+        "event loop standing still. Now it refuses more than a million before it begins.",
+        b"\x01\0\x26r=$3rf==$,s=QSXCR+Q6sej8bf92,i=9999999",
+    ),
+    "a listener of two lines": Found(
+        "znodes",
+        "A listener that the map lacks stood in the error as it is, line feeds and all.",
+        b'\0{"listener_security_protocol_map":{":N":"S|L"},'
+        b'"endpoints":["\\null://:1:901"],"timestamp":"7"}',
+    ),
     "a zstd capture damaged behind its first block": Found(
         "captures",
         "The library keeps what it made before an error to itself. So a file that came in one read "

@@ -258,7 +258,7 @@ WRONG = [
     (
         decode_broker,
         '{"endpoints":["A://h:1"],"listener_security_protocol_map":{},"timestamp":"1"}',
-        "listener A is not in listener_security_protocol_map",
+        "listener 'A' is not in listener_security_protocol_map",
     ),
     (decode_controller, '{"version":1}', "missing required field `brokerid`"),
     (decode_controller_epoch, "x", "JSON is malformed"),
