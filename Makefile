@@ -45,7 +45,7 @@ test: ## every test CI runs (20 minutes on two cores)
 	@$(BOOTSTRAP) --toolchains
 	@$(PYTEST) $(SHARED_SLOW) $(PYTEST_ARGS)
 
-test-fast: ## the quick ones, under two minutes, no toolchain but Python
+test-fast: ## the quick ones, four to five minutes on two cores, no toolchain but Python
 	@$(BOOTSTRAP)
 	@KPROTO_HYPOTHESIS=fast $(PYTEST) -q $(SHARED) -m "$(QUICK)" $(PYTEST_ARGS)
 
