@@ -97,7 +97,7 @@ def fuzz(target: Target, guide: str, *, seconds: int, seed: int, show: bool) -> 
     kept."""
     folders = [found_folder(target.name), _begin(target)]
     limit = f"-max_total_time={seconds}"
-    ran = _fuzz(target, guide, limit, folders, seconds=seconds, seed=seed, show=show)
+    ran = _fuzz(target, guide, limit, folders, seed=seed, show=show)._replace(seconds=seconds)
     _remember(ran)
     return ran
 
@@ -109,14 +109,13 @@ def fuzz_afresh(target: Target, guide: str, *, executions: int, seed: int) -> Ra
     with tempfile.TemporaryDirectory() as kept:
         folders = [Path(kept), _begin(target)]
         limit = f"-runs={executions}"
-        ran = _fuzz(target, guide, limit, folders, seconds=0, seed=seed, show=False)
+        ran = _fuzz(target, guide, limit, folders, seed=seed, show=False)
     return ran._replace(seconds=round(time.monotonic() - began))
 
 
 def _fuzz(
-    target: Target, guide: str, limit: str, folders: list[Path], *,
-    seconds: int, seed: int, show: bool,
-) -> Ran:  # fmt: skip
+    target: Target, guide: str, limit: str, folders: list[Path], *, seed: int, show: bool
+) -> Ran:
     CRASHES.mkdir(parents=True, exist_ok=True)
     options = [
         limit,
@@ -132,7 +131,7 @@ def _fuzz(
         options.append(f"-malloc_limit_mb={MOST_MEGABYTES // 4}")
     arguments = [*options, *map(str, filter(Path.is_dir, folders))]
     code, lines = _work(guide, target, arguments, show=show)
-    ran = _ran(Ran(target.name, guide, seconds, seed, 0, 0, 0, 0, 0), lines)
+    ran = _ran(Ran(target.name, guide, 0, seed, 0, 0, 0, 0, 0), lines)
     if not ran.kept and (code or not ran.executions):
         raise Broken("\n".join([f"{target.name} ({guide}): exit {code}", *lines[-30:]]))
     return ran

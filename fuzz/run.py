@@ -57,6 +57,17 @@ def _title(target: Target) -> str:
         return str(error)
 
 
+def _chosen(name: str, guide: str | None) -> tuple[Target, str]:
+    """A target, and the guide that was named or its first. ClickException where it is absent."""
+    target = TARGETS[name]
+    guide = guide or target.guides[0]
+    try:
+        guides.require(guide, target)
+    except Absent as error:
+        raise click.ClickException(str(error)) from None
+    return target, guide
+
+
 @main.command()
 @click.argument("name", metavar="TARGET", type=_names)
 @click.option("--seconds", default=60, show_default=True)
@@ -64,12 +75,7 @@ def _title(target: Target) -> str:
 @_guide
 def run(name: str, seconds: int, seed: int | None, guide: str | None) -> None:
     """Fuzz one target."""
-    target = TARGETS[name]
-    guide = guide or target.guides[0]
-    try:
-        guides.require(guide, target)
-    except Absent as error:
-        raise click.ClickException(str(error)) from None
+    target, guide = _chosen(name, guide)
     ran = guides.fuzz(target, guide, seconds=seconds, seed=_drawn(seed), show=True)
     click.echo(_line(ran))
     sys.exit(1 if ran.kept else 0)
@@ -93,12 +99,7 @@ def minimise(name: str, guide: str | None) -> None:
     """Rewrite a target's committed corpus: the fewest inputs that reach what all known ones do."""
     from fuzz.minimal import minimise_corpus
 
-    target = TARGETS[name]
-    guide = guide or target.guides[0]
-    try:
-        guides.require(guide, target)
-    except Absent as error:
-        raise click.ClickException(str(error)) from None
+    target, guide = _chosen(name, guide)
     reaching, kept = minimise_corpus(target, guide, MOST_COMMITTED)
     click.echo(f"{name}: {reaching} inputs reach everything known; committed {kept}")
 
