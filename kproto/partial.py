@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from kproto.codegen.base import Buffer, Message
+from kproto.codegen.codec import trailing_bytes
 from kproto.codegen.partial import Partial, decode_partly
 from kproto.dialects import Dialect
 from kproto.errors import DecodeError, KprotoError
@@ -123,8 +124,7 @@ def _partly(data: bytes, layout: FrameLayout) -> PartialFrame:
     try:
         body, end = layout.body.decode_from(data, layout.version, at)
     except DecodeError:
-        end = -1
-    if end != len(data):
         part = decode_partly(layout.body, data, layout.version, at, size=size)
         return PartialFrame(known, part.value, part.error)
-    return PartialFrame(known, body.to_json_value(layout.version), wrong_size)
+    problem = wrong_size if end == len(data) else trailing_bytes(data, end)
+    return PartialFrame(known, body.to_json_value(layout.version), problem)

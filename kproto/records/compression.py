@@ -21,7 +21,7 @@ from __future__ import annotations
 import importlib
 import zlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from kproto.errors import EncodeError, MissingExtraError
@@ -102,32 +102,37 @@ def _compress(codec: Compression, data: bytes, magic: int, level: int | None) ->
 
 def decompress(codec: Compression, data: bytes, *, magic: int = 2, limit: int) -> bytes:
     """What ``data`` holds, at most ``limit`` bytes. Raises Undecodable and MissingExtraError."""
-    if codec is Compression.GZIP:
-        return _members("gzip", lambda: zlib.decompressobj(GZIP), zlib.error, data, limit)
+    if codec is Compression.NONE:
+        return data
     if codec is Compression.SNAPPY:
         return snappy.decompress(_library(codec), data, limit)
+    if codec is Compression.LZ4 and magic == 0:
+        data = lz4_header.repaired(data)
+    return _members(*_decompressor(codec), data, limit)
+
+
+@cache
+def _decompressor(codec: Compression) -> tuple[str, Callable[[], Any], type[Exception]]:
+    """What its library calls a codec, and fails with; and one for the next member."""
+    if codec is Compression.GZIP:
+        return "gzip", partial(zlib.decompressobj, GZIP), zlib.error
+    library = _library(codec)
     if codec is Compression.LZ4:
-        if magic == 0:
-            data = lz4_header.repaired(data)
-        return _members("lz4", _library(codec).LZ4FrameDecompressor, RuntimeError, data, limit)
-    if codec is Compression.ZSTD:
-        library = _library(codec)
-        window = {library.DecompressionParameter.window_log_max: LARGEST_WINDOW}
-
-        def frame() -> Any:
-            return library.ZstdDecompressor(options=window)
-
-        return _members("zstd", frame, library.ZstdError, data, limit)
-    return data
+        return "lz4", library.LZ4FrameDecompressor, RuntimeError
+    window = {library.DecompressionParameter.window_log_max: LARGEST_WINDOW}
+    return "zstd", partial(library.ZstdDecompressor, options=window), library.ZstdError
 
 
 def unpack(codec: int, data: bytes) -> bytes | None:
     """What a batch of magic 2 holds, within the limit that reading has; None where ``decompress``
     has something to say instead."""
     try:
-        return decompress(Compression(codec), data, limit=MAX_DECOMPRESSED)
+        return decompress(_CODECS[codec], data, limit=MAX_DECOMPRESSED)
     except (Undecodable, MissingExtraError):
         return None
+
+
+_CODECS: Final = {each.value: each for each in Compression}
 
 
 def _members(
@@ -147,19 +152,22 @@ def _members(
             # each costs a copy of the input that is left.
             chunk = min(max(made, FIRST_CHUNK), limit - made + 1)
             try:
-                part = member.decompress(data, chunk)
+                part: bytes = member.decompress(data, chunk)
             except failure as error:
                 raise Undecodable(f"{name}: {error}") from None
             made += len(part)
             if made > limit:
                 raise too_large(limit)
-            parts.append(part)
             if member.eof:
+                if not (parts or member.unused_data):
+                    return part  # what writers make
+                parts.append(part)
                 break
+            parts.append(part)
             data = getattr(member, "unconsumed_tail", b"")  # zlib gives it back, the others keep it
             if not part:
                 raise Undecodable(f"{name}: the data is cut off")
         data = member.unused_data or b""
         if not data:
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return b"".join(parts)
     raise Undecodable(f"{name}: more than {MEMBERS} members")
