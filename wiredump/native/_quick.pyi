@@ -1,5 +1,6 @@
 """The quick way. What it takes and gives: the comments over each function in C."""
 
+from collections.abc import Callable
 from typing import Any, final
 
 @final
@@ -42,6 +43,7 @@ class Reading:
         left: tuple[int, ...],
         seed: int,
         share: tuple[int, int],
+        carried: tuple[tuple[int, ...], tuple[int, ...], Callable[..., bool]] | None,
         /,
     ) -> Reading: ...
     def run(self, packets: Packets, /) -> int: ...
@@ -79,6 +81,9 @@ class Runs:
 def read_run(
     run: Any, number: int, files: tuple[tuple[int, int], ...], most: int, /
 ) -> tuple[Packets | None, int]: ...
+def find_records(
+    program: bytes, frame: bytes, /
+) -> list[tuple[str | None, bytes | None, int, bytes]] | None: ...
 def walk_pcap(
     chunk: bytes,
     position: int,

@@ -103,9 +103,9 @@ static void frame_of(const stream *from, int64_t size, frame *out) {
     out->capture = first->capture;
 }
 
-static PyObject *frame_object(reading_object *self, const stream *from, const uint8_t *chunk,
-                              const frame *of, PyObject *direction) {
-    PyObject *raw = stream_bytes(from, chunk, of->offset, of->size);
+/* `raw` is taken over, and may be NULL with an exception. */
+static PyObject *frame_object(reading_object *self, PyObject *raw, const frame *of,
+                              PyObject *direction) {
     if (raw == NULL) return NULL;
     PyObject *place = PyObject_CallFunction(self->place_type, "iL", (int)of->capture,
                                             (long long)of->place);
@@ -176,27 +176,118 @@ static int note_span(reading_object *self, int32_t capture, int64_t first, int64
     return 0;
 }
 
-/* An exchange is complete: an item, or rows. `response` is NULL for one that is not answered. */
-static int give_out(reading_object *self, connection *on, const asked *entry, int32_t id,
-                    const frame *response, int response_version) {
-    int64_t first = entry->request.first_ns, last = entry->request.last_ns;
-    int64_t size = entry->request.size - entry->request.missing;
-    on->requests++;
-    on->request_bytes += size;
-    self->frame_bytes += size;
-    if (response != NULL) {
-        on->response_bytes += response->size;
-        self->frame_bytes += response->size;
-        if (response->first_ns < first) first = response->first_ns;
-        if (response->last_ns > last) last = response->last_ns;
+/* What an exchange of that api becomes. */
+enum kind { AN_ITEM, ROWS, RECORDS, NOTHING };
+
+static enum kind kind_of(const reading_object *self, int key) {
+    if (self->columns != NULL) return ROWS;
+    if (self->carried == NULL || has_key(self->wanted, key)) return AN_ITEM;
+    return has_key(self->carrying, key) ? RECORDS : NOTHING;
+}
+
+/* A response, where it is still in its stream. */
+typedef struct {
+    frame of;
+    const stream *from;
+    const uint8_t *chunk;
+    int version, in_order;
+} answer;
+
+static PyObject *bytes_of(const answer *response) {
+    return stream_bytes(response->from, response->chunk, response->of.offset, response->of.size);
+}
+
+/* The exchange of a request, without its response. */
+static PyObject *exchange_object(reading_object *self, const connection *on, const asked *entry,
+                                 int32_t id, PyObject *raw, int expected) {
+    PyObject *request = frame_object(self, raw, &entry->request, request_name);
+    if (request == NULL) return NULL;
+    PyObject *made = PyObject_CallFunction(
+        self->exchange_type, "OOOiiiOOOOO", on->connection, request, Py_None, (int)entry->key,
+        (int)entry->version, (int)id, entry->client_id, on->software, self->dialect, Py_None,
+        expected ? Py_True : Py_False);
+    Py_DECREF(request);
+    return made;
+}
+
+static int complete(reading_object *self, PyObject *exchange, const answer *response) {
+    PyObject *made = frame_object(self, bytes_of(response), &response->of, response_name);
+    PyObject *number = made == NULL ? NULL : PyLong_FromLong(response->version);
+    int failed = number == NULL || PyObject_SetAttr(exchange, response_name, made) ||
+                 PyObject_SetAttr(exchange, version_name, number) ||
+                 PyObject_SetAttr(exchange, in_order_name, response->in_order ? Py_True : Py_False);
+    Py_XDECREF(made);
+    Py_XDECREF(number);
+    return failed ? -1 : 0;
+}
+
+/* Whoever wants records is told of the frame that may have them: 1, 0 if it is to be an item, -1. */
+static int tell(reading_object *self, const connection *on, const asked *entry,
+                const answer *response) {
+    int is_request = entry->key == PRODUCE;
+    const frame *of = is_request ? &entry->request : &response->of;
+    const frame *last = response != NULL ? &response->of : &entry->request;
+    if (entry->bytes == NULL) return 0; /* Python has it otherwise */
+    PyObject *raw = is_request ? Py_NewRef(entry->bytes) : bytes_of(response);
+    if (raw == NULL) return -1;
+    PyObject *told = PyObject_CallFunction(
+        self->carried, "LiiLLN", (long long)on->id, (int)entry->key,
+        response != NULL ? response->version : (int)entry->version, (long long)of->offset,
+        (long long)last->last_ns, raw);
+    int taken = told == NULL ? -1 : PyObject_IsTrue(told);
+    Py_XDECREF(told);
+    return taken;
+}
+
+static int give_item(reading_object *self, const connection *on, const asked *entry, int32_t id,
+                     const answer *response) {
+    if (entry->exchange == NULL && entry->bytes == NULL) {
+        PyErr_SetString(PyExc_SystemError, "a request was not kept");
+        return -1;
     }
-    if (first && note_span(self, entry->request.capture, first, last)) return -1;
-    if (self->columns == NULL) return PyList_Append(self->items, entry->exchange);
+    if (intern_names()) return -1;
+    PyObject *made = entry->exchange != NULL
+                         ? Py_NewRef(entry->exchange)
+                         : exchange_object(self, on, entry, id, Py_NewRef(entry->bytes),
+                                           response != NULL);
+    int failed = made == NULL || (response != NULL && complete(self, made, response)) ||
+                 PyList_Append(self->items, made);
+    Py_XDECREF(made);
+    return failed ? -1 : 0;
+}
+
+static int give_rows(reading_object *self, const connection *on, const asked *entry, int32_t id,
+                     const answer *response) {
     if (row_of(self, on, &entry->request, 0, entry->key, entry->version,
                entry->version < 0 ? NULL_VERSION : 0, id))
         return -1;
-    return response == NULL ? 0
-                            : row_of(self, on, response, 1, entry->key, response_version, 0, id);
+    if (response == NULL) return 0;
+    return row_of(self, on, &response->of, 1, entry->key, response->version, 0, id);
+}
+
+/* An exchange is complete. `response` is NULL for one that is not answered. */
+static int give_out(reading_object *self, connection *on, const asked *entry, int32_t id,
+                    const answer *response) {
+    int64_t first = entry->request.first_ns, last = entry->request.last_ns;
+    int64_t size = entry->request.size - entry->request.missing;
+    enum kind kind = kind_of(self, entry->key);
+    self->frame_bytes += size;
+    if (response != NULL) {
+        self->frame_bytes += response->of.size;
+        if (response->of.first_ns < first) first = response->of.first_ns;
+        if (response->of.last_ns > last) last = response->of.last_ns;
+    }
+    if (first && note_span(self, entry->request.capture, first, last)) return -1;
+    if (kind == AN_ITEM) return PyList_Append(self->items, entry->exchange);
+    if (kind == RECORDS) {
+        int taken = tell(self, on, entry, response);
+        if (taken != 1) return taken ? -1 : give_item(self, on, entry, id, response);
+    }
+    /* What items tell of is counted with them. */
+    on->requests++;
+    on->request_bytes += size;
+    if (response != NULL) on->response_bytes += response->of.size;
+    return kind == ROWS ? give_rows(self, on, entry, id, response) : 0;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -210,9 +301,7 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
     if (see(self, from, chunk, &in, REQUEST_PREFIX + 2)) return FAILED;
     int key = (int16_t)get16(in.at + 4), version = (int16_t)get16(in.at + 6);
     int32_t id = (int32_t)get32(in.at + 8);
-    uint16_t bit = (uint16_t)key;
-    if (self->left[bit >> 3] >> (bit & 7) & 1 || (key == API_VERSIONS && version >= 3))
-        return LEFT;
+    if (has_key(self->left, key) || (key == API_VERSIONS && version >= 3)) return LEFT;
     if (on->waiting->count >= self->most_open ||
         on->waiting->bytes + size > self->most_open_bytes)
         return LEFT;
@@ -248,21 +337,22 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
         return FAILED;
     entry.client_id = has_client && length >= 0 ? on->client_id : Py_None;
     frame_of(from, size, &entry.request);
-    if (self->columns == NULL) {
+    enum kind kind = kind_of(self, key);
+    if (kind == AN_ITEM) {
         if (intern_names()) return FAILED;
-        PyObject *request = frame_object(self, from, chunk, &entry.request, request_name);
-        if (request == NULL) return FAILED;
-        entry.exchange = PyObject_CallFunction(
-            self->exchange_type, "OOOiiiOOOOO", on->connection, request, Py_None, key, version,
-            (int)id, entry.client_id, on->software, self->dialect, Py_None,
-            expected ? Py_True : Py_False);
-        Py_DECREF(request);
+        PyObject *raw = stream_bytes(from, chunk, from->base, size);
+        entry.exchange = exchange_object(self, on, &entry, id, raw, expected);
         if (entry.exchange == NULL) return FAILED;
+    } else if (kind == RECORDS) {
+        entry.bytes = stream_bytes(from, chunk, from->base, size);
+        if (entry.bytes == NULL) return FAILED;
     }
     on->any_request = 1;
     on->newest = id;
-    int failed = expected ? waiting_push(on->waiting, &entry, id) : give_out(self, on, &entry, id, NULL, 0);
+    int failed = expected ? waiting_push(on->waiting, &entry, id)
+                          : give_out(self, on, &entry, id, NULL);
     Py_XDECREF(entry.exchange);
+    Py_XDECREF(entry.bytes);
     return failed ? FAILED : TAKEN;
 }
 
@@ -272,19 +362,6 @@ static Py_ssize_t find_open(const waiting_object *open, int32_t id) {
     for (Py_ssize_t i = open->first; i < open->end; i++)
         if (open->ids[i] == id && !open->entries[i].answered) return i;
     return -1;
-}
-
-static int complete(reading_object *self, const stream *from, const uint8_t *chunk,
-                    const asked *entry, const frame *response, int version, int in_order) {
-    if (intern_names()) return -1;
-    PyObject *made = frame_object(self, from, chunk, response, response_name);
-    PyObject *number = made == NULL ? NULL : PyLong_FromLong(version);
-    int failed = number == NULL || PyObject_SetAttr(entry->exchange, response_name, made) ||
-                 PyObject_SetAttr(entry->exchange, version_name, number) ||
-                 PyObject_SetAttr(entry->exchange, in_order_name, in_order ? Py_True : Py_False);
-    Py_XDECREF(made);
-    Py_XDECREF(number);
-    return failed ? -1 : 0;
 }
 
 enum taken take_response(reading_object *self, connection *on, const uint8_t *chunk, int64_t size) {
@@ -302,12 +379,13 @@ enum taken take_response(reading_object *self, connection *on, const uint8_t *ch
     int version = entry->version;
     if (entry->key == API_VERSIONS && size >= 10 && get16(in.at + 8) == UNSUPPORTED_VERSION)
         version = 0;
-    frame response;
-    frame_of(from, size, &response);
-    int in_order = index == open->first, failed = 0;
-    if (self->columns == NULL)
-        failed = complete(self, from, chunk, entry, &response, version, in_order);
-    if (failed || give_out(self, on, entry, id, &response, version)) return FAILED;
+    answer response = {.from = from, .chunk = chunk, .version = version,
+                       .in_order = index == open->first};
+    frame_of(from, size, &response.of);
+    if (kind_of(self, entry->key) == AN_ITEM &&
+        (intern_names() || complete(self, entry->exchange, &response)))
+        return FAILED;
+    if (give_out(self, on, entry, id, &response)) return FAILED;
     on->any_response = 1;
     on->answered = id;
     entry->answered = 1;
@@ -315,6 +393,7 @@ enum taken take_response(reading_object *self, connection *on, const uint8_t *ch
     open->bytes -= entry->raw;
     Py_CLEAR(entry->client_id);
     Py_CLEAR(entry->exchange);
+    Py_CLEAR(entry->bytes);
     while (open->first < open->end && open->entries[open->first].answered) open->first++;
     if (open->first == open->end) open->first = open->end = 0;
     return TAKEN;

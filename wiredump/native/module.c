@@ -4,6 +4,7 @@
 static PyMethodDef functions[] = {{"walk_pcap", walk_pcap, METH_VARARGS, NULL},
                                   {"walk_pcapng", walk_pcapng, METH_VARARGS, NULL},
                                   {"read_run", read_run, METH_VARARGS, NULL},
+                                  {"find_records", find_records, METH_VARARGS, NULL},
                                   {0}};
 
 static struct PyModuleDef definition = {

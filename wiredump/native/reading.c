@@ -191,10 +191,16 @@ static int take_packet(reading_object *self, const packet *from, const uint8_t *
     return taken == TAKEN ? 1 : taken == LEFT ? -2 : -1;
 }
 
+static int is_busy(const reading_object *self) {
+    if (self->busy) PyErr_SetString(PyExc_RuntimeError, "this is read by somebody just now");
+    return self->busy;
+}
+
 /* run(packets) -> the number of a packet that is Python's, -2 where `rest` is, -1 at their end.
    Call it again with the same packets to go on. */
 static PyObject *run(PyObject *object, PyObject *argument) {
     reading_object *self = (reading_object *)object;
+    if (is_busy(self)) return NULL;
     if (!Py_IS_TYPE(argument, &packets_type)) {
         PyErr_SetString(PyExc_TypeError, "run takes Packets");
         return NULL;
@@ -215,7 +221,9 @@ static PyObject *run(PyObject *object, PyObject *argument) {
     const uint8_t *chunk = chunk_of(packets);
     while (self->cursor < packets->count) {
         Py_ssize_t number = self->cursor++;
+        self->busy = 1;
         int taken = take_packet(self, &packets->packets[number], chunk);
+        self->busy = 0;
         if (LIKELY(taken == 1)) continue;
         if (taken == -1) return NULL;
         return PyLong_FromSsize_t(taken == 0 ? number : A_FRAME);
@@ -277,7 +285,8 @@ static PyObject *enter(PyObject *object, PyObject *args) {
     PyObject *flow, *back, *held_connection, *software, *streams[2], *at, *open, *early;
     long long id, time, place;
     int request_direction, capture;
-    if (!PyArg_ParseTuple(args, "OOLOiOOOO!O!O!", &flow, &back, &id, &held_connection,
+    if (is_busy(self) ||
+        !PyArg_ParseTuple(args, "OOLOiOOOO!O!O!", &flow, &back, &id, &held_connection,
                           &request_direction, &software, &streams[0], &streams[1], &PyTuple_Type,
                           &at, &waiting_type, &open, &PyList_Type, &early) ||
         !PyArg_ParseTuple(at, "LiL", &time, &capture, &place))
@@ -314,7 +323,7 @@ failed:
 static PyObject *leave(PyObject *object, PyObject *flow) {
     reading_object *self = (reading_object *)object;
     uint8_t key[KEY];
-    if (flow_key(flow, key)) return NULL;
+    if (is_busy(self) || flow_key(flow, key)) return NULL;
     struct slot *slot = find(self, key);
     if (slot == NULL) Py_RETURN_NONE;
     connection *on = slot->connection;
@@ -380,36 +389,59 @@ static PyObject *items(PyObject *object, PyObject *unused) {
 
 /* ---- the object ----------------------------------------------------------------------------- */
 
-static int note_versions(reading_object *self, PyObject *flexible, PyObject *left) {
+static int note_versions(reading_object *self, PyObject *flexible) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(flexible); i++) {
         long version = PyLong_AsLong(PyTuple_GET_ITEM(flexible, i));
         if (version == -1 && PyErr_Occurred()) return -1;
         if (version >= 0 && version < (long)sizeof(self->flexible)) self->flexible[version] = 1;
     }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(left); i++) {
-        long key = PyLong_AsLong(PyTuple_GET_ITEM(left, i));
+    return 0;
+}
+
+static int note_keys(uint8_t *noted, PyObject *keys) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
+        long key = PyLong_AsLong(PyTuple_GET_ITEM(keys, i));
         if (key == -1 && PyErr_Occurred()) return -1;
         uint16_t bit = (uint16_t)key;
-        self->left[bit >> 3] |= (uint8_t)(1 << (bit & 7));
+        noted[bit >> 3] |= (uint8_t)(1 << (bit & 7));
     }
     return 0;
 }
 
-/* Reading(Frame, Exchange, Place, dialect, columns or None, limits, flexible, left, seed, share):
-   limits are the largest frame, the cost of recent bytes, and requests and bytes that may wait;
-   flexible the versions of Produce that are, left the api keys whose requests are Python's; share
-   its number and how many there are. */
+static int note_carried(reading_object *self, PyObject *carried) {
+    PyObject *wanted, *carrying, *told;
+    if (carried == Py_None) return 0;
+    if (!PyTuple_Check(carried)) {
+        PyErr_SetString(PyExc_TypeError, "carried is a tuple or None");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(carried, "O!O!O", &PyTuple_Type, &wanted, &PyTuple_Type, &carrying,
+                          &told) ||
+        note_keys(self->wanted, wanted) || note_keys(self->carrying, carrying))
+        return -1;
+    self->carried = Py_NewRef(told);
+    return 0;
+}
+
+/* Reading(Frame, Exchange, Place, dialect, columns or None, limits, flexible, left, seed, share,
+   carried): limits are the largest frame, the cost of recent bytes, and requests and bytes that may
+   wait; flexible the versions of Produce that are, left the api keys whose requests are Python's;
+   share its number and how many there are. Carried, if not None, are the only api keys of which
+   exchanges are wanted; those that may have records, of which the frame is wanted that may have
+   them; and whom to tell: (connection, api key, version, the frame's offset, when the exchange was
+   complete, the frame) -> whether he took it. If not it becomes an exchange. */
 static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     PyObject *frame_type, *exchange_type, *place_type, *dialect, *columns, *flexible, *left;
+    PyObject *carried;
     long long max_size, recent, most, most_bytes, seed;
     unsigned int share, share_of;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
         PyErr_SetString(PyExc_TypeError, "Reading takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "OOOOO(LLLL)O!O!L(II)", &frame_type, &exchange_type, &place_type,
+    if (!PyArg_ParseTuple(args, "OOOOO(LLLL)O!O!L(II)O", &frame_type, &exchange_type, &place_type,
                           &dialect, &columns, &max_size, &recent, &most, &most_bytes,
-                          &PyTuple_Type, &flexible, &PyTuple_Type, &left, &seed, &share, &share_of))
+                          &PyTuple_Type, &flexible, &PyTuple_Type, &left, &seed, &share, &share_of, &carried))
         return NULL;
     if (share >= share_of) {
         PyErr_SetString(PyExc_ValueError, "no such share");
@@ -438,7 +470,9 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->share = share;
     self->share_of = share_of;
     self->items = PyList_New(0);
-    if (self->items == NULL || note_versions(self, flexible, left)) Py_CLEAR(self);
+    if (self->items == NULL || note_versions(self, flexible) || note_keys(self->left, left) ||
+        note_carried(self, carried))
+        Py_CLEAR(self);
     return (PyObject *)self;
 }
 
@@ -455,6 +489,7 @@ static void dealloc(PyObject *object) {
     Py_XDECREF(self->place_type);
     Py_XDECREF(self->dialect);
     Py_XDECREF(self->columns);
+    Py_XDECREF(self->carried);
     Py_XDECREF(self->packets);
     Py_XDECREF(self->items);
     Py_TYPE(object)->tp_free(object);

@@ -38,6 +38,7 @@ int waiting_push(waiting_object *self, const asked *entry, int32_t id) {
     self->entries[self->end].answered = 0;
     Py_INCREF(entry->client_id);
     Py_XINCREF(entry->exchange);
+    Py_XINCREF(entry->bytes);
     self->end++;
     self->count++;
     self->bytes += entry->raw;
@@ -45,7 +46,8 @@ int waiting_push(waiting_object *self, const asked *entry, int32_t id) {
 }
 
 /* all() -> what waits, oldest first: the exchange, or (of one that was made here) what it takes to
-   make it: offset, size, first_ns, last_ns, capture, packet, key, version, id, client id. */
+   make it: offset, size, first_ns, last_ns, capture, packet, key, version, id, client id, and the
+   bytes or None. */
 static PyObject *all(PyObject *object, PyObject *unused) {
     const waiting_object *self = (const waiting_object *)object;
     PyObject *list = PyList_New(0);
@@ -57,11 +59,12 @@ static PyObject *all(PyObject *object, PyObject *unused) {
         PyObject *made =
             each->exchange != NULL
                 ? Py_NewRef(each->exchange)
-                : Py_BuildValue("(LLLLiLhhiO)", (long long)request->offset,
+                : Py_BuildValue("(LLLLiLhhiOO)", (long long)request->offset,
                                 (long long)request->size, (long long)request->first_ns,
                                 (long long)request->last_ns, (int)request->capture,
                                 (long long)request->place, each->key, each->version,
-                                (int)self->ids[i], each->client_id);
+                                (int)self->ids[i], each->client_id,
+                                each->bytes ? each->bytes : Py_None);
         if (made == NULL || PyList_Append(list, made)) Py_CLEAR(list);
         Py_XDECREF(made);
     }
@@ -71,7 +74,7 @@ static PyObject *all(PyObject *object, PyObject *unused) {
 static Py_ssize_t length(PyObject *object) { return ((waiting_object *)object)->count; }
 
 /* Waiting([(exchange, offset, size, missing, first_ns, last_ns, capture, packet, key, version, id,
-   client id, bytes of it that there are)...]) */
+   client id, how many bytes of it there are, those or None)...]) */
 static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     PyObject *open;
     (void)type;
@@ -85,15 +88,16 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *keywords) {
         asked entry = {0};
         long long offset, size, missing, first, last, place, raw;
         int capture, id;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(open, i), "OLLLLLiLhhiOL", &entry.exchange, &offset,
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(open, i), "OLLLLLiLhhiOLO", &entry.exchange, &offset,
                               &size, &missing, &first, &last, &capture, &place, &entry.key,
-                              &entry.version, &id, &entry.client_id, &raw)) {
+                              &entry.version, &id, &entry.client_id, &raw, &entry.bytes)) {
             Py_CLEAR(self);
             break;
         }
         frame request = {offset, size, missing, first, last, place, capture};
         entry.request = request;
         entry.raw = raw;
+        if (!PyBytes_CheckExact(entry.bytes)) entry.bytes = NULL;
         if (waiting_push(self, &entry, id)) Py_CLEAR(self);
     }
     return (PyObject *)self;
@@ -104,6 +108,7 @@ static void dealloc(PyObject *object) {
     for (Py_ssize_t i = self->first; i < self->end; i++) {
         Py_CLEAR(self->entries[i].client_id);
         Py_CLEAR(self->entries[i].exchange);
+        Py_CLEAR(self->entries[i].bytes);
     }
     PyMem_Free(self->entries);
     PyMem_Free(self->ids);

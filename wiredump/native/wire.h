@@ -83,6 +83,8 @@ _Static_assert(sizeof(entry) == 32, "as it is in Python");
 extern PyTypeObject runs_type;
 PyObject *read_run(PyObject *module, PyObject *args);
 
+PyObject *find_records(PyObject *module, PyObject *args); /* fields.c */
+
 /* ---- stream.c: one direction of a connection ------------------------------------------------ */
 
 typedef struct {
@@ -148,6 +150,7 @@ typedef struct {
     int16_t key, version;
     PyObject *client_id; /* str or None */
     PyObject *exchange;  /* what Python has of it, or NULL */
+    PyObject *bytes;     /* of a request that may have records, where those alone are wanted */
     uint8_t answered;
 } asked;
 
@@ -193,6 +196,11 @@ typedef struct {
     uint8_t direction, nulls, sasl; /* direction: 0 request, 1 response */
 } frame_row;
 
+static inline int has_key(const uint8_t *keys, int key) {
+    uint16_t bit = (uint16_t)key;
+    return keys[bit >> 3] >> (bit & 7) & 1;
+}
+
 enum { NULL_SIZE = 1, NULL_KEY = 2, NULL_VERSION = 4, NULL_CORRELATION = 8 };
 
 typedef struct {
@@ -212,6 +220,9 @@ typedef struct {
     int64_t max_size, recent_limit, most_open, most_open_bytes;
     uint8_t flexible[128];  /* versions of Produce */
     uint8_t left[1 << 13];  /* a bit an api key (as uint16) whose requests are Python's */
+    /* Where only some exchanges are wanted: those of these keys, and the records of those. */
+    PyObject *carried; /* who is told of records; NULL: every exchange is wanted */
+    uint8_t wanted[1 << 13], carrying[1 << 13];
     uint64_t seed;
     uint32_t share, share_of; /* of several processes, which this is */
     /* connections by flow: open addressing */
@@ -229,6 +240,7 @@ typedef struct {
     int64_t rest_time, rest_place;
     int32_t rest_capture;
     uint8_t *scratch;
+    int busy; /* in `run`, which may call Python: nobody else is to change anything then */
     /* sums since `counts` was asked last */
     int64_t packet_count, payload, frame_bytes;
     /* first and last time of what went to columns, by capture */

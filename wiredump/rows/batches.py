@@ -8,15 +8,24 @@ full. Only ``name_of`` knows more than the items say: the names of topic ids.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
-from kproto.dialects import Dialect
+from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.records import Batch, RecordBatches, TimestampType
 from wiredump.bodies import Bodies
 from wiredump.model import Anomaly, Exchange
 from wiredump.rows.exchanges import anomaly_row
-from wiredump.rows.fields import NameOf, RecordsField, carries_records, fields_of
+from wiredump.rows.fields import (
+    PRODUCE,
+    Found,
+    NameOf,
+    RecordsField,
+    carries_records,
+    fields_of,
+    walk_in,
+)
 from wiredump.rows.pieces import Rows
 from wiredump.rows.record_columns import RecordRows, Whose
 
@@ -57,10 +66,13 @@ class BatchRows:
     ) -> None:
         self._name_of = name_of
         self._codec = codec
+        self._walks: dict[tuple[int, int], Callable[[bytes], list[Found] | None]] = {}
+        self._using = dialect("kafka") if codec is None or isinstance(codec, AutoDialect) else codec
         self._apart = apart
         self._nameless = False
         self._tells = "batches" in tables
-        self._checks = self._tells or "anomalies" in tables
+        self.checks = self._tells or "anomalies" in tables
+        """Whether more is wanted of a batch than its records."""
         self._records = RecordRows(keep="records" in tables, values=values)
 
     def add(self, item: Exchange, said: Callable[[], Bodies]) -> Iterable[Rows]:
@@ -70,27 +82,61 @@ class BatchRows:
 
     def _added(self, item: Exchange, said: Callable[[], Bodies]) -> Iterator[Rows]:
         for field in fields_of(item, self._codec, said, self._name_of):
-            if self._apart:
-                self._keep_apart(field)
+            nameless = field.topic is None and field.topic_id is not None
+            if self._apart and nameless != self._nameless:
+                self._keep_apart(nameless)
             yield from self._rows(field)
             if self._records.pieces:
-                yield from self._pieces()
+                yield from self.pieces()
+
+    def add_frame(
+        self, connection: int, api_key: int, version: int, offset: int, completed_ns: int,
+        raw: bytes,
+    ) -> bool:  # fmt: skip
+        """A whole frame that may have records, where nothing else is wanted of it; ``version`` is
+        that of the message. False where its exchange is to be added instead."""
+        walk = self._walks.get((api_key, version))
+        if walk is None:
+            walk = self._walks[api_key, version] = walk_in(self._using, api_key, version)
+        found = walk(raw)
+        if found is None:
+            return False
+        direction = "request" if api_key == PRODUCE else "response"
+        for name, topic_id, partition, data in found:
+            nameless = False
+            if name is None and topic_id is not None:
+                name = self._name_of(topic_id, completed_ns)
+                nameless = name is None
+            if self._apart and nameless != self._nameless:
+                self._keep_apart(nameless)
+            whose = Whose(connection, direction, offset, name, topic_id, partition, completed_ns)
+            end, before = self._records.read_plain(data, whose)
+            if end != len(data):
+                self._read_rest(data, whose, before)
+        return True
+
+    def _read_rest(self, data: bytes, whose: Whose, before: int) -> None:
+        """The batches of a field behind so many that were plain."""
+        batches = RecordBatches(data, check_crc=False, allow_partial=whose.direction == "response")
+        with suppress(KprotoError):  # what follows cannot be read
+            for number, batch in enumerate(batches):
+                if number >= before:
+                    self._read(batch, number, whose)
 
     def end(self) -> Iterator[Rows]:
         """What was gathered and not given yet."""
         self._records.end()
-        yield from self._pieces()
+        yield from self.pieces()
 
-    def _pieces(self) -> Iterator[Rows]:
+    def pieces(self) -> Iterator[Rows]:
+        """What was gathered and is enough for a piece."""
         pieces, self._records.pieces = self._records.pieces, []
         for piece in pieces:
             yield "records", piece
 
-    def _keep_apart(self, field: RecordsField) -> None:
-        nameless = field.topic is None and field.topic_id is not None
-        if nameless != self._nameless:
-            self._records.end()
-            self._nameless = nameless
+    def _keep_apart(self, nameless: bool) -> None:
+        self._records.end()
+        self._nameless = nameless
 
     def _rows(self, field: RecordsField) -> Iterator[Rows]:
         frame = field.frame
@@ -99,7 +145,7 @@ class BatchRows:
             field.partition, field.completed_ns,
         )  # fmt: skip
         end = before = 0
-        if not self._checks:
+        if not self.checks:
             end, before = self._records.read_plain(field.data, whose)
             if end == len(field.data):
                 return
@@ -126,7 +172,7 @@ class BatchRows:
     def _read(self, batch: Batch, number: int, whose: Whose) -> _Read:
         problems: list[str] = []
         count: int | None = None
-        crc_ok = batch.crc_is_right() if self._checks else None
+        crc_ok = batch.crc_is_right() if self.checks else None
         try:
             if batch.is_control:
                 count = len(batch.records())

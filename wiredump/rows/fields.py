@@ -1,17 +1,19 @@
 """Where exchanges have record batches: the fields of type ``records``, and whose each is.
 
 Produce requests, Fetch and ShareFetch responses. They are found in the bytes of a whole frame, by
-decoding its body as it is; where that cannot be done (cut, damaged, or a source without bytes), in
-the JSON that ``wiredump.bodies`` makes of what can be read. Batches are not looked into here.
+walking through what is usual (``field_walks``), or else by decoding its body as it is; where that
+cannot be done (cut, damaged, or a source without bytes), in the JSON that ``wiredump.bodies`` makes
+of what can be read. Batches are not looked into here.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from struct import Struct
+from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kproto.codegen.codec import plan_of
@@ -23,13 +25,28 @@ from kproto.messages.request_header import RequestHeader
 from kproto.partial import FrameLayout, response_layout
 from wiredump.bodies import Bodies, codec_of
 from wiredump.model import Exchange, Frame
+from wiredump.native import quick
+from wiredump.rows.field_walks import Kept, walk_of
 
-__all__ = ["NO_TOPIC_ID", "NameOf", "RecordsField", "carries_records", "fields_of"]
+__all__ = [
+    "CARRYING",
+    "NO_TOPIC_ID",
+    "PRODUCE",
+    "Found",
+    "NameOf",
+    "RecordsField",
+    "carries_records",
+    "fields_of",
+    "walk_in",
+]
 
 NameOf: TypeAlias = Callable[[str, int], str | None]
 """A topic id and a time to the name that had been seen by then."""
 
 PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
+
+CARRYING: Final = frozenset({PRODUCE, FETCH, SHARE_FETCH})
+"""Api keys whose messages have batches."""
 
 NO_TOPIC_ID: Final = "A" * 22
 """The zero uuid, which stands for none."""
@@ -51,13 +68,13 @@ class RecordsField(NamedTuple):
         return f"{self.topic or self.topic_id}-{self.partition}"
 
 
-_Found: TypeAlias = tuple[str | None, str | None, int, bytes]
+Found: TypeAlias = tuple[str | None, str | None, int, bytes]
 """Name and id of the topic as the message has them, partition, records."""
 
 
 def carries_records(api_key: int) -> bool:
     """Whether messages of the api have batches."""
-    return api_key in (PRODUCE, FETCH, SHARE_FETCH)
+    return api_key in CARRYING
 
 
 def completed_ns(item: Exchange) -> int:
@@ -110,32 +127,72 @@ class _Reader(NamedTuple):
     partitions: Callable[[Any], Any]
     partition: Callable[[Any], int]
     records: Callable[[Any], bytes | None]
+    has_id: bool
+    walk: bytes | None
+    """The same for ``wiredump.native``."""
 
 
 def _names(item: Exchange) -> _Names:
     return _PRODUCED if item.api_key == PRODUCE else _FETCHED
 
 
-def _in_bytes(item: Exchange, frame: Frame, using: Dialect) -> list[_Found] | None:
+def _in_bytes(item: Exchange, frame: Frame, using: Dialect) -> list[Found] | None:
     """None where the frame is not whole, or is not as the schema has it."""
+    if frame.sasl or frame.json is not None:
+        return None
+    if item.api_key != PRODUCE and item.response_version is None:
+        return None
     raw = frame.raw
-    if frame.sasl or frame.json is not None or len(raw) < _LEAST:
+    if len(raw) < _LEAST or _size(raw)[0] != len(raw) - SIZE_LENGTH:
         return None
-    if _size(raw)[0] != len(raw) - SIZE_LENGTH:
-        return None
-    if item.api_key == PRODUCE:
+    key, version = item.api_key, item.response_version or 0
+    if key == PRODUCE:
         key, version = _key_and_version(raw, SIZE_LENGTH)
-    elif item.response_version is not None:
-        key, version = item.api_key, item.response_version
-    else:
-        return None
+    return walk_in(using, key, version)(raw)
+
+
+def walk_in(using: Dialect, api_key: int, version: int) -> _Walk:
+    """How to find the fields of a whole frame: of a Produce request, or of a response. What comes
+    back is None where the frame is not as the schema has it."""
+    return _walk_by(using, api_key, version, quick())
+
+
+_Walk: TypeAlias = Callable[[bytes], list[Found] | None]
+
+
+@lru_cache(maxsize=256)
+def _walk_by(using: Dialect, api_key: int, version: int, module: ModuleType | None) -> _Walk:
     try:
-        reader = _reader(using, key, version, item.api_key == PRODUCE)
-        if reader is None:
-            return None
-        layout = reader.layout
+        reader = _reader(using, api_key, version, api_key == PRODUCE)
+    except KprotoError:
+        reader = None
+    if reader is None:
+        return _nothing
+    if module is None or reader.walk is None:
+        return partial(_decoded, reader)
+    return partial(_walked, module.find_records, reader)
+
+
+def _walked(
+    find: Callable[[bytes, bytes], list[Any] | None], reader: _Reader, raw: bytes
+) -> list[Found] | None:
+    assert reader.walk is not None
+    found = find(reader.walk, raw)
+    if found is None:
+        return _decoded(reader, raw)
+    if reader.has_id:
+        return [
+            (name, None if topic_id is None else _as_text(topic_id), partition, data)
+            for name, topic_id, partition, data in found
+        ]
+    return found
+
+
+def _decoded(reader: _Reader, raw: bytes) -> list[Found] | None:
+    layout = reader.layout
+    try:
         _, at = layout.header.decode_from(raw, layout.header_version, SIZE_LENGTH)
-        body, end = layout.body.decode_from(raw, version, at)
+        body, end = layout.body.decode_from(raw, layout.version, at)
     except KprotoError:
         return None
     if end != len(raw):
@@ -173,6 +230,8 @@ def _reader(using: Dialect, api_key: int, version: int, produced: bool) -> _Read
     if names.partition not in parts or "records" not in parts:
         return None
     topic_id = inside.get("topicId")
+    kept = Kept(inside.get(names.name), topic_id, parts[names.partition], parts["records"])
+    header = plan_of(layout.header, layout.header_version).root
     return _Reader(
         layout,
         attrgetter(topics[names.topics].name),
@@ -181,6 +240,8 @@ def _reader(using: Dialect, api_key: int, version: int, produced: bool) -> _Read
         attrgetter(inside[names.partitions].name),
         attrgetter(parts[names.partition].name),
         attrgetter(parts["records"].name),
+        topic_id is not None,
+        walk_of(header, plan_of(layout.body, version).root, kept),
     )
 
 
@@ -189,7 +250,7 @@ def _present(struct: StructPlan) -> dict[str, Any]:
     return {each.json_name: each for each in struct.order if each not in struct.absent}
 
 
-def _nothing(topic: Any) -> None:
+def _nothing(_: Any) -> None:
     return None
 
 
@@ -198,17 +259,20 @@ def _id_by(get: Callable[[Any], Any]) -> Callable[[Any], str | None]:
 
     def topic_id(topic: Any) -> str | None:
         value = get(topic)
-        if not value.int:
-            return None
-        return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+        return _as_text(value.bytes) if value.int else None
 
     return topic_id
+
+
+@lru_cache(maxsize=1024)
+def _as_text(topic_id: bytes) -> str:
+    return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 
 # ---- in JSON ---------------------------------------------------------------------------------
 
 
-def _in_json(item: Exchange, said: Bodies) -> Iterator[_Found]:
+def _in_json(item: Exchange, said: Bodies) -> Iterator[Found]:
     side = said.request if item.api_key == PRODUCE else said.response
     if side is None or side.body is None:
         return

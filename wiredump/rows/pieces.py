@@ -7,23 +7,47 @@ tables are is not known here, nor is pyarrow: buffers are as Arrow has them (``k
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import msgspec
 
 from kproto.arrow import Column
 from wiredump.rows.exchanges import Row
 
-__all__ = ["Piece", "Rows"]
+__all__ = ["Chosen", "Piece", "Rows", "Whole"]
+
+Whole: TypeAlias = memoryview
+"""Whole numbers of eight bytes each, perhaps some of many."""
+
+
+class Chosen(Sequence[Any]):
+    """Few values, each of which stands in many places: ``places`` has the number of each one's."""
+
+    def __init__(self, values: list[Any], places: Whole) -> None:
+        self.values = values
+        self.places = places
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Chosen: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return Chosen(self.values, self.places[index])
+        return self.values[self.places[index]]
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Runs of rows. ``counts`` are the rows of each run; ``shared`` has a column's value for each
     run, by the column's name, and ``own`` one for each row. A table takes what it has columns for.
+    What many runs share is kept as ``Whole`` or ``Chosen``.
     """
 
     counts: list[int]
-    shared: dict[str, list[Any]]
+    shared: dict[str, list[Any] | Whole | Chosen]
     own: dict[str, Column]
 
     @property

@@ -5,14 +5,15 @@ What a batch is, and what is wrong with one, is not decided here but in ``kproto
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+import struct
+from typing import Any, Final, NamedTuple
 
 from kproto.arrow import Column
 from kproto.records.batch import Batch
 from kproto.records.columns import put_batch
 from kproto.records.compression import unpack
 from kproto.records.sink import Blobs, Made, Sizes, Wanted, bits, make_sink
-from wiredump.rows.pieces import Piece
+from wiredump.rows.pieces import Chosen, Piece, Whole
 
 __all__ = ["RecordRows", "Whose"]
 
@@ -55,7 +56,7 @@ class RecordRows:
         if keep:
             self._wanted = _COLUMNS | (Wanted.VALUE if values else Wanted(0))
         self._sink = make_sink(self._wanted, MOST_BYTES)
-        self._runs: list[_Run] = []
+        self._runs = _Runs()
         self._rows = 0
 
     def read_plain(self, data: bytes, whose: Whose) -> tuple[int, int]:
@@ -65,7 +66,7 @@ class RecordRows:
         for number, count in enumerate(counts):
             if count:
                 self._rows += count
-                self._runs.append((count, False, number, whose))
+                self._runs.add(count, number, whose)
         if self._rows >= MOST_ROWS:
             self.end()
         return end, len(counts)
@@ -79,7 +80,7 @@ class RecordRows:
             count = self._read_alone(batch)
         if count:
             self._rows += count
-            self._runs.append((count, batch.magic == 0, number, whose))
+            self._runs.add(count, number, whose, timeless=batch.magic == 0)
             if self._rows >= MOST_ROWS:
                 self.end()
         return count
@@ -94,18 +95,65 @@ class RecordRows:
     def end(self) -> None:
         """All rows that there are become a piece."""
         made = Made(*self._sink.finish())
-        runs, self._runs, self._rows = self._runs, [], 0
+        runs, self._runs, self._rows = self._runs, _Runs(), 0
         self._sink = make_sink(self._wanted, MOST_BYTES)
-        if runs and self._keep:
-            counts, timeless, batches, whose = map(list, zip(*runs, strict=True))
-            columns = zip(Whose._fields, zip(*whose, strict=True), strict=True)
-            shared = {name: list(values) for name, values in columns}
-            own = _own(made, counts, timeless)
-            self.pieces.append(Piece(counts=counts, shared={**shared, "batch": batches}, own=own))
+        if len(runs) and self._keep:
+            counts = runs.counts
+            own = _own(made, counts, runs.timeless)
+            self.pieces.append(Piece(counts=counts, shared=runs.shared(), own=own))
 
 
-_Run: TypeAlias = tuple[int, bool, int, Whose]
-"""Records of one batch: how many, whether they have no times, the batch's number in its field."""
+class _Runs:
+    """Records of one batch after the other: how many, whether they have no times, the batch's
+    number in its field, and what there is to say of all of them. Numbers are kept as such: of small
+    batches there are as many as records."""
+
+    def __init__(self) -> None:
+        self._numbers = bytearray()
+        # Text is much the same in all runs: a direction, and a topic.
+        self._texts: dict[tuple[str, str | None, str | None], int] = {}
+        self._timeless: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._numbers) // _RUN.size
+
+    def add(self, count: int, number: int, whose: Whose, *, timeless: bool = False) -> None:
+        connection, direction, frame_offset, topic, topic_id, partition, wanted_ns = whose
+        texts = direction, topic, topic_id
+        place = self._texts.setdefault(texts, len(self._texts))
+        if timeless:
+            self._timeless.add(len(self))
+        numbers = count, number, connection, frame_offset, partition, wanted_ns, place
+        try:
+            self._numbers += _RUN.pack(*numbers)
+        except struct.error:  # only of what is damaged: as columns have it (tables.arrow)
+            self._numbers += _RUN.pack(*(min(max(each, -_LAST - 1), _LAST) for each in numbers))
+
+    def _column(self, number: int) -> Whole:
+        return memoryview(self._numbers).cast("q")[number :: len(_FIELDS)]
+
+    @property
+    def counts(self) -> list[int]:
+        return self._column(0).tolist()
+
+    @property
+    def timeless(self) -> list[bool]:
+        return [each in self._timeless for each in range(len(self))] if self._timeless else []
+
+    def shared(self) -> dict[str, list[Any] | Whole | Chosen]:
+        """Columns of ``records`` that have a value a run, and what else there is of ``Whose``."""
+        found: dict[str, list[Any] | Whole | Chosen] = {
+            name: self._column(number) for number, name in enumerate(_FIELDS) if name
+        }
+        texts = zip(*self._texts, strict=True)
+        for name, values in zip(("direction", "topic", "topic_id"), texts, strict=True):
+            found[name] = Chosen(list(values), self._column(len(_FIELDS) - 1))
+        return found
+
+
+_FIELDS: Final = ("", "batch", "connection", "frame_offset", "partition", "wanted_ns", "")
+_RUN: Final = struct.Struct(f"={len(_FIELDS)}q")
+_LAST: Final = 2**63 - 1
 
 
 def _own(made: Made, counts: list[int], timeless: list[bool]) -> dict[str, Column]:
@@ -130,7 +178,7 @@ def _own(made: Made, counts: list[int], timeless: list[bool]) -> dict[str, Colum
 
 
 def _timestamps(made: Made, counts: list[int], timeless: list[bool]) -> Column:
-    """Those of magic 0 have none."""
+    """Those of magic 0 have none. ``timeless`` is empty where there is no run of them."""
     validity, nulls = None, 0
     if any(timeless):
         runs = list(zip(counts, timeless, strict=True))

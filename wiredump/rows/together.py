@@ -3,7 +3,7 @@ was said before, and those that are only known at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -18,6 +18,7 @@ from wiredump.model import Connection, Exchange, Item
 from wiredump.rows.connections import ConnectionCounts, account_rows, lineage_rows
 from wiredump.rows.elections import ELECT_LEADERS, election_rows
 from wiredump.rows.exchanges import Row, rows_of
+from wiredump.rows.fields import CARRYING
 from wiredump.rows.pieces import Rows
 from wiredump.rows.schema import TABLES
 
@@ -37,6 +38,11 @@ _SAID: Final = frozenset({"requests", "bodies", "negotiations"})
 
 _BATCHES: Final = frozenset({"batches", "records", "anomalies"})
 _ORDERED: Final = frozenset({"fetches", "reassignments"})
+
+_WITHOUT_OTHERS: Final = frozenset(
+    {"lineage", "account", "topics", "records", "fetches", "reassignments", "elections"}
+)
+"""Tables for which it takes records, and exchanges that are listened to (``_keys_of``)."""
 
 _WITHOUT_EXCHANGES: Final = frozenset({"lineage", "account", "connections", "frames", "anomalies"})
 """Tables for which, where no body is read, it takes frames and counts but no exchange."""
@@ -117,6 +123,27 @@ class TableRows:
         """Whether exchanges that were counted (``counted``), and whose frames were written, need
         not be added."""
         return not self._decodes and self._tables <= _WITHOUT_EXCHANGES
+
+    @property
+    def takes_records_only(self) -> bool:
+        """Whether of an exchange that may have records the frame is enough that may have them
+        (``carried``), and of most others nothing is wanted; both are counted all the same."""
+        batches = self._batches
+        others = self._tables - _WITHOUT_OTHERS
+        return self._decodes and batches is not None and not batches.checks and not others
+
+    @property
+    def carried(self) -> tuple[tuple[int, ...], tuple[int, ...], Callable[..., bool]]:
+        """Api keys whose exchanges have to be added, those whose frames may have records, and who
+        takes such a frame."""
+        assert self._batches is not None
+        carrying = CARRYING - self._heard_keys
+        return tuple(sorted(self._heard_keys)), tuple(sorted(carrying)), self._batches.add_frame
+
+    def gathered(self) -> Iterator[Rows]:
+        """Rows that frames gave, as far as they are enough for a piece."""
+        assert self._batches is not None
+        return self._wanted(self._batches.pieces())
 
     def counted(
         self, connection: int, requests: int, request_bytes: int, response_bytes: int

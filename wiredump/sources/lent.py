@@ -200,13 +200,13 @@ class Lent:
     def _made_up(
         self, connection: Connection, offset: int, size: int, first_ns: int, last_ns: int,
         capture: int, packet: int, key: int, version: int, correlation_id: int,
-        client_id: str | None,
+        client_id: str | None, raw: bytes | None,
     ) -> Exchange:  # fmt: skip
-        """A request whose bytes nobody asked for."""
-        frame = Frame(
-            "request", offset, size, cast(bytes, Unkept(size)), 0, first_ns, last_ns,
-            Place(capture, packet),
-        )  # fmt: skip
+        """A request that is no object yet, and whose bytes perhaps nobody asked for."""
+        if raw is None:
+            raw = cast(bytes, Unkept(size))
+        place = Place(capture, packet)
+        frame = Frame("request", offset, size, raw, 0, first_ns, last_ns, place)
         return Exchange(
             connection, request=frame, api_key=key, api_version=version,
             correlation_id=correlation_id, client_id=client_id, software=connection.software,
@@ -268,5 +268,5 @@ def _waiting(asked: Exchange) -> tuple[Any, ...]:
     return (
         asked, frame.offset, frame.size, frame.missing, frame.first_ns, frame.last_ns,
         frame.place.capture, frame.place.offset, asked.api_key, asked.api_version,
-        asked.correlation_id, asked.client_id, len(frame.raw),
+        asked.correlation_id, asked.client_id, len(frame.raw), frame.raw,
     )  # fmt: skip

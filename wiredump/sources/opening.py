@@ -27,7 +27,7 @@ from wiredump.readers.compressed import inflater_for
 from wiredump.readers.share import Share
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.packets import PacketTeller, TakeRow
-from wiredump.sources.quick import FrameSink, QuickStreams, walks
+from wiredump.sources.quick import QuickStreams, Sink, walks
 from wiredump.tls import require_cryptography
 from wiredump.tls.keylog import KeyLog, KeyLogError
 
@@ -112,7 +112,7 @@ class Sources:
         self._progress = progress or (lambda count: None)
         self._captures: CaptureItems | None = None
         self._streams: Streams | QuickStreams | None = None
-        self._sink: FrameSink | None = None
+        self._sink: Sink | None = None
         self._packets_to: TakeRow | None = None
         self._bytes = dict.fromkeys((file.number for file in files), 0)
         self._times: dict[int, tuple[int, int]] = {}
@@ -205,9 +205,9 @@ class Sources:
         asked for before iterating, of captures that end."""
         self._packets_to = add
 
-    def frames_to(self, sink: FrameSink) -> bool:
-        """Have frames go to ``sink`` as columns, those whose exchanges need not be seen. False
-        where these sources do not: then all are items. To be asked before iterating."""
+    def rows_to(self, sink: Sink) -> bool:
+        """Have go to ``sink`` what it takes that needs no exchange to be seen. False where these
+        sources do not: then all are items. To be asked before iterating."""
         if self._is_quick:
             self._sink = sink
         return self._is_quick

@@ -9,7 +9,7 @@ alone (``Limits.alone``), and for one capture at a time: several are merged pack
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol
@@ -36,7 +36,7 @@ from wiredump.readers.share import Share
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.lent import Lent
 
-__all__ = ["FrameSink", "QuickSegments", "QuickStreams", "walks"]
+__all__ = ["QuickSegments", "QuickStreams", "Sink", "walks"]
 
 _ALL_DONE: Final = -1
 _A_FRAME: Final = -2
@@ -44,12 +44,17 @@ _SASL_HANDSHAKE: Final = 17
 _MOST_VERSIONS: Final = 128
 
 
-class FrameSink(Protocol):
-    """Where rows of ``frames`` go that come as columns, instead of exchanges. ``columns`` takes
-    them; ``drain`` is called when there may be many, ``counted`` with what a connection had."""
+class Sink(Protocol):
+    """Where that goes which needs no exchange. Rows of ``frames`` to ``columns``; or else
+    ``carried`` has the api keys whose exchanges are wanted all the same, those that may have
+    records, and who is told of such frames (``_quick.Reading``). ``drain`` is called when there may
+    be many rows, ``counted`` with what a connection had that no item tells of."""
 
     @property
     def columns(self) -> Any: ...
+
+    @property
+    def carried(self) -> tuple[tuple[int, ...], tuple[int, ...], Callable[..., bool]] | None: ...
 
     def drain(self) -> None: ...
 
@@ -76,7 +81,7 @@ class QuickSegments:
 
     def __init__(
         self, items: CaptureItems, tcp: TcpReassembler, codec: Dialect | None,
-        sink: FrameSink | None, share: Share | None = None,
+        sink: Sink | None, share: Share | None = None,
     ) -> None:  # fmt: skip
         module = quick()
         assert module is not None
@@ -101,6 +106,7 @@ class QuickSegments:
             Frame, Exchange, Place, name, None if sink is None else sink.columns,
             (DEFAULT_MAX_SIZE, recent, MOST_OPEN, MOST_OPEN_BYTES), _flexible_versions(),
             _left_keys(codec), int.from_bytes(os.urandom(8)) >> 2, tuple(self._share),
+            None if sink is None else sink.carried,
         )  # fmt: skip
         self._lent = Lent(self._reading, module.Waiting, self._tcp, items, name, sink)
         self.times: dict[int, tuple[int, int]] = {}
@@ -116,7 +122,7 @@ class QuickSegments:
         run, sink = self._reading.run, self._sink
         view = memoryview(packets.chunk)
         while (number := run(packets)) != _ALL_DONE:
-            if sink is None:  # else there are no exchanges, and the sums can wait
+            if sink is None or sink.columns is None:  # else there are no exchanges; sums can wait
                 yield from self._settled()
             if number == _A_FRAME:
                 yield from self._rest()
@@ -211,7 +217,7 @@ class QuickStreams:
     read."""
 
     def __init__(
-        self, items: CaptureItems, limits: Limits, codec: Dialect | None, sink: FrameSink | None,
+        self, items: CaptureItems, limits: Limits, codec: Dialect | None, sink: Sink | None,
         share: Share | None = None,
     ) -> None:  # fmt: skip
         self._tcp = TcpReassembler(Account(), limits)

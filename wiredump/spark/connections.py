@@ -25,7 +25,7 @@ from wiredump.rows.pieces import Rows
 from wiredump.rows.together import TableRows
 from wiredump.sources.captures import ByteAccount, CaptureItems
 from wiredump.sources.opening import open_key_log, span
-from wiredump.sources.quick import QuickSegments
+from wiredump.sources.quick import QuickSegments, Sink
 from wiredump.spark.apart import HEARD, NAMED, UNNAMED, Aside
 from wiredump.spark.columns import (
     ANOMALY,
@@ -228,10 +228,15 @@ class Work:
     def rows(self, counts: ConnectionCounts) -> TableRows:
         return self._options.rows(self.codec, self._aside, counts)
 
-    def sink(self, rows: TableRows) -> FramesOnly | None:
+    def sink(self, rows: TableRows) -> Sink | None:
         """Where frames go that take no item; None: all do."""
-        known = self._columns
-        return None if known is None else FramesOnly(self._writer, rows, known.columns)
+        if self._columns is not None:
+            return FramesOnly(self._writer, rows, self._columns.columns)
+        if not rows.takes_records_only:
+            return None
+        from wiredump.tables.records import RecordsOnly  # which frames alone do without
+
+        return RecordsOnly(lambda made: self._writer.add(self._aside.rows(made)), rows)
 
     def end_group(self) -> None:
         """The last two ends have no more packets here."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kproto.arrow import Column
-from wiredump.rows.pieces import Piece
+from wiredump.rows.pieces import Chosen, Piece, Whole
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES, TypeName
 
 __all__ = ["arrow_schema", "of_piece", "of_rows", "ordered", "to_table"]
@@ -58,17 +58,33 @@ def of_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 def of_piece(schema: pa.Schema, piece: Piece) -> pa.Table:
     """The same of a piece. The buffers of its own columns are taken over."""
-    run = _runs(piece.counts)
+    ends = _ends(piece.counts)
     arrays = [
         _owned(piece.own[field.name], field.type)
         if field.name in piece.own
-        else _shared(piece.shared[field.name], field.type).take(run)
+        else _repeated(_shared(piece.shared[field.name], field.type), ends)
         for field in schema
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _shared(values: list[Any], type_: pa.DataType) -> pa.Array:
+def _shared(values: list[Any] | Whole | Chosen, type_: pa.DataType) -> pa.Array:
+    """What runs have in common, by the way they are kept."""
+    if isinstance(values, Chosen):
+        return _few(values.values, type_).take(_whole(values.places))
+    if isinstance(values, Whole):
+        try:
+            return _whole(values).cast(type_)
+        except pa.ArrowInvalid:
+            return _array(values.tolist(), type_)
+    return _few(values, type_)
+
+
+def _whole(values: Whole) -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(bytes(values))])
+
+
+def _few(values: list[Any], type_: pa.DataType) -> pa.Array:
     """As ``_array``. But ``pa.array`` imports pandas where that is installed, which takes longer
     than many a capture: numbers and text do without it."""
     from kproto.records.sink import bits, numbers
@@ -98,12 +114,19 @@ def _owned(column: Column, type_: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(type_, column.length, buffers, null_count=column.null_count)
 
 
-def _runs(counts: list[int]) -> pa.Array:
-    """Of each row, the number of its run."""
+def _ends(counts: list[int]) -> pa.Array:
+    """Behind which row each run ends."""
     from kproto.records.sink import numbers
 
-    data = b"".join(numbers("i", [run]) * count for run, count in enumerate(counts))
-    return pa.Array.from_buffers(pa.int32(), sum(counts), [None, pa.py_buffer(data)])
+    data = numbers("i", list(accumulate(counts)))
+    return pa.Array.from_buffers(pa.int32(), len(counts), [None, pa.py_buffer(data)])
+
+
+def _repeated(values: pa.Array, ends: pa.Array) -> pa.Array:
+    """Of each row, the value of its run."""
+    import pyarrow.compute as pc
+
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
 
 
 def ordered(name: str, rows: pa.Table) -> pa.Table:

@@ -29,7 +29,9 @@ class _Rows(Protocol):
 
 
 class FramesOnly:
-    """Where ``Sources.frames_to`` has frames go, and ``RowGroups.keep_in`` keeps them."""
+    """Where ``Sources.rows_to`` has frames go, and ``RowGroups.keep_in`` keeps them."""
+
+    carried = None
 
     def __init__(self, writer: _Writer, rows: _Rows, columns: Any = None) -> None:
         """``columns`` are those of another one, of which this is to be a part."""

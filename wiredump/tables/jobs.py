@@ -114,7 +114,7 @@ def _read(
         codec, tables=_taken(work), bodies=work.bodies, values=work.values, secrets=work.secrets,
         apart=aside,
     )  # fmt: skip
-    keep_apart(sources, rows, writer, work.tables)
+    keep_apart(sources, rows, writer, work.tables, lambda made: writer.add(aside.rows(made)))
     for item in sources:
         writer.add(aside.rows(rows.add(item)))
     writer.add(rows.end(sources.connections, (), {}))

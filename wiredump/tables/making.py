@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from wiredump.model import Anomaly, Item
+from wiredump.rows.pieces import Rows
 from wiredump.rows.together import TableRows
 from wiredump.sources import Sources
 from wiredump.tables.frames import FramesOnly
@@ -32,16 +33,21 @@ def _source(item: Item) -> int:
 
 
 def keep_apart(
-    sources: Sources, rows: TableRows, writer: RowGroups, tables: Collection[str]
-) -> None:
-    """Have what is no item written: packets, where they are wanted, and frames, which are written
-    without an object each where the sources and the tables allow that."""
+    sources: Sources, rows: TableRows, writer: RowGroups, tables: Collection[str],
+    take: Callable[[Iterable[Rows]], None],
+) -> None:  # fmt: skip
+    """Have what is no item written: packets, where they are wanted, and frames, or their records,
+    which are written without an object each where the sources and the tables allow that."""
     if "packets" in tables:
         sources.packets_to(lambda row: writer.add([("packets", row)]))
     if rows.takes_frames_only:
         sink = FramesOnly(writer, rows)
-        if sources.frames_to(sink):
+        if sources.rows_to(sink):
             writer.keep_in("frames", sink)
+    elif rows.takes_records_only:
+        from wiredump.tables.records import RecordsOnly  # which frames alone do without
+
+        sources.rows_to(RecordsOnly(take, rows))
 
 
 def _writer(folder: Path, tables: tuple[str, ...], rows: TableRows) -> TableWriter:
@@ -59,7 +65,7 @@ def make_tables(sources: Sources, rows: TableRows, folder: str, tables: tuple[st
     texts = {each.number for each in sources.read if each.kind != "capture"}
     current: int | None = None
     with _writer(Path(folder), tables, rows) as writer:
-        keep_apart(sources, rows, writer, tables)
+        keep_apart(sources, rows, writer, tables, writer.take)
         for item in sources:
             # Captures are merged by time, and the others follow one after the other.
             source = _source(item)

@@ -18,6 +18,7 @@ from kproto.capture.packets import ethernet_frame
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.engines import ENGINES, running_on
 from tests.wiredump.spark.fake_session import FakeSession, session
+from tests.wiredump.spark.knowing import naming
 from tests.wiredump.spark.pipeline import LOCAL, load, packets, pipeline, single
 from tests.wiredump.spark.rotating import follow, never, records, rotate, some_cuts
 from wiredump.rows.schema import ON_REQUEST
@@ -40,6 +41,20 @@ parts = st.sampled_from((701, 3_000, 20_000, 10**6))
 held = st.sampled_from((1, 13, 1 << 16))
 
 FRAMES = ("connections", "frames", "anomalies")
+WANTED = st.sampled_from(
+    [
+        (LOCAL, True),
+        (FRAMES, False),  # as columns
+        (("records", "topics"), True),  # and records of frames
+    ]
+)
+
+
+def some_capture(seed: int, tables: tuple[str, ...], **options: Any) -> bytes:
+    """One that has something for them."""
+    if tables == LOCAL or "records" not in tables:
+        return made_up.capture(seed, **options)
+    return naming(seed, share=options["share"])
 
 
 def written(tmp_path: Path, files: list[bytes]) -> list[str]:
@@ -53,19 +68,19 @@ def written(tmp_path: Path, files: list[bytes]) -> list[str]:
 
 @pytest.mark.slow
 @quiet
-@given(seeds, parts, held, engines, engines, st.sampled_from((1, 3)), st.booleans())
+@given(seeds, parts, held, engines, engines, st.sampled_from((1, 3)), WANTED)
 def test_tables_whoever_reads_packets_and_connections(
     tmp_path: Path, seed: int, split_bytes: int, many: int, first: str, second: str, count: int,
-    frames_only: bool,
+    wanted: tuple[tuple[str, ...], bool],
 ) -> None:  # fmt: skip
     """Machines of a cluster may differ. Of one capture or several that are merged by time, cut
-    anywhere, with ends sorted by few packets at a time; frames as columns, or all tables."""
+    anywhere, with ends sorted by few packets at a time."""
+    tables, bodies = wanted
     files = [
-        made_up.capture(seed + number, share=0.05, exchanges=8, back=0.1, odd=0.1)
+        some_capture(seed + number, tables, share=0.05, exchanges=8, back=0.1, odd=0.1)
         for number in range(count)
     ]
     paths = written(tmp_path, files)
-    tables, bodies = (FRAMES, False) if frames_only else (LOCAL, True)
     folder = fresh(tmp_path / "single")
     expected = single(paths, folder, tables=tables, bodies=bodies)
     with pytest.MonkeyPatch.context() as patch:
@@ -87,17 +102,20 @@ def fresh(folder: Path) -> Path:
 
 @pytest.mark.slow
 @quiet
-@given(seeds, engines, engines, st.booleans())
+@given(seeds, engines, engines, WANTED)
 def test_a_stream_goes_on_with_either(
-    tmp_path: Path, session: FakeSession, seed: int, first: str, second: str, frames_only: bool
-) -> None:
+    tmp_path: Path, session: FakeSession, seed: int, first: str, second: str,
+    wanted: tuple[tuple[str, ...], bool],
+) -> None:  # fmt: skip
     """What one batch leaves to the next is the same, down to requests that wait for an answer."""
     rng = random.Random(seed)
-    capture = made_up.capture(seed, connections=3, exchanges=12, kind="pcap", share=0.03, back=0)
+    tables = tuple(each for each in wanted[0] if each not in ON_REQUEST)
+    capture = some_capture(
+        seed, wanted[0], connections=3, exchanges=12, kind="pcap", share=0.03, back=0
+    )
     root = fresh(tmp_path / "run")
     files = rotate(capture, some_cuts(rng, len(records(capture)[1])), root / "in")
-    tables = FRAMES if frames_only else tuple(each for each in LOCAL if each not in ON_REQUEST)
-    options = Options(out=str(root / "out"), paths={}, tables=tables, bodies=not frames_only)
+    options = Options(out=str(root / "out"), paths={}, tables=tables, bodies=wanted[1])
     expected = single(
         [str(path) for path in files], root / "one", rotated=True, tables=tables,
         bodies=options.bodies,
