@@ -35,6 +35,7 @@ TESTS = [
     "tests/records/test_hostile.py", "tests/records/test_build.py", "tests/records/test_columns.py",
     "tests/columns/test_differential.py", "tests/columns/test_read.py",
     "tests/wiredump/test_quick.py", "tests/wiredump/spark/test_runs.py",
+    "tests/wiredump/rows/test_field_walks.py", "tests/wiredump/tables/test_records_only.py",
 ]  # fmt: skip
 FLAGS = [
     "-shared", "-fPIC", "-O1", "-g", "-fno-omit-frame-pointer", "-fvisibility=hidden",
