@@ -5,6 +5,7 @@ what it does not take it hands back, and nobody can tell."""
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -271,3 +272,49 @@ def test_columns_take_any_row(rng: random.Random):
         frames.take(1)
     with pytest.raises(TypeError, match="13 values"):
         frames.append((1, 2))
+
+
+def frame_rows(count: int) -> list[tuple[object, ...]]:
+    return [
+        (number % 3, ("request", "response")[number % 2], number, 10, 0, 1, 2, 0, number, 3, 9,
+         number, False)
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def test_columns_go_on_behind_what_was_taken():
+    from wiredump.native import _quick
+    from wiredump.tables.arrow import to_table
+    from wiredump.tables.frames import FramesOnly
+
+    rows = frame_rows(75_000)
+    with native.using(_quick):
+        frames = FramesOnly(None, None)
+    assert frames.take(0).num_rows == 0
+    for row in rows[:101]:
+        frames.append(row)
+    assert frames.take(100).equals(to_table("frames", rows[:100]))
+    for row in rows[101:]:
+        frames.append(row)
+    assert frames.take(0).num_rows == 0
+    assert frames.take(74_000).equals(to_table("frames", rows[100:74_100]))
+    assert frames.take(len(frames)).equals(to_table("frames", rows[74_100:]))
+
+
+def test_a_row_group_is_not_held_twice_to_be_written():
+    from wiredump.native import _quick
+
+    tracemalloc.start()
+    try:
+        columns = _quick.FrameColumns()
+        for row in frame_rows(writer.ROW_GROUP):
+            columns.append(row)
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        taken = columns.take(writer.ROW_GROUP)
+        now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(taken) == 17
+    assert 69 * writer.ROW_GROUP < held < peak < 1.5 * held
+    assert now < 1.2 * held

@@ -2,25 +2,64 @@
    in which they came. Taken out sorted by what names a row, as buffers of Arrow's layout. */
 #include "wire.h"
 
-frame_row *columns_add(columns_object *self) {
-    if (UNLIKELY(self->end == self->room)) {
-        Py_ssize_t used = self->end - self->first;
-        if (self->first > used) {
-            memmove(self->rows, self->rows + self->first, (size_t)used * sizeof(frame_row));
-            self->first = 0;
-            self->end = used;
-        } else {
-            Py_ssize_t room = self->room ? self->room * 2 : 4096;
-            frame_row *grown = PyMem_Realloc(self->rows, (size_t)room * sizeof(frame_row));
-            if (grown == NULL) {
-                PyErr_NoMemory();
-                return NULL;
-            }
-            self->rows = grown;
-            self->room = room;
-        }
+#define EACH_COLUMN(DO)                                                                           \
+    DO(connection)                                                                                \
+    DO(offset)                                                                                    \
+    DO(size)                                                                                      \
+    DO(missing)                                                                                   \
+    DO(first_ns)                                                                                  \
+    DO(last_ns)                                                                                   \
+    DO(packet)                                                                                    \
+    DO(capture)                                                                                   \
+    DO(correlation_id)                                                                            \
+    DO(api_key)                                                                                   \
+    DO(api_version)                                                                               \
+    DO(flags)
+
+/* Another size for one of them: of room for 1 at least, and as it was where there is none. */
+static int resize(void *column, Py_ssize_t room, size_t width) {
+    void *before;
+    memcpy(&before, column, sizeof(before));
+    void *after = PyMem_Realloc(before, (size_t)room * width);
+    if (after == NULL) {
+        PyErr_NoMemory();
+        return -1;
     }
-    return &self->rows[self->end++];
+    memcpy(column, &after, sizeof(after));
+    return 0;
+}
+
+static void forget(columns_object *self) {
+#define FREE(field)                                                                               \
+    PyMem_Free(self->field);                                                                      \
+    self->field = NULL;
+    EACH_COLUMN(FREE)
+#undef FREE
+    self->count = self->room = 0;
+}
+
+/* A row group of wiredump/tables/writer.py, and some of what a chunk may have beyond it. All at once:
+   what is never touched is not resident, and arrays that grow leave holes where they were. */
+enum { USUAL_ROOM = 65536 + 4096 };
+
+/* `room` is set once all have it: what is less than they have does no harm. */
+static int grow(columns_object *self) {
+    Py_ssize_t room = self->room < USUAL_ROOM ? USUAL_ROOM : self->room + self->room / 2;
+#define GROW(field)                                                                               \
+    if (resize(&self->field, room, sizeof(*self->field))) return -1;
+    EACH_COLUMN(GROW)
+#undef GROW
+    self->room = room;
+    return 0;
+}
+
+int columns_add(columns_object *self, const frame_row *row) {
+    if (UNLIKELY(self->count == self->room) && grow(self)) return -1;
+    Py_ssize_t at = self->count++;
+#define SET(field) self->field[at] = row->field;
+    EACH_COLUMN(SET)
+#undef SET
+    return 0;
 }
 
 /* An integer of so many bits: the nearest there is, as wiredump/tables/arrow.py has it. */
@@ -40,7 +79,7 @@ static PyObject *append(PyObject *object, PyObject *row) {
     columns_object *self = (columns_object *)object;
     static const int bits[COLUMNS] = {64, 0, 64, 64, 64, 64, 64, 32, 64, 16, 16, 32, 0};
     int64_t values[COLUMNS] = {0};
-    int nulls = 0, direction, sasl;
+    int nulls = 0, sasl;
     if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != COLUMNS) {
         PyErr_SetString(PyExc_TypeError, "a row of frames has 13 values");
         return NULL;
@@ -56,104 +95,103 @@ static PyObject *append(PyObject *object, PyObject *row) {
     }
     const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(row, 1));
     if (name == NULL || (sasl = PyObject_IsTrue(PyTuple_GET_ITEM(row, 12))) < 0) return NULL;
-    direction = strcmp(name, "request") != 0;
-    frame_row *made = columns_add(self);
-    if (made == NULL) return NULL;
-    made->connection = values[0];
-    made->offset = values[2];
-    made->size = values[3];
-    made->missing = values[4];
-    made->first_ns = values[5];
-    made->last_ns = values[6];
-    made->capture = (int32_t)values[7];
-    made->packet = values[8];
-    made->api_key = (int16_t)values[9];
-    made->api_version = (int16_t)values[10];
-    made->correlation_id = (int32_t)values[11];
-    made->direction = (uint8_t)direction;
-    made->nulls = (uint8_t)nulls;
-    made->sasl = (uint8_t)sasl;
+    if (strcmp(name, "request") != 0) nulls |= RESPONSE;
+    frame_row made = {
+        .connection = values[0],
+        .offset = values[2],
+        .size = values[3],
+        .missing = values[4],
+        .first_ns = values[5],
+        .last_ns = values[6],
+        .capture = (int32_t)values[7],
+        .packet = values[8],
+        .api_key = (int16_t)values[9],
+        .api_version = (int16_t)values[10],
+        .correlation_id = (int32_t)values[11],
+        .flags = (uint8_t)(nulls | (sasl ? SASL : 0)),
+    };
+    if (columns_add(self, &made)) return NULL;
     Py_RETURN_NONE;
 }
 
 /* ---- sorted, and out ------------------------------------------------------------------------ */
 
-typedef struct {
-    int64_t connection;
-    uint64_t place; /* direction, then offset */
-    uint32_t row;
-} order;
-
-static order order_of(const frame_row *row, Py_ssize_t number) {
+static int before(const columns_object *in, uint32_t a, uint32_t b) {
+    if (in->connection[a] != in->connection[b]) return in->connection[a] < in->connection[b];
+    int side = in->flags[a] & RESPONSE, other = in->flags[b] & RESPONSE;
+    if (side != other) return side < other;
     /* Offsets are not negative; where one were, as unsigned it would still have one place. */
-    uint64_t offset = (uint64_t)row->offset & INT64_MAX;
-    order made = {row->connection, (uint64_t)row->direction << 63 | offset, (uint32_t)number};
-    return made;
+    return ((uint64_t)in->offset[a] & INT64_MAX) <= ((uint64_t)in->offset[b] & INT64_MAX);
 }
 
-static int before(const order *a, const order *b) {
-    if (a->connection != b->connection) return a->connection < b->connection;
-    return a->place <= b->place;
-}
-
-/* Merge sort, stable: runs of rows are often in order already. */
-static void sort(order *rows, order *other, Py_ssize_t count) {
+/* Merge sort, stable: runs of rows are often in order already. `other` has room for half. */
+static void sort(const columns_object *in, uint32_t *rows, uint32_t *other, Py_ssize_t count) {
     if (count < 2) return;
     Py_ssize_t half = count / 2, i = 0, j = half, k = 0;
-    sort(rows, other, half);
-    sort(rows + half, other, count - half);
-    if (before(&rows[half - 1], &rows[half])) return;
-    memcpy(other, rows, (size_t)half * sizeof(order));
-    while (i < half && j < count) rows[k++] = before(&other[i], &rows[j]) ? other[i++] : rows[j++];
+    sort(in, rows, other, half);
+    sort(in, rows + half, other, count - half);
+    if (before(in, rows[half - 1], rows[half])) return;
+    memcpy(other, rows, (size_t)half * sizeof(*rows));
+    while (i < half && j < count)
+        rows[k++] = before(in, other[i], rows[j]) ? other[i++] : rows[j++];
     while (i < half) rows[k++] = other[i++];
 }
 
-#define COLUMN(type, field)                                                                       \
+/* Numbers in order, and the array less them. */
+#define COLUMN(field)                                                                             \
     do {                                                                                          \
-        PyObject *data = PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)sizeof(type));      \
+        size_t width = sizeof(*self->field);                                                      \
+        PyObject *data = PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)width);              \
         if (data == NULL) goto failed;                                                            \
-        type *to = (type *)(void *)PyBytes_AS_STRING(data);                                       \
-        for (Py_ssize_t i = 0; i < count; i++) to[i] = rows[sorted[i].row].field;                 \
-        if (PyList_Append(out, data)) {                                                           \
-            Py_DECREF(data);                                                                      \
-            goto failed;                                                                          \
-        }                                                                                         \
-        Py_DECREF(data);                                                                          \
+        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(data);                                         \
+        for (Py_ssize_t i = 0; i < count; i++)                                                    \
+            memcpy(to + (size_t)i * width, &self->field[sorted[i]], width);                       \
+        if (append_new(out, data)) goto failed;                                                   \
+        LESSEN(field);                                                                            \
     } while (0)
 
-/* A bit a row, set where `flag` is not; None where it is set everywhere. */
-static PyObject *validity(const frame_row *rows, const order *sorted, Py_ssize_t count, int flag) {
-    Py_ssize_t nulls = 0;
-    PyObject *made = PyBytes_FromStringAndSize(NULL, (count + 7) / 8);
-    if (made == NULL) return NULL;
-    uint8_t *to = (uint8_t *)PyBytes_AS_STRING(made);
-    memset(to, 0, (size_t)((count + 7) / 8));
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (rows[sorted[i].row].nulls & flag) nulls++;
-        else to[i >> 3] |= (uint8_t)(1 << (i & 7));
-    }
-    if (nulls) return made;
-    Py_DECREF(made);
-    return Py_NewRef(Py_None);
+#define LESSEN(field)                                                                             \
+    do {                                                                                          \
+        if (!count) break;                                                                        \
+        memmove(self->field, self->field + count, (size_t)rest * sizeof(*self->field));           \
+        if (resize(&self->field, rest, sizeof(*self->field))) goto failed;                        \
+    } while (0)
+
+static int append_new(PyObject *list, PyObject *each) {
+    if (each == NULL) return -1;
+    int status = PyList_Append(list, each);
+    Py_DECREF(each);
+    return status;
 }
 
-/* Whether it is a SASL token: a bit a row. */
-static PyObject *flags(const frame_row *rows, const order *sorted, Py_ssize_t count) {
+/* A bit a row, set where `wanted` of the flag is. */
+static PyObject *bits(const columns_object *self, const uint32_t *sorted, Py_ssize_t count,
+                      int flag, int wanted) {
     PyObject *made = PyBytes_FromStringAndSize(NULL, (count + 7) / 8);
     if (made == NULL) return NULL;
     uint8_t *to = (uint8_t *)PyBytes_AS_STRING(made);
     memset(to, 0, (size_t)((count + 7) / 8));
     for (Py_ssize_t i = 0; i < count; i++)
-        if (rows[sorted[i].row].sasl) to[i >> 3] |= (uint8_t)(1 << (i & 7));
+        if (!(self->flags[sorted[i]] & flag) != wanted) to[i >> 3] |= (uint8_t)(1 << (i & 7));
     return made;
 }
 
+/* The same, set where the flag is not; None where it is set everywhere. */
+static PyObject *validity(const columns_object *self, const uint32_t *sorted, Py_ssize_t count,
+                          int flag) {
+    int any = 0;
+    for (Py_ssize_t i = 0; i < count; i++) any |= self->flags[i];
+    return any & flag ? bits(self, sorted, count, flag, 0) : Py_NewRef(Py_None);
+}
+
 /* As texts: where each begins, and all of them. */
-static PyObject *directions(const frame_row *rows, const order *sorted, Py_ssize_t count) {
+static PyObject *directions(const columns_object *self, const uint32_t *sorted, Py_ssize_t count) {
     static const char *const names[2] = {"request", "response"};
     static const int lengths[2] = {7, 8};
+    Py_ssize_t responses = 0;
+    for (Py_ssize_t i = 0; i < count; i++) responses += (self->flags[i] & RESPONSE) != 0;
     PyObject *places = PyBytes_FromStringAndSize(NULL, (count + 1) * (Py_ssize_t)sizeof(int32_t));
-    PyObject *texts = PyBytes_FromStringAndSize(NULL, count * 8);
+    PyObject *texts = PyBytes_FromStringAndSize(NULL, count * lengths[0] + responses);
     if (places == NULL || texts == NULL) {
         Py_XDECREF(places);
         Py_XDECREF(texts);
@@ -162,7 +200,7 @@ static PyObject *directions(const frame_row *rows, const order *sorted, Py_ssize
     int32_t *to = (int32_t *)(void *)PyBytes_AS_STRING(places), at = 0;
     char *text = PyBytes_AS_STRING(texts);
     for (Py_ssize_t i = 0; i < count; i++) {
-        int which = rows[sorted[i].row].direction != 0;
+        int which = (self->flags[sorted[i]] & RESPONSE) != 0;
         to[i] = at;
         memcpy(text + at, names[which], (size_t)lengths[which]);
         at += lengths[which];
@@ -177,57 +215,43 @@ static PyObject *take(PyObject *object, PyObject *argument) {
     columns_object *self = (columns_object *)object;
     Py_ssize_t count = PyLong_AsSsize_t(argument);
     if (count == -1 && PyErr_Occurred()) return NULL;
-    if (count < 0 || count > self->end - self->first || count > INT32_MAX / 8) {
+    if (count < 0 || count > self->count || count > INT32_MAX / 8) {
         PyErr_SetString(PyExc_ValueError, "there are not so many rows");
         return NULL;
     }
-    const frame_row *rows = self->rows + self->first;
-    order *sorted = PyMem_Malloc((size_t)(count ? count : 1) * sizeof(order));
-    order *other = PyMem_Malloc((size_t)(count ? count : 1) * sizeof(order));
+    Py_ssize_t rest = self->count - count;
+    uint32_t *sorted = PyMem_Malloc((size_t)(count + 1) * sizeof(*sorted));
+    uint32_t *other = PyMem_Malloc((size_t)(count / 2 + 1) * sizeof(*other));
     PyObject *out = PyList_New(0);
     if (sorted == NULL || other == NULL || out == NULL) {
         if (out != NULL) PyErr_NoMemory();
-        goto failed;
+        goto nothing;
     }
-    for (Py_ssize_t i = 0; i < count; i++) sorted[i] = order_of(&rows[i], i);
-    sort(sorted, other, count);
-    COLUMN(int64_t, connection);
-    PyObject *texts = directions(rows, sorted, count);
-    if (texts == NULL || PyList_Append(out, texts)) {
-        Py_XDECREF(texts);
-        goto failed;
-    }
-    Py_DECREF(texts);
-    COLUMN(int64_t, offset);
-    COLUMN(int64_t, size);
-    COLUMN(int64_t, missing);
-    COLUMN(int64_t, first_ns);
-    COLUMN(int64_t, last_ns);
-    COLUMN(int32_t, capture);
-    COLUMN(int64_t, packet);
-    COLUMN(int16_t, api_key);
-    COLUMN(int16_t, api_version);
-    COLUMN(int32_t, correlation_id);
-    PyObject *tokens = flags(rows, sorted, count);
-    if (tokens == NULL || PyList_Append(out, tokens)) {
-        Py_XDECREF(tokens);
-        goto failed;
-    }
-    Py_DECREF(tokens);
-    for (int flag = NULL_SIZE; flag <= NULL_CORRELATION; flag <<= 1) {
-        PyObject *bits = validity(rows, sorted, count, flag);
-        if (bits == NULL || PyList_Append(out, bits)) {
-            Py_XDECREF(bits);
-            goto failed;
-        }
-        Py_DECREF(bits);
-    }
-    self->first += count;
-    if (self->first == self->end) self->first = self->end = 0;
+    for (Py_ssize_t i = 0; i < count; i++) sorted[i] = (uint32_t)i;
+    sort(self, sorted, other, count);
+    COLUMN(connection);
+    if (append_new(out, directions(self, sorted, count))) goto failed;
+    COLUMN(offset);
+    COLUMN(size);
+    COLUMN(missing);
+    COLUMN(first_ns);
+    COLUMN(last_ns);
+    COLUMN(capture);
+    COLUMN(packet);
+    COLUMN(api_key);
+    COLUMN(api_version);
+    COLUMN(correlation_id);
+    if (append_new(out, bits(self, sorted, count, SASL, 1))) goto failed;
+    for (int flag = NULL_SIZE; flag <= NULL_CORRELATION; flag <<= 1)
+        if (append_new(out, validity(self, sorted, count, flag))) goto failed;
+    LESSEN(flags);
+    self->count = self->room = rest;
     PyMem_Free(sorted);
     PyMem_Free(other);
     return out;
-failed:
+failed: /* columns of different lengths are no rows */
+    forget(self);
+nothing:
     PyMem_Free(sorted);
     PyMem_Free(other);
     Py_XDECREF(out);
@@ -236,7 +260,7 @@ failed:
 
 static Py_ssize_t length(PyObject *object) {
     columns_object *self = (columns_object *)object;
-    return self->end - self->first;
+    return self->count;
 }
 
 static PyObject *new_columns(PyTypeObject *type, PyObject *args, PyObject *keywords) {
@@ -248,7 +272,7 @@ static PyObject *new_columns(PyTypeObject *type, PyObject *args, PyObject *keywo
 }
 
 static void dealloc(PyObject *object) {
-    PyMem_Free(((columns_object *)object)->rows);
+    forget((columns_object *)object);
     Py_TYPE(object)->tp_free(object);
 }
 

@@ -133,23 +133,21 @@ static int intern_names(void) {
 
 static int row_of(reading_object *self, const connection *on, const frame *of, int direction,
                   int key, int version, int nulls, int32_t id) {
-    frame_row *row = columns_add(self->columns);
-    if (row == NULL) return -1;
-    row->connection = on->id;
-    row->offset = of->offset;
-    row->size = of->size;
-    row->missing = of->missing;
-    row->first_ns = of->first_ns;
-    row->last_ns = of->last_ns;
-    row->packet = of->place;
-    row->capture = of->capture;
-    row->correlation_id = id;
-    row->api_key = (int16_t)key;
-    row->api_version = (int16_t)version;
-    row->direction = (uint8_t)direction;
-    row->nulls = (uint8_t)(nulls | (key < 0 ? NULL_KEY : 0));
-    row->sasl = 0;
-    return 0;
+    frame_row row = {
+        .connection = on->id,
+        .offset = of->offset,
+        .size = of->size,
+        .missing = of->missing,
+        .first_ns = of->first_ns,
+        .last_ns = of->last_ns,
+        .packet = of->place,
+        .capture = of->capture,
+        .correlation_id = id,
+        .api_key = (int16_t)key,
+        .api_version = (int16_t)version,
+        .flags = (uint8_t)(nulls | (key < 0 ? NULL_KEY : 0) | (direction ? RESPONSE : 0)),
+    };
+    return columns_add(self->columns, &row);
 }
 
 /* The times of an exchange are those of the capture that its request is of. */

@@ -193,7 +193,7 @@ typedef struct {
     int64_t connection, offset, size, missing, first_ns, last_ns, packet;
     int32_t capture, correlation_id;
     int16_t api_key, api_version;
-    uint8_t direction, nulls, sasl; /* direction: 0 request, 1 response */
+    uint8_t flags;
 } frame_row;
 
 static inline int has_key(const uint8_t *keys, int key) {
@@ -201,16 +201,21 @@ static inline int has_key(const uint8_t *keys, int key) {
     return keys[bit >> 3] >> (bit & 7) & 1;
 }
 
-enum { NULL_SIZE = 1, NULL_KEY = 2, NULL_VERSION = 4, NULL_CORRELATION = 8 };
+enum { NULL_SIZE = 1, NULL_KEY = 2, NULL_VERSION = 4, NULL_CORRELATION = 8, RESPONSE = 16, SASL = 32 };
 
+/* An array each of what a row has, so that one can go as it is taken out: a row group is never held
+   twice. */
 typedef struct {
     PyObject_HEAD
-    frame_row *rows;
-    Py_ssize_t first, end, room;
+    int64_t *connection, *offset, *size, *missing, *first_ns, *last_ns, *packet;
+    int32_t *capture, *correlation_id;
+    int16_t *api_key, *api_version;
+    uint8_t *flags;
+    Py_ssize_t count, room;
 } columns_object;
 
 extern PyTypeObject columns_type;
-frame_row *columns_add(columns_object *self);
+int columns_add(columns_object *self, const frame_row *row);
 
 typedef struct {
     PyObject_HEAD

@@ -29,6 +29,7 @@ from wiredump.readers import (
     Segment,
     TcpReassembler,
 )
+from wiredump.readers.allocator import keep_chunks
 from wiredump.readers.container import Walks
 from wiredump.readers.ledger import OVERHEAD
 from wiredump.readers.segments import SegmentReader
@@ -85,6 +86,7 @@ class QuickSegments:
     ) -> None:  # fmt: skip
         module = quick()
         assert module is not None
+        keep_chunks()
         limits = tcp.limits
         assert limits.alone
         codec = codec if codec is not None else dialect("auto")

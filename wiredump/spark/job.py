@@ -22,7 +22,7 @@ from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.rows.schema import TABLES
 from wiredump.sources.opening import kind_of
 from wiredump.spark.apart import HEARD, NAMED, unnamed
-from wiredump.spark.columns import FRAGMENT, SPLIT, SQL_SCHEMA, SplitNote
+from wiredump.spark.columns import FRAGMENT, SQL_SCHEMA, SplitNote
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
 from wiredump.spark.knowledge import gather_names, give_names
@@ -35,6 +35,7 @@ from wiredump.spark.parts import (
 from wiredump.spark.planning import again, parts_of, plan
 from wiredump.spark.session import cores_of
 from wiredump.spark.splits import Split, read_runs
+from wiredump.spark.staged import Staged, stage, staged_rows
 from wiredump.spark.stages import (
     ORDER,
     Task,
@@ -158,30 +159,23 @@ class Job(msgspec.Struct, kw_only=True):
         """The packets of all captures, once it is certain that they are."""
         paths = self.options.paths
         self.say(f"reading packets: {len(splits)} parts")
-        packets = self._read(spark, splits, 0)
-        notes = _notes(packets)
-        repeated = again(splits, notes, self.split_bytes)
+        staged = stage(spark, splits, self._place)
+        repeated = again(splits, _notes(staged), self.split_bytes)
         redone = sorted({split.capture for split in repeated})
         if redone:
             self.say(f"reading once more: {', '.join(paths[number] for number in redone)}")
-            kept = packets.filter(~packets.capture.isin(redone))
-            better = self._read(spark, repeated, 1)
-            new = _notes(better)
-            if again(repeated, new, self.split_bytes):
+            better = stage(spark, repeated, self._place)
+            if again(repeated, _notes(better), self.split_bytes):
                 # A pcapng whose packets have no times, say: only one task gets them right.
                 whole = [_whole(split) for split in repeated if split.start == 0]
-                better = self._read(spark, whole, 2)
-                new = _notes(better)
-            notes = [note for note in notes if note.capture not in redone] + new
-            packets = kept.unionAll(better)
-        return packets, notes, [paths[number] for number in redone]
+                better = stage(spark, whole, self._place)
+            staged = [each for each in staged if each.capture not in redone] + better
+        notes = _notes(staged)
+        return staged_rows(spark, staged), notes, [paths[number] for number in redone]
 
-    def _read(self, spark: SparkSession, splits: list[Split], number: int) -> DataFrame:
-        """Read once: later stages read what was written of it."""
-        place = os.path.join(self.options.out, STAGING, f"packets-{number}")
-        rows = _packets_of(spark, splits)
-        rows.write.option("compression", "snappy").parquet(place)
-        return spark.read.schema(SQL_SCHEMA).parquet(place)
+    @property
+    def _place(self) -> str:
+        return os.path.join(self.options.out, STAGING, "packets")
 
     # ---- connections -------------------------------------------------------------------------
 
@@ -298,9 +292,8 @@ def _whole(split: Split) -> Split:
     )
 
 
-def _notes(packets: DataFrame) -> list[SplitNote]:
-    found = packets.filter(packets.kind == SPLIT).select("payload").collect()
-    return [msgspec.msgpack.decode(bytes(row[0]), type=SplitNote) for row in found]
+def _notes(staged: Iterable[Staged]) -> list[SplitNote]:
+    return [note for each in staged for note in each.notes]
 
 
 def _packets_of(spark: SparkSession, splits: list[Split]) -> DataFrame:

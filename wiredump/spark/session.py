@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -20,9 +21,17 @@ __all__ = ["NoJavaError", "cores_of", "require_spark", "start"]
 
 _DEFAULTS = {
     "spark.ui.enabled": "false",
-    # A row may be a run of packets, of 32 kB: so many of them are held at a time.
+    # A row may be a run of packets, of 32 kB, or a packet of 200 bytes: what is held at a time is
+    # bounded by what it takes.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 20),
     "spark.sql.parquet.columnarReaderBatchSize": "256",
+    # Nor is the place of every packet of a large capture held to be sorted, however large the heap:
+    # pages are small, and what comes to more than some of them goes to disk. When it is read back,
+    # each of those files takes one buffer of 1 MiB; reading ahead would take two more.
+    "spark.buffer.pageSize": str(2 << 20),
+    "spark.shuffle.spill.maxSizeInBytesForSpillThreshold": str(16 << 20),
+    "spark.unsafe.sorter.spill.read.ahead.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
 }
@@ -67,12 +76,26 @@ def start(
         return session
     require_java()
     locally = _LOCALLY if master.startswith("local") else {}
-    settings = {**_DEFAULTS, **locally, **(settings or {})}
+    ours = {**_DEFAULTS, **locally}
+    theirs = _configured()
+    settings = {name: ours[name] for name in ours if name not in theirs} | dict(settings or {})
     settings["spark.ui.showConsoleProgress"] = "true" if progress else "false"
     builder = builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _configured() -> set[str]:
+    """What spark-defaults.conf sets: a session's settings would be stronger than those."""
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
+    try:
+        text = (Path(folder) / "spark-defaults.conf").read_text() if folder else ""
+    except OSError:
+        return set()
+    lines = (line.strip() for line in text.splitlines())
+    return {re.split(r"[\s=:]", line, maxsplit=1)[0] for line in lines if line[:1] not in ("", "#")}
 
 
 def cores_of(spark: SparkSession) -> int:

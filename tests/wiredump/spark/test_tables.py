@@ -71,6 +71,23 @@ def test_one_torn_capture(spark, tmp_path: Path, split_bytes: int) -> None:
     assert (tmp_path / "spark" / "_SUCCESS").exists()
 
 
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_two_jobs_as_of_large_captures(
+    spark, tmp_path: Path, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packets are written between them, those that have to be read once more among them."""
+    monkeypatch.setattr("wiredump.spark.job._AT_ONCE", 0)
+    paths = []
+    for number in range(2):
+        path = tmp_path / f"{number}.pcapng"
+        path.write_bytes(made_up.capture(30 + number, share=share, kind="pcapng", back=0.5))
+        paths.append(str(path))
+    single(paths, tmp_path / "one")
+    through_spark(spark, paths, tmp_path / "spark", 3_000)
+    compare(tmp_path / "one", tmp_path / "spark")
+    assert not (tmp_path / "spark" / "_staging").exists()
+
+
 @pytest.mark.requirement("A-46", "C-11")
 def test_several_captures_and_a_journal(spark, tmp_path: Path, journal) -> None:
     paths = []

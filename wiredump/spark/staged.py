@@ -1,0 +1,73 @@
+"""Packets between two jobs of Spark's: a file of Arrow's a part, which Python tasks write and read.
+
+As they come: one batch is held at a time. Were it Parquet of Spark's, Java would hold a block of
+each column of rows that it never looks into, and would load what writes and reads them; as it is,
+it does for a large capture what it does for a small one, which takes one job.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from wiredump.spark.columns import PACKET_SCHEMA, SPLIT, SQL_SCHEMA, SplitNote
+from wiredump.spark.splits import Split, read_runs
+from wiredump.spark.stages import each_of, told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Staged", "stage", "staged_rows"]
+
+_SCHEMA: Final[pa.Schema] = PACKET_SCHEMA
+
+
+class Staged(msgspec.Struct):
+    """What a task wrote of a part: ``notes`` are among the rows as well."""
+
+    file: str
+    capture: int
+    notes: list[SplitNote]
+
+
+def stage(spark: SparkSession, splits: Sequence[Split], folder: str) -> list[Staged]:
+    """Write the rows of every part into ``folder``. A task may run twice, and die half way: the
+    files that count are those that are answered."""
+    work = [(msgspec.msgpack.encode(split), folder) for split in splits]
+    rows = each_of(spark, work, _stage).collect()
+    return [msgspec.json.decode(row[0], type=Staged) for row in rows]
+
+
+def staged_rows(spark: SparkSession, staged: Sequence[Staged]) -> DataFrame:
+    """They, a task a file."""
+    return each_of(spark, [each.file for each in staged], _rows, SQL_SCHEMA)
+
+
+def _stage(work: tuple[bytes, str]) -> Iterator[pa.RecordBatch]:
+    encoded, folder = work
+    split = msgspec.msgpack.decode(encoded, type=Split)
+    os.makedirs(folder, exist_ok=True)
+    file = os.path.join(folder, f"{uuid.uuid4().hex}.arrow")
+    written = Staged(file, split.capture, [])
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(file, _SCHEMA, options=options) as out:
+        for batch in read_runs(split):
+            out.write_batch(batch)
+            written.notes += _notes(batch)
+    yield told(msgspec.json.encode(written).decode())
+
+
+def _notes(batch: pa.RecordBatch) -> Iterable[SplitNote]:
+    kinds: Any = batch.column("kind").to_numpy(zero_copy_only=False)
+    for row in (kinds == SPLIT).nonzero()[0].tolist():
+        yield msgspec.msgpack.decode(batch.column("payload")[row].as_py(), type=SplitNote)
+
+
+def _rows(file: str) -> Iterator[pa.RecordBatch]:
+    with pa.OSFile(file) as source, pa.ipc.open_stream(source) as batches:
+        yield from batches
