@@ -34,7 +34,8 @@ TESTS = [
     "tests/native", "tests/codegen/test_hostile.py", "tests/reference/test_agreement.py",
     "tests/records/test_hostile.py", "tests/records/test_build.py", "tests/records/test_columns.py",
     "tests/columns/test_differential.py", "tests/columns/test_read.py",
-    "tests/wiredump/test_quick.py", "tests/wiredump/spark/test_runs.py",
+    "tests/wiredump/test_quick.py", "tests/wiredump/test_lives.py",
+    "tests/wiredump/spark/test_runs.py",
     "tests/wiredump/rows/test_field_walks.py", "tests/wiredump/tables/test_records_only.py",
 ]  # fmt: skip
 FLAGS = [

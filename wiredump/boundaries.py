@@ -76,6 +76,11 @@ class RequestShape:
             re.DOTALL,
         )
 
+    @property
+    def newest(self) -> dict[int, int]:
+        """By api key, the highest version known."""
+        return self._newest
+
     def fits(self, data: bytes | bytearray, at: int, end: int) -> bool | None:
         """Whether a request begins at ``at``; None where that takes bytes beyond ``end``."""
         if end - at < REQUEST_PREFIX:

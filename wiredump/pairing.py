@@ -22,7 +22,7 @@ from wiredump.boundaries import NEAR, REQUEST_PREFIX, Asked, apart, every_reques
 from wiredump.headers import produce_acks, request_client_id
 from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
 
-__all__ = ["MOST_OPEN", "MOST_OPEN_BYTES", "Pairing"]
+__all__ = ["MOST_OPEN", "MOST_OPEN_BYTES", "Pairing", "software_of"]
 
 MOST_OPEN: Final = 10_000
 MOST_OPEN_BYTES: Final = 256 * 1024 * 1024
@@ -161,14 +161,9 @@ class Pairing:
         return "kafka"
 
     def _learn_software(self, frame: Frame) -> None:
-        try:
-            _, body = self._kafka.decode_request(frame.raw)
-        except KprotoError:
-            return
-        name = getattr(body, "client_software_name", "")
-        if name:
-            version = getattr(body, "client_software_version", "")
-            self.connection.software = ClientSoftware(name, version)
+        software = software_of(self._kafka, frame.raw)
+        if software is not None:
+            self.connection.software = software
 
     def _wait(self, asked: Exchange) -> list[Item]:
         """Keep a request until its answer comes, or give both out if that came before."""
@@ -282,6 +277,16 @@ class Pairing:
             frame.direction,
             frame.offset,
         )
+
+
+def software_of(codec: Dialect, raw: bytes) -> ClientSoftware | None:
+    """What a request of ApiVersions says of its client."""
+    try:
+        _, body = codec.decode_request(raw)
+    except KprotoError:
+        return None
+    name = getattr(body, "client_software_name", "")
+    return ClientSoftware(name, getattr(body, "client_software_version", "")) if name else None
 
 
 def _decodes(decode: Callable[[bytes], Any], raw: bytes) -> bool | None:

@@ -27,6 +27,7 @@ from unittest import mock
 from fuzz import bounds, instruments
 from fuzz.mutations import Mutate, telling
 from tests.wiredump.quickly import read_in_python, read_quickly
+from tests.wiredump.short_lives import capture_of, short_lives
 from tests.wiredump.spark.made_up import capture
 from wiredump import native
 from wiredump.readers import Capture, Limits, Streams
@@ -88,6 +89,8 @@ def seeds() -> Iterator[bytes]:
             )  # fmt: skip
             if len(file) < 12_000:
                 yield bytes((seed * 11 % 256,)) + file
+        rng = random.Random(seed)
+        yield bytes((seed * 11 % 256,)) + capture_of(short_lives(rng, 4, 0.3), rng)
     yield b"\x00" + gzip.compress(capture(1, exchanges=2, connections=1), mtime=0)
     yield b"\x00" + _zstd_library().compress(capture(2, exchanges=2, connections=1))
 

@@ -38,9 +38,11 @@ def require_quick() -> None:
         toolchain.absent("native", "make engine builds it, or says what is missing")
 
 
-def read_in_python(capture: bytes, size: int = 1 << 20) -> Outcome:
+def read_in_python(
+    capture: bytes, size: int = 1 << 20, items: CaptureItems | None = None
+) -> Outcome:
     """By the code that is the reference."""
-    items = CaptureItems()
+    items = items or CaptureItems()
     streams = Streams(Limits(alone=True))
     found = [
         item
@@ -52,9 +54,12 @@ def read_in_python(capture: bytes, size: int = 1 << 20) -> Outcome:
     return _outcome(found, items, streams.account, streams.account.packets)
 
 
-def read_quickly(capture: bytes, size: int = 1 << 20, limits: Limits | None = None) -> Outcome:
+def read_quickly(
+    capture: bytes, size: int = 1 << 20, limits: Limits | None = None,
+    items: CaptureItems | None = None,
+) -> Outcome:  # fmt: skip
     """With the extension, whatever ``KPROTO_ENGINE`` says; the file comes in reads of ``size``."""
-    items = CaptureItems()
+    items = items or CaptureItems()
     with native.using(native.built()):
         streams = QuickStreams(items, limits or Limits(alone=True), None, None)
         read = Capture(io.BytesIO(capture), read_size=size, walks=walks())

@@ -20,7 +20,7 @@ static PyObject *id_or_none(int there, int32_t id) {
 
 /* (client's stream, server's stream, (time, capture, packet), client id, the newest request's id
    and the newest response's (None: there was none), what waits, (requests, request bytes, response
-   bytes)) */
+   bytes), life_state) */
 PyObject *connection_state(const connection *self, const uint8_t *chunk) {
     PyObject *client = stream_state(&self->streams[0], chunk);
     PyObject *server = client ? stream_state(&self->streams[1], chunk) : NULL;
@@ -28,10 +28,12 @@ PyObject *connection_state(const connection *self, const uint8_t *chunk) {
         Py_XDECREF(client);
         return NULL;
     }
-    return Py_BuildValue("(NN(LiL)ONNO(LLL))", client, server, (long long)self->time,
+    return Py_BuildValue("(NN(LiL)ONNO(LLL)N)", client, server, (long long)self->time,
                          (int)self->capture, (long long)self->place,
                          self->client_id ? self->client_id : Py_None,
                          id_or_none(self->any_request, self->newest),
-                         id_or_none(self->any_response, self->answered), self->waiting, (long long)self->requests,
-                         (long long)self->request_bytes, (long long)self->response_bytes);
+                         id_or_none(self->any_response, self->answered),
+                         self->waiting ? (PyObject *)self->waiting : Py_None,
+                         (long long)self->requests, (long long)self->request_bytes,
+                         (long long)self->response_bytes, life_state(self));
 }

@@ -299,12 +299,16 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
     if (see(self, from, chunk, &in, REQUEST_PREFIX + 2)) return FAILED;
     int key = (int16_t)get16(in.at + 4), version = (int16_t)get16(in.at + 6);
     int32_t id = (int32_t)get32(in.at + 8);
-    if (has_key(self->left, key) || (key == API_VERSIONS && version >= 3)) return LEFT;
+    if (has_key(self->left, key)) return LEFT;
     if (on->waiting->count >= self->most_open ||
         on->waiting->bytes + size > self->most_open_bytes)
         return LEFT;
     for (Py_ssize_t i = 0; i < on->early_count; i++)
         if (on->early[i] == id) return LEFT;
+    if (key == API_VERSIONS && version >= 3) {
+        enum taken learnt = learn_software(self, on, chunk, size);
+        if (learnt != TAKEN) return learnt;
+    }
     int has_client = !(key == CONTROLLED_SHUTDOWN && version == 0) && size >= REQUEST_PREFIX + 2;
     int64_t length = -1, header = REQUEST_PREFIX + 2;
     if (has_client) {

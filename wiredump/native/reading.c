@@ -2,72 +2,7 @@
    is not for it. What state of a connection it takes and gives back: wiredump/sources/lent.py. */
 #include "wire.h"
 
-enum { WINDOW = 1 << 30 };
 enum { ALL_DONE = -1, A_FRAME = -2 };
-
-/* ---- connections by their flows ------------------------------------------------------------- */
-
-static uint64_t hash(const reading_object *self, const uint8_t *flow) {
-    uint64_t found = self->seed, word;
-    for (int i = 0; i < KEY; i += 8) {
-        memcpy(&word, flow + i, 8);
-        found = (found ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-        found ^= found >> 32;
-    }
-    return found;
-}
-
-static struct slot *find(const reading_object *self, const uint8_t *flow) {
-    size_t mask = self->table_size - 1;
-    if (self->table_size == 0) return NULL;
-    for (size_t at = (size_t)hash(self, flow) & mask;; at = (at + 1) & mask) {
-        struct slot *each = &self->table[at];
-        if (each->connection == NULL) return NULL;
-        if (memcmp(each->connection->flows[each->direction], flow, KEY) == 0) return each;
-    }
-}
-
-static void put(reading_object *self, connection *on, int direction) {
-    size_t mask = self->table_size - 1;
-    size_t at = (size_t)hash(self, on->flows[direction]) & mask;
-    while (self->table[at].connection != NULL) at = (at + 1) & mask;
-    self->table[at].connection = on;
-    self->table[at].direction = (uint8_t)direction;
-    self->table_used++;
-}
-
-static int make_room(reading_object *self) {
-    if ((self->table_used + 2) * 2 <= self->table_size) return 0;
-    size_t size = self->table_size ? self->table_size * 2 : 64, before = self->table_size;
-    struct slot *table = PyMem_Calloc(size, sizeof(struct slot)), *old = self->table;
-    if (table == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    self->table = table;
-    self->table_size = size;
-    self->table_used = 0;
-    for (size_t i = 0; i < before; i++)
-        if (old[i].connection != NULL) put(self, old[i].connection, old[i].direction);
-    PyMem_Free(old);
-    return 0;
-}
-
-static void take_out(reading_object *self, struct slot *gone) {
-    size_t mask = self->table_size - 1, hole = (size_t)(gone - self->table);
-    self->table[hole].connection = NULL;
-    self->table_used--;
-    /* Those behind it that belong in front of the hole move up. */
-    for (size_t at = (hole + 1) & mask; self->table[at].connection != NULL; at = (at + 1) & mask) {
-        struct slot each = self->table[at];
-        size_t home = (size_t)hash(self, each.connection->flows[each.direction]) & mask;
-        if (((at - home) & mask) >= ((at - hole) & mask)) {
-            self->table[hole] = each;
-            self->table[at].connection = NULL;
-            hole = at;
-        }
-    }
-}
 
 static int touch(reading_object *self, connection *on) {
     if (self->touched_count == self->touched_room) {
@@ -171,16 +106,19 @@ static int take_packet(reading_object *self, const packet *from, const uint8_t *
         self->packet_count++;
         return 1;
     }
-    struct slot *slot = find(self, of.flow);
-    if (slot == NULL || of.flags & (FIN | SYN | RST)) return 0;
+    struct slot *slot = reading_find(self, of.flow);
+    if (slot == NULL) return of.flags & SYN ? life_open(self, &of, from) : 0;
     connection *on = slot->connection;
     int direction = slot->direction;
-    stream *this = &on->streams[direction];
-    if (of.flags & ACK) { /* of bytes that were never seen: a hole, perhaps */
-        uint32_t ahead = of.acknowledgement - on->streams[!direction].next_sequence;
-        if (ahead != 0 && ahead < WINDOW) return 0;
+    if (on->life.stage) {
+        int taken = life_segment(self, on, direction, &of, from, chunk);
+        if (taken != LIFE_GOES_ON) return taken;
+    } else if (of.flags & (FIN | SYN | RST)) {
+        return 0;
     }
-    if (of.size && of.sequence != this->next_sequence) return 0;
+    if (acks_unseen(on, direction, &of) ||
+        (of.size && of.sequence != on->streams[direction].next_sequence))
+        return 0;
     self->packet_count++;
     self->payload += of.size;
     on->time = from->time;
@@ -191,7 +129,7 @@ static int take_packet(reading_object *self, const packet *from, const uint8_t *
     return taken == TAKEN ? 1 : taken == LEFT ? -2 : -1;
 }
 
-static int is_busy(const reading_object *self) {
+int is_busy(const reading_object *self) {
     if (self->busy) PyErr_SetString(PyExc_RuntimeError, "this is read by somebody just now");
     return self->busy;
 }
@@ -302,17 +240,15 @@ static PyObject *enter(PyObject *object, PyObject *args) {
     on->capture = capture;
     on->place = place;
     if (flow_key(flow, on->flows[0]) || flow_key(back, on->flows[1])) goto failed;
-    if (find(self, on->flows[0]) || find(self, on->flows[1]) ||
+    if (reading_find(self, on->flows[0]) || reading_find(self, on->flows[1]) ||
         memcmp(on->flows[0], on->flows[1], KEY) == 0) {
         PyErr_SetString(PyExc_ValueError, "a flow that is here already");
         goto failed;
     }
     if (stream_enter(&on->streams[0], streams[0], self->recent_limit) ||
         stream_enter(&on->streams[1], streams[1], self->recent_limit) ||
-        enter_early(on, early) || make_room(self))
+        enter_early(on, early) || reading_put(self, on))
         goto failed;
-    put(self, on, 0);
-    put(self, on, 1);
     Py_RETURN_NONE;
 failed:
     connection_free(on);
@@ -324,32 +260,23 @@ static PyObject *leave(PyObject *object, PyObject *flow) {
     reading_object *self = (reading_object *)object;
     uint8_t key[KEY];
     if (is_busy(self) || flow_key(flow, key)) return NULL;
-    struct slot *slot = find(self, key);
+    struct slot *slot = reading_find(self, key);
     if (slot == NULL) Py_RETURN_NONE;
     connection *on = slot->connection;
     const uint8_t *chunk = self->packets != NULL ? chunk_of(self->packets) : NULL;
     PyObject *state = connection_state(on, chunk);
-    if (state == NULL) return NULL;
-    take_out(self, find(self, on->flows[0]));
-    take_out(self, find(self, on->flows[1]));
-    for (Py_ssize_t i = 0; on->touched && i < self->touched_count; i++) {
-        if (self->touched[i] != on) continue;
-        self->touched[i] = self->touched[--self->touched_count];
-        break;
-    }
-    if (self->rest_of == on) self->rest_of = NULL;
-    connection_free(on);
+    if (state != NULL) reading_drop(self, on);
     return state;
 }
 
-/* flows() -> a flow of each connection that is here */
-static PyObject *flows(PyObject *object, PyObject *unused) {
+/* flows(over) -> a flow of each connection that is here; `over`: also of those that are */
+static PyObject *flows(PyObject *object, PyObject *over) {
     reading_object *self = (reading_object *)object;
     PyObject *list = PyList_New(0);
-    (void)unused;
     for (size_t i = 0; list != NULL && i < self->table_size; i++) {
         const connection *on = self->table[i].connection;
         if (on == NULL || self->table[i].direction) continue;
+        if (on->life.stage == LIFE_OVER && over != Py_True) continue;
         PyObject *flow = PyBytes_FromStringAndSize((const char *)on->flows[0],
                                                    (Py_ssize_t)on->flows[0][KEY - 1]);
         if (flow == NULL || PyList_Append(list, flow)) Py_CLEAR(list);
@@ -358,8 +285,8 @@ static PyObject *flows(PyObject *object, PyObject *unused) {
     return list;
 }
 
-/* counts() -> (packets, payload, bytes in exchanges, [(capture, first time, last time)]) since it was
-   asked last; items() -> the exchanges since then */
+/* counts() -> (packets, payload, bytes in exchanges, bytes of streams that were closed, [(capture,
+   first time, last time)]) since it was asked last; items() -> the exchanges since then */
 static PyObject *counts(PyObject *object, PyObject *unused) {
     reading_object *self = (reading_object *)object;
     (void)unused;
@@ -372,11 +299,16 @@ static PyObject *counts(PyObject *object, PyObject *unused) {
         else PyList_SET_ITEM(spans, i, made);
     }
     if (spans == NULL) return NULL;
-    PyObject *made = Py_BuildValue("(LLLN)", (long long)self->packet_count,
-                                   (long long)self->payload, (long long)self->frame_bytes, spans);
-    if (made != NULL) self->packet_count = self->payload = self->frame_bytes = self->span_count = 0;
+    PyObject *made = Py_BuildValue("(LLLLN)", (long long)self->packet_count,
+                                   (long long)self->payload, (long long)self->frame_bytes,
+                                   (long long)self->closed_bytes, spans);
+    if (made == NULL) return NULL;
+    self->packet_count = self->payload = self->frame_bytes = self->closed_bytes = 0;
+    self->span_count = 0;
     return made;
 }
+
+static Py_ssize_t length(PyObject *object) { return ((reading_object *)object)->alive; }
 
 static PyObject *items(PyObject *object, PyObject *unused) {
     reading_object *self = (reading_object *)object;
@@ -476,8 +408,31 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
     return (PyObject *)self;
 }
 
+/* What is called here knows connections that Python has, and those may know of this. */
+static int traverse(PyObject *object, visitproc visit, void *arg) {
+    reading_object *self = (reading_object *)object;
+    Py_VISIT(self->carried);
+    Py_VISIT(self->opened);
+    Py_VISIT(self->closed);
+    Py_VISIT(self->software);
+    Py_VISIT(self->known);
+    return 0;
+}
+
+static int clear(PyObject *object) {
+    reading_object *self = (reading_object *)object;
+    Py_CLEAR(self->carried);
+    Py_CLEAR(self->opened);
+    Py_CLEAR(self->closed);
+    Py_CLEAR(self->software);
+    Py_CLEAR(self->known);
+    return 0;
+}
+
 static void dealloc(PyObject *object) {
     reading_object *self = (reading_object *)object;
+    PyObject_GC_UnTrack(object);
+    clear(object);
     for (size_t i = 0; i < self->table_size; i++)
         if (self->table[i].direction == 0) connection_free(self->table[i].connection);
     PyMem_Free(self->table);
@@ -489,23 +444,28 @@ static void dealloc(PyObject *object) {
     Py_XDECREF(self->place_type);
     Py_XDECREF(self->dialect);
     Py_XDECREF(self->columns);
-    Py_XDECREF(self->carried);
     Py_XDECREF(self->packets);
     Py_XDECREF(self->items);
+    Py_XDECREF(self->versions);
     Py_TYPE(object)->tp_free(object);
 }
 
 static PyMethodDef methods[] = {
     {"run", run, METH_O, NULL},          {"rest", rest, METH_NOARGS, NULL},
     {"enter", enter, METH_VARARGS, NULL}, {"leave", leave, METH_O, NULL},
-    {"flows", flows, METH_NOARGS, NULL},  {"counts", counts, METH_NOARGS, NULL},
-    {"items", items, METH_NOARGS, NULL},  {0}};
+    {"flows", flows, METH_O, NULL},       {"counts", counts, METH_NOARGS, NULL},
+    {"items", items, METH_NOARGS, NULL},  {"live", live, METH_VARARGS, NULL},
+    {"end", end_clean, METH_NOARGS, NULL}, {0}};
+static PySequenceMethods as_sequence = {.sq_length = length};
 
 PyTypeObject reading_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "wiredump.native._quick.Reading",
     .tp_basicsize = sizeof(reading_object),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_new = new_reading,
     .tp_dealloc = dealloc,
+    .tp_traverse = traverse,
+    .tp_clear = clear,
     .tp_methods = methods,
+    .tp_as_sequence = &as_sequence,
 };

@@ -184,7 +184,18 @@ typedef struct {
     int32_t *early; /* ids of answers that came before their requests: these are Python's */
     Py_ssize_t early_count;
     int64_t requests, request_bytes, response_bytes; /* of exchanges that came out here */
+    /* Of one that was opened here. Of one that Python has lent, all of it is 0. */
+    struct {
+        uint8_t stage;      /* LENT, ... */
+        uint8_t recognised; /* its first bytes were a request */
+        uint8_t ended;      /* a bit a direction: its FIN was seen */
+        uint8_t ended_by;   /* the first one's direction */
+        uint32_t isn[2];
+        int64_t closed_at;
+    } life;
 } connection;
+
+enum { LIFE_LENT, LIFE_ASKED, LIFE_OPEN, LIFE_OVER }; /* lent; SYN, SYN-ACK, both FINs seen */
 
 void connection_free(connection *self);
 PyObject *connection_state(const connection *self, const uint8_t *chunk);
@@ -230,6 +241,9 @@ typedef struct {
     uint8_t wanted[1 << 13], carrying[1 << 13];
     uint64_t seed;
     uint32_t share, share_of; /* of several processes, which this is */
+    /* for opening.c: what to tell, NULL where nothing is opened here; flows that Python has; by api
+       key, how many versions it may have */
+    PyObject *opened, *closed, *software, *known, *versions;
     /* connections by flow: open addressing */
     struct slot { connection *connection; uint8_t direction; } *table;
     size_t table_size, table_used;
@@ -247,7 +261,8 @@ typedef struct {
     uint8_t *scratch;
     int busy; /* in `run`, which may call Python: nobody else is to change anything then */
     /* sums since `counts` was asked last */
-    int64_t packet_count, payload, frame_bytes;
+    int64_t packet_count, payload, frame_bytes, closed_bytes;
+    Py_ssize_t alive; /* connections that are here and not over */
     /* first and last time of what went to columns, by capture */
     struct span { int32_t capture; int64_t first_ns, last_ns; } *spans;
     Py_ssize_t span_count, span_room;
@@ -255,11 +270,30 @@ typedef struct {
 
 extern PyTypeObject reading_type;
 
+enum { WINDOW = 1 << 30 };
+
+/* flows.c: which connections are here */
+struct slot *reading_find(const reading_object *self, const uint8_t *flow);
+int reading_put(reading_object *self, connection *on);   /* it is from now on */
+void reading_drop(reading_object *self, connection *on); /* and no longer */
+int is_busy(const reading_object *self); /* with an exception, where `run` is under way */
+
 enum taken { TAKEN = 0, LEFT = 1, FAILED = -1 };
 
 /* exchanges.c: a whole frame at stream->base of so many bytes; LEFT without any change where it is
    not usual */
 enum taken take_request(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
 enum taken take_response(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
+
+/* opening.c: connections from SYN to FIN */
+enum { LIFE_GOES_ON = 2 };
+int life_open(reading_object *self, const segment *of, const packet *from);
+int life_segment(reading_object *self, connection *on, int direction, const segment *of,
+                 const packet *from, const uint8_t *chunk);
+int acks_unseen(const connection *on, int direction, const segment *of);
+PyObject *life_state(const connection *on);
+PyObject *live(PyObject *object, PyObject *args);
+PyObject *end_clean(PyObject *object, PyObject *unused);
+enum taken learn_software(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
 
 #endif

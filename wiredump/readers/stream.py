@@ -99,6 +99,11 @@ class Stream:
         self.next = start + size
         self.next_sequence = (self.next_sequence + size) & _MASK
 
+    def advance_to(self, end: int) -> None:
+        """Bytes were handed out by others."""
+        self.next_sequence = (self.next_sequence + end - self.next) & _MASK
+        self.next = end
+
     def acknowledge(self, sequence: int, now: int) -> None:
         """The receiver has everything before ``sequence``."""
         ahead = (sequence - self.next_sequence) & _MASK
@@ -310,6 +315,10 @@ class Stream:
         sent = self.end if self.end is not None else self._acknowledged
         if self.started and (sent > self.next + 1 or (self.end is not None and sent > self.next)):
             self._gap(sent - self.next, "lost", at)
+        self.end_here()
+
+    def end_here(self) -> None:
+        """Nothing follows."""
         self.closed, self.plain = True, False
         if self._ledger.limits.alone:
             # There is no limit for all of them together, so those that ended keep nothing.

@@ -156,7 +156,7 @@ class TcpReassembler:
         """The captures ended: close what is open, in the order it was opened."""
         events: list[Event] = []
         self._ledger.events = events
-        for connection in self._connections.values():
+        for _, connection in sorted(self._connections.items()):
             self._close(connection, "end", connection)
         self._connections.clear()
         self._flows.clear()
@@ -314,15 +314,10 @@ class TcpReassembler:
             start = "syn" if from_client else "syn-ack"
         elif _port(flow, 0) == _port(flow, 1):
             from_client = flow > _reverse(flow)
-        connection = _Connection(self._count, flow if from_client else _reverse(flow), start)
-        self._count += 1
-        client = Stream(connection.number, FROM_CLIENT, self._ledger)
-        server = Stream(connection.number, FROM_SERVER, self._ledger)
-        connection.streams = (client, server)
+        client_flow = flow if from_client else _reverse(flow)
+        connection = _Connection(self.take_number(), client_flow, start)
+        self.know(connection)
         connection.saw(segment)
-        self._connections[connection.number] = connection
-        self._flows[connection.flow] = (connection, client, server)
-        self._flows[connection.reversed_flow] = (connection, server, client)
         endpoints = _endpoints(connection.flow)
         self._ledger.events.append(
             Opened(
@@ -333,6 +328,24 @@ class TcpReassembler:
         if len(self._connections) > self._ledger.limits.connections and not self._alone:
             self._evict(connection)
         return self._flows[flow]
+
+    def take_number(self) -> int:
+        """The next connection's."""
+        self._count += 1
+        return self._count - 1
+
+    def ended(self, size: int) -> None:
+        """Streams of so many bytes, of connections that others have read to their end."""
+        self._closed_bytes += size
+
+    def know(self, connection: _Connection) -> None:
+        """Its segments are its own from here on."""
+        client = Stream(connection.number, FROM_CLIENT, self._ledger)
+        server = Stream(connection.number, FROM_SERVER, self._ledger)
+        connection.streams = (client, server)
+        self._connections[connection.number] = connection
+        self._flows[connection.flow] = (connection, client, server)
+        self._flows[connection.reversed_flow] = (connection, server, client)
 
     def _close(self, connection: _Connection, reason: CloseReason, at: At) -> None:
         if connection.closed:

@@ -150,8 +150,20 @@ class CaptureItems:
             place=Place(event.capture, event.offset),
         )
         self.connections[event.connection] = connection
+        talk = self.converse(connection)
+        if self.keyed:
+            self._open[event.connection] = self._through_tls(talk)
+
+    def converse(self, connection: Connection) -> Conversation:
+        """Of a connection that opens, or has been read by others so far."""
         talk = Conversation(connection, self._codec, ports=self._ports)
-        self._open[event.connection] = self._through_tls(talk) if self._keys else talk
+        self._open[connection.number] = talk
+        return talk
+
+    @property
+    def keyed(self) -> bool:
+        """Whether connections that open now are read through TLS."""
+        return bool(self._keys)
 
     def _through_tls(self, talk: Conversation) -> TlsTalk:
         from wiredump.tls.talk import TlsTalk  # only where there are keys

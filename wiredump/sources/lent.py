@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from wiredump.conversation import Conversation
 from wiredump.frames import FrameCutter, _Mark
@@ -21,25 +21,18 @@ from wiredump.readers.ledger import OVERHEAD
 from wiredump.readers.stream import Stream
 from wiredump.readers.tcp import TcpReassembler
 from wiredump.sources.captures import CaptureItems
+from wiredump.sources.lives import Counted, Lives
 
 if TYPE_CHECKING:
     from wiredump.native._quick import Reading, Waiting
 
-__all__ = ["Counted", "Lent", "Unkept"]
+__all__ = ["Lent", "Unkept"]
 
 _LONGEST_WAIT: Final = 64
 _WORTH_IT: Final = 1 << 16
 """So many bytes between lending and taking back pay for both,"""
 _WORTH_A_REQUEST: Final = 256
 """and so many more for each request that waits meanwhile."""
-
-
-class Counted(Protocol):
-    """Who counts what a connection had that no item tells of."""
-
-    def counted(
-        self, connection: int, requests: int, request_bytes: int, response_bytes: int
-    ) -> None: ...
 
 
 class Unkept:
@@ -82,7 +75,7 @@ class Lent:
 
     def __init__(
         self, reading: Reading, make_waiting: Callable[[list[Any]], Waiting], tcp: TcpReassembler,
-        items: CaptureItems, dialect: str, counted: Counted | None,
+        items: CaptureItems, dialect: str, counted: Counted | None, lives: Lives,
     ) -> None:  # fmt: skip
         self._reading = reading
         self._make_waiting = make_waiting
@@ -90,6 +83,7 @@ class Lent:
         self._items = items
         self._dialect = dialect
         self._counted = counted
+        self._lives = lives
         # By number: how long a connection is kept from being lent, and how often in a row that was
         # not worth it; and where its streams stood when it was lent.
         self._waits: dict[int, tuple[int, int]] = {}
@@ -138,7 +132,10 @@ class Lent:
         state = self._reading.leave(flow)
         if state is None:
             return
-        client_state, server_state, at, client_id, newest, answered, waiting, counts = state
+        client_state, server_state, at, client_id, newest, answered, waiting, counts, life = state
+        ends = client_state[0], server_state[0]
+        if life is not None and not self._lives.adopt(life, ends, at):
+            return
         connection = self._tcp._flows[flow][0]
         client, server = connection.streams
         talk = self._items._open[connection.number]
@@ -162,11 +159,11 @@ class Lent:
 
     def __len__(self) -> int:
         """How many are lent."""
-        return len(self._lent_at)
+        return len(self._reading)
 
-    def all_back(self) -> None:
-        """Everything that is lent."""
-        for flow in self._reading.flows():
+    def all_back(self, *, over: bool = True) -> None:
+        """Everything that is lent; ``over``: and of what is over what there is to know."""
+        for flow in self._reading.flows(over):
             self.back(flow)
 
     def all_restored(self) -> None:
@@ -178,7 +175,10 @@ class Lent:
 
     def _note_worth(self, number: int, at: int, waiting: int) -> None:
         """Lending copies: what is taken back at once is lent less often."""
-        if at - self._lent_at.pop(number) >= _WORTH_IT + waiting * _WORTH_A_REQUEST:
+        since = self._lent_at.pop(number, None)
+        if since is None:  # it never was
+            return
+        if at - since >= _WORTH_IT + waiting * _WORTH_A_REQUEST:
             self._waits.pop(number, None)
             return
         _, length = self._waits.get(number, (0, 0))

@@ -36,6 +36,7 @@ from wiredump.readers.segments import SegmentReader
 from wiredump.readers.share import Share
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.lent import Lent
+from wiredump.sources.lives import Lives
 
 __all__ = ["QuickSegments", "QuickStreams", "Sink", "walks"]
 
@@ -78,11 +79,13 @@ def walks() -> Walks | None:
 
 class QuickSegments:
     """Packets, and segments that come otherwise, to the items of some connections: those that
-    ``tcp`` and ``items`` have. ``times`` covers what went to the sink, by capture."""
+    ``tcp`` and ``items`` have, or whose flow it ``has``. ``times`` covers what went to the sink, by
+    capture."""
 
     def __init__(
         self, items: CaptureItems, tcp: TcpReassembler, codec: Dialect | None,
         sink: Sink | None, share: Share | None = None,
+        has: Callable[[bytes], bool] | None = None,
     ) -> None:  # fmt: skip
         module = quick()
         assert module is not None
@@ -110,7 +113,9 @@ class QuickSegments:
             _left_keys(codec), int.from_bytes(os.urandom(8)) >> 2, tuple(self._share),
             None if sink is None else sink.carried,
         )  # fmt: skip
-        self._lent = Lent(self._reading, module.Waiting, self._tcp, items, name, sink)
+        lives = Lives(tcp, items, codec, sink, has)
+        self._reading.live(*lives.calls)
+        self._lent = Lent(self._reading, module.Waiting, self._tcp, items, name, sink, lives)
         self.times: dict[int, tuple[int, int]] = {}
         self.read_slowly = 0
         """Packets that Python read."""
@@ -137,7 +142,7 @@ class QuickSegments:
         if len(self._lent) > self._many and self._unweighed > self._much:
             self._unweighed = 0
             place, time, _, _, _, _, _, capture = packets[len(packets) - 1]
-            self._lent.all_back()
+            self._lent.all_back(over=False)
             for event in self._tcp.weigh(_At(time, capture, place)):
                 yield from self._items.feed(event)
         if sink is not None:
@@ -145,7 +150,8 @@ class QuickSegments:
 
     def _settled(self) -> list[Item]:
         """What the extension did since it was asked last, counted; and its exchanges."""
-        packets, payload, frames, spans = self._reading.counts()
+        packets, payload, frames, closed, spans = self._reading.counts()
+        self._tcp.ended(closed)
         if packets:
             account = self._account
             self._unweighed += payload + OVERHEAD * packets
@@ -209,6 +215,12 @@ class QuickSegments:
         """``tcp`` and ``items`` have all there is to know."""
         self._lent.all_back()
 
+    def end(self) -> None:
+        """They have what is left to be told of when no more packets come."""
+        self._reading.end()
+        self._settled()
+        self._lent.all_back(over=False)
+
     def all_restored(self) -> None:
         """And it may be pickled."""
         self._lent.all_restored()
@@ -251,7 +263,7 @@ class QuickStreams:
                 yield from found.told(packet)
             else:
                 yield from found.one(packet)
-        found.all_back()
+        found.end()
         yield from found.fragments_end()
         for event in self._tcp.close():
             yield from self._items.feed(event)

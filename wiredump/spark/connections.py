@@ -264,7 +264,9 @@ class _Segments(QuickSegments):
     """Of two ends alone: where a file is not as it was, others' may stand there."""
 
     def __init__(self, work: Work, carried: Carried, rows: TableRows, ends: Ends) -> None:
-        super().__init__(carried.items, carried.tcp, work.codec, work.sink(rows))
+        super().__init__(
+            carried.items, carried.tcp, work.codec, work.sink(rows), has=ends.__contains__
+        )
         self._ends = ends
 
     def segment(self, segment: Segment) -> list[Item]:
@@ -356,7 +358,7 @@ class Group:
     def finish(self) -> ByteAccount:
         self._merging.until(None)
         if self._quick is not None:
-            self._quick.all_back()
+            self._quick.end()
             self._work.saw(self._quick.times)
         for event in self._tcp.close():
             self._write(self.items.feed(event))

@@ -1,0 +1,85 @@
+/* The connections of a `Reading`, by their flows of either direction: open addressing. */
+#include "wire.h"
+
+static uint64_t hash(const reading_object *self, const uint8_t *flow) {
+    uint64_t found = self->seed, word;
+    for (int i = 0; i < KEY; i += 8) {
+        memcpy(&word, flow + i, 8);
+        found = (found ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+        found ^= found >> 32;
+    }
+    return found;
+}
+
+struct slot *reading_find(const reading_object *self, const uint8_t *flow) {
+    size_t mask = self->table_size - 1;
+    if (self->table_size == 0) return NULL;
+    for (size_t at = (size_t)hash(self, flow) & mask;; at = (at + 1) & mask) {
+        struct slot *each = &self->table[at];
+        if (each->connection == NULL) return NULL;
+        if (memcmp(each->connection->flows[each->direction], flow, KEY) == 0) return each;
+    }
+}
+
+static void put(reading_object *self, connection *on, int direction) {
+    size_t mask = self->table_size - 1;
+    size_t at = (size_t)hash(self, on->flows[direction]) & mask;
+    while (self->table[at].connection != NULL) at = (at + 1) & mask;
+    self->table[at].connection = on;
+    self->table[at].direction = (uint8_t)direction;
+    self->table_used++;
+}
+
+static int make_room(reading_object *self) {
+    if ((self->table_used + 2) * 2 <= self->table_size) return 0;
+    size_t size = self->table_size ? self->table_size * 2 : 64, before = self->table_size;
+    struct slot *table = PyMem_Calloc(size, sizeof(struct slot)), *old = self->table;
+    if (table == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    self->table = table;
+    self->table_size = size;
+    self->table_used = 0;
+    for (size_t i = 0; i < before; i++)
+        if (old[i].connection != NULL) put(self, old[i].connection, old[i].direction);
+    PyMem_Free(old);
+    return 0;
+}
+
+static void take_out(reading_object *self, struct slot *gone) {
+    size_t mask = self->table_size - 1, hole = (size_t)(gone - self->table);
+    self->table[hole].connection = NULL;
+    self->table_used--;
+    /* Those behind it that belong in front of the hole move up. */
+    for (size_t at = (hole + 1) & mask; self->table[at].connection != NULL; at = (at + 1) & mask) {
+        struct slot each = self->table[at];
+        size_t home = (size_t)hash(self, each.connection->flows[each.direction]) & mask;
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            self->table[hole] = each;
+            self->table[at].connection = NULL;
+            hole = at;
+        }
+    }
+}
+
+int reading_put(reading_object *self, connection *on) {
+    if (make_room(self)) return -1;
+    put(self, on, 0);
+    put(self, on, 1);
+    self->alive++;
+    return 0;
+}
+
+void reading_drop(reading_object *self, connection *on) {
+    take_out(self, reading_find(self, on->flows[0]));
+    take_out(self, reading_find(self, on->flows[1]));
+    for (Py_ssize_t i = 0; on->touched && i < self->touched_count; i++) {
+        if (self->touched[i] != on) continue;
+        self->touched[i] = self->touched[--self->touched_count];
+        break;
+    }
+    if (self->rest_of == on) self->rest_of = NULL;
+    self->alive -= on->life.stage != LIFE_OVER;
+    connection_free(on);
+}

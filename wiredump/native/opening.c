@@ -1,0 +1,289 @@
+/* The life of a connection that is as connections should be: SYN, SYN-ACK, requests of Kafka's from
+   the first byte on, a FIN from either side with nothing left open. What Python needs to go on with
+   one, wherever it has got to, is in `life_state` (wiredump/sources/lives.py); it has the next word
+   at whatever else comes. Each case is here as readers/tcp.py decides it. */
+#include "wire.h"
+
+enum { REQUEST_PREFIX = 12, CONTROLLED_SHUTDOWN = 7, MOST_CLIENT_ID = 1024, MOST_TOLD = 1 << 12 };
+enum { CHANGES = FIN | SYN | RST, CLIENT = 0, SERVER = 1 };
+#define STALE_NS INT64_C(60000000000)
+
+/* ---- what is called -------------------------------------------------------------------------- */
+
+/* live(opened, closed, software, known, versions): connections may begin and end here from now on.
+   What is to be called, and with what: wiredump/sources/lives.py. */
+PyObject *live(PyObject *object, PyObject *args) {
+    reading_object *self = (reading_object *)object;
+    PyObject *opened, *closed, *software, *known, *versions;
+    if (!PyArg_ParseTuple(args, "OOOO!S", &opened, &closed, &software, &PyDict_Type, &known,
+                          &versions))
+        return NULL;
+    Py_XSETREF(self->opened, Py_NewRef(opened));
+    Py_XSETREF(self->closed, Py_NewRef(closed));
+    Py_XSETREF(self->software, Py_NewRef(software));
+    Py_XSETREF(self->known, Py_NewRef(known));
+    Py_XSETREF(self->versions, Py_NewRef(versions));
+    Py_RETURN_NONE;
+}
+
+/* ---- the beginning -------------------------------------------------------------------------- */
+
+static void reverse(const uint8_t *flow, uint8_t *out) {
+    int size = (flow[KEY - 1] - 4) / 2;
+    memset(out, 0, KEY);
+    memcpy(out, flow + size, (size_t)size);
+    memcpy(out + size, flow, (size_t)size);
+    memcpy(out + 2 * size, flow + 2 * size + 2, 2);
+    memcpy(out + 2 * size + 2, flow + 2 * size, 2);
+    out[KEY - 1] = flow[KEY - 1];
+}
+
+static void begin(connection *on, int direction, uint32_t sequence) {
+    on->life.isn[direction] = sequence;
+    on->streams[direction].next_sequence = sequence + 1;
+}
+
+static void saw(connection *on, const packet *from) {
+    on->time = from->time;
+    on->place = from->place;
+    on->capture = from->capture;
+}
+
+/* A SYN of a flow that nobody here has. Whether Python has it, `known` tells. */
+int life_open(reading_object *self, const segment *of, const packet *from) {
+    uint8_t back[KEY];
+    if ((of->flags & (CHANGES | ACK)) != SYN || of->size || self->opened == NULL) return 0;
+    reverse(of->flow, back);
+    if (memcmp(of->flow, back, KEY) == 0) return 0;
+    PyObject *flow = PyBytes_FromStringAndSize((const char *)of->flow, of->flow[KEY - 1]);
+    int known = flow == NULL ? -1 : PyDict_Contains(self->known, flow);
+    PyObject *made = NULL;
+    if (known == 0)
+        made = PyObject_CallFunction(self->opened, "OLiL", flow, (long long)from->time,
+                                     (int)from->capture, (long long)from->place);
+    Py_XDECREF(flow);
+    if (known > 0 || made == Py_None) {
+        Py_XDECREF(made);
+        return 0;
+    }
+    connection *on = made == NULL ? NULL : PyMem_Calloc(1, sizeof(connection));
+    if (on == NULL) {
+        if (made != NULL) PyErr_NoMemory();
+        Py_XDECREF(made);
+        return -1;
+    }
+    on->connection = made;
+    on->software = Py_NewRef(Py_None);
+    on->id = (int64_t)from->capture << 48 | from->place;
+    on->life.stage = LIFE_ASKED;
+    on->streams[CLIENT].held_end = on->streams[SERVER].held_end = -1;
+    memcpy(on->flows[CLIENT], of->flow, KEY);
+    memcpy(on->flows[SERVER], back, KEY);
+    begin(on, CLIENT, of->sequence);
+    saw(on, from);
+    if ((on->waiting = waiting_new()) == NULL || reading_put(self, on)) {
+        connection_free(on);
+        return -1;
+    }
+    self->packet_count++;
+    return 1;
+}
+
+/* ---- what it is ----------------------------------------------------------------------------- */
+
+/* Whether a client's first bytes are a request, as boundaries.RequestShape has it. Where it takes
+   more than a look, they are not. */
+static int is_request(const reading_object *self, const uint8_t *at, uint32_t size) {
+    if (size < REQUEST_PREFIX + 2) return 0;
+    int64_t length = (int32_t)get32(at);
+    int key = (int16_t)get16(at + 4), version = (int16_t)get16(at + 6);
+    int client = (int16_t)get16(at + REQUEST_PREFIX);
+    if (key < 0 || key >= PyBytes_GET_SIZE(self->versions)) return 0;
+    /* One past the highest version that there may be: 0 where there is none. */
+    if (version < 0 || version >= (uint8_t)PyBytes_AS_STRING(self->versions)[key]) return 0;
+    if (length < 10 || length > self->max_size || (key == CONTROLLED_SHUTDOWN && version == 0))
+        return 0;
+    if (client < -1 || client > MOST_CLIENT_ID || client > length - 10) return 0;
+    if (client > 0 && size < (uint32_t)(REQUEST_PREFIX + 2 + client)) return 0;
+    for (int i = 0; i < client; i++) {
+        uint8_t letter = at[REQUEST_PREFIX + 2 + i];
+        if (letter < 0x20 || letter > 0x7E) return 0;
+    }
+    return 1;
+}
+
+/* What ApiVersions says of the client. LEFT: Python is to take the request. */
+enum taken learn_software(reading_object *self, connection *on, const uint8_t *chunk,
+                          int64_t size) {
+    const stream *from = &on->streams[on->request_direction];
+    /* Exchanges that nobody took yet would seem to have known it. */
+    if (self->software == NULL || size > MOST_TOLD || (self->columns == NULL && on->any_request))
+        return LEFT;
+    PyObject *raw = stream_bytes(from, chunk, from->base, size);
+    PyObject *found = raw == NULL ? NULL : PyObject_CallOneArg(self->software, raw);
+    Py_XDECREF(raw);
+    if (found == NULL) return FAILED;
+    if (found == Py_None) {
+        Py_DECREF(found);
+        return TAKEN;
+    }
+    int failed = PyObject_SetAttrString(on->connection, "software", found);
+    Py_SETREF(on->software, found);
+    return failed ? FAILED : TAKEN;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static int is_clean(const connection *on) {
+    return on->waiting->count == 0 && on->streams[CLIENT].base == on->streams[CLIENT].next &&
+           on->streams[SERVER].base == on->streams[SERVER].next;
+}
+
+/* Of what is over: as much as it takes to tell what may still come. */
+static void let_go(connection *on) {
+    for (int i = 0; i < 2; i++) {
+        stream *each = &on->streams[i];
+        int64_t next = each->next;
+        uint32_t sequence = each->next_sequence;
+        stream_clear(each);
+        each->next = each->base = next;
+        each->next_sequence = sequence;
+        each->held_end = -1;
+    }
+    PyMem_Free(on->client_raw);
+    on->client_raw = NULL;
+    on->client_size = on->client_room = 0;
+    Py_CLEAR(on->client_id);
+    Py_CLEAR(on->software);
+    Py_CLEAR(on->waiting);
+}
+
+/* `from`: the last packet of all; NULL: the captures end before one. */
+static int end(reading_object *self, connection *on, const packet *from) {
+    PyObject *time = from == NULL ? Py_NewRef(Py_None) : PyLong_FromLongLong(from->time);
+    PyObject *by = on->life.ended ? PyLong_FromLong(on->life.ended_by) : Py_NewRef(Py_None);
+    PyObject *told = NULL;
+    if (time != NULL && by != NULL)
+        told = PyObject_CallFunction(self->closed, "OOOOiLLL", on->connection, time, by,
+                                     on->client_id ? on->client_id : Py_None, on->any_request,
+                                     (long long)on->requests, (long long)on->request_bytes,
+                                     (long long)on->response_bytes);
+    Py_XDECREF(time);
+    Py_XDECREF(by);
+    if (told == NULL) return -1;
+    Py_DECREF(told);
+    on->life.stage = LIFE_OVER;
+    on->life.closed_at = from == NULL ? on->time : from->time;
+    self->closed_bytes += on->streams[CLIENT].next + on->streams[SERVER].next;
+    self->alive--;
+    let_go(on);
+    return 1;
+}
+
+/* end(): the captures do. Those that were opened here are over where nothing is left to tell of
+   them: of a flood of SYNs, say, all. The others are still here. */
+PyObject *end_clean(PyObject *object, PyObject *unused) {
+    reading_object *self = (reading_object *)object;
+    (void)unused;
+    if (is_busy(self)) return NULL;
+    for (size_t i = 0; i < self->table_size; i++) {
+        connection *on = self->table[i].connection;
+        if (on == NULL || self->table[i].direction || on->life.stage == LIFE_LENT ||
+            on->life.stage == LIFE_OVER || !is_clean(on))
+            continue;
+        if (end(self, on, NULL) < 0) return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static int take_fin(reading_object *self, connection *on, int direction, const segment *of,
+                    const packet *from) {
+    int first = !on->life.ended;
+    if (of->size || on->life.stage != LIFE_OPEN || on->life.ended >> direction & 1 ||
+        of->sequence != on->streams[direction].next_sequence || acks_unseen(on, direction, of) ||
+        (!first && !is_clean(on)))
+        return 0;
+    self->packet_count++;
+    saw(on, from);
+    on->life.ended |= (uint8_t)(1 << direction);
+    if (!first) return end(self, on, from);
+    on->life.ended_by = (uint8_t)direction;
+    return 1;
+}
+
+static int take_after(reading_object *self, connection *on, int direction, const segment *of,
+                      const packet *from) {
+    int64_t closed_at = on->life.closed_at;
+    if (of->size || closed_at > INT64_MAX - STALE_NS || from->time > closed_at + STALE_NS) return 0;
+    if (of->flags & SYN) {
+        if ((of->flags & (CHANGES | ACK)) != SYN || of->sequence == on->life.isn[direction])
+            return 0;
+        reading_drop(self, on); /* Another one begins on its ports, be it Python's. */
+        return life_open(self, of, from);
+    }
+    self->packet_count++;
+    return 1;
+}
+
+/* ---- in between ----------------------------------------------------------------------------- */
+
+/* Whether bytes are acknowledged that were never seen: a hole, perhaps. A FIN counts as one. */
+int acks_unseen(const connection *on, int direction, const segment *of) {
+    if (!(of->flags & ACK)) return 0;
+    uint32_t ahead = of->acknowledgement - on->streams[!direction].next_sequence;
+    return ahead > (uint32_t)(on->life.ended >> !direction & 1) && ahead < WINDOW;
+}
+
+static int take_answer(reading_object *self, connection *on, int direction, const segment *of,
+                       const packet *from) {
+    if (on->life.stage != LIFE_ASKED || direction != SERVER || of->size ||
+        (of->flags & (CHANGES | ACK)) != (SYN | ACK) ||
+        of->acknowledgement != on->streams[CLIENT].next_sequence)
+        return 0;
+    begin(on, SERVER, of->sequence);
+    on->life.stage = LIFE_OPEN;
+    self->packet_count++;
+    saw(on, from);
+    return 1;
+}
+
+/* 1: taken, 0: Python's, -1: failed, LIFE_GOES_ON: it is as one of a connection that is lent. */
+int life_segment(reading_object *self, connection *on, int direction, const segment *of,
+                 const packet *from, const uint8_t *chunk) {
+    if (on->life.stage == LIFE_OVER) return take_after(self, on, direction, of, from);
+    if (of->flags & CHANGES)
+        return (of->flags & CHANGES) == FIN ? take_fin(self, on, direction, of, from)
+                                            : take_answer(self, on, direction, of, from);
+    if (on->life.stage != LIFE_OPEN) return 0;
+    if (!of->size) return LIFE_GOES_ON;
+    if (on->life.ended >> direction & 1) return 0;
+    if (!on->life.recognised) {
+        if (direction != CLIENT || of->sequence != on->streams[CLIENT].next_sequence ||
+            acks_unseen(on, direction, of) || !is_request(self, chunk + of->at, of->size))
+            return 0;
+        on->life.recognised = 1;
+    }
+    return LIFE_GOES_ON;
+}
+
+/* Of one that was opened here: (flow from the client, connection, sequence numbers of SYN and
+   SYN-ACK (None: it has yet to come), whether it is known what it is, whether the client's FIN was
+   seen, and the server's, who sent the first (None: nobody), when it was closed or None). */
+PyObject *life_state(const connection *on) {
+    if (!on->life.stage) return Py_NewRef(Py_None);
+    const uint8_t *flow = on->flows[CLIENT];
+    PyObject *isn = on->life.stage == LIFE_ASKED ? Py_NewRef(Py_None)
+                                                 : PyLong_FromUnsignedLong(on->life.isn[SERVER]);
+    PyObject *by = on->life.ended ? PyLong_FromLong(on->life.ended_by) : Py_NewRef(Py_None);
+    PyObject *at = on->life.stage == LIFE_OVER ? PyLong_FromLongLong(on->life.closed_at)
+                                               : Py_NewRef(Py_None);
+    if (isn == NULL || by == NULL || at == NULL) {
+        Py_XDECREF(isn);
+        Py_XDECREF(by);
+        Py_XDECREF(at);
+        return NULL;
+    }
+    return Py_BuildValue("(y#OINiiiNN)", flow, (Py_ssize_t)flow[KEY - 1], on->connection,
+                         (unsigned int)on->life.isn[CLIENT], isn, (int)on->life.recognised,
+                         on->life.ended & 1, on->life.ended >> 1 & 1, by, at);
+}
