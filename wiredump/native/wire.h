@@ -276,6 +276,12 @@ enum { WINDOW = 1 << 30 };
 struct slot *reading_find(const reading_object *self, const uint8_t *flow);
 int reading_put(reading_object *self, connection *on);   /* it is from now on */
 void reading_drop(reading_object *self, connection *on); /* and no longer */
+
+/* lending.c */
+PyObject *lend_enter(PyObject *object, PyObject *args);
+PyObject *lend_leave(PyObject *object, PyObject *flow);
+PyObject *lend_flows(PyObject *object, PyObject *over);
+
 int is_busy(const reading_object *self); /* with an exception, where `run` is under way */
 
 enum taken { TAKEN = 0, LEFT = 1, FAILED = -1 };
