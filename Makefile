@@ -12,6 +12,10 @@ SHARED := -n auto --maxprocesses 4 --dist loadfile
 # Slow tests wait for others more than they work: one more than there are cores.
 SHARED_SLOW = -n $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))') --dist loadfile
 
+# Kept where an environment forbids it (containers do): without, every process of every run compiles
+# the sources anew, and pytest rewrites the assertions of 400 files, which is most of its start.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Paths that hold hand-written or generated Python. Empty folders and ones to come are left out.
 SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks tests fuzz setup.py)
 
@@ -47,7 +51,7 @@ test: ## every test CI runs (20 minutes on two cores)
 
 test-fast: ## the quick ones, four to five minutes on two cores, no toolchain but Python
 	@$(BOOTSTRAP)
-	@KPROTO_HYPOTHESIS=fast $(PYTEST) -q $(SHARED) -m "$(QUICK)" $(PYTEST_ARGS)
+	@KPROTO_QUICK=1 KPROTO_HYPOTHESIS=fast $(PYTEST) -q $(SHARED) -m "$(QUICK)" $(PYTEST_ARGS)
 
 test-pure: ## the quick ones on the engine that `make test` does not run: generated Python
 	@$(BOOTSTRAP)
