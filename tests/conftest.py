@@ -22,7 +22,7 @@ pytest_plugins = ["tests.traceability"]
 # No deadline anywhere: a shared machine stalls for longer than any example should take.
 _COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 
-settings.register_profile("fast", _COMMON, max_examples=25)
+settings.register_profile("fast", _COMMON, max_examples=full.quick(25, sampled=12))
 settings.register_profile("default", _COMMON, max_examples=100)
 settings.register_profile("ci", _COMMON, max_examples=60, derandomize=True)
 settings.register_profile("full", _COMMON, max_examples=1000)

@@ -11,6 +11,8 @@ from tests import traceability
 from tests.support import requirements
 
 pytest_plugins = ["pytester"]
+# Each of them starts pytest anew.
+pytestmark = pytest.mark.slow
 
 FACTS = {
     "sections": [{"prefix": "X", "title": "Things"}],
@@ -111,7 +113,6 @@ def test_a_part_of_the_tests_is_not_judged(suite, options):
     assert "X-02" not in run.stdout.str().partition("= requirements =")[2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("body", "ret"), [("pass", 0), ("assert not n", 1)])
 def test_a_run_shared_out_to_processes(suite, body, ret):
     """Those read the facts of this repository, so its ids are used."""

@@ -188,7 +188,7 @@ def test_what_other_connections_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
-@pytest.mark.parametrize("split_bytes", [300, 20_000])
+@pytest.mark.parametrize("split_bytes", [pytest.param(300, marks=pytest.mark.slow), 20_000])
 def test_a_capture_within_a_capture_fools_nobody(
     tmp_path: Path, kind: str, split_bytes: int
 ) -> None:
