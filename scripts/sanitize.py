@@ -123,7 +123,8 @@ def run(tests: list[str], seconds: float) -> int:
     if python("-c", CHECK, str(PLACE)):
         print("sanitize: the engine that ran is not the one built here", file=sys.stderr)
         return 1
-    shared = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile"]
+    # A file's tests, too: most of the work is in two files, and none of them shares what it set up.
+    shared = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
     quietly = ["-q", "-p", "no:cacheprovider", "-m", NOT_COUNTING]
     if python("-m", "pytest", *quietly, *shared, *(tests or TESTS)):
         return 1

@@ -2,6 +2,7 @@
 
     make test-without-compiler
     .venv/bin/python -m scripts.without_compiler tests/codegen -x
+    KPROTO_QUICK=1 make test-without-compiler    # a sample of what is long, by KPROTO_SEED
 
 The source distribution is built, unpacked in a temporary folder and set up as its reader would,
 with ``scripts/bootstrap.py``, and compilers that do not exist. The set-up has to say in one line

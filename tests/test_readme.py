@@ -116,6 +116,7 @@ def test_the_commands_exist_with_their_options(words):
     assert missing == []
 
 
+@pytest.mark.slow
 def test_the_steering_of_a_cluster_works_as_shown():
     """The first ``mockbroker serve`` of the README, and every ``ctl`` line on that cluster."""
     lines = [words for words in shell_lines(README) if words[0] == "mockbroker"]
@@ -135,6 +136,7 @@ def test_the_steering_of_a_cluster_works_as_shown():
         process.communicate(timeout=30)
 
 
+@pytest.mark.slow
 def test_the_clusters_of_the_mock_brokers_page_are_steered_as_shown():
     """Each is told by the control port it is given there, and is given a free one here."""
     lines = [words for words in shell_lines(MOCKBROKER) if words[0] == "mockbroker"]

@@ -89,6 +89,11 @@ def texts() -> dict[str, str]:
     return found
 
 
+@cache
+def parsed(name: str) -> ast.Module:
+    return ast.parse((ROOT / name).read_text())
+
+
 def test_no_file_outgrows_one_idea():
     lengths = {name: len((ROOT / name).read_text().splitlines()) for name in hand_written()}
     limits = {name: LONGEST_TEST if name.startswith("tests/") else LONGEST for name in lengths}
@@ -98,9 +103,7 @@ def test_no_file_outgrows_one_idea():
 
 
 def test_every_module_says_what_it_knows():
-    silent = [
-        name for name in packaged() if not ast.get_docstring(ast.parse((ROOT / name).read_text()))
-    ]
+    silent = [name for name in packaged() if not ast.get_docstring(parsed(name))]
     assert silent == []
 
 
@@ -110,7 +113,7 @@ def test_every_public_module_names_its_exports():
     for name in packaged():
         if Path(name).name == "__main__.py" or Path(name).name.startswith("_"):
             continue
-        tree = ast.parse((ROOT / name).read_text())
+        tree = parsed(name)
         bound = _bound(tree)
         if "__all__" not in bound and any(
             isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
@@ -154,7 +157,7 @@ def test_files_are_opened_only_at_the_edges():
         f"{name}:{node.lineno}"
         for name in packaged()
         if not name.startswith(EDGES) and not name.endswith("__main__.py")
-        for node in ast.walk(ast.parse((ROOT / name).read_text()))
+        for node in ast.walk(parsed(name))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
     ]
     assert opened == []

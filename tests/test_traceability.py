@@ -11,6 +11,8 @@ from tests import traceability
 from tests.support import requirements
 
 pytest_plugins = ["pytester"]
+# Each of them starts pytest anew.
+pytestmark = pytest.mark.slow
 
 FACTS = {
     "sections": [{"prefix": "X", "title": "Things"}],

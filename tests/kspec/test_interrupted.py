@@ -33,6 +33,7 @@ def is_there(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc who is there")
 @pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGINT])
 async def test_a_run_that_is_told_to_end_leaves_no_process(tmp_path, which):

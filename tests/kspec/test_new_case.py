@@ -29,6 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return path.parents[1]
 
 
+@pytest.mark.slow
 def test_a_file_in_a_folder_is_a_case(folder: Path, tmp_path: Path) -> None:
     (listed,) = json.loads(kspec("list", "--cases", folder, "--json").stdout)
     assert listed["id"] == "mine/007-the-controller-moves"

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support import engines
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _alone() -> None:
+    """Tests here ask for collections by the thousand: none looks at what other files left."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

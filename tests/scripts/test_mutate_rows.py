@@ -60,6 +60,7 @@ def tried(tmp_path: Path, expected: str, *options: str) -> subprocess.CompletedP
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_test_that_misses_nothing_kills_every_mutant(tmp_path: Path):
     run = tried(tmp_path, "done == [1, 2]")
     assert (run.returncode, run.stderr) == (0, "")
@@ -67,12 +68,14 @@ def test_a_test_that_misses_nothing_kills_every_mutant(tmp_path: Path):
     assert "3 of 3 mutants killed, 0 not tried." in run.stdout
 
 
+@pytest.mark.slow
 def test_a_test_that_misses_an_effect_lets_it_survive(tmp_path: Path):
     run = tried(tmp_path, "1 in done")
     assert run.returncode == 1
     assert run.stderr.splitlines() == ["SURVIVES: mine: X-01, C-01 <lambda>, without effect 2, Add"]
 
 
+@pytest.mark.slow
 def test_a_row_without_a_test_survives(tmp_path: Path):
     run = tried(tmp_path, "True", "--row", "C-01")
     assert "SURVIVES 1 tests" in run.stdout
@@ -83,6 +86,7 @@ def test_a_row_without_a_test_survives(tmp_path: Path):
     assert (run.returncode, run.stdout.count("SURVIVES 0 tests")) == (1, 3)
 
 
+@pytest.mark.slow
 def test_what_is_no_verdict_is_no_kill(tmp_path: Path):
     run = tried(tmp_path, "done == [1, 2] or __import__('os')._exit(0)")
     assert run.returncode == 2
@@ -90,6 +94,7 @@ def test_what_is_no_verdict_is_no_kill(tmp_path: Path):
     assert "killed by" not in run.stdout
 
 
+@pytest.mark.slow
 def test_a_mutant_without_an_end_is_killed(tmp_path: Path):
     run = tried(tmp_path, "done == [1, 2] or [0 for _ in iter(int, 1)]", "--within", "0.1")
     assert run.returncode == 0
@@ -98,6 +103,7 @@ def test_a_mutant_without_an_end_is_killed(tmp_path: Path):
     assert "--seed " in run.stdout
 
 
+@pytest.mark.slow
 def test_tests_that_fail_as_they_are_are_told_apart(tmp_path: Path):
     run = tried(tmp_path, "done == []")
     assert run.returncode == 2

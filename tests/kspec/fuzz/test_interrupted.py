@@ -51,6 +51,7 @@ async def until_line(stream: asyncio.StreamReader, start: bytes) -> bytes:
     raise AssertionError(f"no line begins with {start!r}")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc who is there")
 @pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGINT])
 async def test_what_was_met_is_written_and_no_client_is_left(tmp_path, which):
@@ -116,6 +117,7 @@ async def ended_by(which: signal.Signals, run: asyncio.subprocess.Process) -> di
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc who is there")
 @pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGINT])
 async def test_a_differential_tells_of_its_whole_batches(tmp_path, which):
@@ -140,6 +142,7 @@ async def test_a_differential_tells_of_its_whole_batches(tmp_path, which):
     assert told["findings"], "it takes what nobody takes"
 
 
+@pytest.mark.slow
 async def test_an_aimed_run_tells_of_its_whole_batches():
     async with MockCluster(brokers=1) as mock:
         run = await asyncio.create_subprocess_exec(

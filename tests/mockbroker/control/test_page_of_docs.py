@@ -44,6 +44,7 @@ def test_every_option_of_a_cluster_is_told_of():
     assert {each.name for each in OPTIONS} <= set(re.findall(r"`([a-z_\d]+)`", section))
 
 
+@pytest.mark.slow
 def test_the_commands_do_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
     block = re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)[0]
     serve, *steps = [shlex.split(line) for line in block.splitlines()]

@@ -14,6 +14,7 @@ from mockbroker.faults import Fault
 from mockbroker.faults.planning import Hold, Plan, Write
 from mockbroker.serving.answered import Close
 from tests.mockbroker.faults.faulty import KAFKA, Faulty
+from tests.support.full import quick
 from tests.support.instances import to_instance
 from tests.support.strategies import message_trees
 
@@ -78,7 +79,7 @@ def rules(draw: st.DrawFn) -> Fault:
         raise
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=quick(100, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), fault=rules(), pair=st.sampled_from(PAIRS))
 def test_the_broker_lives_on_and_tells(data, fault, pair):
     key, version = pair

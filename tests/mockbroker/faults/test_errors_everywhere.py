@@ -18,6 +18,7 @@ from mockbroker.faults.placing import Place, chosen_places, places_of
 from mockbroker.faults.things import Wanted, named_by
 from mockbroker.profiles import all_profiles
 from tests.mockbroker.faults.faulty import KAFKA, Faulty
+from tests.support.full import quick
 from tests.support.instances import to_instance
 from tests.support.strategies import message_trees
 
@@ -97,7 +98,7 @@ def test_the_code_is_at_every_place_of_its_level_for_an_empty_request(error_at):
         check(KAFKA.apis[key].request(), version, error_at)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=quick(80, 20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), pair=st.sampled_from(ADVERTISED), error_at=st.sampled_from(LEVELS))
 def test_the_code_is_at_every_place_of_its_level_for_any_request(data, pair, error_at):
     key, version = pair
@@ -121,7 +122,7 @@ def test_the_code_is_at_every_place_of_its_level_for_any_request(data, pair, err
 IMPLEMENTED = sorted({pair for pair in ADVERTISED if pair[0] in HANDLERS})
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=quick(80, 20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     data=st.data(),
     pair=st.sampled_from(IMPLEMENTED),

@@ -18,6 +18,7 @@ from mockbroker.faults.answers import recast
 from mockbroker.faults.frames import edit_fields
 from mockbroker.serving.answered import Close
 from tests.mockbroker.faults.faulty import KAFKA, Faulty, written
+from tests.support.full import quick
 from tests.support.instances import to_instance
 from tests.support.strategies import message_trees
 
@@ -52,7 +53,9 @@ def settable(rows: list[FrameField]) -> list[FrameField]:
     ]
 
 
-SHAKEN = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+SHAKEN = settings(
+    max_examples=quick(60, 15), deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 @SHAKEN

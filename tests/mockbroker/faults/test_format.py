@@ -15,6 +15,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault, fault_of, faults_of, read_faults
 from mockbroker.faults.model import ErrorAt
+from tests.support.full import quick
 
 NAMES = st.text(st.characters(codec="ascii", categories=["Ll", "Nd"]), max_size=8)
 RANGES = st.sampled_from([1, "2", "1-4", "3+"])
@@ -60,7 +61,7 @@ RULES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=quick(40, 10), deadline=None)
 @given(st.lists(RULES, max_size=3))
 def test_rules_are_the_same_from_python_yaml_and_json(rules):
     made = [fault_of(rule) for rule in rules]

@@ -38,6 +38,7 @@ def test_every_member_is_told_of_and_no_other():
     assert members | {"name"} == set(Fault.__struct_fields__)
 
 
+@pytest.mark.slow
 def test_the_commands_do_as_shown(tmp_path):
     (text,) = blocks("yaml")
     (tmp_path / "faults.yaml").write_text(text)

@@ -22,6 +22,7 @@ from kproto.messages.alter_partition_reassignments_request import (
 )
 from mockbroker import MockCluster
 from tests.mockbroker.wire import PATIENCE, Wire, connect
+from tests.support.full import quick
 
 API_VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
@@ -189,7 +190,7 @@ async def test_a_client_that_does_not_read_costs_bounded_memory_and_loses_nothin
                 await wire.receive()
 
 
-@settings(max_examples=30)
+@settings(max_examples=quick(30, 10))
 @given(data=st.data())
 @pytest.mark.requirement("C-09")
 def test_no_bytes_stop_the_server(data: st.DataObject) -> None:

@@ -30,6 +30,7 @@ from kproto.messages import (
 from kproto.messages.api_versions_response import ApiVersion
 from kproto.messages.elect_leaders_request import TopicPartitions
 from tests.captures.reading import file_of
+from tests.support.full import quick
 from tests.wiredump.rows.tabled import connections_of, exchange
 from tests.wiredump.spark.made_up import capture
 from wiredump.cli import main
@@ -174,7 +175,7 @@ def test_any_one_table_is_enough(tmp_path: Path, name: str) -> None:
     assert missing == len(SECTIONS) - len(shown)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=quick(20, 6))
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=60))
 def test_percentiles_are_within_two_percent(
     tmp_path_factory: pytest.TempPathFactory, waited: list[int]
@@ -254,6 +255,7 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: Any) -> None:
     assert text == out.read_text(encoding="utf-8")  # the same tables, the same page
 
 
+@pytest.mark.slow
 def test_captures_are_as_good_as_their_tables(tmp_path: Path, capsys: Any) -> None:
     """By one process and by several, and nothing is left of the tables."""
     made = tmp_path / "a.pcap"

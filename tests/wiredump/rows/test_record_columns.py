@@ -24,6 +24,7 @@ from kproto.errors import KprotoError
 from kproto.records import Record, RecordBatches, build_batch, end_transaction_marker
 from tests.records.strategies import batches
 from tests.support import engines
+from tests.support.full import quick
 from tests.wiredump.rows.tabled import Tables, named, tables_of
 from tests.wiredump.rows.test_batches import fetched, produce
 from wiredump.bodies import read
@@ -144,7 +145,7 @@ def rows_in(tables: Tables, **nulls: None) -> list[tuple[Any, ...]]:
     return [tuple({**row, **nulls}.values()) for row in tables.get("records", [])]
 
 
-@settings(max_examples=50)
+@settings(max_examples=quick(50, 12))
 @given(exchanges(), st.integers(1, 5))
 def test_rows_are_the_same_one_by_one(items, most: int) -> None:
     expected = named(("records", row) for row in one_by_one(items))
@@ -168,7 +169,7 @@ def parquet(folder: Path, given: list[Rows]) -> list[list[dict[str, Any]]]:
         return [file.read_row_group(at).to_pylist() for at in range(file.num_row_groups)]
 
 
-@settings(max_examples=15)
+@settings(max_examples=quick(15, 5))
 @given(exchanges(), st.integers(1, 9), st.integers(1, 300), st.integers(1, 7), st.data())
 def test_row_groups_are_the_same_of_pieces_and_of_rows(items, most, size, each, data) -> None:
     """And of pieces and rows one after the other, as they come."""

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.full import quick
 from tests.wiredump.talk import Said, say, talks
 from wiredump.model import Anomaly, Exchange
 from wiredump.sources import open_sources
@@ -114,7 +115,7 @@ def said_of(items: list[Any]) -> list[tuple[bytes, bytes | None]]:
 
 
 @pytest.mark.parametrize("dump", DUMPS)
-@settings(max_examples=25)
+@settings(max_examples=quick(25, 8))
 @given(st.data())
 def test_a_request_in_any_form_is_read_to_the_byte(
     dump: Callable[[bytes], str], data: st.DataObject
@@ -136,7 +137,7 @@ def test_text_that_looks_like_digits_is_no_bytes(dump: Callable[[bytes], str], t
 
 
 @pytest.mark.parametrize("dump", [xxd, hexdump, od, librdkafka, wireshark])
-@settings(max_examples=25)
+@settings(max_examples=quick(25, 8))
 @given(talks(most=3))
 def test_marked_dumps_are_a_conversation(dump: Callable[[bytes], str], said: list[Said]) -> None:
     text = ""
@@ -149,7 +150,7 @@ def test_marked_dumps_are_a_conversation(dump: Callable[[bytes], str], said: lis
     assert said_of(read(text)) == [(each.request, each.response) for each in said]
 
 
-@settings(max_examples=25)
+@settings(max_examples=quick(25, 8))
 @given(talks(most=3))
 def test_followed_streams_tell_by_their_indentation(said: list[Said]) -> None:
     """Wireshark's: offsets count on in either direction, what the broker said is indented."""

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.full import quick
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.fake_session import FakeSession, session
 from tests.wiredump.spark.knowing import knowing
@@ -33,7 +34,9 @@ from wiredump.tables.writer import OutputError
 __all__ = ["session"]
 
 quiet = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=quick(25, 6),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 seeds = st.integers(0, 2**32)
 

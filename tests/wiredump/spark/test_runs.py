@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kproto.capture import Conversation
 from kproto.capture.packets import ethernet_frame
+from tests.support.full import quick
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.engines import ENGINES, running_on
 from tests.wiredump.spark.fake_session import FakeSession, session
@@ -33,7 +34,9 @@ from wiredump.spark.splits import read_runs
 __all__ = ["session"]
 
 quiet = settings(
-    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=quick(12, 4),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 seeds = st.integers(0, 2**32)
 engines = st.sampled_from(ENGINES)

@@ -21,6 +21,7 @@ from kproto.capture.container import (
     pcapng_section,
 )
 from kproto.capture.packets import ethernet_frame
+from tests.support.full import quick
 from tests.support.toolchain import require_module
 from tests.wiredump.readers.conversations import LINKS
 from tests.wiredump.spark import made_up
@@ -40,7 +41,9 @@ from wiredump.spark.planning import plan, true_splits
 from wiredump.spark.splits import read_split
 
 quiet = settings(
-    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=quick(12, 4),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 seeds = st.integers(0, 2**32)
 parts = st.sampled_from((200, 701, 3_000, 20_000, 10**6))
@@ -185,7 +188,7 @@ def test_what_other_connections_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
-@pytest.mark.parametrize("split_bytes", [300, 20_000])
+@pytest.mark.parametrize("split_bytes", [pytest.param(300, marks=pytest.mark.slow), 20_000])
 def test_a_capture_within_a_capture_fools_nobody(
     tmp_path: Path, kind: str, split_bytes: int
 ) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from kproto.errors import KprotoError
 from tests.captures.reading import file_of
+from tests.support.full import quick
 from tests.wiredump.sources.test_opening import journal as journal_of
 from tests.wiredump.sources.test_opening import talk
 from tests.wiredump.spark.knowing import naming
@@ -83,7 +84,7 @@ def _ways(request: pytest.FixtureRequest) -> Iterator[None]:
     [(tuple(TABLES), True), (USUAL, True), (UNDECODED, False), (FRAMES_ONLY, False)],
 )
 def test_shares_are_all_there_is(tables: tuple[str, ...], bodies: bool, tmp_path: Path):
-    for seed in range(3):
+    for seed in range(quick(3, 1)):
         place = tmp_path / f"{seed}.pcap"
         place.write_bytes(capture(seed, connections=7, exchanges=6, share=0.1))
         paths = [str(place)]
@@ -104,13 +105,14 @@ def test_several_captures_and_a_journal(tmp_path: Path):
 
 @pytest.mark.usefixtures("in_this_process", "_ways")
 def test_names_of_topics(tmp_path: Path):
-    for seed in range(12):
+    for seed in range(quick(12, 4)):
         place = tmp_path / f"{seed}.pcap"
         place.write_bytes(naming(seed, share=0.2))
         one = one_process([str(place)], tmp_path / f"one-{seed}", USUAL, True)
         assert shared([str(place)], tmp_path / f"shared-{seed}", USUAL, True) == one
 
 
+@pytest.mark.slow
 def test_processes_of_their_own(tmp_path: Path):
     place = tmp_path / "a.pcap"
     place.write_bytes(capture(5, connections=6, exchanges=5))
@@ -147,7 +149,7 @@ def test_what_a_process_cannot_do_is_said(tmp_path: Path):
     assert not out.exists()
 
 
-@settings(max_examples=50)
+@settings(max_examples=quick(50, 12))
 @given(st.binary(min_size=12, max_size=12) | st.binary(min_size=36, max_size=36), st.integers(1, 9))
 def test_both_ways_of_a_connection_are_one_share(flow: bytes, count: int):
     half = (len(flow) - 4) // 2
