@@ -66,7 +66,7 @@ class Link:
         self._token: asyncio.Future[bytes] | None = None
         self._correlation_id = 0
         self._reader: asyncio.StreamReader
-        self._writer: asyncio.StreamWriter
+        self._writer: asyncio.StreamWriter | None = None
         self._task: asyncio.Task[None] | None = None
 
     # ---- life ------------------------------------------------------------------------------------
@@ -98,10 +98,17 @@ class Link:
             with suppress(asyncio.CancelledError):
                 await self._task
 
+    def _open_writer(self) -> asyncio.StreamWriter:
+        if self.closed is not None:
+            raise self.closed
+        assert self._writer is not None
+        return self._writer
+
     def _end(self, reason: Exception) -> None:
         if self.closed is None:
             self.closed = reason
-            self._writer.close()
+            if self._writer is not None:  # else it was given up while it was being opened
+                self._writer.close()
         tokens = [] if self._token is None else [self._token]
         for future in [*self._awaited.values(), *tokens]:
             if not future.done():
@@ -177,8 +184,7 @@ class Link:
             return await self.give_up(body)
 
     def send(self, body: Any, version: int) -> asyncio.Future[bytes]:
-        if self.closed is not None:
-            raise self.closed
+        writer = self._open_writer()
         correlation_id = self._correlation_id
         self._correlation_id += 1
         data = self.codec.encode_request(
@@ -186,7 +192,7 @@ class Link:
         )
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._awaited[correlation_id] = future
-        self._writer.write(data)
+        writer.write(data)
         return future
 
     async def give_up(self, body: Any) -> bytes:
@@ -284,11 +290,10 @@ class Link:
         return bytes(answer.auth_bytes)
 
     async def say_raw(self, token: bytes) -> bytes:
-        if self.closed is not None:
-            raise self.closed
+        writer = self._open_writer()
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._token = future
-        self._writer.write(encode_frame(token))
+        writer.write(encode_frame(token))
         try:
             async with asyncio.timeout(self.timeout):
                 return await future

@@ -43,7 +43,9 @@ __all__ = [
 NameOf: TypeAlias = Callable[[str, int], str | None]
 """A topic id and a time to the name that had been seen by then."""
 
-PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
+PRODUCE: Final = 0
+FETCH: Final = 1
+SHARE_FETCH: Final = 78
 
 CARRYING: Final = frozenset({PRODUCE, FETCH, SHARE_FETCH})
 """Api keys whose messages have batches."""
