@@ -170,24 +170,25 @@ def _walk_by(using: Dialect, api_key: int, version: int, module: ModuleType | No
         reader = None
     if reader is None:
         return _nothing
+    decoded = partial(_decoded, reader)
     if module is None or reader.walk is None:
-        return partial(_decoded, reader)
-    return partial(_walked, module.find_records, reader)
+        return decoded
+    find = partial(module.find_records, reader.walk)
 
+    def walked(raw: bytes) -> list[Found] | None:
+        found: list[Found] | None = find(raw)
+        return decoded(raw) if found is None else found
 
-def _walked(
-    find: Callable[[bytes, bytes], list[Any] | None], reader: _Reader, raw: bytes
-) -> list[Found] | None:
-    assert reader.walk is not None
-    found = find(reader.walk, raw)
-    if found is None:
-        return _decoded(reader, raw)
-    if reader.has_id:
+    def walked_with_ids(raw: bytes) -> list[Found] | None:
+        found = find(raw)
+        if found is None:
+            return decoded(raw)
         return [
             (name, None if topic_id is None else _as_text(topic_id), partition, data)
             for name, topic_id, partition, data in found
         ]
-    return found
+
+    return walked_with_ids if reader.has_id else walked
 
 
 def _decoded(reader: _Reader, raw: bytes) -> list[Found] | None:

@@ -120,14 +120,18 @@ class _Runs:
     def add(self, count: int, number: int, whose: Whose, *, timeless: bool = False) -> None:
         connection, direction, frame_offset, topic, topic_id, partition, wanted_ns = whose
         texts = direction, topic, topic_id
-        place = self._texts.setdefault(texts, len(self._texts))
+        place = self._texts.get(texts)
+        if place is None:
+            place = self._texts[texts] = len(self._texts)
         if timeless:
             self._timeless.add(len(self))
-        numbers = count, number, connection, frame_offset, partition, wanted_ns, place
         try:
-            self._numbers += _RUN.pack(*numbers)
+            self._numbers += _pack(
+                count, number, connection, frame_offset, partition, wanted_ns, place
+            )
         except struct.error:  # only of what is damaged: as columns have it (tables.arrow)
-            self._numbers += _RUN.pack(*(min(max(each, -_LAST - 1), _LAST) for each in numbers))
+            numbers = count, number, connection, frame_offset, partition, wanted_ns, place
+            self._numbers += _pack(*(min(max(each, -_LAST - 1), _LAST) for each in numbers))
 
     def _column(self, number: int) -> Whole:
         return memoryview(self._numbers).cast("q")[number :: len(_FIELDS)]
@@ -153,6 +157,7 @@ class _Runs:
 
 _FIELDS: Final = ("", "batch", "connection", "frame_offset", "partition", "wanted_ns", "")
 _RUN: Final = struct.Struct(f"={len(_FIELDS)}q")
+_pack: Final = _RUN.pack
 _LAST: Final = 2**63 - 1
 
 

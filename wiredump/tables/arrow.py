@@ -62,7 +62,7 @@ def of_piece(schema: pa.Schema, piece: Piece) -> pa.Table:
     arrays = [
         _owned(piece.own[field.name], field.type)
         if field.name in piece.own
-        else _repeated(_shared(piece.shared[field.name], field.type), ends)
+        else _repeated(_shared(piece.shared[field.name], field.type), ends, piece.number)
         for field in schema
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -122,11 +122,13 @@ def _ends(counts: list[int]) -> pa.Array:
     return pa.Array.from_buffers(pa.int32(), len(counts), [None, pa.py_buffer(data)])
 
 
-def _repeated(values: pa.Array, ends: pa.Array) -> pa.Array:
-    """Of each row, the value of its run."""
+def _repeated(values: pa.Array, ends: pa.Array, rows: int) -> pa.Array:
+    """Of each row, the value of its run. Of arrays as they are: ``RunEndEncodedArray.from_arrays``
+    imports pandas, too."""
     import pyarrow.compute as pc
 
-    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
+    type_ = pa.run_end_encoded(pa.int32(), values.type)
+    return pc.run_end_decode(pa.Array.from_buffers(type_, rows, [None], children=[ends, values]))
 
 
 def ordered(name: str, rows: pa.Table) -> pa.Table:

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from kproto.capture import Conversation
+from kproto.capture.packets import ethernet_frame
 from kproto.dialects import DIALECTS, Dialect, dialect
+from kproto.records import Record, build_batch
+from tests.wiredump.rows.test_batches import produce
+from tests.wiredump.spark.made_up import pcap
 from wiredump.native import quick
 
 ROOT = Path(__file__).parents[3]
@@ -60,6 +65,23 @@ def test_frames_take_neither_bodies_nor_what_shows_them(tmp_path: Path) -> None:
         directions = ("request", "response")
         most = {f"{api}_{direction}" for api in looked_into for direction in directions}
         assert messages(modules) <= HEADERS | most
+
+
+def test_records_in_bulk_take_no_pandas(tmp_path: Path) -> None:
+    """Which ``pyarrow`` imports to make an array of objects: longer than many a capture takes."""
+    talk = Conversation(("10.0.0.1", 40_000), ("10.0.1.1", 9092), segment_size=1448)
+    batch = build_batch([Record(value=bytes(9))] * 50)
+    exchange = produce(batch, 9)
+    packets = [*talk.open(), *talk.send(exchange.request.raw)]
+    packets += talk.send(exchange.response.raw, from_server=True)
+    frames = [ethernet_frame(packet) for packet in packets]
+    place = tmp_path / "one.pcap"
+    place.write_bytes(pcap([(at, frame, len(frame)) for at, frame in enumerate(frames)]))
+    out = str(tmp_path / "out")
+    modules = imported("wiredump.cli", "table", str(place), "--tables", "records", "--out", out)
+    assert (tmp_path / "out/records/part-0.parquet").exists()
+    if quick() is not None:
+        assert not modules & {"construct", "rich", "cryptography", "pandas"}
 
 
 @pytest.mark.parametrize("command", ["show", "table", "audit"])
