@@ -172,7 +172,7 @@ static PyObject *bits(const columns_object *self, const uint32_t *sorted, Py_ssi
     uint8_t *to = (uint8_t *)PyBytes_AS_STRING(made);
     memset(to, 0, (size_t)((count + 7) / 8));
     for (Py_ssize_t i = 0; i < count; i++)
-        if (!(self->flags[sorted[i]] & flag) != wanted) to[i >> 3] |= (uint8_t)(1 << (i & 7));
+        if (((self->flags[sorted[i]] & flag) == 0) != wanted) to[i >> 3] |= (uint8_t)(1 << (i & 7));
     return made;
 }
 
