@@ -45,11 +45,11 @@ demo-capture: ## the same, quietly, into .cache/demo.pcapng: for `wiredump`, or 
 	@mkdir -p .cache
 	@$(PYTHON) -m demo --quiet --journal .cache/demo.pcapng
 
-test: ## every test CI runs (20 minutes on two cores)
+test: ## every test CI runs (17 minutes on two cores)
 	@$(BOOTSTRAP) --toolchains
 	@$(PYTEST) $(SHARED_SLOW) $(PYTEST_ARGS)
 
-test-fast: ## the quick ones, drawn by the seed: five CPU minutes, measured on two busy cores
+test-fast: ## the quick ones, drawn by the seed: two and a half minutes on two cores
 	@$(BOOTSTRAP)
 	@KPROTO_QUICK=1 KPROTO_HYPOTHESIS=fast $(PYTEST) -q $(SHARED) -m "$(QUICK)" $(PYTEST_ARGS)
 
