@@ -68,12 +68,14 @@ class BatchRows:
         self._codec = codec
         self._walks: dict[tuple[int, int], Callable[[bytes], list[Found] | None]] = {}
         self._using = dialect("kafka") if codec is None or isinstance(codec, AutoDialect) else codec
-        self._apart = apart
-        self._nameless = False
         self._tells = "batches" in tables
         self.checks = self._tells or "anomalies" in tables
         """Whether more is wanted of a batch than its records."""
         self._records = RecordRows(keep="records" in tables, values=values)
+        self._unnamed = self._records
+        """Those of topics that are known by their id only."""
+        if apart:
+            self._unnamed = RecordRows(keep="records" in tables, values=values)
 
     def add(self, item: Exchange, said: Callable[[], Bodies]) -> Iterable[Rows]:
         """The rows that an exchange gives, and the pieces it fills. ``said`` is asked for what
@@ -82,12 +84,8 @@ class BatchRows:
 
     def _added(self, item: Exchange, said: Callable[[], Bodies]) -> Iterator[Rows]:
         for field in fields_of(item, self._codec, said, self._name_of):
-            nameless = field.topic is None and field.topic_id is not None
-            if self._apart and nameless != self._nameless:
-                self._keep_apart(nameless)
             yield from self._rows(field)
-            if self._records.pieces:
-                yield from self.pieces()
+            yield from self.pieces()
 
     def add_frame(
         self, connection: int, api_key: int, version: int, offset: int, completed_ns: int,
@@ -103,14 +101,10 @@ class BatchRows:
             return False
         direction = "request" if api_key == PRODUCE else "response"
         for name, topic_id, partition, data in found:
-            nameless = False
             if name is None and topic_id is not None:
                 name = self._name_of(topic_id, completed_ns)
-                nameless = name is None
-            if self._apart and nameless != self._nameless:
-                self._keep_apart(nameless)
             whose = Whose(connection, direction, offset, name, topic_id, partition, completed_ns)
-            end, before = self._records.read_plain(data, whose)
+            end, before = self._of(whose).read_plain(data, whose)
             if end != len(data):
                 self._read_rest(data, whose, before)
         return True
@@ -125,18 +119,22 @@ class BatchRows:
 
     def end(self) -> Iterator[Rows]:
         """What was gathered and not given yet."""
-        self._records.end()
+        for each in (self._records, self._unnamed):
+            each.end()
         yield from self.pieces()
 
     def pieces(self) -> Iterator[Rows]:
         """What was gathered and is enough for a piece."""
-        pieces, self._records.pieces = self._records.pieces, []
-        for piece in pieces:
-            yield "records", piece
+        for each in (self._records, self._unnamed):
+            if each.pieces:
+                pieces, each.pieces = each.pieces, []
+                for piece in pieces:
+                    yield "records", piece
 
-    def _keep_apart(self, nameless: bool) -> None:
-        self._records.end()
-        self._nameless = nameless
+    def _of(self, whose: Whose) -> RecordRows:
+        """Where the rows of a field are gathered."""
+        nameless = whose.topic is None and whose.topic_id is not None
+        return self._unnamed if nameless else self._records
 
     def _rows(self, field: RecordsField) -> Iterator[Rows]:
         frame = field.frame
@@ -146,7 +144,7 @@ class BatchRows:
         )  # fmt: skip
         end = before = 0
         if not self.checks:
-            end, before = self._records.read_plain(field.data, whose)
+            end, before = self._of(whose).read_plain(field.data, whose)
             if end == len(field.data):
                 return
         batches = iter(
@@ -177,7 +175,7 @@ class BatchRows:
             if batch.is_control:
                 count = len(batch.records())
             else:
-                count = self._records.read(batch, number, whose)
+                count = self._of(whose).read(batch, number, whose)
             base_offset: int | None = batch.base_offset if self._tells else None
         except KprotoError as error:
             problems.append(str(error))
