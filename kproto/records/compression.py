@@ -37,8 +37,6 @@ MEMBERS: Final = 64
 """Members or frames one after the other that are read. Writers make one; each costs a copy of what
 follows, so that many would cost the square of their number."""
 FIRST_CHUNK: Final = 64 * 1024
-DENSEST_LZ4: Final = 256
-"""A byte of lz4 makes fewer: at most 255 more of a match."""
 LARGEST_WINDOW: Final = 27
 """The logarithm of the largest zstd window read: no level asks for more."""
 
@@ -108,25 +106,9 @@ def decompress(codec: Compression, data: bytes, *, magic: int = 2, limit: int) -
         return data
     if codec is Compression.SNAPPY:
         return snappy.decompress(_library(codec), data, limit)
-    if codec is Compression.LZ4:
-        if magic == 0:
-            data = lz4_header.repaired(data)
-        made = _frame(_library(codec), data, limit)
-        if made is not None:
-            return made
+    if codec is Compression.LZ4 and magic == 0:
+        data = lz4_header.repaired(data)
     return _members(*_decompressor(codec), data, limit)
-
-
-def _frame(library: Any, data: bytes, limit: int) -> bytes | None:
-    """What one lz4 frame holds, at one go: a third of what it takes with limits. None where it may
-    be too much, or is not one frame and nothing else."""
-    if len(data) * DENSEST_LZ4 > limit:
-        return None
-    try:
-        made: tuple[bytes, int] = library.decompress(data, return_bytes_read=True)
-    except RuntimeError:
-        return None
-    return made[0] if made[1] == len(data) else None
 
 
 @cache
@@ -161,13 +143,6 @@ def _members(
     limit: int,
 ) -> bytes:
     """All members of ``data``: zlib, lz4 and zstd have the same kind of decompressor."""
-    member = start()
-    try:
-        part: bytes = member.decompress(data, min(FIRST_CHUNK, limit))
-    except failure as error:
-        raise Undecodable(f"{name}: {error}") from None
-    if member.eof and not member.unused_data:
-        return part  # what writers make
     parts: list[bytes] = []
     made = 0
     for _ in range(MEMBERS):
@@ -177,7 +152,7 @@ def _members(
             # each costs a copy of the input that is left.
             chunk = min(max(made, FIRST_CHUNK), limit - made + 1)
             try:
-                part = member.decompress(data, chunk)
+                part: bytes = member.decompress(data, chunk)
             except failure as error:
                 raise Undecodable(f"{name}: {error}") from None
             made += len(part)
@@ -191,5 +166,5 @@ def _members(
                 raise Undecodable(f"{name}: the data is cut off")
         data = member.unused_data or b""
         if not data:
-            return b"".join(parts)
+            return parts[0] if len(parts) == 1 else b"".join(parts)
     raise Undecodable(f"{name}: more than {MEMBERS} members")

@@ -8,6 +8,7 @@ import importlib
 import struct
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -115,6 +116,21 @@ def test_lz4_headers_with_a_content_size():
     for cut in range(len(frame)):
         with pytest.raises(Undecodable):
             decompress(Compression.LZ4, frame[:cut], magic=0, limit=3)
+
+
+def test_a_size_in_an_lz4_header_is_no_reason_to_allocate():
+    """What a peer says that there will be is not believed."""
+    frame = importlib.import_module("lz4.frame").compress(b"abc" * 99, store_size=True)
+    described = frame[4:6] + (1 << 28).to_bytes(8, "little")
+    checksum = lz4_header.xxh32(described) >> 8 & 0xFF
+    lying = frame[:4] + described + bytes([checksum]) + frame[15:]
+    tracemalloc.start()
+    try:
+        with pytest.raises(Undecodable, match="frameSize_wrong"):
+            decompress(Compression.LZ4, lying, limit=1 << 30)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
