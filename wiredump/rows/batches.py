@@ -18,11 +18,11 @@ from wiredump.bodies import Bodies
 from wiredump.model import Anomaly, Exchange
 from wiredump.rows.exchanges import anomaly_row
 from wiredump.rows.fields import (
+    CARRYING,
     PRODUCE,
     Found,
     NameOf,
     RecordsField,
-    carries_records,
     fields_of,
     walk_in,
 )
@@ -80,7 +80,7 @@ class BatchRows:
     def add(self, item: Exchange, said: Callable[[], Bodies]) -> Iterable[Rows]:
         """The rows that an exchange gives, and the pieces it fills. ``said`` is asked for what
         ``bodies.read`` makes of it where the bytes of a frame cannot be read as they should."""
-        return self._added(item, said) if carries_records(item.api_key) else ()
+        return self._added(item, said) if item.api_key in CARRYING else ()
 
     def _added(self, item: Exchange, said: Callable[[], Bodies]) -> Iterator[Rows]:
         for field in fields_of(item, self._codec, said, self._name_of):
@@ -104,13 +104,14 @@ class BatchRows:
             if name is None and topic_id is not None:
                 name = self._name_of(topic_id, completed_ns)
             whose = Whose(connection, direction, offset, name, topic_id, partition, completed_ns)
-            end, before = self._of(whose).read_plain(data, whose)
-            if end != len(data):
-                self._read_rest(data, whose, before)
+            self._gather(data, whose)
         return True
 
-    def _read_rest(self, data: bytes, whose: Whose, before: int) -> None:
-        """The batches of a field behind so many that were plain."""
+    def _gather(self, data: bytes, whose: Whose) -> None:
+        """The records of a field, where nothing else is wanted of its batches."""
+        end, before = self._of(whose).read_plain(data, whose)
+        if end == len(data):
+            return
         batches = RecordBatches(data, check_crc=False, allow_partial=whose.direction == "response")
         with suppress(KprotoError):  # what follows cannot be read
             for number, batch in enumerate(batches):
@@ -142,11 +143,9 @@ class BatchRows:
             field.item.connection.id, frame.direction, frame.offset, field.topic, field.topic_id,
             field.partition, field.completed_ns,
         )  # fmt: skip
-        end = before = 0
         if not self.checks:
-            end, before = self._of(whose).read_plain(field.data, whose)
-            if end == len(field.data):
-                return
+            self._gather(field.data, whose)
+            return
         batches = iter(
             RecordBatches(field.data, check_crc=False, allow_partial=frame.direction == "response")
         )
@@ -159,12 +158,11 @@ class BatchRows:
                 return
             if batch is None:
                 return
-            if number >= before:
-                read = self._read(batch, number, whose)
-                if self._tells:
-                    yield _batch(field, number, batch, read)
-                for problem in read.problems:
-                    yield _undecodable(field, f"batch {number}: {problem}")
+            read = self._read(batch, number, whose)
+            if self._tells:
+                yield _batch(field, number, batch, read)
+            for problem in read.problems:
+                yield _undecodable(field, f"batch {number}: {problem}")
             number += 1
 
     def _read(self, batch: Batch, number: int, whose: Whose) -> _Read:

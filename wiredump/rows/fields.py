@@ -35,7 +35,6 @@ __all__ = [
     "Found",
     "NameOf",
     "RecordsField",
-    "carries_records",
     "fields_of",
     "walk_in",
 ]
@@ -74,11 +73,6 @@ Found: TypeAlias = tuple[str | None, str | None, int, bytes]
 """Name and id of the topic as the message has them, partition, records."""
 
 
-def carries_records(api_key: int) -> bool:
-    """Whether messages of the api have batches."""
-    return api_key in CARRYING
-
-
 def completed_ns(item: Exchange) -> int:
     """When the last of an exchange was there."""
     frame = item.response or item.request
@@ -90,7 +84,7 @@ def fields_of(
 ) -> Iterator[RecordsField]:
     """Those of an exchange, in their order. ``said`` is what ``bodies.read`` gives, asked for only
     where it is needed. Never raises for what the bytes are."""
-    if not carries_records(item.api_key):
+    if item.api_key not in CARRYING:
         return
     frame = item.request if item.api_key == PRODUCE else item.response
     if frame is None:
