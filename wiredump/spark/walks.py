@@ -151,8 +151,9 @@ class PcapngWalk(Walk):
         records: list[Records] = []
         others: list[Packet | Anomaly] = []
         places: list[int] = []
-        at, damaged = 0, False
+        at, damaged, order = 0, False, self._order
         while at <= last:
+            order = self._order  # of what there is until now: a section may begin another
             block, end = self.block(chunk, at)
             if end is None:
                 damaged = True
@@ -162,13 +163,13 @@ class PcapngWalk(Walk):
             if block == _ENHANCED and end - at >= _SHORTEST_ENHANCED:
                 places.append(at)
             else:
-                self._run(chunk, base, places, records, others)
+                self._run(chunk, base, places, order, records, others)
                 places = []
                 self._other(block, chunk, base, at, end, others)
                 if self._reader.stopped:
                     return Walked(records, others, len(chunk), True)
             at = end
-        self._run(chunk, base, places, records, others)
+        self._run(chunk, base, places, order, records, others)
         return Walked(records, others, at, damaged)
 
     def last(self, chunk: bytes, base: int, stop: int) -> int:
@@ -219,7 +220,7 @@ class PcapngWalk(Walk):
         return self._reader.feed(chunk[at:end])
 
     def _run(
-        self, chunk: bytes, base: int, run: list[int], records: list[Records],
+        self, chunk: bytes, base: int, run: list[int], order: str, records: list[Records],
         others: list[Packet | Anomaly],
     ) -> None:  # fmt: skip
         """Enhanced packets that follow each other."""
@@ -228,7 +229,7 @@ class PcapngWalk(Walk):
         places = np.array(run, np.int64)
         raw = np.frombuffer(chunk, np.uint8)
         words = np.ascontiguousarray(raw[places[:, None] + np.arange(28)])
-        fields = words.view(self._order + "u4").astype(np.int64).reshape(-1, 7)
+        fields = words.view(order + "u4").astype(np.int64).reshape(-1, 7)
         lengths, numbers, captured = fields[:, 1], fields[:, 2], fields[:, 5]
         times = np.zeros(len(run), np.int64)
         plain = captured <= lengths - _SHORTEST_ENHANCED

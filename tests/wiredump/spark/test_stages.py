@@ -25,6 +25,7 @@ from tests.support.full import quick
 from tests.support.toolchain import require_module
 from tests.wiredump.readers.conversations import LINKS
 from tests.wiredump.spark import made_up
+from tests.wiredump.spark.engines import ENGINES, running_on
 from tests.wiredump.spark.knowing import knowing, naming
 from tests.wiredump.spark.pipeline import packets, pipeline, single
 from tests.wiredump.talk import say
@@ -110,6 +111,22 @@ def test_what_is_unusual_is_read_by_its_own_section(tmp_path: Path, seed: int) -
     """Though the rest of the part was gone through before it: sections differ in their clocks and
     byte orders."""
     same(tmp_path, [made_up.capture(seed, odd=0.2, kind="pcapng", share=0.3)], 10**6, 2)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("split_bytes", [701, 10**6])
+def test_every_section_has_its_own_byte_order(
+    tmp_path: Path, split_bytes: int, engine: str
+) -> None:
+    """And every packet stands right in front of another one's."""
+    rng = random.Random(5)
+    data = b""
+    for number, packet in enumerate(made_up.connection(rng, 1, 8)):
+        order = "<>"[number % 2]
+        data += pcapng_section(order=order) + pcapng_interface(1, order=order)
+        data += pcapng_packet(number + 1, ethernet_frame(packet), order=order)
+    with running_on(engine):
+        same(tmp_path, [data], split_bytes, 2)
 
 
 def test_a_compressed_capture_is_one_part(tmp_path: Path) -> None:
