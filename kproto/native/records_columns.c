@@ -213,8 +213,11 @@ static PyObject *sink_add(record_sink *self, PyObject *const *args, Py_ssize_t c
    has none, or not enough of them for so many records. Whatever else it does ends add_plain. */
 static PyObject *unpacked(PyObject *unpack, const reader *packed, const batch_facts *batch) {
     if (unpack == Py_None || batch->count == 0) return NULL;
-    PyObject *made = PyObject_CallFunction(unpack, "iy#", batch->codec, (const char *)packed->at,
-                                           left_of(packed));
+    PyObject *given[] = {PyLong_FromLong(batch->codec),
+                         PyBytes_FromStringAndSize((const char *)packed->at, left_of(packed))};
+    PyObject *made = given[0] && given[1] ? PyObject_Vectorcall(unpack, given, 2, NULL) : NULL;
+    Py_XDECREF(given[0]);
+    Py_XDECREF(given[1]);
     if (made == NULL) return NULL;
     if (PyBytes_CheckExact(made) && batch->count <= PyBytes_GET_SIZE(made) / LEAST_RECORD)
         return made;
@@ -243,26 +246,30 @@ static int add_plain_one(record_sink *self, reader *in, PyObject *unpack, batch_
 
 /* Batches that are plain, until one is not: where that begins, [how many records each has]. */
 static PyObject *sink_add_plain(record_sink *self, PyObject *const *args, Py_ssize_t given) {
-    if (given != 2) {
-        PyErr_SetString(PyExc_TypeError, "add_plain takes 2 arguments");
+    if (given != 4) {
+        PyErr_SetString(PyExc_TypeError, "add_plain takes 4 arguments");
         return NULL;
     }
     PyObject *data = args[0];
-    if (!PyBytes_CheckExact(data)) return Py_BuildValue("(i[])", 0);
+    int64_t at, end;
+    if (!PyBytes_CheckExact(data) || int64_of(args[1], &at) || int64_of(args[2], &end) || at < 0 ||
+        end < at || end > PyBytes_GET_SIZE(data)) {
+        PyErr_SetString(PyExc_ValueError, "add_plain takes bytes, and where in them to begin and end");
+        return NULL;
+    }
     PyObject *counts = PyList_New(0);
     if (counts == NULL) return NULL;
     const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(data);
-    reader in = {start, start + PyBytes_GET_SIZE(data)};
+    reader in = {start + at, start + end};
     batch_facts batch;
-    Py_ssize_t end = 0;
-    while (left_of(&in) && !add_plain_one(self, &in, args[1], &batch)) {
+    while (left_of(&in) && !add_plain_one(self, &in, args[3], &batch)) {
         PyObject *count = PyLong_FromSsize_t(batch.count);
         int failed = count == NULL || PyList_Append(counts, count);
         Py_XDECREF(count);
         if (failed) break;
-        end = in.at - start;
+        at = in.at - start;
     }
-    if (!PyErr_Occurred()) return Py_BuildValue("(nN)", end, counts);
+    if (!PyErr_Occurred()) return Py_BuildValue("(nN)", (Py_ssize_t)at, counts);
     Py_DECREF(counts);
     sink_clear(self);
     return NULL;
@@ -322,8 +329,8 @@ static PyMethodDef sink_methods[] = {
      "add(data, at, end, count, base_offset, base_timestamp, appended) -> whether data[at:end] is "
      "exactly that many records, which are rows then"},
     {"add_plain", (PyCFunction)(void (*)(void))sink_add_plain, METH_FASTCALL,
-     "add_plain(data, unpack) -> (where the first batch begins that is not plain, of each before it "
-     "how many records it has); they are rows then"},
+     "add_plain(data, at, end, unpack) -> (where the first batch begins that is not plain, of each "
+     "before it how many records it has); they are rows then"},
     {"put", (PyCFunction)sink_put, METH_O,
      "put(records) -> whether these objects are as they usually are; they are rows then"},
     {"mark", (PyCFunction)sink_mark, METH_NOARGS, "mark(): where take_back goes back to"},
@@ -334,6 +341,10 @@ static PyMethodDef sink_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static Py_ssize_t sink_length(PyObject *self) { return ((record_sink *)self)->now.rows; }
+
+static PySequenceMethods as_sequence = {.sq_length = sink_length};
+
 PyTypeObject record_sink_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "kproto.native._engine.RecordSink",
     .tp_doc = "Columns that records are put into; RecordCodec.sink makes one.",
@@ -341,4 +352,5 @@ PyTypeObject record_sink_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_dealloc = (destructor)sink_free,
     .tp_methods = sink_methods,
+    .tp_as_sequence = &as_sequence,
 };

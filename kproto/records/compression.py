@@ -22,7 +22,7 @@ import importlib
 import zlib
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kproto.errors import EncodeError, MissingExtraError
 from kproto.records import lz4_header, snappy
@@ -37,6 +37,8 @@ MEMBERS: Final = 64
 """Members or frames one after the other that are read. Writers make one; each costs a copy of what
 follows, so that many would cost the square of their number."""
 FIRST_CHUNK: Final = 64 * 1024
+SMALL: Final = 16 * 1024
+"""Of so many bytes or fewer, one call may make all: what that is too little for is begun again."""
 LARGEST_WINDOW: Final = 27
 """The logarithm of the largest zstd window read: no level asks for more."""
 
@@ -104,10 +106,14 @@ def decompress(codec: Compression, data: bytes, *, magic: int = 2, limit: int) -
     """What ``data`` holds, at most ``limit`` bytes. Raises Undecodable and MissingExtraError."""
     if codec is Compression.NONE:
         return data
-    if codec is Compression.SNAPPY:
-        return snappy.decompress(_library(codec), data, limit)
     if codec is Compression.LZ4 and magic == 0:
         data = lz4_header.repaired(data)
+    if len(data) <= SMALL and limit >= FIRST_CHUNK:
+        made = _at_once(codec.value)(data)
+        if made is not None:
+            return made
+    if codec is Compression.SNAPPY:
+        return snappy.decompress(_library(codec), data, limit)
     return _members(*_decompressor(codec), data, limit)
 
 
@@ -127,12 +133,78 @@ def unpack(codec: int, data: bytes) -> bytes | None:
     """What a batch of magic 2 holds, within the limit that reading has; None where ``decompress``
     has something to say instead."""
     try:
-        return decompress(_CODECS[codec], data, limit=MAX_DECOMPRESSED)
+        made = _at_once(codec)(data) if len(data) <= SMALL else None
+        return (
+            made if made is not None else decompress(_CODECS[codec], data, limit=MAX_DECOMPRESSED)
+        )
     except (Undecodable, MissingExtraError):
         return None
 
 
 _CODECS: Final = {each.value: each for each in Compression}
+_Once: TypeAlias = Callable[[bytes], bytes | None]
+
+
+@cache
+def _at_once(codec: int) -> _Once:
+    """Makes all that one member holds, where that is no more than ``FIRST_CHUNK``. None where it
+    is, or where anything is unusual: several members, what is cut off, what is wrong."""
+    return _MAKERS[codec]()
+
+
+def _gzip_at_once() -> _Once:
+    start = zlib.decompressobj
+
+    def made(data: bytes) -> bytes | None:
+        member = start(GZIP)
+        try:
+            found = member.decompress(data, FIRST_CHUNK)
+        except zlib.error:
+            return None
+        return found if member.eof and not member.unused_data else None
+
+    return made
+
+
+def _snappy_at_once() -> _Once:
+    return partial(snappy.one_block, _library(Compression.SNAPPY), FIRST_CHUNK)
+
+
+def _lz4_at_once() -> _Once:
+    library = _library(Compression.LZ4)
+    start, decompress_chunk = library.create_decompression_context, library.decompress_chunk
+
+    def made(data: bytes) -> bytes | None:
+        try:
+            found, taken, ended = decompress_chunk(start(), data, FIRST_CHUNK)
+        except RuntimeError:
+            return None
+        whole: bytes | None = found if ended and taken == len(data) else None
+        return whole
+
+    return made
+
+
+def _zstd_at_once() -> _Once:
+    _, start, failure = _decompressor(Compression.ZSTD)
+
+    def made(data: bytes) -> bytes | None:
+        member = start()
+        try:
+            found: bytes = member.decompress(data, FIRST_CHUNK)
+        except failure:
+            return None
+        return found if member.eof and not member.unused_data else None
+
+    return made
+
+
+_MAKERS: Final[dict[int, Callable[[], _Once]]] = {
+    Compression.GZIP.value: _gzip_at_once,
+    Compression.SNAPPY.value: _snappy_at_once,
+    Compression.LZ4.value: _lz4_at_once,
+    Compression.ZSTD.value: _zstd_at_once,
+}
 
 
 def _members(

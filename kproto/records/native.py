@@ -59,6 +59,9 @@ class RecordSink(Protocol):
     """Columns that records are put into (``kproto.records.sink``). Both ways raise OverflowError at
     the limit, and leave no row then."""
 
+    def __len__(self) -> int:
+        """Rows there are."""
+
     def add(
         self,
         data: bytes,
@@ -74,10 +77,15 @@ class RecordSink(Protocol):
         row, where it does not."""
 
     def add_plain(
-        self, data: bytes, unpack: Callable[[int, bytes], bytes | None] | None, /
+        self,
+        data: bytes,
+        at: int,
+        end: int,
+        unpack: Callable[[int, bytes], bytes | None] | None,
+        /,
     ) -> tuple[int, list[int]]:
-        """Batches at the beginning of a field, as far as they are plain: whole, of magic 2, no
-        control batches, and nothing wrong but perhaps the checksum, which is not looked at; not
+        """Batches that ``data[at:end]`` begins with, as far as they are plain: whole, of magic 2,
+        no control batches, and nothing wrong but perhaps the checksum, which is not looked at; not
         compressed, or so that ``unpack`` has bytes for the codec's number and what it packed.
         Returns where they end, and how many records each of them has. What follows may be plain,
         too, where there is no room for it: the limit raises nothing here. Raises what ``unpack``

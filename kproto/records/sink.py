@@ -111,6 +111,9 @@ class PureSink:
         self._sizes = _NO_SIZES
         self._marked = 0, _NO_SIZES
 
+    def __len__(self) -> int:
+        return len(self._records)
+
     def add(
         self,
         data: bytes,
@@ -126,10 +129,15 @@ class PureSink:
         return False
 
     def add_plain(
-        self, data: bytes, unpack: Callable[[int, bytes], bytes | None] | None, /
+        self,
+        data: bytes,
+        at: int,
+        end: int,
+        unpack: Callable[[int, bytes], bytes | None] | None,
+        /,
     ) -> tuple[int, list[int]]:
         """None, likewise."""
-        return 0, []
+        return at, []
 
     def put(self, records: list[Record], /) -> bool:
         sizes = _Sizes(*map(sum, zip(self._sizes, self._sizes_of(records), strict=True)))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kproto.records.undecodable import Undecodable, too_large
 
-__all__ = ["compress", "decompress"]
+__all__ = ["compress", "decompress", "one_block"]
 
 MAGIC: Final = b"\x82SNAPPY\x00"
 VERSIONS: Final = struct.pack(">ii", 1, 1)
@@ -56,6 +56,23 @@ def decompress(library: Any, data: bytes, limit: int) -> bytes:
         parts.append(part)
         at += size
     return b"".join(parts)
+
+
+def one_block(library: Any, limit: int, data: bytes) -> bytes | None:
+    """What the one block of either form holds; None where it is not one block of at most ``limit``
+    bytes, or anything is wrong with it."""
+    if data.startswith(MAGIC):
+        if int.from_bytes(data[_FIRST:_BEHIND], "big") != len(data) - _BEHIND:
+            return None
+        data = data[_BEHIND:]
+    try:
+        return _block(library, data, limit, limit)
+    except Undecodable:
+        return None
+
+
+_FIRST: Final = len(HEADER)
+_BEHIND: Final = _FIRST + 4
 
 
 def _block(library: Any, block: bytes, left: int, limit: int) -> bytes:

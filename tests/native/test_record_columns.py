@@ -81,7 +81,11 @@ def test_plain_batches_are_those_that_are_read_alone() -> None:
         if rng.random() < 0.7 and data:
             data = damage(data, rng)
         sink, pure = codec().sink(ALL, MOST), PureSink(ALL, MOST)
-        end, counts = sink.add_plain(data, unpack)
+        around = rng.randbytes(rng.randrange(3))
+        begin = len(around)
+        end, counts = sink.add_plain(around + data + around, begin, begin + len(data), unpack)
+        end -= begin
+        assert len(sink) == sum(counts)
         found = list(RecordBatches(data[:end], check_crc=False))
         packed += sum(batch.compression > 0 for batch in found)
         assert [len(batch.records()) for batch in found] == counts
@@ -90,11 +94,13 @@ def test_plain_batches_are_those_that_are_read_alone() -> None:
         assert sink.finish() == pure.finish()
         left += end != len(data)
         tight = codec().sink(ALL, 60)
-        assert tight.add_plain(data, unpack)[0] <= end
+        assert tight.add_plain(data, 0, len(data), unpack)[0] <= end
         assert tight.finish()[0] <= sum(counts)
     assert left > 20
     assert packed > 20
-    assert codec().sink(ALL, MOST).add_plain(None, None) == (0, [])  # type: ignore[arg-type]
+    for wrong in ((None, 0, 0), (b"", 0, 1), (b"", -1, 0), (b"ab", 2, 1), (b"", 0, 1 << 70)):
+        with pytest.raises(ValueError, match="where in them"):
+            codec().sink(ALL, MOST).add_plain(*wrong, None)  # type: ignore[arg-type]
 
 
 def test_what_unpacks_a_plain_batch_may_say_anything() -> None:
@@ -102,22 +108,23 @@ def test_what_unpacks_a_plain_batch_may_say_anything() -> None:
     answers: list[Any] = [None, b"", b"x" * 100, bytearray(100), 7, unpack(1, batch[61:])[:-1]]  # type: ignore[index]
     for unpacked in (None, *(lambda _codec, _data, answer=answer: answer for answer in answers)):
         sink = codec().sink(ALL, MOST)
-        assert sink.add_plain(batch, unpacked) == (0, [])
+        assert sink.add_plain(batch, 0, len(batch), unpacked) == (0, [])
         assert sink.finish()[0] == 0
     plain = build_batch([Record()])
+    both = plain + batch
     sink = codec().sink(ALL, MOST)
     with pytest.raises(ZeroDivisionError):
-        sink.add_plain(plain + batch, lambda _codec, _data: 1 // 0)  # type: ignore[arg-type, return-value]
+        sink.add_plain(both, 0, len(both), lambda _codec, _data: 1 // 0)  # type: ignore[arg-type, return-value]
     assert sink.finish()[0] == 0
 
     class Again:
         """Adds to the sink that asks it."""
 
         def __call__(self, number: int, data: bytes) -> bytes | None:
-            assert sink.add_plain(plain, None) == (len(plain), [1])
+            assert sink.add_plain(plain, 0, len(plain), None) == (len(plain), [1])
             return unpack(number, data)
 
-    assert sink.add_plain(batch, Again()) == (len(batch), [3])
+    assert sink.add_plain(batch, 0, len(batch), Again()) == (len(batch), [3])
     assert sink.finish()[0] == 4
     assert unpack(1, b"no gzip") is None
     with pytest.raises(TypeError):
@@ -183,7 +190,7 @@ def test_no_block_is_left() -> None:
                 with contextlib.suppress(OverflowError):
                     sink.put(records)
             for data in fields:
-                sink.add_plain(data, unpack)
+                sink.add_plain(data, 0, len(data), unpack)
             if limit > 200:
                 sink.finish()
 

@@ -16,8 +16,16 @@ from hypothesis import strategies as st
 
 from kproto import EncodeError, KprotoError
 from kproto.errors import MissingExtraError
-from kproto.records import Compression, Record, RecordBatches, build_batch, compression, lz4_header
-from kproto.records.compression import MEMBERS, compress, decompress
+from kproto.records import (
+    Compression,
+    Record,
+    RecordBatches,
+    build_batch,
+    compression,
+    lz4_header,
+    snappy,
+)
+from kproto.records.compression import MEMBERS, compress, decompress, unpack
 from kproto.records.snappy import HEADER, MAGIC
 from kproto.records.undecodable import Undecodable
 
@@ -109,6 +117,39 @@ def test_lz4_has_kafkas_mistake_at_magic_0_and_not_after():
         decompress(Compression.LZ4, wrong, magic=1, limit=LIMIT)
 
 
+@given(
+    st.sampled_from(CODECS),
+    st.lists(st.binary(max_size=300) | st.just(bytes(70_000)), min_size=1, max_size=3),
+    st.data(),
+)
+def test_what_is_made_at_once_is_what_members_make(codec, given, data):
+    """Of one member or several, whole, cut or damaged; or it is left to them."""
+    damaged = bytearray(b"".join(compress(codec, each) for each in given))
+    for _ in range(data.draw(st.sampled_from([0, 0, 1, 3]))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    end = data.draw(st.sampled_from([len(damaged), len(damaged), len(damaged) // 2]))
+    packed = bytes(damaged[:end])
+    made = compression._at_once(codec.value)(packed)
+    if made is None:
+        return
+    if codec is Compression.SNAPPY:
+        assert made == snappy.decompress(compression._library(codec), packed, LIMIT)
+    else:
+        assert made == compression._members(*compression._decompressor(codec), packed, LIMIT)
+    assert len(made) <= compression.FIRST_CHUNK
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_small_batches_are_made_at_once(codec):
+    data = b"abc" * 500
+    packed = compress(codec, data)
+    assert compression._at_once(codec.value)(packed) == unpack(codec.value, packed) == data
+    twice = packed + packed
+    assert compression._at_once(codec.value)(twice) is None
+    assert unpack(codec.value, twice) == data + data
+    assert unpack(codec.value, packed[:-1]) is None
+
+
 def test_lz4_headers_with_a_content_size():
     frame = importlib.import_module("lz4.frame").compress(b"abc", store_size=True)
     assert lz4_header.repaired(frame) == frame
@@ -164,7 +205,7 @@ def test_a_missing_library_is_named(monkeypatch, codec, modules, named):
     data = build_batch([Record(value=b"a")], compression=codec)
     for module in modules:
         monkeypatch.setitem(sys.modules, module, None)
-    found = compression._library, compression._decompressor
+    found = compression._library, compression._decompressor, compression._at_once
     for each in found:
         each.cache_clear()
     try:

@@ -43,7 +43,7 @@ class Reading:
         left: tuple[int, ...],
         seed: int,
         share: tuple[int, int],
-        carried: tuple[tuple[int, ...], tuple[int, ...], Callable[..., bool]] | None,
+        carried: tuple[tuple[int, ...], tuple[int, ...], Gatherer] | None,
         /,
     ) -> Reading: ...
     def run(self, packets: Packets, /) -> int: ...
@@ -88,6 +88,33 @@ class Runs:
     def add(self, packets: Packets, /) -> list[int]: ...
     def take(self) -> tuple[int, tuple[bytes, ...]]: ...
     def counts(self) -> tuple[int, int]: ...
+
+@final
+class Gatherer:
+    """Records of whole frames to where they are gathered."""
+
+    def __new__(
+        cls,
+        walk_of: Callable[[int, int], bytes | None],
+        text_of: Callable[[bytes], str],
+        name_of: Callable[[str, int], str | None],
+        unpack: Callable[[int, bytes], bytes | None],
+        rest: Callable[..., None],
+        otherwise: Callable[[int, int, int, int, int, bytes], bool],
+        named: tuple[Any, bytearray, dict[Any, int], Callable[[], None], int],
+        unnamed: tuple[Any, bytearray, dict[Any, int], Callable[[], None], int],
+        /,
+    ) -> Gatherer: ...
+    def __call__(
+        self,
+        connection: int,
+        api_key: int,
+        version: int,
+        offset: int,
+        completed_ns: int,
+        frame: bytes,
+        /,
+    ) -> bool: ...
 
 def read_run(
     run: Any, number: int, files: tuple[tuple[int, int], ...], most: int, /

@@ -179,7 +179,7 @@ enum kind { AN_ITEM, ROWS, RECORDS, NOTHING };
 
 static enum kind kind_of(const reading_object *self, int key) {
     if (self->columns != NULL) return ROWS;
-    if (self->carried == NULL || has_key(self->wanted, key)) return AN_ITEM;
+    if (self->gatherer == NULL || has_key(self->wanted, key)) return AN_ITEM;
     return has_key(self->carrying, key) ? RECORDS : NOTHING;
 }
 
@@ -228,12 +228,10 @@ static int tell(reading_object *self, const connection *on, const asked *entry,
     if (entry->bytes == NULL) return 0; /* Python has it otherwise */
     PyObject *raw = is_request ? Py_NewRef(entry->bytes) : bytes_of(response);
     if (raw == NULL) return -1;
-    PyObject *told = PyObject_CallFunction(
-        self->carried, "LiiLLN", (long long)on->id, (int)entry->key,
-        response != NULL ? response->version : (int)entry->version, (long long)of->offset,
-        (long long)last->last_ns, raw);
-    int taken = told == NULL ? -1 : PyObject_IsTrue(told);
-    Py_XDECREF(told);
+    int taken = gather(self->gatherer, on->id, entry->key,
+                       response != NULL ? response->version : entry->version, of->offset,
+                       last->last_ns, raw);
+    Py_DECREF(raw);
     return taken;
 }
 

@@ -1,5 +1,6 @@
 /* The records of a whole frame, found by a program that wiredump/rows/field_walks.py makes of a message's
-   plan: what to skip, and what to keep. What a batch is, is not known here.
+   plan: what to skip, and what to keep. What a batch is, is not known here; gathering.c goes on with
+   what is found.
 
    Strict where strictness costs nothing but time: text that is not ASCII, a tagged field, a length
    that does not fit, a byte that is left over, and the frame is Python's to decode. */
@@ -7,15 +8,7 @@
 
 enum { SKIP, TEXT, BLOB, ARRAY, TAGS, ID, PARTITION };
 enum { COMPACT = 1, NULLABLE = 2, KEPT = 4 };
-enum { OP = 4, DEEPEST = 8, ID_SIZE = 16 };
-
-typedef struct {
-    const uint8_t *at, *end;
-    PyObject *found;    /* NULL while the frame is only looked through */
-    PyObject *name;     /* of the topic where this is, NULL: none */
-    const uint8_t *id;  /* likewise */
-    int32_t partition;
-} walk;
+enum { OP = 4, DEEPEST = 8 };
 
 static int64_t left_in(const walk *self) { return self->end - self->at; }
 
@@ -51,28 +44,6 @@ static const uint8_t *take(walk *self, int64_t size) {
     return taken;
 }
 
-static int keep_name(walk *self, const uint8_t *at, int64_t size) {
-    if (self->found == NULL) return 1;
-    PyObject *made = at == NULL ? NULL : PyUnicode_DecodeASCII((const char *)at, size, NULL);
-    if (at != NULL && made == NULL) return -1;
-    Py_XSETREF(self->name, made);
-    return 1;
-}
-
-static int keep_records(walk *self, const uint8_t *at, int64_t size) {
-    if (self->found == NULL || size <= 0) return 1;
-    PyObject *name = self->name ? self->name : Py_None;
-    PyObject *made = self->id == NULL
-                         ? Py_BuildValue("(OOiy#)", name, Py_None, (int)self->partition,
-                                         (const char *)at, (Py_ssize_t)size)
-                         : Py_BuildValue("(Oy#iy#)", name, (const char *)self->id,
-                                         (Py_ssize_t)ID_SIZE, (int)self->partition,
-                                         (const char *)at, (Py_ssize_t)size);
-    int failed = made == NULL || PyList_Append(self->found, made);
-    Py_XDECREF(made);
-    return failed ? -1 : 1;
-}
-
 /* 1: gone through; 0: not as it should be; -1: failed. */
 static int go(walk *self, const uint8_t *op, const uint8_t *end, int depth);
 
@@ -96,7 +67,12 @@ static int sized(walk *self, int kind, int flags) {
     if (size != -1 && at == NULL) return 0;
     if (kind == TEXT && at != NULL && !is_ascii(at, size)) return 0;
     if (!(flags & KEPT)) return 1;
-    return kind == TEXT ? keep_name(self, at, size) : keep_records(self, at, size);
+    if (kind == TEXT) {
+        self->name = at;
+        self->name_size = size;
+        return 1;
+    }
+    return size > 0 && self->keep != NULL ? self->keep(self, at, size) : 1;
 }
 
 static int go(walk *self, const uint8_t *op, const uint8_t *end, int depth) {
@@ -138,6 +114,31 @@ static int go(walk *self, const uint8_t *op, const uint8_t *end, int depth) {
     return 1;
 }
 
+int walk_frame(PyObject *program, PyObject *frame, keeper keep, void *to) {
+    const uint8_t *ops = (const uint8_t *)PyBytes_AS_STRING(program);
+    const uint8_t *ops_end = ops + PyBytes_GET_SIZE(program);
+    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(frame);
+    Py_ssize_t size = PyBytes_GET_SIZE(frame);
+    if (size < 4 || (int32_t)get32(start) != size - 4) return 0;
+    const walk begin = {.at = start + 4, .end = start + size};
+    walk self = begin;
+    /* Once through all of it, and only then again for what there is to keep. */
+    if (go(&self, ops, ops_end, 0) != 1 || self.at != self.end) return 0;
+    self = begin;
+    self.keep = keep;
+    self.to = to;
+    return go(&self, ops, ops_end, 0);
+}
+
+static int listed(const walk *self, const uint8_t *at, int64_t size) {
+    PyObject *made = Py_BuildValue("(s#y#iy#)", (const char *)self->name, (Py_ssize_t)self->name_size,
+                                   (const char *)self->id, (Py_ssize_t)ID_SIZE,
+                                   (int)self->partition, (const char *)at, (Py_ssize_t)size);
+    int failed = made == NULL || PyList_Append(self->to, made);
+    Py_XDECREF(made);
+    return failed ? -1 : 1;
+}
+
 /* find_records(program, frame) -> [(topic's name or None, its id or None, partition, records)...]
    of the fields that are not empty; None where the frame, whose size comes first, is not exactly what
    the program says. */
@@ -145,19 +146,11 @@ PyObject *find_records(PyObject *module, PyObject *args) {
     PyObject *program, *frame;
     (void)module;
     if (!PyArg_ParseTuple(args, "SS", &program, &frame)) return NULL;
-    const uint8_t *ops = (const uint8_t *)PyBytes_AS_STRING(program);
-    const uint8_t *ops_end = ops + PyBytes_GET_SIZE(program);
-    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(frame);
-    Py_ssize_t size = PyBytes_GET_SIZE(frame);
-    if (size < 4 || (int32_t)get32(start) != size - 4) Py_RETURN_NONE;
-    walk self = {.at = start + 4, .end = start + size};
-    /* Once through all of it, and only then again for what there is to keep. */
-    if (go(&self, ops, ops_end, 0) != 1 || self.at != self.end) Py_RETURN_NONE;
-    self = (walk){.at = start + 4, .end = start + size, .found = PyList_New(0)};
-    if (self.found == NULL) return NULL;
-    int gone = go(&self, ops, ops_end, 0);
-    Py_XDECREF(self.name);
-    if (gone == 1) return self.found;
-    Py_DECREF(self.found);
-    return NULL;
+    PyObject *found = PyList_New(0);
+    if (found == NULL) return NULL;
+    int gone = walk_frame(program, frame, listed, found);
+    if (gone == 1) return found;
+    Py_DECREF(found);
+    if (gone < 0) return NULL;
+    Py_RETURN_NONE;
 }

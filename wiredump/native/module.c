@@ -16,7 +16,8 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__quick(void) {
     if (PyType_Ready(&packets_type) || PyType_Ready(&columns_type) ||
-        PyType_Ready(&waiting_type) || PyType_Ready(&reading_type) || PyType_Ready(&runs_type))
+        PyType_Ready(&waiting_type) || PyType_Ready(&reading_type) || PyType_Ready(&runs_type) ||
+        PyType_Ready(&gatherer_type))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
@@ -24,7 +25,8 @@ PyMODINIT_FUNC PyInit__quick(void) {
         PyModule_AddObjectRef(module, "FrameColumns", (PyObject *)&columns_type) ||
         PyModule_AddObjectRef(module, "Waiting", (PyObject *)&waiting_type) ||
         PyModule_AddObjectRef(module, "Reading", (PyObject *)&reading_type) ||
-        PyModule_AddObjectRef(module, "Runs", (PyObject *)&runs_type)) {
+        PyModule_AddObjectRef(module, "Runs", (PyObject *)&runs_type) ||
+        PyModule_AddObjectRef(module, "Gatherer", (PyObject *)&gatherer_type)) {
         Py_DECREF(module);
         return NULL;
     }

@@ -244,17 +244,17 @@ static int note_keys(uint8_t *noted, PyObject *keys) {
 }
 
 static int note_carried(reading_object *self, PyObject *carried) {
-    PyObject *wanted, *carrying, *told;
+    PyObject *wanted, *carrying, *gatherer;
     if (carried == Py_None) return 0;
     if (!PyTuple_Check(carried)) {
         PyErr_SetString(PyExc_TypeError, "carried is a tuple or None");
         return -1;
     }
-    if (!PyArg_ParseTuple(carried, "O!O!O", &PyTuple_Type, &wanted, &PyTuple_Type, &carrying,
-                          &told) ||
+    if (!PyArg_ParseTuple(carried, "O!O!O!", &PyTuple_Type, &wanted, &PyTuple_Type, &carrying,
+                          &gatherer_type, &gatherer) ||
         note_keys(self->wanted, wanted) || note_keys(self->carrying, carrying))
         return -1;
-    self->carried = Py_NewRef(told);
+    self->gatherer = Py_NewRef(gatherer);
     return 0;
 }
 
@@ -263,8 +263,7 @@ static int note_carried(reading_object *self, PyObject *carried) {
    wait; flexible the versions of Produce that are, left the api keys whose requests are Python's;
    share its number and how many there are. Carried, if not None, are the only api keys of which
    exchanges are wanted; those that may have records, of which the frame is wanted that may have
-   them; and whom to tell: (connection, api key, version, the frame's offset, when the exchange was
-   complete, the frame) -> whether he took it. If not it becomes an exchange. */
+   them; and the Gatherer that has those. What it does not take becomes an exchange. */
 static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     PyObject *frame_type, *exchange_type, *place_type, *dialect, *columns, *flexible, *left;
     PyObject *carried;
@@ -314,7 +313,7 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
 /* What is called here knows connections that Python has, and those may know of this. */
 static int traverse(PyObject *object, visitproc visit, void *arg) {
     reading_object *self = (reading_object *)object;
-    Py_VISIT(self->carried);
+    Py_VISIT(self->gatherer);
     Py_VISIT(self->opened);
     Py_VISIT(self->closed);
     Py_VISIT(self->software);
@@ -324,7 +323,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg) {
 
 static int clear(PyObject *object) {
     reading_object *self = (reading_object *)object;
-    Py_CLEAR(self->carried);
+    Py_CLEAR(self->gatherer);
     Py_CLEAR(self->opened);
     Py_CLEAR(self->closed);
     Py_CLEAR(self->software);

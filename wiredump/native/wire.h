@@ -83,7 +83,33 @@ _Static_assert(sizeof(entry) == 32, "as it is in Python");
 extern PyTypeObject runs_type;
 PyObject *read_run(PyObject *module, PyObject *args);
 
-PyObject *find_records(PyObject *module, PyObject *args); /* fields.c */
+/* ---- fields.c: the records of a frame; gathering.c: to where they are gathered ---------------- */
+
+typedef struct walk walk;
+/* Has a field of records that is not empty: 1, or -1 with an exception. */
+typedef int (*keeper)(const walk *self, const uint8_t *at, int64_t size);
+
+struct walk {
+    const uint8_t *at, *end;
+    const uint8_t *name; /* of the topic where this is, ASCII; NULL: none */
+    int64_t name_size;
+    const uint8_t *id;   /* likewise, ID_SIZE bytes */
+    int32_t partition;
+    keeper keep;         /* NULL while the frame is only looked through */
+    void *to;
+};
+
+enum { ID_SIZE = 16 };
+
+/* 1; 0 where the frame is not exactly what the program says: then nothing was kept; or -1. Both are
+   bytes. */
+int walk_frame(PyObject *program, PyObject *frame, keeper keep, void *to);
+PyObject *find_records(PyObject *module, PyObject *args);
+
+extern PyTypeObject gatherer_type;
+/* 1 where the frame's records are gathered, 0 where its exchange is wanted instead, -1. */
+int gather(PyObject *gatherer, int64_t connection, int key, int version, int64_t offset,
+           int64_t completed_ns, PyObject *frame);
 
 /* ---- stream.c: one direction of a connection ------------------------------------------------ */
 
@@ -237,7 +263,7 @@ typedef struct {
     uint8_t flexible[128];  /* versions of Produce */
     uint8_t left[1 << 13];  /* a bit an api key (as uint16) whose requests are Python's */
     /* Where only some exchanges are wanted: those of these keys, and the records of those. */
-    PyObject *carried; /* who is told of records; NULL: every exchange is wanted */
+    PyObject *gatherer; /* who has the records; NULL: every exchange is wanted */
     uint8_t wanted[1 << 13], carrying[1 << 13];
     uint64_t seed;
     uint32_t share, share_of; /* of several processes, which this is */

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.records import Batch, RecordBatches, TimestampType
+from kproto.records.compression import unpack
 from wiredump.bodies import Bodies
 from wiredump.model import Anomaly, Exchange
+from wiredump.native import quick
 from wiredump.rows.exchanges import anomaly_row
 from wiredump.rows.fields import (
     CARRYING,
@@ -24,6 +27,8 @@ from wiredump.rows.fields import (
     NameOf,
     RecordsField,
     fields_of,
+    id_as_text,
+    program_of,
     walk_in,
 )
 from wiredump.rows.pieces import Rows
@@ -107,11 +112,28 @@ class BatchRows:
             self._gather(data, whose)
         return True
 
+    @property
+    def gatherer(self) -> Any:
+        """``add_frame`` in C, where that is in use: the same without an object for a field."""
+        module = quick()
+        if module is None:
+            return self.add_frame
+        return module.Gatherer(
+            partial(program_of, self._using), id_as_text, self._name_of, unpack, self._rest_of,
+            self.add_frame, self._records.target, self._unnamed.target,
+        )  # fmt: skip
+
     def _gather(self, data: bytes, whose: Whose) -> None:
         """The records of a field, where nothing else is wanted of its batches."""
         end, before = self._of(whose).read_plain(data, whose)
-        if end == len(data):
-            return
+        if end < len(data):
+            self._rest(data, before, whose)
+
+    def _rest_of(self, data: bytes, before: int, *whose: Any) -> None:
+        self._rest(data, before, Whose(*whose))
+
+    def _rest(self, data: bytes, before: int, whose: Whose) -> None:
+        """What follows so many batches of a field."""
         batches = RecordBatches(data, check_crc=False, allow_partial=whose.direction == "response")
         with suppress(KprotoError):  # what follows cannot be read
             for number, batch in enumerate(batches):

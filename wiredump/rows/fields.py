@@ -36,6 +36,8 @@ __all__ = [
     "NameOf",
     "RecordsField",
     "fields_of",
+    "id_as_text",
+    "program_of",
     "walk_in",
 ]
 
@@ -153,6 +155,15 @@ def walk_in(using: Dialect, api_key: int, version: int) -> _Walk:
     return _walk_by(using, api_key, version, quick())
 
 
+def program_of(using: Dialect, api_key: int, version: int) -> bytes | None:
+    """The same as a program for ``wiredump.native``; None where there is none."""
+    try:
+        reader = _reader(using, api_key, version, api_key == PRODUCE)
+    except KprotoError:
+        return None
+    return None if reader is None else reader.walk
+
+
 _Walk: TypeAlias = Callable[[bytes], list[Found] | None]
 
 
@@ -178,7 +189,7 @@ def _walk_by(using: Dialect, api_key: int, version: int, module: ModuleType | No
         if found is None:
             return decoded(raw)
         return [
-            (name, None if topic_id is None else _as_text(topic_id), partition, data)
+            (name, None if topic_id is None else id_as_text(topic_id), partition, data)
             for name, topic_id, partition, data in found
         ]
 
@@ -256,13 +267,14 @@ def _id_by(get: Callable[[Any], Any]) -> Callable[[Any], str | None]:
 
     def topic_id(topic: Any) -> str | None:
         value = get(topic)
-        return _as_text(value.bytes) if value.int else None
+        return id_as_text(value.bytes) if value.int else None
 
     return topic_id
 
 
 @lru_cache(maxsize=1024)
-def _as_text(topic_id: bytes) -> str:
+def id_as_text(topic_id: bytes) -> str:
+    """As JSON has it."""
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 

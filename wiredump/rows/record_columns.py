@@ -12,6 +12,7 @@ from kproto.arrow import Column
 from kproto.records.batch import Batch
 from kproto.records.columns import put_batch
 from kproto.records.compression import unpack
+from kproto.records.native import RecordSink
 from kproto.records.sink import Blobs, Made, Sizes, Wanted, bits, make_sink
 from wiredump.rows.pieces import Chosen, Piece, Whole
 
@@ -57,17 +58,20 @@ class RecordRows:
             self._wanted = _COLUMNS | (Wanted.VALUE if values else Wanted(0))
         self._sink = make_sink(self._wanted, MOST_BYTES)
         self._runs = _Runs()
-        self._rows = 0
+
+    @property
+    def target(self) -> tuple[Any, ...]:
+        """Where C adds plain batches and their runs (``wiredump.native``), as ``read_plain``."""
+        return self._sink, self._runs.numbers, self._runs.texts, self.end, MOST_ROWS
 
     def read_plain(self, data: bytes, whose: Whose) -> tuple[int, int]:
         """The batches that a field begins with, as far as nothing is to be said of them but their
         records; returns where they end, and how many they are."""
-        end, counts = self._sink.add_plain(data, unpack)
+        end, counts = self._sink.add_plain(data, 0, len(data), unpack)
         for number, count in enumerate(counts):
             if count:
-                self._rows += count
                 self._runs.add(count, number, whose)
-        if self._rows >= MOST_ROWS:
+        if len(self._sink) >= MOST_ROWS:
             self.end()
         return end, len(counts)
 
@@ -77,28 +81,32 @@ class RecordRows:
         try:
             count = put_batch(self._sink, batch)
         except OverflowError:
-            count = self._read_alone(batch)
+            return self._read_alone(batch, number, whose)
         if count:
-            self._rows += count
             self._runs.add(count, number, whose, timeless=batch.magic == 0)
-            if self._rows >= MOST_ROWS:
+            if len(self._sink) >= MOST_ROWS:
                 self.end()
         return count
 
-    def _read_alone(self, batch: Batch) -> int:
+    def _read_alone(self, batch: Batch, number: int, whose: Whose) -> int:
         """Where it does not go with those before, or is larger than all that is usually held."""
         self.end()
-        self._sink = make_sink(self._wanted, GREATEST)
-        self._rows = MOST_ROWS
-        return put_batch(self._sink, batch)
+        sink = make_sink(self._wanted, GREATEST)
+        count = put_batch(sink, batch)
+        if count:
+            self._runs.add(count, number, whose, timeless=batch.magic == 0)
+        self._end(sink)
+        return count
 
     def end(self) -> None:
         """All rows that there are become a piece."""
-        made = Made(*self._sink.finish())
-        runs, self._runs, self._rows = self._runs, _Runs(), 0
-        self._sink = make_sink(self._wanted, MOST_BYTES)
-        if len(runs) and self._keep:
-            counts = runs.counts
+        self._end(self._sink)
+
+    def _end(self, sink: RecordSink) -> None:
+        made = Made(*sink.finish())
+        runs = self._runs.taken()
+        counts = runs.counts
+        if counts and self._keep:
             own = _own(made, counts, runs.timeless)
             self.pieces.append(Piece(counts=counts, shared=runs.shared(), own=own))
 
@@ -106,35 +114,52 @@ class RecordRows:
 class _Runs:
     """Records of one batch after the other: how many, whether they have no times, the batch's
     number in its field, and what there is to say of all of them. Numbers are kept as such: of small
-    batches there are as many as records."""
+    batches there are as many as records. ``texts`` are the direction and the topic, which are much
+    the same in all runs. C adds to both, too (``wiredump/native/gathering.c``)."""
 
     def __init__(self) -> None:
-        self._numbers = bytearray()
-        # Text is much the same in all runs: a direction, and a topic.
-        self._texts: dict[tuple[str, str | None, str | None], int] = {}
+        self.numbers = bytearray()
+        self.texts: dict[tuple[str, str | None, str | None], int] = {}
         self._timeless: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self._numbers) // _RUN.size
+        return len(self.numbers) // _RUN.size
 
     def add(self, count: int, number: int, whose: Whose, *, timeless: bool = False) -> None:
         connection, direction, frame_offset, topic, topic_id, partition, wanted_ns = whose
         texts = direction, topic, topic_id
-        place = self._texts.get(texts)
+        place = self.texts.get(texts)
         if place is None:
-            place = self._texts[texts] = len(self._texts)
+            place = self.texts[texts] = len(self.texts)
         if timeless:
             self._timeless.add(len(self))
         try:
-            self._numbers += _pack(
+            self.numbers += _pack(
                 count, number, connection, frame_offset, partition, wanted_ns, place
             )
         except struct.error:  # only of what is damaged: as columns have it (tables.arrow)
             numbers = count, number, connection, frame_offset, partition, wanted_ns, place
-            self._numbers += _pack(*(min(max(each, -_LAST - 1), _LAST) for each in numbers))
+            self.numbers += _pack(*(min(max(each, -_LAST - 1), _LAST) for each in numbers))
+
+    def taken(self) -> _Taken:
+        """What there is; and this begins again."""
+        taken = _Taken(memoryview(bytes(self.numbers)).cast("q"), list(self.texts), self._timeless)
+        self.numbers.clear()
+        self.texts.clear()
+        self._timeless = set()
+        return taken
+
+
+class _Taken(NamedTuple):
+    """Runs that are complete."""
+
+    numbers: Whole
+    texts: list[tuple[str, str | None, str | None]]
+    odd: set[int]
+    """Which of them have no times."""
 
     def _column(self, number: int) -> Whole:
-        return memoryview(self._numbers).cast("q")[number :: len(_FIELDS)]
+        return self.numbers[number :: len(_FIELDS)]
 
     @property
     def counts(self) -> list[int]:
@@ -142,14 +167,14 @@ class _Runs:
 
     @property
     def timeless(self) -> list[bool]:
-        return [each in self._timeless for each in range(len(self))] if self._timeless else []
+        return [each in self.odd for each in range(len(self.counts))] if self.odd else []
 
     def shared(self) -> dict[str, list[Any] | Whole | Chosen]:
         """Columns of ``records`` that have a value a run, and what else there is of ``Whose``."""
         found: dict[str, list[Any] | Whole | Chosen] = {
             name: self._column(number) for number, name in enumerate(_FIELDS) if name
         }
-        texts = zip(*self._texts, strict=True)
+        texts = zip(*self.texts, strict=True)
         for name, values in zip(("direction", "topic", "topic_id"), texts, strict=True):
             found[name] = Chosen(list(values), self._column(len(_FIELDS) - 1))
         return found

@@ -138,7 +138,7 @@ class TableRows:
         takes such a frame."""
         assert self._batches is not None
         carrying = CARRYING - self._heard_keys
-        return tuple(sorted(self._heard_keys)), tuple(sorted(carrying)), self._batches.add_frame
+        return tuple(sorted(self._heard_keys)), tuple(sorted(carrying)), self._batches.gatherer
 
     def gathered(self) -> Iterator[Rows]:
         """Rows that frames gave, as far as they are enough for a piece."""

@@ -94,20 +94,19 @@ def test_no_exchange_is_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     frames = [
         (1000 * at, frame, len(frame)) for at, frame in enumerate(map(ethernet_frame, packets))
     ]
-    seen = {"add": 0, True: 0, False: 0}
+    seen = {"add": 0, "add_frame": 0}
     add, add_frame = BatchRows.add, BatchRows.add_frame
 
-    def counted(self: BatchRows, *given: Any) -> Any:
+    def added(self: BatchRows, *given: Any) -> Any:
         seen["add"] += 1
         return add(self, *given)
 
-    def told(self: BatchRows, *given: Any) -> bool:
-        taken = add_frame(self, *given)
-        seen[taken] += 1
-        return taken
+    def framed(self: BatchRows, *given: Any) -> bool:
+        seen["add_frame"] += 1
+        return add_frame(self, *given)
 
-    monkeypatch.setattr(BatchRows, "add", counted)
-    monkeypatch.setattr(BatchRows, "add_frame", told)
+    monkeypatch.setattr(BatchRows, "add", added)
+    monkeypatch.setattr(BatchRows, "add_frame", framed)
     made(pcap(frames), tmp_path, ("records",), quickly=True)
-    assert seen[True] >= 18
-    assert seen["add"] + seen[True] == 21
+    assert 1 <= seen["add"] <= 3  # the first, before a connection is known, and the damaged one
+    assert seen["add_frame"] == 1

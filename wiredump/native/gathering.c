@@ -1,0 +1,327 @@
+/* The records of whole frames, from where they are found (fields.c) to where they are gathered: what
+   wiredump.rows.batches does with a frame (BatchRows.add_frame), without an object for a field. It
+   is asked for what is not plain. */
+#include "wire.h"
+
+enum { PRODUCE = 0, RUN = 7, MOST_IDS = 4096, MOST_WALKS = 64 };
+
+/* Where rows go: what wiredump.rows.record_columns.RecordRows has. */
+typedef struct {
+    PyObject *sink;    /* kproto.records.native.RecordSink */
+    PyObject *numbers; /* bytearray: RUN int64 a run */
+    PyObject *texts;   /* dict: (direction, topic, topic id) -> its number */
+    PyObject *full;    /* to be called when there are so many rows, or more */
+    int64_t most;
+} target;
+
+typedef struct {
+    int key, version;
+    PyObject *program; /* bytes; None: these frames have none */
+} walk_entry;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *walk_of, *text_of, *name_of, *unpack, *rest, *otherwise;
+    target named, unnamed;
+    PyObject *ids;        /* dict: a topic's id, bytes -> text */
+    PyObject *directions[2], *add_plain;
+    walk_entry walks[MOST_WALKS];
+    int walk_count;
+} gatherer_object;
+
+/* The frame that is walked through. */
+typedef struct {
+    gatherer_object *self;
+    PyObject *frame;
+    int64_t connection, offset, completed_ns;
+    int direction;
+} gathering;
+
+/* New reference. */
+static PyObject *text_of_id(gatherer_object *self, const uint8_t *id) {
+    PyObject *raw = PyBytes_FromStringAndSize((const char *)id, ID_SIZE);
+    if (raw == NULL) return NULL;
+    PyObject *text = Py_XNewRef(PyDict_GetItemWithError(self->ids, raw));
+    if (text == NULL && !PyErr_Occurred()) {
+        if (PyDict_GET_SIZE(self->ids) >= MOST_IDS) PyDict_Clear(self->ids);
+        text = PyObject_CallOneArg(self->text_of, raw);
+        if (text != NULL && PyDict_SetItem(self->ids, raw, text)) Py_CLEAR(text);
+    }
+    Py_DECREF(raw);
+    return text;
+}
+
+static PyObject *name_by(const gathering *of, PyObject *id) {
+    PyObject *completed = PyLong_FromLongLong(of->completed_ns);
+    if (completed == NULL) return NULL;
+    PyObject *name = PyObject_CallFunctionObjArgs(of->self->name_of, id, completed, NULL);
+    Py_DECREF(completed);
+    return name;
+}
+
+/* What runs of these texts have in common, as a number; -1 with an exception. */
+static int64_t place_of(const target *to, PyObject *direction, PyObject *topic, PyObject *id) {
+    PyObject *texts = PyTuple_Pack(3, direction, topic, id);
+    if (texts == NULL) return -1;
+    PyObject *place = PyDict_GetItemWithError(to->texts, texts);
+    int64_t number = -1;
+    if (place != NULL) {
+        number = PyLong_AsLongLong(place);
+    } else if (!PyErr_Occurred()) {
+        Py_ssize_t next = PyDict_GET_SIZE(to->texts);
+        place = PyLong_FromSsize_t(next);
+        if (place != NULL && !PyDict_SetItem(to->texts, texts, place)) number = next;
+        Py_XDECREF(place);
+    }
+    Py_DECREF(texts);
+    return number;
+}
+
+static int add_run(const target *to, const int64_t run[RUN]) {
+    Py_ssize_t size = PyByteArray_GET_SIZE(to->numbers);
+    if (PyByteArray_Resize(to->numbers, size + RUN * 8)) return -1;
+    memcpy(PyByteArray_AS_STRING(to->numbers) + size, run, RUN * 8);
+    return 0;
+}
+
+static int add_runs(const target *to, const gathering *of, PyObject *counts, int32_t partition,
+                    PyObject *topic, PyObject *id) {
+    int64_t place = -1;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(counts); i++) {
+        Py_ssize_t count = PyLong_AsSsize_t(PyList_GET_ITEM(counts, i));
+        if (count == -1 && PyErr_Occurred()) return -1;
+        if (count == 0) continue;
+        if (place < 0) place = place_of(to, of->self->directions[of->direction], topic, id);
+        if (place < 0) return -1;
+        const int64_t run[RUN] = {count,     i, of->connection, of->offset,
+                                  partition, of->completed_ns, place};
+        if (add_run(to, run)) return -1;
+    }
+    return 0;
+}
+
+/* What follows so many batches that are plain: whoever wants to know what it is. */
+static int tell_rest(const gathering *of, const uint8_t *at, int64_t size, Py_ssize_t before,
+                     int32_t partition, PyObject *topic, PyObject *id) {
+    PyObject *done = PyObject_CallFunction(
+        of->self->rest, "y#nLOLOOiL", (const char *)at, (Py_ssize_t)size, before,
+        (long long)of->connection, of->self->directions[of->direction], (long long)of->offset,
+        topic, id, (int)partition, (long long)of->completed_ns);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+/* (where the first batch begins that is not plain, [how many records each before it has]) */
+static PyObject *add_plain(const target *to, const gathering *of, Py_ssize_t begin,
+                           Py_ssize_t end) {
+    PyObject *given[] = {to->sink, of->frame, PyLong_FromSsize_t(begin), PyLong_FromSsize_t(end),
+                         of->self->unpack};
+    PyObject *added = NULL;
+    if (given[2] != NULL && given[3] != NULL)
+        added = PyObject_VectorcallMethod(of->self->add_plain, given, 5, NULL);
+    Py_XDECREF(given[2]);
+    Py_XDECREF(given[3]);
+    if (added == NULL) return NULL;
+    if (PyTuple_CheckExact(added) && PyTuple_GET_SIZE(added) == 2 &&
+        PyList_CheckExact(PyTuple_GET_ITEM(added, 1)))
+        return added;
+    Py_DECREF(added);
+    PyErr_SetString(PyExc_TypeError, "add_plain gave something else");
+    return NULL;
+}
+
+static int gather_field(const walk *field, const uint8_t *at, int64_t size) {
+    const gathering *of = field->to;
+    gatherer_object *self = of->self;
+    PyObject *id = field->id == NULL ? Py_NewRef(Py_None) : text_of_id(self, field->id);
+    PyObject *topic = NULL, *added = NULL;
+    int failed = -1;
+    if (id == NULL) return -1;
+    if (field->name != NULL)
+        topic = PyUnicode_DecodeASCII((const char *)field->name, field->name_size, NULL);
+    else
+        topic = id == Py_None ? Py_NewRef(Py_None) : name_by(of, id);
+    if (topic == NULL) goto done;
+    const target *to = topic == Py_None && id != Py_None ? &self->unnamed : &self->named;
+    Py_ssize_t begin = (const char *)at - PyBytes_AS_STRING(of->frame);
+    added = add_plain(to, of, begin, begin + size);
+    if (added == NULL) goto done;
+    PyObject *counts = PyTuple_GET_ITEM(added, 1);
+    Py_ssize_t end = PyLong_AsSsize_t(PyTuple_GET_ITEM(added, 0));
+    Py_ssize_t rows = PyObject_Size(to->sink);
+    if (PyErr_Occurred()) goto done;
+    failed = add_runs(to, of, counts, field->partition, topic, id);
+    if (!failed && rows >= to->most) {
+        PyObject *ended = PyObject_CallNoArgs(to->full);
+        failed = ended == NULL;
+        Py_XDECREF(ended);
+    }
+    if (!failed && end != begin + size)
+        failed = tell_rest(of, at, size, PyList_GET_SIZE(counts), field->partition, topic, id);
+done:
+    Py_DECREF(id);
+    Py_XDECREF(topic);
+    Py_XDECREF(added);
+    return failed ? -1 : 1;
+}
+
+static void forget_walks(gatherer_object *self, int from) {
+    while (self->walk_count > from) {
+        self->walk_count--;
+        Py_CLEAR(self->walks[self->walk_count].program);
+    }
+}
+
+/* Borrowed; NULL with an exception. */
+static PyObject *program_of(gatherer_object *self, int key, int version) {
+    for (int i = 0; i < self->walk_count; i++)
+        if (self->walks[i].version == version && self->walks[i].key == key)
+            return self->walks[i].program;
+    PyObject *program = PyObject_CallFunction(self->walk_of, "ii", key, version);
+    if (program == NULL) return NULL;
+    if (program != Py_None && !PyBytes_CheckExact(program)) {
+        Py_DECREF(program);
+        PyErr_SetString(PyExc_TypeError, "a program is bytes or None");
+        return NULL;
+    }
+    if (self->walk_count == MOST_WALKS) forget_walks(self, MOST_WALKS - 1);
+    self->walks[self->walk_count++] = (walk_entry){key, version, program};
+    return program;
+}
+
+int gather(PyObject *gatherer, int64_t connection, int key, int version, int64_t offset,
+           int64_t completed_ns, PyObject *frame) {
+    gatherer_object *self = (gatherer_object *)gatherer;
+    gathering of = {self, frame, connection, offset, completed_ns, key != PRODUCE};
+    if (self->walk_of == NULL) { /* it is being thrown away */
+        PyErr_SetString(PyExc_RuntimeError, "this Gatherer is gone");
+        return -1;
+    }
+    PyObject *program = program_of(self, key, version);
+    if (program == NULL) return -1;
+    int gone = 0;
+    if (program != Py_None) {
+        Py_INCREF(program); /* what is called may ask for others */
+        gone = walk_frame(program, frame, gather_field, &of);
+        Py_DECREF(program);
+    }
+    if (gone) return gone;
+    PyObject *told = PyObject_CallFunction(self->otherwise, "LiiLLO", (long long)connection, key,
+                                           version, (long long)offset, (long long)completed_ns,
+                                           frame);
+    int taken = told == NULL ? -1 : PyObject_IsTrue(told);
+    Py_XDECREF(told);
+    return taken;
+}
+
+/* ---- the object ----------------------------------------------------------------------------- */
+
+static PyObject *call(PyObject *object, PyObject *args, PyObject *keywords) {
+    long long connection, offset, completed_ns;
+    int key, version;
+    PyObject *frame;
+    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
+        PyErr_SetString(PyExc_TypeError, "a Gatherer takes no keywords");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "LiiLLS", &connection, &key, &version, &offset, &completed_ns,
+                          &frame))
+        return NULL;
+    int taken = gather(object, connection, key, version, offset, completed_ns, frame);
+    return taken < 0 ? NULL : PyBool_FromLong(taken);
+}
+
+static int note_target(target *to, PyObject *given) {
+    PyObject *sink, *numbers, *texts, *full;
+    long long most;
+    if (!PyArg_ParseTuple(given, "OO!O!OL;where rows go", &sink, &PyByteArray_Type, &numbers,
+                          &PyDict_Type, &texts, &full, &most))
+        return -1;
+    to->sink = Py_NewRef(sink);
+    to->numbers = Py_NewRef(numbers);
+    to->texts = Py_NewRef(texts);
+    to->full = Py_NewRef(full);
+    to->most = most;
+    return 0;
+}
+
+/* Gatherer(walk_of, text_of, name_of, unpack, rest, otherwise, named, unnamed):
+   walk_of(api key, version) -> the program of such frames, or None
+   text_of(id) -> a topic's id as text
+   name_of(id as text, nanoseconds) -> the topic's name by then, or None
+   unpack: for the sinks
+   rest(field, batches that were plain, connection, direction, offset, topic, topic id, partition,
+        nanoseconds): has what follows those
+   otherwise(connection, api key, version, offset, nanoseconds, frame) -> whether it has the records
+        of a frame whose program does not fit
+   and for topics with a name, and for those without, where their rows go: (sink, numbers, texts, full, most), of which full() is called when there are `most` rows or more.
+   A Gatherer is called with what `otherwise` is. */
+static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    PyObject *walk_of, *text_of, *name_of, *unpack, *rest, *otherwise, *named, *unnamed;
+    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
+        PyErr_SetString(PyExc_TypeError, "Gatherer takes no keywords");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "OOOOOOO!O!", &walk_of, &text_of, &name_of, &unpack, &rest,
+                          &otherwise, &PyTuple_Type, &named, &PyTuple_Type, &unnamed))
+        return NULL;
+    gatherer_object *self = (gatherer_object *)type->tp_alloc(type, 0);
+    if (self == NULL) return NULL;
+    self->walk_of = Py_NewRef(walk_of);
+    self->text_of = Py_NewRef(text_of);
+    self->name_of = Py_NewRef(name_of);
+    self->unpack = Py_NewRef(unpack);
+    self->rest = Py_NewRef(rest);
+    self->otherwise = Py_NewRef(otherwise);
+    self->ids = PyDict_New();
+    self->add_plain = PyUnicode_InternFromString("add_plain");
+    self->directions[0] = PyUnicode_InternFromString("request");
+    self->directions[1] = PyUnicode_InternFromString("response");
+    if (self->ids == NULL || self->add_plain == NULL || self->directions[0] == NULL || self->directions[1] == NULL ||
+        note_target(&self->named, named) || note_target(&self->unnamed, unnamed))
+        Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+#define EACH(DO)                                                                                   \
+    DO(self->walk_of); DO(self->text_of); DO(self->name_of); DO(self->unpack); DO(self->rest);     \
+    DO(self->otherwise); DO(self->ids);                                                            \
+    DO(self->named.sink); DO(self->named.numbers); DO(self->named.texts);                     \
+    DO(self->named.full);                                                                          \
+    DO(self->unnamed.sink); DO(self->unnamed.numbers); DO(self->unnamed.texts);               \
+    DO(self->unnamed.full);
+
+/* What is called here knows who calls it. */
+static int traverse(PyObject *object, visitproc visit, void *arg) {
+    gatherer_object *self = (gatherer_object *)object;
+    EACH(Py_VISIT)
+    return 0;
+}
+
+static int clear(PyObject *object) {
+    gatherer_object *self = (gatherer_object *)object;
+    EACH(Py_CLEAR)
+    return 0;
+}
+
+static void dealloc(PyObject *object) {
+    gatherer_object *self = (gatherer_object *)object;
+    PyObject_GC_UnTrack(object);
+    clear(object);
+    forget_walks(self, 0);
+    Py_CLEAR(self->add_plain);
+    Py_CLEAR(self->directions[0]);
+    Py_CLEAR(self->directions[1]);
+    Py_TYPE(object)->tp_free(object);
+}
+
+PyTypeObject gatherer_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "wiredump.native._quick.Gatherer",
+    .tp_basicsize = sizeof(gatherer_object),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = new_gatherer,
+    .tp_call = call,
+    .tp_dealloc = dealloc,
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+};
