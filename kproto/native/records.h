@@ -40,7 +40,9 @@ typedef struct {
     Py_ssize_t count;
     int64_t base_offset, base_timestamp, appended;
     int is_appended; /* `appended` is every record's timestamp: log append time */
-    int codec;       /* its records are compressed by, 0: not; only get_plain tells */
+    /* Only get_plain tells: */
+    int codec;      /* its records are compressed by, 0: not */
+    int is_control; /* they are markers */
 } batch_facts;
 
 typedef struct {
@@ -119,7 +121,7 @@ static inline int get_record(reader *in, const batch_facts *batch, record_view *
    understood, 0 where Python has to look. `data` is bytes that the caller holds. records_read.c. */
 int get_batch(PyObject *const *args, reader *in, batch_facts *batch);
 /* The batch that `in` begins with, whose records `part` becomes, as they are (`codec`): 0, or -1 where
-   it is not whole, not of magic 2, a control batch, or not as it should be. */
+   it is not whole, not of magic 2, or not as it should be. */
 int get_plain(reader *in, reader *part, batch_facts *batch);
 /* Whether `in` is exactly the batch's records. */
 int are_records(reader in, const batch_facts *batch);

@@ -230,6 +230,10 @@ static int add_plain_one(record_sink *self, reader *in, PyObject *unpack, batch_
     reader part;
     PyObject *held = NULL;
     if (get_plain(in, &part, batch)) return -1;
+    if (batch->is_control) {
+        batch->count = 0;
+        return 0;
+    }
     if (batch->codec) {
         held = unpacked(unpack, &part, batch);
         if (held == NULL) return -1;

@@ -179,7 +179,8 @@ int get_plain(reader *in, reader *part, batch_facts *batch) {
     int32_t last_delta = (int32_t)get32(head + LAST_DELTA_AT);
     batch->base_offset = (int64_t)get64(head);
     batch->codec = attributes & CODEC_BITS;
-    if (attributes & CONTROL_BIT || batch->codec > ZSTD || last_delta < 0 ||
+    batch->is_control = (attributes & CONTROL_BIT) != 0;
+    if (batch->codec > ZSTD || last_delta < 0 ||
         (batch->base_offset > 0 && last_delta > INT64_MAX - batch->base_offset))
         return -1;
     *part = (reader){head + HEADER_SIZE, head + LENGTH_END + length};

@@ -85,11 +85,11 @@ class RecordSink(Protocol):
         /,
     ) -> tuple[int, list[int]]:
         """Batches that ``data[at:end]`` begins with, as far as they are plain: whole, of magic 2,
-        no control batches, and nothing wrong but perhaps the checksum, which is not looked at; not
-        compressed, or so that ``unpack`` has bytes for the codec's number and what it packed.
-        Returns where they end, and how many records each of them has. What follows may be plain,
-        too, where there is no room for it: the limit raises nothing here. Raises what ``unpack``
-        does, and has no rows then."""
+        and nothing wrong but perhaps the checksum, which is not looked at; not compressed, or so
+        that ``unpack`` has bytes for the codec's number and what it packed. Markers are no rows:
+        control batches are not looked into. Returns where they end, and how many rows each of them
+        has. What follows may be plain, too, where there is no room for it: the limit raises nothing
+        here. Raises what ``unpack`` does, and has no rows then."""
 
     def put(self, records: list[Record], /) -> bool:
         """False, and no row, where one is not as readers make them."""

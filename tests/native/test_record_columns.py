@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from kproto.records import Compression, Record, RecordBatches, build_batch
+from kproto.records import (
+    Compression,
+    Record,
+    RecordBatches,
+    build_batch,
+    end_transaction_marker,
+)
 from kproto.records.columns import COLUMNS, read_columns
 from kproto.records.compression import unpack
 from kproto.records.sink import Made, PureSink, Wanted
@@ -64,6 +70,11 @@ def test_what_it_does_not_take_leaves_no_row() -> None:
     assert refused > 20
 
 
+MARKER = end_transaction_marker(
+    commit=True, producer_id=9, producer_epoch=0, coordinator_epoch=1, timestamp=7, base_offset=3
+)
+
+
 def test_plain_batches_are_those_that_are_read_alone() -> None:
     """As far as they go, and as many as there is room for; compressed, too."""
     rng = seeds.generator("records:sink:plain")
@@ -77,6 +88,8 @@ def test_plain_batches_are_those_that_are_read_alone() -> None:
             )
             for g in given
         ]
+        parts += [MARKER] * (rng.random() < 0.3)
+        rng.shuffle(parts)
         data = b"".join(parts)
         if rng.random() < 0.7 and data:
             data = damage(data, rng)
@@ -88,9 +101,10 @@ def test_plain_batches_are_those_that_are_read_alone() -> None:
         assert len(sink) == sum(counts)
         found = list(RecordBatches(data[:end], check_crc=False))
         packed += sum(batch.compression > 0 for batch in found)
-        assert [len(batch.records()) for batch in found] == counts
-        for batch in found:
-            pure.put(batch.records())
+        plain = [[] if batch.is_control else batch.records() for batch in found]
+        assert list(map(len, plain)) == counts
+        for records in plain:
+            pure.put(records)
         assert sink.finish() == pure.finish()
         left += end != len(data)
         tight = codec().sink(ALL, 60)

@@ -14,7 +14,7 @@ from wiredump.knowledge.heard import INSTRUCTIVE, Heard
 from wiredump.rows.exchanges import Row
 from wiredump.rows.fields import NO_TOPIC_ID
 
-__all__ = ["MOST_TOPICS", "TopicNames"]
+__all__ = ["MOST_TOPICS", "TopicNames", "is_instructive"]
 
 MOST_TOPICS: Final = 200_000
 """Kept; beyond that the one learnt first is forgotten."""
@@ -23,6 +23,11 @@ _SINCE: Final = {3: 10, 4: 5, 6: 7, 19: 7, 20: 6}
 """The first version with ids, of those whose first has none: older ones are not looked through."""
 
 _NAMES: Final = ("name", "topicName", "topic")
+
+
+def is_instructive(api_key: int, api_version: int) -> bool:
+    """Whether such an exchange may have an id and its name."""
+    return api_key in INSTRUCTIVE and api_version >= _SINCE.get(api_key, 0)
 
 
 class TopicNames:
@@ -34,7 +39,7 @@ class TopicNames:
 
     def learn(self, heard: Heard) -> None:
         """Take in what an exchange says of names."""
-        if heard.api_key not in INSTRUCTIVE or heard.api_version < _SINCE.get(heard.api_key, 0):
+        if not is_instructive(heard.api_key, heard.api_version):
             return
         for body, at_ns in (
             (heard.request, heard.requested_ns),

@@ -119,6 +119,26 @@ class Gatherer:
 def read_run(
     run: Any, number: int, files: tuple[tuple[int, int], ...], most: int, /
 ) -> tuple[Packets | None, int]: ...
+
+@final
+class Spans:
+    """Rows in order. Methods give a column's buffers, as Arrow has them."""
+
+    def __len__(self) -> int: ...
+    def spread(self, width: int, numbers: list[Any], /) -> bytes | None: ...
+    def fixed(
+        self, width: int, parts: list[tuple[bytes | None, bytes]], /
+    ) -> tuple[int, bytes | None, bytes]: ...
+    def blobs(
+        self, parts: list[tuple[bytes | None, bytes, bytes]], /
+    ) -> tuple[int, bytes | None, bytes, bytes]: ...
+    def texts(
+        self, places: list[Any], values: list[list[bytes | None]], /
+    ) -> tuple[int, bytes | None, bytes, bytes]: ...
+
+def order_runs(
+    parts: list[tuple[Any, tuple[Any, ...], Any | None, int, int]], /
+) -> Spans | None: ...
 def find_records(
     program: bytes, frame: bytes, /
 ) -> list[tuple[str | None, bytes | None, int, bytes]] | None: ...

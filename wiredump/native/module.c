@@ -5,6 +5,7 @@ static PyMethodDef functions[] = {{"walk_pcap", walk_pcap, METH_VARARGS, NULL},
                                   {"walk_pcapng", walk_pcapng, METH_VARARGS, NULL},
                                   {"read_run", read_run, METH_VARARGS, NULL},
                                   {"find_records", find_records, METH_VARARGS, NULL},
+                                  {"order_runs", order_runs, METH_O, NULL},
                                   {0}};
 
 static struct PyModuleDef definition = {
@@ -17,7 +18,7 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__quick(void) {
     if (PyType_Ready(&packets_type) || PyType_Ready(&columns_type) ||
         PyType_Ready(&waiting_type) || PyType_Ready(&reading_type) || PyType_Ready(&runs_type) ||
-        PyType_Ready(&gatherer_type))
+        PyType_Ready(&gatherer_type) || PyType_Ready(&spans_type))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;

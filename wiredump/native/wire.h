@@ -111,6 +111,9 @@ extern PyTypeObject gatherer_type;
 int gather(PyObject *gatherer, int64_t connection, int key, int version, int64_t offset,
            int64_t completed_ns, PyObject *frame);
 
+extern PyTypeObject spans_type;
+PyObject *order_runs(PyObject *module, PyObject *parts); /* spans.c */
+
 /* ---- stream.c: one direction of a connection ------------------------------------------------ */
 
 typedef struct {

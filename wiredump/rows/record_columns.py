@@ -174,9 +174,9 @@ class _Taken(NamedTuple):
         found: dict[str, list[Any] | Whole | Chosen] = {
             name: self._column(number) for number, name in enumerate(_FIELDS) if name
         }
-        texts = zip(*self.texts, strict=True)
+        texts, places = zip(*self.texts, strict=True), self._column(len(_FIELDS) - 1)
         for name, values in zip(("direction", "topic", "topic_id"), texts, strict=True):
-            found[name] = Chosen(list(values), self._column(len(_FIELDS) - 1))
+            found[name] = Chosen(list(values), places)
         return found
 
 

@@ -13,7 +13,7 @@ from wiredump.knowledge.heard import HEARD, INSTRUCTIVE, Heard, heard_of
 from wiredump.knowledge.order import InOrder
 from wiredump.knowledge.reassignments import Reassignments
 from wiredump.knowledge.sessions import Fetches
-from wiredump.knowledge.topics import TopicNames
+from wiredump.knowledge.topics import TopicNames, is_instructive
 from wiredump.model import Connection, Exchange, Item
 from wiredump.rows.connections import ConnectionCounts, account_rows, lineage_rows
 from wiredump.rows.elections import ELECT_LEADERS, election_rows
@@ -89,6 +89,7 @@ class TableRows:
         self._values = values
         self.names = TopicNames()
         self._heard_keys = _keys_of(self._tables)
+        self._other_keys = _keys_of(self._tables & {*_ORDERED, "elections"})
         self._batches: BatchRows | None = None
         self._reassignments = Reassignments()
         self._ask(self.names.name if apart is None else apart.name, apart is not None)
@@ -178,7 +179,7 @@ class TableRows:
             yield from rows_of(item)
             return
         said = None
-        if self._decodes and (self._tables & _SAID or item.api_key in self._heard_keys):
+        if self._decodes and (self._tables & _SAID or self._listens(item)):
             said = read(item, self._codec)
         if self._tables & _OF_EXCHANGES:
             yield from rows_of(item, bodies=said is not None, secrets=self._secrets, said=said)
@@ -187,6 +188,13 @@ class TableRows:
         if self._decodes and self._batches is not None:
             reading = partial(read, item, self._codec) if said is None else lambda: said
             yield from self._batches.add(item, reading)
+
+    def _listens(self, item: Exchange) -> bool:
+        if item.api_key not in self._heard_keys:
+            return False
+        # Names alone are wanted of these, and of old versions there are none.
+        for_names = item.api_key not in self._other_keys and not self._tables & _OF_EXCHANGES
+        return not for_names or is_instructive(item.api_key, item.api_version)
 
     def _told(self, item: Exchange, said: Bodies) -> Iterator[Row]:
         if "elections" in self._tables:

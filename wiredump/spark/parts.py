@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wiredump.rows.pieces import Piece
-from wiredump.rows.schema import TABLES
 from wiredump.spark.apart import nameless, schema_of, unnamed
 from wiredump.spark.columns import SplitNote
 from wiredump.tables.writer import RowGroups, encodings
@@ -86,9 +85,6 @@ class PartWriter(RowGroups):
     def _piece(self, name: str, piece: Piece) -> tuple[str, Piece]:
         wanting = nameless(piece) if unnamed(name) in self.rows else None
         return (name, piece) if wanting is None else (unnamed(name), wanting)
-
-    def _ordered(self, name: str, rows: pa.Table) -> pa.Table:
-        return super()._ordered(name, rows) if name in TABLES else rows
 
     def manifest(self) -> Manifest:
         """Close, and tell of nothing but the files."""

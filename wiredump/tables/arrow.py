@@ -52,7 +52,8 @@ def to_table(name: str, rows: Sequence[tuple[Any, ...] | Piece]) -> pa.Table:
 def of_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Rows of one table, as they come."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    make = _few if len(rows) <= FEW else _array
+    arrays = [make(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -84,21 +85,26 @@ def _whole(values: Whole) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(bytes(values))])
 
 
-def _few(values: list[Any], type_: pa.DataType) -> pa.Array:
+FEW: Final = 4096
+"""Rows for which it is not worth importing pandas."""
+
+
+def _few(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     """As ``_array``. But ``pa.array`` imports pandas where that is installed, which takes longer
-    than many a capture: numbers and text do without it."""
+    than many a capture: numbers, text and binary do without it."""
     from kproto.records.sink import bits, numbers
 
     held: list[Any]
     buffers: list[bytes]
     try:
-        if type_ == pa.string():
-            held = [b"" if value is None else value.encode() for value in values]
+        if type_ in (pa.string(), pa.binary()):
+            encode = str.encode if type_ == pa.string() else bytes
+            held = [b"" if value is None else encode(value) for value in values]
             buffers = [numbers("i", [0, *accumulate(map(len, held))]), b"".join(held)]
         else:
             held = [0 if value is None else value for value in values]
             buffers = [numbers(_CODES[type_], held)]
-    except (KeyError, UnicodeEncodeError, struct.error):
+    except (KeyError, TypeError, UnicodeEncodeError, struct.error):
         return _array(values, type_)
     nulls = values.count(None)
     validity = pa.py_buffer(bits(bytes(value is not None for value in values))) if nulls else None

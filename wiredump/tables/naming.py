@@ -8,17 +8,15 @@ bytes, or for an answer that never comes, is met long after it was there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from wiredump.rows.pieces import Piece, Rows
-from wiredump.rows.schema import TABLES
 from wiredump.rows.together import TableRows
 from wiredump.spark.apart import NAMED, Aside, nameless, schema_of, unnamed
-from wiredump.spark.knowledge import Names, named
 from wiredump.tables.arrow import of_rows
 from wiredump.tables.writer import TableWriter
 
@@ -57,14 +55,18 @@ class NamingWriter(TableWriter):
             if file is None:
                 continue
             file.close()
-            for batch, _ in named(self._known(), table, self._file(name)):
+            for batch in self._named(table, self._file(name)):
                 self._files[table].write_table(self._ordered(table, pa.Table.from_batches([batch])))
                 self.rows[table] += batch.num_rows
         super().close()
 
-    def _known(self) -> Names:
+    def _named(self, table: str, file: Path) -> Iterator[pa.RecordBatch]:
+        # It takes pyarrow.compute, and many a run has no such file.
+        from wiredump.spark.knowledge import Names, named
+
         rows = [row for _, row in self._names.rows()]
-        return Names(of_rows(schema_of("topics"), rows))
+        names = Names(of_rows(schema_of("topics"), rows))
+        return (batch for batch, _ in named(names, table, file))
 
     def _schema(self, name: str) -> pa.Schema:
         return schema_of(name)
@@ -72,6 +74,3 @@ class NamingWriter(TableWriter):
     def _piece(self, name: str, piece: Piece) -> tuple[str, Piece]:
         wanted = nameless(piece)
         return (name, piece) if wanted is None else (unnamed(name), wanted)
-
-    def _ordered(self, name: str, rows: pa.Table) -> pa.Table:
-        return super()._ordered(name, rows) if name in TABLES else rows

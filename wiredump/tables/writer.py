@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from kproto.errors import KprotoError
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
-from wiredump.tables.arrow import arrow_schema, of_piece, of_rows, ordered
+from wiredump.tables.arrow import arrow_schema, of_rows, ordered
+from wiredump.tables.merging import Part, merged
 
 __all__ = [
     "ROW_GROUP",
@@ -114,8 +115,8 @@ class RowGroups:
         self.rows: dict[str, int] = dict.fromkeys(tables, 0)
         self._files: dict[str, pq.ParquetWriter] = {}
         self._held: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.rows}
-        # What came before those, as pieces.
-        self._parts: dict[str, list[pa.Table]] = {name: [] for name in self.rows}
+        # What came before those.
+        self._parts: dict[str, list[pa.Table | Part]] = {name: [] for name in self.rows}
         self._number: dict[str, int] = dict.fromkeys(self.rows, 0)
         self._bytes: dict[str, int] = dict.fromkeys(self.rows, 0)
         self._sized = {name: _sized(self._schema(name)) for name in self.rows}
@@ -132,7 +133,7 @@ class RowGroups:
         return name, piece
 
     def _ordered(self, name: str, rows: pa.Table) -> pa.Table:
-        return ordered(name, rows)
+        return ordered(name, rows) if name in TABLES else rows
 
     def add(self, rows: Iterable[Rows]) -> None:
         """Take in rows; those of tables that are not written are passed over."""
@@ -161,18 +162,22 @@ class RowGroups:
         if piece.number < FEW:
             self.add((name, row) for row in piece.rows(schema.names))
             return
-        rows = of_piece(schema, piece)
-        while rows.num_rows:
+        first, number = 0, piece.number
+        while first < number:
             self._gather(name)
-            part = rows.slice(0, ROW_GROUP - self._number[name])
+            part = Part(piece, first, min(number, first + ROW_GROUP - self._number[name]))
             places, before = self._sized[name], self._bytes[name]
-            size = before + _size(part, places)
+            size = part.size([schema.names[place] for place in places])
+            if size is None:
+                size = _size(part.table(schema), places)
+            size += before
             if size >= ROW_GROUP_BYTES:
-                part = part.slice(0, _filling(part, places, ROW_GROUP_BYTES - before))
+                taken = _filling(part.table(schema), places, ROW_GROUP_BYTES - before)
+                part = part._replace(stop=first + taken)
             self._parts[name].append(part)
             self._number[name] += part.num_rows
             self._bytes[name] = size
-            rows = rows.slice(part.num_rows)
+            first = part.stop
             if self._number[name] >= ROW_GROUP or size >= ROW_GROUP_BYTES:
                 self._flush(name)
 
@@ -217,11 +222,21 @@ class RowGroups:
         if parts:
             if name not in self._files:
                 self._files[name] = self._open(name)
-            rows = pa.concat_tables(parts).combine_chunks()
-            self._files[name].write_table(self._ordered(name, rows))
+            rows = self._sorted(name, parts)
+            self._files[name].write_table(rows)
             self.rows[name] += rows.num_rows
             parts.clear()
             self._number[name] = self._bytes[name] = 0
+
+    def _sorted(self, name: str, parts: list[pa.Table | Part]) -> pa.Table:
+        schema = self._schema(name)
+        pieces = [part for part in parts if isinstance(part, Part)]
+        if len(pieces) == len(parts):
+            rows = merged(schema, TABLES[name].order if name in TABLES else (), pieces)
+            if rows is not None:
+                return rows
+        tables = [part.table(schema) if isinstance(part, Part) else part for part in parts]
+        return self._ordered(name, pa.concat_tables(tables).combine_chunks())
 
 
 class TableWriter(RowGroups):
