@@ -58,7 +58,8 @@ class Names:
         index = pc.index_in(ids, value_set=self._table.column("topic_id"))
         since = self._table.column("first_ns").combine_chunks().take(index)
         names = self._table.column("topic").combine_chunks().take(index)
-        return pc.if_else(pc.less_equal(since, at_ns), names, pa.scalar(None, pa.string()))
+        known = pc.less_equal(since, at_ns)
+        return pc.if_else(known, names, pa.nulls(len(ids), pa.string()))
 
 
 def merge_names(files: Iterable[Path], into: Path) -> list[Row]:

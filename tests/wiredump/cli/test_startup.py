@@ -12,7 +12,7 @@ from kproto.capture import Conversation
 from kproto.capture.packets import ethernet_frame
 from kproto.dialects import DIALECTS, Dialect, dialect
 from kproto.records import Record, build_batch
-from tests.wiredump.rows.test_batches import produce
+from tests.wiredump.rows.test_batches import metadata, produce
 from tests.wiredump.spark.made_up import pcap
 from wiredump.native import quick
 
@@ -67,13 +67,16 @@ def test_frames_take_neither_bodies_nor_what_shows_them(tmp_path: Path) -> None:
         assert messages(modules) <= HEADERS | most
 
 
-def test_records_in_bulk_take_no_pandas(tmp_path: Path) -> None:
-    """Which ``pyarrow`` imports to make an array of objects: longer than many a capture takes."""
+@pytest.mark.parametrize("version", [9, 13])
+def test_records_in_bulk_take_no_pandas(tmp_path: Path, version: int) -> None:
+    """Which ``pyarrow`` imports to make an array of objects: longer than many a capture takes. Nor
+    ``pyarrow.compute``, but to name topics that were named too late."""
     talk = Conversation(("10.0.0.1", 40_000), ("10.0.1.1", 9092), segment_size=1448)
     batch = build_batch([Record(value=bytes(9))] * 50)
-    exchange = produce(batch, 9)
-    packets = [*talk.open(), *talk.send(exchange.request.raw)]
-    packets += talk.send(exchange.response.raw, from_server=True)
+    packets = talk.open()
+    for exchange in (produce(batch, version), metadata(2)):
+        packets += talk.send(exchange.request.raw)
+        packets += talk.send(exchange.response.raw, from_server=True)
     frames = [ethernet_frame(packet) for packet in packets]
     place = tmp_path / "one.pcap"
     place.write_bytes(pcap([(at, frame, len(frame)) for at, frame in enumerate(frames)]))
@@ -82,6 +85,7 @@ def test_records_in_bulk_take_no_pandas(tmp_path: Path) -> None:
     assert (tmp_path / "out/records/part-0.parquet").exists()
     if quick() is not None:
         assert not modules & {"construct", "rich", "cryptography", "pandas"}
+        assert version == 13 or "pyarrow.compute" not in modules
 
 
 @pytest.mark.parametrize("command", ["show", "table", "audit"])
