@@ -51,7 +51,7 @@ class Pairing:
     def __init__(self, connection: Connection, codec: Dialect | None = None) -> None:
         self.connection = connection
         self._codec = codec if codec is not None else dialect("auto")
-        self._kafka = self._codec if not isinstance(self._codec, AutoDialect) else dialect("kafka")
+        self._kafka = self._codec.certain
         self._shared = _shared_keys(self._codec)
         self._open: OrderedDict[int, Exchange] = OrderedDict()
         self._by_id: dict[int, deque[int]] = {}

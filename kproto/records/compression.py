@@ -112,6 +112,10 @@ def decompress(codec: Compression, data: bytes, *, magic: int = 2, limit: int) -
         made = _at_once(codec.value)(data)
         if made is not None:
             return made
+    return _by_and_by(codec, data, limit)
+
+
+def _by_and_by(codec: Compression, data: bytes, limit: int) -> bytes:
     if codec is Compression.SNAPPY:
         return snappy.decompress(_library(codec), data, limit)
     return _members(*_decompressor(codec), data, limit)
@@ -134,9 +138,9 @@ def unpack(codec: int, data: bytes) -> bytes | None:
     has something to say instead."""
     try:
         made = _at_once(codec)(data) if len(data) <= SMALL else None
-        return (
-            made if made is not None else decompress(_CODECS[codec], data, limit=MAX_DECOMPRESSED)
-        )
+        if made is not None:
+            return made
+        return _by_and_by(_CODECS[codec], data, MAX_DECOMPRESSED)
     except (Undecodable, MissingExtraError):
         return None
 

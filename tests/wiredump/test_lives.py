@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from kproto.dialects import dialect
-from tests.wiredump.quickly import Outcome, read_in_python, read_quickly, require_quick, tables_of
+from tests.wiredump.quickly import Outcome, read_in_python, read_quickly, tables_of
 from tests.wiredump.short_lives import ODD, Life, capture_of, short_lives
 from wiredump import native
 from wiredump.model import Item
@@ -24,14 +24,11 @@ from wiredump.sources.quick import QuickSegments, walks
 from wiredump.spark import state
 from wiredump.tls.keylog import KeyLog
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 SIZES = st.sampled_from([100, 300, 1000, 4096, 1 << 20])
 AUTO = dialect("auto")
 TABLES = ("lineage", "account", "connections", "frames", "anomalies")
-
-
-@pytest.fixture(autouse=True)
-def _with_the_extension() -> None:
-    require_quick()
 
 
 @pytest.fixture

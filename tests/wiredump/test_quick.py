@@ -21,20 +21,17 @@ from kproto.messages import FetchRequest, FetchResponse, ProduceRequest, Produce
 from tests.captures.reading import NAMES
 from tests.captures.test_captures import uncompressed
 from tests.captures.worse import made_worse
-from tests.wiredump.quickly import read_in_python, read_quickly, require_quick, tables_of
+from tests.wiredump.quickly import read_in_python, read_quickly, tables_of
 from tests.wiredump.spark.made_up import capture, pcap
 from wiredump import native
 from wiredump.readers import Limits, TcpReassembler
 from wiredump.sources import lent
 from wiredump.tables import writer
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 SIZES = st.sampled_from([1, 7, 100, 1000, 4096, 65_536, 1 << 20])
 START_NS = 1_700_000_000_000_000_000
-
-
-@pytest.fixture(autouse=True)
-def _with_the_extension() -> None:
-    require_quick()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *walk_of, *text_of, *name_of, *unpack, *rest, *otherwise;
     target named, unnamed;
-    PyObject *ids;        /* dict: a topic's id, bytes -> text */
+    PyObject *ids; /* dict: a topic's id, bytes -> text */
     PyObject *directions[2], *add_plain;
     walk_entry walks[MOST_WALKS];
     int walk_count;

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from kproto.dialects import AutoDialect, Dialect, dialect
+from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.records import Batch, RecordBatches, TimestampType
 from kproto.records.compression import unpack
@@ -72,7 +72,7 @@ class BatchRows:
         self._name_of = name_of
         self._codec = codec
         self._walks: dict[tuple[int, int], Callable[[bytes], list[Found] | None]] = {}
-        self._using = dialect("kafka") if codec is None or isinstance(codec, AutoDialect) else codec
+        self._using = (codec or dialect("auto")).certain
         self._tells = "batches" in tables
         self.checks = self._tells or "anomalies" in tables
         """Whether more is wanted of a batch than its records."""

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final, Protocol
 
-from kproto.dialects import AutoDialect, Dialect, dialect
+from kproto.dialects import Dialect
 from kproto.journal import ClientSoftware
 from wiredump.boundaries import VERSIONS_TO_COME, every_request
 from wiredump.model import Connection, Place
@@ -45,7 +45,7 @@ class Lives:
     ) -> None:  # fmt: skip
         self._tcp = tcp
         self._items = items
-        self._codec = codec if not isinstance(codec, AutoDialect) else dialect("kafka")
+        self._codec = codec.certain
         self._counted = counted
         self._has = has
 

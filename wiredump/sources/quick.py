@@ -14,7 +14,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol
 
-from kproto.dialects import AutoDialect, Dialect, dialect
+from kproto.dialects import Dialect, dialect
 from kproto.framing import DEFAULT_MAX_SIZE
 from wiredump.headers import produce_flexible
 from wiredump.model import Exchange, Frame, Item, Place
@@ -93,7 +93,7 @@ class QuickSegments:
         limits = tcp.limits
         assert limits.alone
         codec = codec if codec is not None else dialect("auto")
-        name = "kafka" if isinstance(codec, AutoDialect) else codec.name
+        name = codec.certain.name
         self._module: ModuleType = module
         self._tcp = tcp
         self._account = tcp.account

@@ -15,19 +15,15 @@ from kproto.reference import default_value
 from kproto.schema.model import Struct
 from tests.support.instances import to_instance
 from tests.support.values import random_tree
-from tests.wiredump.quickly import require_quick
 from wiredump import native
 from wiredump.rows.fields import _reader, walk_in
+
+pytestmark = pytest.mark.usefixtures("extension")
 
 KAFKA = kproto.dialect("kafka")
 MESSAGES = [
     (key, version) for key in (0, 1, 78) for version in KAFKA.apis[key].request.VALID_VERSIONS
 ]
-
-
-@pytest.fixture(autouse=True)
-def _with_the_extension() -> None:
-    require_quick()
 
 
 def frame_of(key: int, version: int, rng: random.Random, *, plain: bool) -> bytes:

@@ -22,7 +22,6 @@ from kproto.messages import (
 from kproto.messages.fetch_response import PartitionData
 from kproto.records import Record, build_batch
 from tests.native.test_memory import LOOPS, least_growth
-from tests.wiredump.quickly import require_quick
 from tests.wiredump.rows.tabled import exchange
 from tests.wiredump.rows.test_batches import produce
 from tests.wiredump.rows.test_record_columns import RECORDS, fields
@@ -31,14 +30,11 @@ from wiredump.rows import record_columns
 from wiredump.rows.batches import BatchRows
 from wiredump.rows.pieces import Piece
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 Frame = tuple[int, int, int, int, int, bytes]
 SINCE = 50
 """From when on names are known."""
-
-
-@pytest.fixture(autouse=True)
-def _with_the_extension() -> None:
-    require_quick()
 
 
 def name_of(topic_id: str, at_ns: int) -> str | None:

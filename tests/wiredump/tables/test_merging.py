@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from kproto.arrow import Column
 from kproto.records.sink import bits, numbers
 from tests.native.test_memory import LOOPS, least_growth
-from tests.wiredump.quickly import require_quick
 from wiredump import native
 from wiredump.rows.pieces import Chosen, Piece, Whole
 from wiredump.rows.schema import TABLES
@@ -24,13 +23,10 @@ from wiredump.tables.arrow import ordered
 from wiredump.tables.merging import Part, merged
 from wiredump.tables.writer import _size, _sized
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 ORDER = TABLES["records"].order
 TEXTS = [None, "", "a", "bär", "bar", "b" * 40]
-
-
-@pytest.fixture(autouse=True)
-def _with_the_extension() -> None:
-    require_quick()
 
 
 def whole(values: list[int]) -> Whole:

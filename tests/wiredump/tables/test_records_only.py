@@ -15,19 +15,16 @@ from kproto.capture import Conversation
 from kproto.capture.packets import ethernet_frame
 from tests.captures.reading import NAMES
 from tests.captures.test_captures import uncompressed
-from tests.wiredump.quickly import require_quick, tables_of
+from tests.wiredump.quickly import tables_of
 from tests.wiredump.rows.test_batches import fetched, metadata, produce
 from tests.wiredump.rows.test_record_columns import fields
 from tests.wiredump.spark.made_up import pcap, times, torn
 from wiredump import native
 from wiredump.rows.batches import BatchRows
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 WANTED = [("records",), ("records", "topics", "lineage", "account"), ("records", "fetches")]
-
-
-@pytest.fixture(autouse=True)
-def _with_the_extension() -> None:
-    require_quick()
 
 
 @st.composite
