@@ -114,11 +114,6 @@ class Dialect:
     def __repr__(self) -> str:
         return f"<kproto dialect {self.name!r}>"
 
-    @property
-    def certain(self) -> Dialect:
-        """This one; of ``auto`` the released one, to go by where no frame has to tell."""
-        return self
-
     # -- names -------------------------------------------------------------------------------
 
     def message(self, name: str) -> type[Message]:
@@ -329,10 +324,6 @@ class AutoDialect(Dialect):
 
     def __init__(self) -> None:
         super().__init__("auto", dialect("kip-240")._own, dialect("kafka"))
-
-    @property
-    def certain(self) -> Dialect:
-        return dialect("kafka")
 
     @cached_property
     def _candidates(self) -> list[Dialect]:

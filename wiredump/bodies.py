@@ -11,14 +11,15 @@ from typing import Any, Final, NamedTuple
 
 from kproto import error_codes
 from kproto.codegen.base import Message
-from kproto.dialects import Dialect, dialect
+from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH
 from kproto.partial import PartialFrame, request_partly, response_partly
+from wiredump.dialects import codec_of
 from wiredump.field_trees import FieldTree, error_code_fields
 from wiredump.model import Exchange, Frame
 
-__all__ = ["Bodies", "ErrorFound", "Side", "codec_of", "find_errors", "read"]
+__all__ = ["Bodies", "ErrorFound", "Side", "find_errors", "read"]
 
 _NOT_KNOWN: Final = "nobody knows what it answers: no request was seen"
 
@@ -98,16 +99,6 @@ def read(exchange: Exchange, codec: Dialect | None = None) -> Bodies:
     if not name and exchange.api_key >= 0:
         name = f"api {exchange.api_key}"
     return Bodies(name, request, response, errors)
-
-
-def codec_of(exchange: Exchange, codec: Dialect | None = None) -> Dialect:
-    """The dialect an exchange is read by; the released protocol where its own is not known."""
-    if codec is not None and codec.name == exchange.dialect:
-        return codec
-    try:
-        return dialect(exchange.dialect)
-    except KprotoError:
-        return dialect("kafka")
 
 
 def _side(message: str, version: int, found: PartialFrame) -> Side:

@@ -19,6 +19,7 @@ from kproto.errors import DecodeError, KprotoError, UnsupportedVersionError
 from kproto.framing import SIZE_LENGTH
 from kproto.journal import ClientSoftware
 from wiredump.boundaries import NEAR, REQUEST_PREFIX, Asked, apart, every_request
+from wiredump.dialects import certain
 from wiredump.headers import produce_acks, request_client_id
 from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
 
@@ -51,7 +52,7 @@ class Pairing:
     def __init__(self, connection: Connection, codec: Dialect | None = None) -> None:
         self.connection = connection
         self._codec = codec if codec is not None else dialect("auto")
-        self._kafka = self._codec.certain
+        self._kafka = certain(self._codec)
         self._shared = _shared_keys(self._codec)
         self._open: OrderedDict[int, Exchange] = OrderedDict()
         self._by_id: dict[int, deque[int]] = {}

@@ -234,9 +234,3 @@ def test_a_damaged_schema_names_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "Bad.json").write_text('{\n"apiKey": 901,\n"type": "reqest", "name": "Bad"}')
     with pytest.raises(SchemaError, match=r"Bad\.json:3"):
         kproto.load_dialect(tmp_path)
-
-
-def test_which_dialect_to_go_by_where_no_frame_tells() -> None:
-    assert kproto.dialect("auto").certain is kproto.dialect("kafka")
-    for name in ("kafka", "kip-240", "kip-455-new"):
-        assert kproto.dialect(name).certain is kproto.dialect(name)

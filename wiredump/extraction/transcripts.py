@@ -11,7 +11,8 @@ from kproto.dialects import Dialect
 from kproto.journal import printable
 from kproto.transcript import FORMAT, Beginning, Connected, Ending, Outcome, Said, Transcript
 from kproto.transcript import Exchange as Told
-from wiredump.bodies import Side, codec_of, read
+from wiredump.bodies import Side, read
+from wiredump.dialects import codec_of
 from wiredump.extraction.choosing import Choice
 from wiredump.extraction.hiding import Hiding
 from wiredump.model import Anomaly, Connection, Exchange, Frame

@@ -12,11 +12,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from kproto.dialects import Dialect, dialect
+from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.records import Batch, RecordBatches, TimestampType
 from kproto.records.compression import unpack
 from wiredump.bodies import Bodies
+from wiredump.dialects import certain
 from wiredump.model import Anomaly, Exchange
 from wiredump.native import quick
 from wiredump.rows.exchanges import anomaly_row
@@ -72,7 +73,7 @@ class BatchRows:
         self._name_of = name_of
         self._codec = codec
         self._walks: dict[tuple[int, int], Callable[[bytes], list[Found] | None]] = {}
-        self._using = (codec or dialect("auto")).certain
+        self._using = certain(codec)
         self._tells = "batches" in tables
         self.checks = self._tells or "anomalies" in tables
         """Whether more is wanted of a batch than its records."""

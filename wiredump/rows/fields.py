@@ -23,7 +23,8 @@ from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH
 from kproto.messages.request_header import RequestHeader
 from kproto.partial import FrameLayout, response_layout
-from wiredump.bodies import Bodies, codec_of
+from wiredump.bodies import Bodies
+from wiredump.dialects import codec_of
 from wiredump.model import Exchange, Frame
 from wiredump.native import quick
 from wiredump.rows.field_walks import Kept, walk_of

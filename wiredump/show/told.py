@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from kproto.dialects import Dialect
-from wiredump.bodies import Bodies, Side, codec_of, read
+from wiredump.bodies import Bodies, Side, read
+from wiredump.dialects import codec_of
 from wiredump.field_trees import FieldTree, bytes_fields
 from wiredump.model import Exchange
 from wiredump.redact import redacted

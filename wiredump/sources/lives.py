@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from kproto.dialects import Dialect
 from kproto.journal import ClientSoftware
 from wiredump.boundaries import VERSIONS_TO_COME, every_request
+from wiredump.dialects import certain
 from wiredump.model import Connection, Place
 from wiredump.pairing import software_of
 from wiredump.readers import FROM_CLIENT
@@ -45,7 +46,7 @@ class Lives:
     ) -> None:  # fmt: skip
         self._tcp = tcp
         self._items = items
-        self._codec = codec.certain
+        self._codec = certain(codec)
         self._counted = counted
         self._has = has
 

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kproto.dialects import Dialect, dialect
 from kproto.framing import DEFAULT_MAX_SIZE
+from wiredump.dialects import certain
 from wiredump.headers import produce_flexible
 from wiredump.model import Exchange, Frame, Item, Place
 from wiredump.native import quick
@@ -93,7 +94,7 @@ class QuickSegments:
         limits = tcp.limits
         assert limits.alone
         codec = codec if codec is not None else dialect("auto")
-        name = codec.certain.name
+        name = certain(codec).name
         self._module: ModuleType = module
         self._tcp = tcp
         self._account = tcp.account
