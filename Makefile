@@ -9,8 +9,8 @@ PYTEST    := $(PYTHON) -m pytest
 QUICK := not slow and not oracle and not java and not node and not go
 # Files are shared out to a process a core, four at most. PYTEST_ARGS=-n0 keeps to one.
 SHARED := -n auto --maxprocesses 4 --dist loadfile
-# Slow tests wait for others more than they work: one more than there are cores.
-SHARED_SLOW = -n $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))') --dist loadfile
+# Many tests wait for others more than they work: one more than there are cores.
+SHARED_WAITING = -n $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))') --dist loadfile
 
 # Kept where an environment forbids it (containers do): without, every process of every run compiles
 # the sources anew, and pytest rewrites the assertions of 400 files, which is half of its start.
@@ -45,13 +45,13 @@ demo-capture: ## the same, quietly, into .cache/demo.pcapng: for `wiredump`, or 
 	@mkdir -p .cache
 	@$(PYTHON) -m demo --quiet --journal .cache/demo.pcapng
 
-test: ## every test CI runs (17 minutes on two cores)
+test: ## every test CI runs (12 to 17 minutes on two cores)
 	@$(BOOTSTRAP) --toolchains
-	@$(PYTEST) $(SHARED_SLOW) $(PYTEST_ARGS)
+	@$(PYTEST) $(SHARED_WAITING) $(PYTEST_ARGS)
 
-test-fast: ## the quick ones, drawn by the seed: two and a half minutes on two cores
+test-fast: ## the quick ones, drawn by the seed: two minutes on two cores
 	@$(BOOTSTRAP)
-	@KPROTO_QUICK=1 KPROTO_HYPOTHESIS=fast $(PYTEST) -q $(SHARED) -m "$(QUICK)" $(PYTEST_ARGS)
+	@KPROTO_QUICK=1 KPROTO_HYPOTHESIS=fast $(PYTEST) -q $(SHARED_WAITING) -m "$(QUICK)" $(PYTEST_ARGS)
 
 test-pure: ## the quick ones on the engine that `make test` does not run: generated Python
 	@$(BOOTSTRAP)

@@ -132,7 +132,7 @@ def test_the_shape_of_a_path() -> None:
         ('print(\'{"ok": false, "error": "MemoryError"}\', flush=True)', "died"),
         ("print('what', flush=True)", "died"),
         ("sys.exit(3)", "died"),
-        ("time.sleep(60)", "hung"),
+        pytest.param("time.sleep(60)", "hung", marks=pytest.mark.slow),
     ],
 )
 def test_what_a_program_does_is_a_verdict(tmp_path: Path, source: str, outcome: str) -> None:

@@ -151,6 +151,7 @@ async def test_what_a_real_broker_logged_is_met_again(release: str) -> None:
     assert misses(mock) == []
 
 
+@pytest.mark.slow  # it waits, as a client does
 @pytest.mark.parametrize("latency", [False, True])
 async def test_what_never_came_does_not_come_again(latency: bool) -> None:
     """A client that waited in vain and closed waits in vain again, until it closes of itself."""

@@ -22,6 +22,7 @@ from kproto.messages import (
 from kproto.messages.fetch_response import PartitionData
 from kproto.records import Record, build_batch
 from tests.native.test_memory import LOOPS, least_growth
+from tests.support.full import quick
 from tests.wiredump.rows.tabled import exchange
 from tests.wiredump.rows.test_batches import produce
 from tests.wiredump.rows.test_record_columns import RECORDS, fields
@@ -103,14 +104,14 @@ def gathered(given: list[Frame], how: Callable[[BatchRows], Any], *, apart: bool
     return taken, [list(piece.rows(columns)) for piece in pieces]
 
 
-@settings(max_examples=80)
+@settings(max_examples=quick(80, 12))
 @given(frames(), st.booleans(), st.sampled_from([1, 3, record_columns.MOST_ROWS]))
 def test_any_frames(given: list[Frame], apart: bool, most: int):
     with pytest.MonkeyPatch.context() as patch, native.using(native.built()):
         patch.setattr(record_columns, "MOST_ROWS", most)
         slow = gathered(given, lambda rows: rows.add_frame, apart=apart)
-        quick = gathered(given, lambda rows: rows.gatherer, apart=apart)
-    assert quick == slow
+        quickly = gathered(given, lambda rows: rows.gatherer, apart=apart)
+    assert quickly == slow
 
 
 def test_what_goes_wrong_in_what_is_called_comes_out():

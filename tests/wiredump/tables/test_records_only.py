@@ -15,6 +15,7 @@ from kproto.capture import Conversation
 from kproto.capture.packets import ethernet_frame
 from tests.captures.reading import NAMES
 from tests.captures.test_captures import uncompressed
+from tests.support.full import quick
 from tests.wiredump.quickly import tables_of
 from tests.wiredump.rows.test_batches import fetched, metadata, produce
 from tests.wiredump.rows.test_record_columns import fields
@@ -64,7 +65,7 @@ def assert_same(data: bytes, tables: tuple[str, ...]) -> None:
         assert made(data, Path(folder), tables, quickly=True) == slow
 
 
-@settings(max_examples=60)
+@settings(max_examples=quick(60, 12))
 @given(captures(), st.sampled_from(WANTED))
 def test_made_up_captures(data: bytes, tables: tuple[str, ...]):
     assert_same(data, tables)
