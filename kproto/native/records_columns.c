@@ -248,7 +248,7 @@ static int add_plain_one(record_sink *self, reader *in, PyObject *unpack, batch_
     return -1; /* a full column, too, is told of where the batch is added alone */
 }
 
-/* Batches that are plain, until one is not: where that begins, [how many records each has]. */
+/* Batches that are plain, until one is not: where that begins, [how many rows each gave]. */
 static PyObject *sink_add_plain(record_sink *self, PyObject *const *args, Py_ssize_t given) {
     if (given != 4) {
         PyErr_SetString(PyExc_TypeError, "add_plain takes 4 arguments");
@@ -334,7 +334,7 @@ static PyMethodDef sink_methods[] = {
      "exactly that many records, which are rows then"},
     {"add_plain", (PyCFunction)(void (*)(void))sink_add_plain, METH_FASTCALL,
      "add_plain(data, at, end, unpack) -> (where the first batch begins that is not plain, of each "
-     "before it how many records it has); they are rows then"},
+     "before it how many records it has, 0 of markers); they are rows then"},
     {"put", (PyCFunction)sink_put, METH_O,
      "put(records) -> whether these objects are as they usually are; they are rows then"},
     {"mark", (PyCFunction)sink_mark, METH_NOARGS, "mark(): where take_back goes back to"},

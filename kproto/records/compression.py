@@ -156,20 +156,6 @@ def _at_once(codec: int) -> _Once:
     return _MAKERS[codec]()
 
 
-def _gzip_at_once() -> _Once:
-    start = zlib.decompressobj
-
-    def made(data: bytes) -> bytes | None:
-        member = start(GZIP)
-        try:
-            found = member.decompress(data, FIRST_CHUNK)
-        except zlib.error:
-            return None
-        return found if member.eof and not member.unused_data else None
-
-    return made
-
-
 def _snappy_at_once() -> _Once:
     return partial(snappy.one_block, _library(Compression.SNAPPY), FIRST_CHUNK)
 
@@ -189,8 +175,8 @@ def _lz4_at_once() -> _Once:
     return made
 
 
-def _zstd_at_once() -> _Once:
-    _, start, failure = _decompressor(Compression.ZSTD)
+def _member_at_once(codec: Compression) -> _Once:
+    _, start, failure = _decompressor(codec)
 
     def made(data: bytes) -> bytes | None:
         member = start()
@@ -204,10 +190,10 @@ def _zstd_at_once() -> _Once:
 
 
 _MAKERS: Final[dict[int, Callable[[], _Once]]] = {
-    Compression.GZIP.value: _gzip_at_once,
+    Compression.GZIP.value: partial(_member_at_once, Compression.GZIP),
     Compression.SNAPPY.value: _snappy_at_once,
     Compression.LZ4.value: _lz4_at_once,
-    Compression.ZSTD.value: _zstd_at_once,
+    Compression.ZSTD.value: partial(_member_at_once, Compression.ZSTD),
 }
 
 

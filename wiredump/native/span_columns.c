@@ -114,8 +114,8 @@ static source *sources_of(const spans_object *self, PyObject *given, int width) 
             goto failed;
         each[i].offsets = (const int32_t *)offsets;
         if (width || !rows) continue;
-        int32_t end = each[i].offsets[0];
-        for (int64_t row = 1; row <= rows && end >= 0; row++) {
+        int32_t end = each[i].offsets[self->begins[i]];
+        for (int64_t row = self->begins[i] + 1; row <= rows && end >= 0; row++) {
             int32_t next = each[i].offsets[row];
             end = next < end ? -1 : next;
         }

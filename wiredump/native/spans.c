@@ -158,13 +158,17 @@ PyObject *order_runs(PyObject *module, PyObject *parts) {
         made->count = runs.count;
         made->rows = 0;
         made->spans = PyMem_Malloc(((size_t)runs.count + 1) * sizeof *made->spans);
+        made->begins = PyMem_Calloc((size_t)made->parts + 1, sizeof *made->begins);
         made->ends = PyMem_Calloc((size_t)made->parts + 1, sizeof *made->ends);
-        for (Py_ssize_t i = 0; i < runs.count && made->ends != NULL; i++) {
+        int has_room = made->spans != NULL && made->begins != NULL && made->ends != NULL;
+        for (Py_ssize_t i = 0; i < runs.count && has_room; i++) {
             const span *at = &runs.runs[i].at;
             made->rows += at->count;
-            made->ends[at->part] = at->first + at->count; /* they come in order */
+            /* They come in order. */
+            if (made->ends[at->part] == 0) made->begins[at->part] = at->first;
+            made->ends[at->part] = at->first + at->count;
         }
-        if (made->spans == NULL || made->ends == NULL) {
+        if (!has_room) {
             PyErr_NoMemory();
             result = -1;
         } else if (made->rows > INT32_MAX / 16) { /* so that no buffer of numbers is too large */
@@ -185,6 +189,7 @@ static Py_ssize_t length(PyObject *object) { return (Py_ssize_t)((spans_object *
 
 static void dealloc(PyObject *object) {
     PyMem_Free(((spans_object *)object)->spans);
+    PyMem_Free(((spans_object *)object)->begins);
     PyMem_Free(((spans_object *)object)->ends);
     PyObject_Free(object);
 }

@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     span *spans;
-    int64_t *ends; /* of each part, behind the last row that is wanted */
+    int64_t *begins, *ends; /* of each part, the first row that is wanted, and behind the last */
     Py_ssize_t count, parts;
     int64_t rows;
 } spans_object;

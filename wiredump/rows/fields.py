@@ -158,10 +158,7 @@ def walk_in(using: Dialect, api_key: int, version: int) -> _Walk:
 
 def program_of(using: Dialect, api_key: int, version: int) -> bytes | None:
     """The same as a program for ``wiredump.native``; None where there is none."""
-    try:
-        reader = _reader(using, api_key, version, api_key == PRODUCE)
-    except KprotoError:
-        return None
+    reader = _reader_of(using, api_key, version)
     return None if reader is None else reader.walk
 
 
@@ -170,10 +167,7 @@ _Walk: TypeAlias = Callable[[bytes], list[Found] | None]
 
 @lru_cache(maxsize=256)
 def _walk_by(using: Dialect, api_key: int, version: int, module: ModuleType | None) -> _Walk:
-    try:
-        reader = _reader(using, api_key, version, api_key == PRODUCE)
-    except KprotoError:
-        reader = None
+    reader = _reader_of(using, api_key, version)
     if reader is None:
         return _nothing
     decoded = partial(_decoded, reader)
@@ -217,6 +211,14 @@ def _decoded(reader: _Reader, raw: bytes) -> list[Found] | None:
 _LEAST: Final = 8
 _size: Final = Struct(">i").unpack_from
 _key_and_version: Final = Struct(">hh").unpack_from
+
+
+def _reader_of(using: Dialect, api_key: int, version: int) -> _Reader | None:
+    """None, too, where there are no such messages."""
+    try:
+        return _reader(using, api_key, version, api_key == PRODUCE)
+    except KprotoError:
+        return None
 
 
 @lru_cache(maxsize=256)

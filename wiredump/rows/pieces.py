@@ -6,7 +6,9 @@ tables are is not known here, nor is pyarrow: buffers are as Arrow has them (``k
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, TypeAlias, overload
 
 import msgspec
@@ -54,6 +56,17 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def number(self) -> int:
         """How many rows."""
         return sum(self.counts)
+
+    def runs(self, first: int, stop: int) -> tuple[slice, list[int]]:
+        """Which runs have the rows from ``first`` to ``stop``, and how many of those each has."""
+        ends = list(accumulate(self.counts))
+        begin, end = bisect_right(ends, first), bisect_left(ends, stop) + 1
+        counts = self.counts[begin:end]
+        if first >= stop or not counts:
+            return slice(0, 0), []
+        counts[0] = ends[begin] - first
+        counts[-1] -= ends[begin + len(counts) - 1] - stop
+        return slice(begin, begin + len(counts)), counts
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """One by one: the values of ``columns``."""

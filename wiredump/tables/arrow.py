@@ -52,18 +52,21 @@ def to_table(name: str, rows: Sequence[tuple[Any, ...] | Piece]) -> pa.Table:
 def of_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Rows of one table, as they come."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    make = _few if len(rows) <= FEW else _array
+    make = _few if len(rows) <= _FEW else _array
     arrays = [make(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def of_piece(schema: pa.Schema, piece: Piece) -> pa.Table:
-    """The same of a piece. The buffers of its own columns are taken over."""
-    ends = _ends(piece.counts)
+def of_piece(schema: pa.Schema, piece: Piece, first: int = 0, stop: int | None = None) -> pa.Table:
+    """The same of a piece, or of its rows from ``first`` to ``stop``. The buffers of its own
+    columns are taken over."""
+    stop = piece.number if stop is None else stop
+    runs, counts = piece.runs(first, stop)
+    ends = _ends(counts)
     arrays = [
-        _owned(piece.own[field.name], field.type)
+        _owned(piece.own[field.name], field.type).slice(first, stop - first)
         if field.name in piece.own
-        else _repeated(_shared(piece.shared[field.name], field.type), ends, piece.number)
+        else _repeated(_shared(piece.shared[field.name][runs], field.type), ends, stop - first)
         for field in schema
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -85,7 +88,7 @@ def _whole(values: Whole) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(bytes(values))])
 
 
-FEW: Final = 4096
+_FEW: Final = 4096
 """Rows for which it is not worth importing pandas."""
 
 

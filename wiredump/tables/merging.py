@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -39,7 +38,7 @@ class Part(NamedTuple):
 
     def table(self, schema: pa.Schema) -> pa.Table:
         """As a table, in their order."""
-        return of_piece(schema, self.piece).slice(self.first, self.num_rows)
+        return of_piece(schema, self.piece, self.first, self.stop)
 
     def size(self, names: Sequence[str]) -> int | None:
         """How much text, in characters, and how many bytes there are in these columns; None where
@@ -65,20 +64,10 @@ class Part(NamedTuple):
 
     def _rows_by_place(self, values: Chosen) -> list[int]:
         found = [0] * len(values.values)
-        for place, count in zip(values.places.tolist(), self._counts(), strict=True):
+        runs, counts = self.piece.runs(self.first, self.stop)
+        for place, count in zip(values.places[runs].tolist(), counts, strict=True):
             found[place] += count
         return found
-
-    def _counts(self) -> list[int]:
-        """Of each run of the piece, how many of its rows are among these."""
-        counts = self.piece.counts
-        if not self.first and self.stop == self.piece.number:
-            return counts
-        ends = accumulate(counts)
-        return [
-            max(0, min(end, self.stop) - max(end - count, self.first))
-            for count, end in zip(counts, ends, strict=True)
-        ]
 
 
 def merged(schema: pa.Schema, order: Sequence[str], parts: Sequence[Part]) -> pa.Table | None:
@@ -89,7 +78,9 @@ def merged(schema: pa.Schema, order: Sequence[str], parts: Sequence[Part]) -> pa
         return None
     pieces = [part.piece for part in parts]
     within, keys = order[-1:], _keys(order[:-1], pieces)
-    if keys is None or any(_is_number(piece.own.get(name)) for name in within for piece in pieces):
+    if keys is None or any(
+        _is_otherwise(piece.own.get(name)) for name in within for piece in pieces
+    ):
         return None
     spans = module.order_runs(
         [
@@ -114,7 +105,8 @@ class _OtherwiseError(Exception):
     """A column is made of something else."""
 
 
-def _is_number(column: Column | None) -> bool:
+def _is_otherwise(column: Column | None) -> bool:
+    """Whether it is no column of whole numbers, all of which are there."""
     return column is None or column.format != "l" or column.validity is not None
 
 
