@@ -16,10 +16,16 @@ from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH
 from kproto.partial import PartialFrame, request_partly, response_partly
 from wiredump.dialects import codec_of
-from wiredump.field_trees import FieldTree, error_code_fields
+from wiredump.field_trees import (
+    FieldTree,
+    base64_size,
+    changed,
+    error_code_fields,
+    records_fields,
+)
 from wiredump.model import Exchange, Frame
 
-__all__ = ["Bodies", "ErrorFound", "Side", "find_errors", "read"]
+__all__ = ["Bodies", "ErrorFound", "Side", "find_errors", "read", "without_records"]
 
 _NOT_KNOWN: Final = "nobody knows what it answers: no request was seen"
 
@@ -99,6 +105,19 @@ def read(exchange: Exchange, codec: Dialect | None = None) -> Bodies:
     if not name and exchange.api_key >= 0:
         name = f"api {exchange.api_key}"
     return Bodies(name, request, response, errors)
+
+
+def without_records(side: Side, codec: Dialect) -> Any:
+    """The body with the size of each field of records in its place (``recordsSizeInBytes``), as
+    Kafka's JsonConverter writes it unless it is told to serialize records."""
+    if side.body is None or not side.message:
+        return side.body
+    tree = records_fields(codec.message(side.message), side.version)
+    return changed(side.body, tree, _sized)
+
+
+def _sized(name: str, held: Any) -> tuple[str, Any]:
+    return f"{name}SizeInBytes", base64_size(held) if isinstance(held, str) else None
 
 
 def _side(message: str, version: int, found: PartialFrame) -> Side:

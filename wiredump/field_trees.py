@@ -5,13 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kproto.codegen.base import Message
 from kproto.codegen.codec import plan_of
 from kproto.codegen.plan import FieldPlan, StructPlan
 
-__all__ = ["FieldTree", "bytes_fields", "error_code_fields"]
+__all__ = [
+    "FieldTree",
+    "base64_size",
+    "bytes_fields",
+    "changed",
+    "error_code_fields",
+    "records_fields",
+]
 
 
 class FieldTree(NamedTuple):
@@ -34,6 +41,37 @@ def error_code_fields(cls: type[Message], version: int) -> FieldTree:
 def bytes_fields(cls: type[Message], version: int) -> FieldTree:
     """Bytes and records, and arrays of them."""
     return _tree(plan_of(cls, version).root, lambda item: "bytes" in (item.kind, item.element_kind))
+
+
+@lru_cache(maxsize=1024)
+def records_fields(cls: type[Message], version: int) -> FieldTree:
+    return _tree(plan_of(cls, version).root, lambda item: item.is_records)
+
+
+def changed(value: Any, tree: FieldTree, change: Callable[[str, Any], tuple[str, Any]]) -> Any:
+    """A message's JSON, which may be partial, with each field of ``tree`` as ``change`` renames and
+    changes it. Fields stay in their order. Null fields stay, and so do values of another shape than
+    the message's, which only a log can have."""
+    if not tree or not isinstance(value, dict):
+        return value
+    inside = {name: inner for name, _, inner in tree.inner}
+    out: dict[str, Any] = {}
+    for name, held in value.items():
+        if held is not None and name in tree.own:
+            new_name, new = change(name, held)
+            out[new_name] = new
+        elif name not in inside:
+            out[name] = held
+        elif isinstance(held, list):
+            out[name] = [changed(each, inside[name], change) for each in held]
+        else:
+            out[name] = changed(held, inside[name], change)
+    return out
+
+
+def base64_size(text: str) -> int:
+    """How many bytes a text of base64 stands for."""
+    return len(text) * 3 // 4 - text[-2:].count("=")
 
 
 def _is_error_code(item: FieldPlan) -> bool:

@@ -5,7 +5,7 @@ configs whose names say that they are secret, and what an Envelope forwards, in 
 may be. In JSON a secret becomes the text ``[redacted]``; null and empty stay, for they tell that
 there is none. A message that cannot be read to its end may hold a secret in the rest.
 
-Not hidden: records. What users put into them is theirs to judge.
+Records are not hidden here: tables leave them out by themselves (``bodies.without_records``).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _OPTIONS = (
     click.option("--no-bodies", is_flag=True, help="Decode headers only, which is quicker."),
     click.option("--secrets", is_flag=True, help="Keep passwords, tokens and keys in bodies."),
     click.option("--values", is_flag=True,
-                 help="Keep the values of records, not only their hashes."),
+                 help="Keep what records say: their values, and record batches in bodies."),
     click.option("--dialect", "dialect_name", default="auto", show_default=True,
                  metavar="NAME|DIR", help=f"One of {', '.join(DIALECTS)}, or a folder of schemas."),
     click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,

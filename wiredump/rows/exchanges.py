@@ -12,7 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from kproto.dialects import Dialect
-from wiredump.bodies import Bodies, Side, read
+from wiredump.bodies import Bodies, read, without_records
+from wiredump.dialects import codec_of
 from wiredump.model import Anomaly, Exchange, Frame, Item
 from wiredump.redact import redacted
 
@@ -32,12 +33,14 @@ def rows_of(
     codec: Dialect | None = None,
     *,
     bodies: bool = True,
+    values: bool = False,
     secrets: bool = False,
     said: Bodies | None = None,
 ) -> Iterator[Row]:
     """The rows of an item that take nothing but the item. Without ``bodies`` the frames are not
     decoded, and the rows that take that are left out: ``bodies``, ``negotiations``, and in
-    ``requests`` the errors. ``said`` is what it says, where that was decoded already."""
+    ``requests`` the errors. ``values`` keeps records in bodies, ``secrets`` passwords, tokens and
+    keys. ``said`` is what it says, where that was decoded already."""
     if isinstance(item, Anomaly):
         yield anomaly_row(item)
         return
@@ -47,7 +50,7 @@ def rows_of(
     read_bodies = (said or read(item, codec)) if bodies else None
     yield "requests", _request(item, read_bodies)
     if read_bodies is not None:
-        yield from (("bodies", row) for row in _bodies(item, read_bodies, secrets))
+        yield from (("bodies", row) for row in _bodies(item, read_bodies, codec, values, secrets))
         yield from (("negotiations", row) for row in _negotiations(item, read_bodies))
 
 
@@ -128,22 +131,27 @@ def _problem(bodies: Bodies | None) -> str | None:
     return "; ".join(told) or None
 
 
-def _bodies(item: Exchange, bodies: Bodies, secrets: bool) -> Iterator[tuple[Any, ...]]:
+def _bodies(
+    item: Exchange, bodies: Bodies, codec: Dialect | None, values: bool, secrets: bool
+) -> Iterator[tuple[Any, ...]]:
     pairs = [(item.request, bodies.request), (item.response, bodies.response)]
+    using = codec_of(item, codec)
     for frame, side in pairs:
         if frame is not None and side is not None:
+            body = side.body if values else without_records(side, using)
             yield (
                 item.connection.id, frame.direction, frame.offset, _known(item.api_key),
                 side.message or None, _known(side.version), _correlation_id(item, frame),
-                _json(side.header), _body(frame, side, secrets), side.problem or None,
+                _json(side.header), _body(frame, side.message, body, secrets),
+                side.problem or None,
             )  # fmt: skip
 
 
-def _body(frame: Frame, side: Side, secrets: bool) -> str | None:
-    body = side.body if secrets else redacted(side.message, side.body)
-    if frame.json is not None or side.message in _WITH_FLOATS:
-        return None if body is None else _dumps(body)
-    return _json(body)
+def _body(frame: Frame, message: str, body: Any, secrets: bool) -> str | None:
+    shown = body if secrets else redacted(message, body)
+    if frame.json is not None or message in _WITH_FLOATS:
+        return None if shown is None else _dumps(shown)
+    return _json(shown)
 
 
 def _json(value: Any) -> str | None:

@@ -121,7 +121,8 @@ REQUESTS: Final = Table(
 
 BODIES: Final = Table(
     "bodies",
-    "Headers and bodies as JSON text, as Kafka's own converters have it; secrets redacted.",
+    "Headers and bodies as JSON text, as Kafka's own converters have it; secrets redacted, and "
+    "records by their size alone (`recordsSizeInBytes`) unless values were asked for.",
     columns(
         """
         connection      int64   id of the connection

@@ -62,8 +62,8 @@ class TableRows:
     """``add`` each item, then ``end``: both give rows of ``tables``, one by one or in pieces.
 
     No more is decoded than those take, and without ``bodies`` nothing is: then ``requests`` has no
-    errors, and the tables that are not in ``UNDECODED`` have no rows. ``values`` keeps the values
-    of records, ``secrets`` what bodies hold of them. With ``apart`` the items are some of many, and
+    errors, and the tables that are not in ``UNDECODED`` have no rows. ``values`` keeps what records
+    say, ``secrets`` passwords, tokens and keys. With ``apart`` the items are some of many, and
     ``fetches`` and ``reassignments`` have no rows. ``counts`` goes on from what it is given.
     ``names`` are those that items told so far.
     """
@@ -182,7 +182,10 @@ class TableRows:
         if self._decodes and (self._tables & _SAID or self._listens(item)):
             said = read(item, self._codec)
         if self._tables & _OF_EXCHANGES:
-            yield from rows_of(item, bodies=said is not None, secrets=self._secrets, said=said)
+            yield from rows_of(
+                item, self._codec, bodies=said is not None, values=self._values,
+                secrets=self._secrets, said=said,
+            )  # fmt: skip
         if said is not None:
             yield from self._told(item, said)
         if self._decodes and self._batches is not None:

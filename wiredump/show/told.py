@@ -11,7 +11,7 @@ import msgspec
 from kproto.dialects import Dialect
 from wiredump.bodies import Bodies, Side, read
 from wiredump.dialects import codec_of
-from wiredump.field_trees import FieldTree, bytes_fields
+from wiredump.field_trees import base64_size, bytes_fields, changed
 from wiredump.model import Exchange
 from wiredump.redact import redacted
 
@@ -88,7 +88,7 @@ class Told:
         if not side.message:  # a token, of whatever
             return json_text(side.body)
         tree = bytes_fields(self.codec.message(side.message), side.version)
-        return json_text(_shortened(side.body, tree) if tree else side.body)
+        return json_text(changed(side.body, tree, _shortened))
 
     @cached_property
     def texts(self) -> tuple[str, str]:
@@ -114,28 +114,15 @@ def seconds(duration_ns: int) -> str:
     return f"{milliseconds:.1f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.2f} s"
 
 
-def _shortened(value: dict[str, Any], tree: FieldTree) -> dict[str, Any]:
-    out = dict(value)
-    for name in tree.own:
-        held = out.get(name)
-        if isinstance(held, list):
-            out[name] = [_bytes(item) for item in held]
-        elif held is not None:
-            out[name] = _bytes(held)
-    for name, is_array, inner in tree.inner:
-        held = out.get(name)
-        if held and is_array:
-            out[name] = [_shortened(item, inner) for item in held]
-        elif held:
-            out[name] = _shortened(held, inner)
-    return out
+def _shortened(name: str, held: Any) -> tuple[str, Any]:
+    return name, [_bytes(item) for item in held] if isinstance(held, list) else _bytes(held)
 
 
 def _bytes(text: str) -> str:
     """Of base64 that is too long to be looked at, how many bytes it stands for."""
     if len(text) <= LONGEST_BYTES:
         return text
-    return f"({len(text) * 3 // 4 - text[-2:].count('=')} bytes)"
+    return f"({base64_size(text)} bytes)"
 
 
 def _without_secrets(side: Side | None) -> Side | None:
