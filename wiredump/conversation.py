@@ -35,7 +35,8 @@ _OTHERS: Final = {
 
 
 class Event(NamedTuple):
-    """Bytes, or (``raw`` None) a gap of ``missing`` bytes."""
+    """Bytes, or (``raw`` None) a gap of ``missing`` bytes. ``waited_ns``: how long the bytes had to
+    wait for others in front of them."""
 
     forward: bool
     raw: bytes | None
@@ -43,6 +44,7 @@ class Event(NamedTuple):
     reason: str
     timestamp_ns: int
     place: Place
+    waited_ns: int = 0
 
     @property
     def size(self) -> int:
@@ -96,9 +98,11 @@ class Conversation:
 
     # -- what comes in -----------------------------------------------------------------------
 
-    def data(self, forward: bool, raw: bytes, timestamp_ns: int, place: Place) -> list[Item]:
-        """The next bytes of one direction."""
-        return self._take(Event(forward, raw, 0, "", timestamp_ns, place))
+    def data(
+        self, forward: bool, raw: bytes, timestamp_ns: int, place: Place, waited_ns: int = 0
+    ) -> list[Item]:
+        """The next bytes of one direction, and how long they waited for others in front of them."""
+        return self._take(Event(forward, raw, 0, "", timestamp_ns, place, waited_ns))
 
     def gap(
         self, forward: bool, size: int, reason: str, timestamp_ns: int, place: Place
@@ -194,7 +198,7 @@ class Conversation:
         pieces = (
             cutter.gap(event.missing, event.timestamp_ns, event.place, event.reason)
             if event.raw is None
-            else cutter.data(event.raw, event.timestamp_ns, event.place)
+            else cutter.data(event.raw, event.timestamp_ns, event.place, event.waited_ns)
         )
         items += self._sort(direction, pieces)
         if pieces and self._pairing.bare_tokens:

@@ -50,6 +50,7 @@ class _Mark(NamedTuple):
     end: int
     timestamp_ns: int
     place: Place
+    waited_ns: int = 0
 
 
 class FrameCutter:
@@ -91,17 +92,21 @@ class FrameCutter:
         """Whether it is known where the next frame begins."""
         return self._in_step
 
-    def data(self, raw: bytes | memoryview, timestamp_ns: int, place: Place) -> list[Piece]:
-        """The stream's next bytes, and the packet they came in."""
+    def data(
+        self, raw: bytes | memoryview, timestamp_ns: int, place: Place, waited_ns: int = 0
+    ) -> list[Piece]:
+        """The stream's next bytes, the packet they came in, and how long they had to wait for
+        others in front of them."""
         pieces: list[Piece] = []
         at = 0
         if self._cut is not None:
-            at = self._continue_cut(raw, timestamp_ns, pieces)
+            at = self._continue_cut(raw, timestamp_ns, waited_ns, pieces)
         if at < len(raw):
             if not self._in_step:
                 self._search.packet(self._base + len(self._held), len(raw) - at)
             self._held += raw[at:] if at else raw
-            self._marks.append(_Mark(self._base + len(self._held), timestamp_ns, place))
+            end = self._base + len(self._held)
+            self._marks.append(_Mark(end, timestamp_ns, place, waited_ns))
             self._advance(pieces)
         return pieces
 
@@ -192,7 +197,7 @@ class FrameCutter:
         last = self._mark(self._base + end - 1)
         return Frame(
             self.direction, self._base + start, end - start, bytes(self._held[start:end]), 0,
-            first.timestamp_ns, last.timestamp_ns, first.place,
+            first.timestamp_ns, last.timestamp_ns, first.place, waited_ns=last.waited_ns,
         )  # fmt: skip
 
     def _mark(self, offset: int) -> _Mark:
@@ -232,19 +237,19 @@ class FrameCutter:
         (size,) = _int32(self._held)
         end = self._base + len(self._held)
         first, last = self._mark(self._base), self._marks[-1]
-        self._cut = _CutFrame(
-            self._base, SIZE_LENGTH + size, bytes(self._held), end, first, last.timestamp_ns
-        )
+        self._cut = _CutFrame(self._base, SIZE_LENGTH + size, bytes(self._held), end, first, last)
         self._held.clear()
         self._base = end
 
-    def _continue_cut(self, raw: bytes | memoryview, timestamp_ns: int, pieces: list[Piece]) -> int:
+    def _continue_cut(
+        self, raw: bytes | memoryview, timestamp_ns: int, waited_ns: int, pieces: list[Piece]
+    ) -> int:
         """Count bytes behind a gap into their frame; returns how many were taken."""
         cut = self._cut
         assert cut is not None
         taken = min(len(raw), cut.end - cut.at)
         cut.at += taken
-        cut.last_ns = timestamp_ns
+        cut.last_ns, cut.waited_ns = timestamp_ns, waited_ns
         if cut.at == cut.end:
             self._finish_cut(pieces)
         return taken
@@ -272,14 +277,15 @@ class _CutFrame:
     """A frame that a gap has cut, while its end is still to come."""
 
     def __init__(
-        self, offset: int, size: int, raw: bytes, at: int, first: _Mark, last_ns: int
+        self, offset: int, size: int, raw: bytes, at: int, first: _Mark, last: _Mark
     ) -> None:
         self.offset = offset
         self.size = size
         self.raw = raw
         self.at = at
         self.first = first
-        self.last_ns = last_ns
+        self.last_ns = last.timestamp_ns
+        self.waited_ns = last.waited_ns
         self.missing = 0
 
     @property
@@ -296,4 +302,5 @@ class _CutFrame:
             self.first.timestamp_ns,
             self.last_ns,
             self.first.place,
+            waited_ns=self.waited_ns,
         )

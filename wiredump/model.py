@@ -69,6 +69,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     first missing one: shorter than ``size`` where the capture was cut or lost something.
     ``missing`` counts the bytes the capture lacks. ``first_ns`` and ``last_ns`` are the times of
     the packets that brought the first and the last byte there is; ``place`` is the first packet's.
+    ``waited_ns`` after the last byte was captured the bytes missing in front of it were, too.
     ``sasl`` marks a bare SASL token, which is no request nor response.
 
     A source without bytes (a broker's request log) has the body in ``json`` instead, as Kafka's own
@@ -85,6 +86,12 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     place: Place
     sasl: bool = False
     json: Any = None
+    waited_ns: int = 0
+
+    @property
+    def delivered_ns(self) -> int:
+        """When TCP could deliver it whole, by what was captured."""
+        return self.last_ns + self.waited_ns
 
     @property
     def whole(self) -> bool:
@@ -116,11 +123,11 @@ class Exchange(msgspec.Struct, gc=False):
 
     @property
     def latency_ns(self) -> int | None:
-        """What the client waited: from the request's first byte to the response's last. None where
-        one is missing, or where a capture's clocks put the response first."""
+        """What the client waited: from the request's first byte until the response could be
+        delivered. None where one is missing, or where a capture's clocks put the response first."""
         if self.request is None or self.response is None:
             return None
-        waited = self.response.last_ns - self.request.first_ns
+        waited = self.response.delivered_ns - self.request.first_ns
         return waited if waited >= 0 else None
 
 

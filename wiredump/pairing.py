@@ -318,7 +318,7 @@ def _response_version(asked: Exchange, raw: bytes) -> int:
 def _as_token(frame: Frame) -> Frame:
     return Frame(
         frame.direction, frame.offset, frame.size, frame.raw, frame.missing, frame.first_ns,
-        frame.last_ns, frame.place, sasl=True,
+        frame.last_ns, frame.place, sasl=True, waited_ns=frame.waited_ns,
     )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def heard_of(item: Exchange, bodies: Bodies) -> Heard | None:
         item.connection.id,
         item.request.offset,
         item.request.first_ns,
-        item.response.last_ns if item.response is not None else None,
+        item.response.delivered_ns if item.response is not None else None,
         item.connection.broker,
         item.client_id,
         software.name if software is not None else None,

@@ -140,7 +140,8 @@ class Data(msgspec.Struct, frozen=True, gc=False):
     ``stream_offset`` counts from the direction's first byte (after its SYN, or the first seen);
     the next Data or Gap of the direction begins at ``stream_offset + len(data)``. ``data`` is a
     copy: holding it holds nothing else. Time and packet are those the bytes came in, also where
-    they had to wait for others in front of them.
+    they had to wait for others in front of them: ``waited_ns`` later those were there, and TCP
+    could deliver all of them.
     """
 
     connection: int
@@ -150,6 +151,7 @@ class Data(msgspec.Struct, frozen=True, gc=False):
     timestamp_ns: int
     capture: int
     offset: int
+    waited_ns: int = 0
 
 
 GapReason: TypeAlias = Literal["lost", "snaplen", "resync", "memory"]

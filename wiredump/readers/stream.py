@@ -46,10 +46,10 @@ class Stream:
     """
 
     __slots__ = (
-        "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_gaps", "_hole_at",
-        "_hole_since", "_ledger", "_recent", "_stray_end", "closed", "connection", "direction",
-        "end", "first_sequence", "isn", "next", "next_sequence", "plain", "recent", "started",
-        "waiting",
+        "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_delivered_ns",
+        "_gaps", "_hole_at", "_hole_since", "_ledger", "_recent", "_stray_end", "closed",
+        "connection", "direction", "end", "first_sequence", "isn", "next", "next_sequence",
+        "plain", "recent", "started", "waiting",
     )  # fmt: skip
 
     def __init__(self, connection: int, direction: int, ledger: Ledger) -> None:
@@ -71,6 +71,8 @@ class Stream:
         self._blocks = Blocks()
         self._cut: list[tuple[int, int]] = []
         self._cost = 0
+        self._delivered_ns = 0
+        """When a hole was last filled, while another one is open."""
         self._gaps: list[tuple[int, int]] = []
         self._hole_since = 0
         self._hole_at = 0
@@ -88,14 +90,19 @@ class Stream:
         self.started = self.plain = True
         self.first_sequence = self.next_sequence = first_sequence & _MASK
 
-    def advance(self, data: bytes, timestamp_ns: int, capture: int, offset: int) -> None:
+    def advance(
+        self, data: bytes, timestamp_ns: int, capture: int, offset: int, waited_ns: int = 0
+    ) -> None:
         """The next bytes: hand them out."""
         ledger, start, size = self._ledger, self.next, len(data)
         ledger.account.data += size
         self._recent.add(self.recent, start, data)
         ledger.events.append(
-            Data(self.connection, self.direction, start, data, timestamp_ns, capture, offset)
-        )
+            Data(
+                self.connection, self.direction, start, data, timestamp_ns, capture, offset,
+                waited_ns,
+            )
+        )  # fmt: skip
         self.next = start + size
         self.next_sequence = (self.next_sequence + size) & _MASK
 
@@ -143,7 +150,7 @@ class Stream:
         if fin and self.end is None:
             self._place_fin(whole_end, segment)
         if self._cut or self._blocks:
-            self._drain(segment)
+            self._drain(segment, segment.timestamp_ns)
         self.settle(segment)
 
     def _place_new(self, start: int, data: bytes, segment: Segment) -> None:
@@ -230,15 +237,21 @@ class Stream:
 
     # ---- holes -------------------------------------------------------------------------------
 
-    def _drain(self, at: At) -> None:
-        """Hand out what no hole stands before any more."""
+    def _drain(self, at: At, filled_ns: int = 0) -> None:
+        """Hand out what no hole stands before any more. It could be delivered when the hole was
+        filled (``filled_ns``). A hole that is given up was filled by a packet that the capture
+        lacks, nobody knows when: what stands behind it counts as delivered when it was captured."""
         while True:
             block = self._blocks.first
             if block is not None and block.start == self.next:
                 self._blocks.pop_first()
                 self._ledger.account.buffered -= len(block.data)
                 self._add_cost(-len(block.data) - OVERHEAD)
-                self.advance(block.data, block.timestamp_ns, block.capture, block.offset)
+                self._delivered_ns = max(self._delivered_ns, filled_ns, block.timestamp_ns)
+                self.advance(
+                    block.data, block.timestamp_ns, block.capture, block.offset,
+                    self._delivered_ns - block.timestamp_ns,
+                )  # fmt: skip
                 continue
             while self._cut and self._cut[0][1] <= self.next:
                 heappop(self._cut)
@@ -326,9 +339,11 @@ class Stream:
 
     def _note_state(self) -> None:
         """Nothing waits, or something does: for the fast path and the ledger."""
-        if self.waiting and self._first_known() is None:
-            self.waiting = False
-            del self._ledger.waiting[self]
+        if self._first_known() is None:
+            self._delivered_ns = 0
+            if self.waiting:
+                self.waiting = False
+                del self._ledger.waiting[self]
         self.plain = self.started and not (self.closed or self.waiting or self.end is not None)
 
     def _add_cost(self, cost: int) -> None:

@@ -101,6 +101,7 @@ def _request(item: Exchange, bodies: Bodies | None) -> tuple[Any, ...]:
         asked.offset if asked else None,
         answered.offset if answered else None,
         asked.first_ns if asked else None,
+        answered.delivered_ns if answered else None,
         answered.last_ns if answered else None,
         item.latency_ns,
         _known(item.api_key),

@@ -77,9 +77,9 @@ Found: TypeAlias = tuple[str | None, str | None, int, bytes]
 
 
 def completed_ns(item: Exchange) -> int:
-    """When the last of an exchange was there."""
+    """When all of an exchange was there."""
     frame = item.response or item.request
-    return frame.last_ns if frame is not None else item.connection.opened_ns
+    return frame.delivered_ns if frame is not None else item.connection.opened_ns
 
 
 def fields_of(

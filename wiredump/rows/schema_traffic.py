@@ -95,8 +95,9 @@ REQUESTS: Final = Table(
         request_offset    int64      of the request within its direction; null: no request was seen
         response_offset   int64      of the response; null: no response was seen
         requested_ns      int64      time of the request's first byte
-        responded_ns      int64      time of the response's last byte
-        latency_ns        int64      from one to the other
+        responded_ns      int64      when the response could be delivered: its bytes were all there
+        response_last_ns  int64      time of its last byte; before that where others came later
+        latency_ns        int64      from requested_ns to responded_ns; null where that is negative
         api_key           int16      null where no request was seen
         api               string     name as in the messages (AlterPartitionReassignments)
         api_version       int16      of the request

@@ -83,6 +83,7 @@ def _side(frame: Frame | None, side: Side | None) -> dict[str, Any] | None:
         "missing": frame.missing,
         "first_ns": frame.first_ns,
         "last_ns": frame.last_ns,
+        "delivered_ns": frame.delivered_ns,
         "capture": frame.place.capture,
         "capture_offset": frame.place.offset,
         "sasl": frame.sasl,

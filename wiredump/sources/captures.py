@@ -117,8 +117,9 @@ class CaptureItems:
             case readers.Data():
                 self.account.payload += len(event.data)
                 return self._open[event.connection].data(
-                    event.direction == FROM_CLIENT, event.data, event.timestamp_ns, _place(event)
-                )
+                    event.direction == FROM_CLIENT, event.data, event.timestamp_ns, _place(event),
+                    event.waited_ns,
+                )  # fmt: skip
             case readers.Gap():
                 return self._open[event.connection].gap(
                     event.direction == FROM_CLIENT,

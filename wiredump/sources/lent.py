@@ -233,8 +233,10 @@ def _is_kept_simply(stream: Stream) -> bool:
 
 
 def _is_framed(stream: Stream, cutter: FrameCutter) -> bool:
-    """Whether the stream's own bytes are those that are cut into frames."""
-    return cutter._base + len(cutter._held) == stream.next
+    """Whether the stream's own bytes are those that are cut into frames, and none of a frame that
+    has begun had to wait: the quick way knows of no waiting."""
+    waited = any(mark.waited_ns for mark in cutter._marks if mark.end > cutter._base)
+    return cutter._base + len(cutter._held) == stream.next and not waited
 
 
 def _cutters(talk: Conversation) -> tuple[FrameCutter, FrameCutter]:

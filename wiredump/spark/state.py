@@ -46,7 +46,7 @@ __all__ = [
     "write_one",
 ]
 
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 _OPEN: Final = -1
 _entry: Final = Struct(">HqQQI")
 _LONGEST_HEAD: Final = 1000

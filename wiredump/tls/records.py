@@ -43,14 +43,17 @@ class _Mark(NamedTuple):
     end: int
     timestamp_ns: int
     place: Place
+    waited_ns: int
 
 
 class Piece(NamedTuple):
-    """Part of a record's plaintext, and the packet it came in."""
+    """Part of a record's plaintext, the packet it came in, and how long it had to wait until the
+    whole record could be delivered: nothing of it can be read before."""
 
     data: bytes
     timestamp_ns: int
     place: Place
+    waited_ns: int
 
 
 class Opened(NamedTuple):
@@ -92,9 +95,11 @@ class RecordStream:
 
     # -- what comes in -----------------------------------------------------------------------
 
-    def data(self, raw: bytes | memoryview, timestamp_ns: int, place: Place) -> None:
+    def data(
+        self, raw: bytes | memoryview, timestamp_ns: int, place: Place, waited_ns: int = 0
+    ) -> None:
         self._held += raw
-        self._marks.append(_Mark(self._base + len(self._held), timestamp_ns, place))
+        self._marks.append(_Mark(self._base + len(self._held), timestamp_ns, place, waited_ns))
         if self._skip:
             skipped = min(self._skip, len(self._held))
             self._skip -= skipped
@@ -221,7 +226,7 @@ class RecordStream:
             lost = 0
             if self._lost:
                 lost = max(0, self._lost - before * found.overhead) if is_same or before else 0
-            pieces = self._pieces(found.before, opened[1])
+            pieces = self._pieces(found.before, opened[1], len(record))
             self._take(len(record))
             self._keys, self._number = keys, number + 1
             self._lost = self._trials = 0
@@ -242,15 +247,19 @@ class RecordStream:
         else:
             yield from ((1, self._number + more) for more in range(room + 1))
 
-    def _pieces(self, before: int, plaintext: bytes) -> list[Piece]:
-        """Plaintext by packets: these ciphers keep every byte in its place."""
+    def _pieces(self, before: int, plaintext: bytes, size: int) -> list[Piece]:
+        """Plaintext by packets, of a record of ``size`` bytes: these ciphers keep every byte in its
+        place."""
         pieces: list[Piece] = []
         at = 0
         start = self._base + before
+        last = next(mark for mark in self._marks if mark.end >= self._base + size)
+        whole_ns = last.timestamp_ns + last.waited_ns
         for mark in self._marks:
             end = min(mark.end - start, len(plaintext))
             if end > at:
-                pieces.append(Piece(plaintext[at:end], mark.timestamp_ns, mark.place))
+                waited_ns = max(0, whole_ns - mark.timestamp_ns)
+                pieces.append(Piece(plaintext[at:end], mark.timestamp_ns, mark.place, waited_ns))
                 at = end
             if at == len(plaintext):
                 break

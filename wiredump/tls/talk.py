@@ -70,8 +70,10 @@ class TlsTalk:
     def flipped(self) -> bool:
         return self._talk.flipped
 
-    def data(self, forward: bool, raw: bytes, timestamp_ns: int, place: Place) -> list[Item]:
-        return self._take(Event(forward, raw, 0, "", timestamp_ns, place))
+    def data(
+        self, forward: bool, raw: bytes, timestamp_ns: int, place: Place, waited_ns: int = 0
+    ) -> list[Item]:
+        return self._take(Event(forward, raw, 0, "", timestamp_ns, place, waited_ns))
 
     def gap(
         self, forward: bool, size: int, reason: str, timestamp_ns: int, place: Place
@@ -128,7 +130,9 @@ class TlsTalk:
             return self._talk.gap(
                 event.forward, event.missing, event.reason, event.timestamp_ns, event.place
             )
-        return self._talk.data(event.forward, event.raw, event.timestamp_ns, event.place)
+        return self._talk.data(
+            event.forward, event.raw, event.timestamp_ns, event.place, event.waited_ns
+        )
 
     # -- records -----------------------------------------------------------------------------
 
@@ -170,7 +174,7 @@ class TlsTalk:
 
     def _feed(self, half: _Half, event: Event) -> list[Item]:
         if event.raw is not None:
-            half.records.data(event.raw, event.timestamp_ns, event.place)
+            half.records.data(event.raw, event.timestamp_ns, event.place, event.waited_ns)
             return []
         half.gap = event
         half.records.gap(event.missing, event.reason)

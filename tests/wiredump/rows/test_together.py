@@ -17,9 +17,9 @@ from wiredump.rows.exchanges import rows_of
 from wiredump.rows.schema import TABLES, UNDECODED
 from wiredump.rows.together import TableRows
 
-TIMES = {"first_ns", "last_ns", "requested_ns", "responded_ns", "latency_ns", "packet"}
+TIMES = {"first_ns", "last_ns", "requested_ns", "responded_ns", "response_last_ns", "packet"}
 TIMES |= {"asked_ns", "answered_ns", "first_listed_ns", "last_listed_ns", "ended_ns"}
-TIMES |= {"timestamp_ns", "closed_ns"}
+TIMES |= {"timestamp_ns", "closed_ns", "latency_ns"}
 
 
 def timeless(tables: Tables) -> Tables:

@@ -83,6 +83,20 @@ def test_key_updates_and_padding() -> None:
     assert not stream.held
 
 
+def test_plaintext_waits_for_the_end_of_its_record() -> None:
+    """Whoever has all of the plaintext cannot open it before the tag is there."""
+    writer, stream = streams()
+    record = writer.record(APPLICATION, b"p" * 100)
+    stream.data(record[:40], 10, HERE)
+    stream.data(record[40:-8], 20, HERE, 7)
+    stream.data(record[-8:], 30, HERE, 5)
+    (opened,) = drained(stream)
+    assert [(piece.timestamp_ns, piece.waited_ns) for piece in opened.pieces] == [
+        (10, 25),
+        (20, 15),
+    ]
+
+
 @pytest.mark.parametrize("lost", [1, 2, 40, 500])
 @pytest.mark.parametrize("updated_within", [False, True])
 def test_records_lost(lost: int, updated_within: bool) -> None:
