@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from struct import unpack_from
 
-__all__ = ["made_worse"]
+__all__ = ["HEADER", "RECORD", "made_worse", "records_of"]
 
 HEADER, RECORD = 24, 16
 ETHERNET, IP = 14, 20
@@ -18,7 +18,7 @@ def made_worse(
     """A classic pcap of IPv4 with that share of the packets with payload lost, written twice, or
     written a few places later. The packets that open and close connections stay as they are, and
     none comes before a direction's first, which is not lost, or after its last."""
-    original = _records(capture)
+    original = records_of(capture)
     first, last = _first_and_last(original)
     records: list[tuple[float, bytes]] = []
     for number, record in enumerate(original):
@@ -35,7 +35,8 @@ def made_worse(
     return capture[:HEADER] + b"".join(record for _, record in records)
 
 
-def _records(capture: bytes) -> list[bytes]:
+def records_of(capture: bytes) -> list[bytes]:
+    """Each with its header."""
     records, at = [], HEADER
     while at < len(capture):
         (size,) = unpack_from("<I", capture, at + 8)

@@ -24,6 +24,7 @@ Row = tuple[str, tuple[Any, ...]]
 
 _API_VERSIONS: Final = 18
 _UNSUPPORTED_VERSION: Final = 35
+_RANGE: Final = ("apiKey", "minVersion", "maxVersion")
 
 _WITH_FLOATS: Final = frozenset({"AlterClientQuotasRequest", "DescribeClientQuotasResponse"})
 
@@ -188,11 +189,13 @@ def _negotiations(item: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:
         refused = body.get("errorCode") == _UNSUPPORTED_VERSION
         event = "fell back" if refused else "offered"
         told = False
-        for range_ in body.get("apiKeys", ()):
-            key = range_["apiKey"]
+        for range_ in body.get("apiKeys") or ():
+            key, lowest, highest = (range_.get(name) for name in _RANGE)
+            if highest is None:  # the response was cut inside this range: nothing is known of it
+                continue
             told = told or key == _API_VERSIONS
             asked = item.api_version if key == _API_VERSIONS else None
-            yield (*who, event, key, asked, range_["minVersion"], range_["maxVersion"])
+            yield (*who, event, key, asked, lowest, highest)
         if refused and not told:  # older brokers do not say what they would take
             yield (*who, "refused", _API_VERSIONS, item.api_version, None, None)
     elif any(error.code == _UNSUPPORTED_VERSION for error in bodies.errors):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,9 @@ from kproto.capture import JournalCapture
 from kproto.journal import Entry
 from kproto.messages import ApiVersionsRequest, MetadataRequest
 from mockbroker import MockCluster
+from tests.captures import damage
 from tests.mockbroker.wire import connect
+from tests.support.full import either
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.pipeline import LOCAL, load, single
 from wiredump.rows.schema import ON_REQUEST
@@ -160,3 +163,18 @@ def test_a_part_that_does_not_fit_fails(spark, tmp_path: Path) -> None:
         reader.load(str(path)).count()
     whole = reader.option("whole", "true").load(str(path))
     assert whole.filter("kind = 0").count() > 100
+
+
+def test_damaged_captures(spark, rng: random.Random, tmp_path: Path) -> None:
+    """``wiredump spark`` accounts for every byte of what was cut, changed or lost."""
+    capture = tmp_path / "damaged.pcap"
+    for number in range(either(20, sampled=1)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        capture.write_bytes(damage.damaged(rng.choice([*damage.KINDS]), rng, 200))
+        with damage.spark_kept(spark):
+            outcomes = [damage.run(command, capture, folder) for command in ("table", "spark")]
+        assert not any(outcome.failure or outcome.unaccounted for outcome in outcomes)
+        assert outcomes[0].payload == outcomes[1].payload
+        if outcomes[0].payload is not None:
+            assert damage.rows(folder / "spark") == damage.rows(folder / "table")
