@@ -7,6 +7,7 @@ import random
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.captures.damage import COMMANDS, KINDS, damaged, rows, run
@@ -64,6 +65,23 @@ def test_a_response_that_ends_inside_a_range(length: int, tmp_path: Path) -> Non
     check(capture, tmp_path, ["table", "audit", "report"])
     offers = rows(tmp_path / "table")["negotiations"]
     assert all("'lowest': None" not in row and "'highest': None" not in row for row in offers)
+
+
+def test_a_response_that_comes_decades_later(tmp_path: Path) -> None:
+    """A packet with a wrong time: latencies of more nanoseconds than a double holds exactly."""
+    capture = uncompressed("kafka-4.4.0-admin")
+    records = records_of(capture)
+    early = b"".join(
+        bytes(8) + each[8:] if number % 9 == 0 else each for number, each in enumerate(records)
+    )
+    path = tmp_path / "early.pcap"
+    path.write_bytes(capture[:HEADER] + early)
+    check(path, tmp_path, ["table", "report"])
+    assert any(
+        (latency or 0) > 2**53
+        for file in (tmp_path / "table" / "requests").glob("*.parquet")
+        for latency in pq.read_table(file)["latency_ns"].to_pylist()
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
