@@ -44,8 +44,9 @@ _BATCH_BYTES = 1 << 30
               help="Of --follow: of files that are taken at a time.")  # fmt: skip
 @click.option("--rotated", is_flag=True,
               help="CAPTUREs are one in pieces, in this order: not merged by time.")  # fmt: skip
-@click.option("--master", default="local[*]", show_default=True, metavar="URL",
-              help="Spark's master: local[4], spark://HOST:PORT, yarn, k8s://...")  # fmt: skip
+@click.option("--master", metavar="URL",
+              help="Spark's master: local[4], spark://HOST:PORT, yarn, k8s://... That of "
+              "spark-submit wins.  [default: spark-defaults.conf's, or local[*]]")  # fmt: skip
 @click.option("--remote", metavar="URL", help="A Spark Connect server, in place of --master.")
 @click.option("--split-bytes", type=click.IntRange(1), default=_SPLIT_BYTES, show_default=True,
               help="Of a capture, for one task to read, at most.")  # fmt: skip
@@ -57,7 +58,7 @@ _BATCH_BYTES = 1 << 30
 def spark_command(
     captures: tuple[str, ...],
     out: str,
-    master: str,
+    master: str | None,
     remote: str | None,
     wanted: str | None,
     packets: bool,
@@ -74,8 +75,9 @@ def spark_command(
 ) -> int:
     """Write what CAPTUREs hold as the tables of `wiredump table`, by Apache Spark.
 
-    CAPTUREs, the key log and DIR have to be on a file system that every executor has. More of
-    Spark's settings come from its own spark-defaults.conf (SPARK_CONF_DIR).
+    CAPTUREs, the key log and DIR have to be on a file system that every executor has. Settings of
+    spark-submit, PYSPARK_SUBMIT_ARGS and spark-defaults.conf (SPARK_CONF_DIR) win over those of
+    this command, which prints the master it uses.
 
     With --follow the captures are those that `tcpdump -C`, `-G`, `-W` or `dumpcap -b` write to a
     folder, or that match a pattern. A file is taken once there is a newer one. SIGINT and SIGTERM
@@ -89,7 +91,7 @@ def spark_command(
     if "-" in captures:
         raise click.BadParameter("standard input cannot be shared out", param_hint="CAPTURE")
     # Only now: these need pyspark and pyarrow, which may be absent.
-    from wiredump.spark.session import require_spark, start
+    from wiredump.spark.session import master_of, require_spark, start
 
     require_spark()
     if keylog is not None and how["follow"]:
@@ -124,8 +126,11 @@ def spark_command(
             click.echo(f"wiredump: {text}", err=True)
 
     spark = start(master, progress=on_terminal, remote=remote)
+    used = master_of(spark)
+    ignored = f"; --master {master} is ignored" if master not in (None, used) else ""
+    click.echo(f"wiredump: Spark's master is {used}{ignored}", err=True)
     try:
-        made = (_follow if how["follow"] else _once)(spark, options, how, say, master)
+        made = (_follow if how["follow"] else _once)(spark, options, how, say, used)
     except KprotoError:
         raise
     except Exception as error:

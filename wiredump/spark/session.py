@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from kproto.errors import KprotoError, MissingExtraError
 from wiredump.spark.packaged_java import packaged_java
+from wiredump.spark.settings import is_submitted, outer_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["NoJavaError", "cores_of", "require_spark", "start"]
+__all__ = ["NoJavaError", "cores_of", "master_of", "require_spark", "start"]
 
 _DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -56,18 +56,21 @@ def require_spark() -> None:
 
 
 def start(
-    master: str,
+    master: str | None,
     *,
     progress: bool = False,
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session on ``master``, or (``remote``) on a Spark Connect server. Raises NoJavaError where
-    Java would have to run here and is absent."""
+    """A session on ``master``, or (``remote``, or SPARK_REMOTE) on a Spark Connect server. What
+    spark-submit set wins over ``master``; what it, PYSPARK_SUBMIT_ARGS and spark-defaults.conf set
+    wins over the settings of this file, but not over ``settings``. Raises NoJavaError where Java
+    would have to run here and is absent."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("wiredump")
+    remote = remote or os.environ.get("SPARK_REMOTE")
     if remote is not None:
         session = builder.remote(remote).getOrCreate()
         for name, value in _DEFAULTS.items():
@@ -75,27 +78,28 @@ def start(
                 session.conf.set(name, value)
         return session
     require_java()
-    locally = _LOCALLY if master.startswith("local") else {}
-    ours = {**_DEFAULTS, **locally}
-    theirs = _configured()
-    settings = {name: ours[name] for name in ours if name not in theirs} | dict(settings or {})
-    settings["spark.ui.showConsoleProgress"] = "true" if progress else "false"
+    theirs = outer_settings()
+    if master is None or is_submitted():
+        master = theirs.get("spark.master", "local[*]")
+    ours = {**_DEFAULTS, "spark.ui.showConsoleProgress": "true" if progress else "false"}
+    if master.startswith("local"):
+        ours |= _LOCALLY
+    chosen = {name: ours[name] for name in ours if name not in theirs} | dict(settings or {})
     builder = builder.master(master)
-    for name, value in settings.items():
+    for name, value in chosen.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
 
-def _configured() -> set[str]:
-    """What spark-defaults.conf sets: a session's settings would be stronger than those."""
-    home = os.environ.get("SPARK_HOME")
-    folder = os.environ.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
+def master_of(spark: SparkSession) -> str:
+    """Spark's master as the session has it; of Connect the server, without what stands behind its
+    address (a token may)."""
+    from pyspark.errors import PySparkException
+
     try:
-        text = (Path(folder) / "spark-defaults.conf").read_text() if folder else ""
-    except OSError:
-        return set()
-    lines = (line.strip() for line in text.splitlines())
-    return {re.split(r"[\s=:]", line, maxsplit=1)[0] for line in lines if line[:1] not in ("", "#")}
+        return str(spark.sparkContext.master)
+    except (PySparkException, AttributeError):
+        return str(spark.client.host)
 
 
 def cores_of(spark: SparkSession) -> int:

@@ -107,3 +107,5 @@ def test_tables_are_those_of_wiredump_table(capture: Path, where: tuple[str, str
         name: len(rows) for name, rows in expected.items() if name not in ON_REQUEST
     }
     assert told["again"] == []
+    printed = "Spark's master is " + ("local[1]" if where[0] == "--master" else "localhost")
+    assert f"wiredump: {printed}\n" in done.stderr

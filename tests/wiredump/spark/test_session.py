@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.toolchain import require_module
+from tests.support.toolchain import require, require_module
 from wiredump.spark import session
+from wiredump.spark.settings import outer_settings
 
 ARROW = "spark.sql.execution.arrow.maxRecordsPerBatch"
 JAVA = "spark.driver.extraJavaOptions"
@@ -22,6 +27,7 @@ class Builder:
         return self
 
     def master(self, master: str) -> Builder:
+        self.told["spark.master"] = master
         return self
 
     def config(self, name: str, value: str) -> Builder:
@@ -41,6 +47,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(session, "require_java", lambda: None)
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
     monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
     return session.start
 
 
@@ -68,3 +75,56 @@ def test_what_spark_defaults_conf_sets_is_left_alone(
     told = started("local[1]")
     assert {JAVA, "spark.ui.enabled"}.isdisjoint(told)
     assert told[ARROW] == "1024"
+
+
+@pytest.mark.parametrize(
+    ("option", "used"), [(None, "spark://there:7077"), ("local[2]", "local[2]")]
+)
+def test_pyspark_submit_args_win_over_the_commands_own_settings(
+    started: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: str | None, used: str
+) -> None:
+    """And spark-defaults.conf gives way to the file that they name."""
+    (tmp_path / "spark-defaults.conf").write_text("spark.master local[9]\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    (tmp_path / "mine.conf").write_text("spark.master = spark://there:7077\nspark.ui.enabled true")
+    arguments = f"--properties-file {tmp_path}/mine.conf --conf {ARROW}=3 -c 'x=a b' pyspark-shell"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+    told = started(option)
+    assert told["spark.master"] == used
+    assert {ARROW, "spark.ui.enabled"}.isdisjoint(told)
+    assert outer_settings()["x"] == "a b"
+
+
+def test_without_anybodys_word_it_is_this_machine(started: Any) -> None:
+    assert started(None)["spark.master"] == "local[*]"
+
+
+@pytest.mark.slow
+@pytest.mark.java
+def test_what_spark_submit_sets_wins(tmp_path: Path) -> None:
+    """Its master over --master, its --conf over the command's own settings; those of which it says
+    nothing are the command's."""
+    require("java")
+    pyspark = require_module("pyspark")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import json\n"
+        "from wiredump.spark.session import master_of, start\n"
+        "spark = start('local[7]')\n"
+        f"names = ['{ARROW}', 'spark.sql.adaptive.enabled']\n"
+        "told = [master_of(spark), *(spark.conf.get(name) for name in names)]\n"
+        "print(json.dumps(told))\n"
+    )
+    done = subprocess.run(
+        [
+            str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[1]",
+            "--conf", f"{ARROW}=77", "--conf", "spark.ui.enabled=false", str(program),
+        ],
+        env={
+            **os.environ, "PYTHONPATH": str(Path(__file__).parents[3]),
+            "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1",
+        },
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == ["local[1]", "77", "false"]

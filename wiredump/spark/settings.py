@@ -1,0 +1,69 @@
+"""Spark's settings that were made outside of the command: by spark-submit, PYSPARK_SUBMIT_ARGS or
+spark-defaults.conf. They win over what the command would set by itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+__all__ = ["is_submitted", "outer_settings"]
+
+_ALIASES = {"--master": "spark.master", "--name": "spark.app.name"}
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit started this process, and with it the JVM."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def outer_settings() -> dict[str, str]:
+    """Names and values. Under spark-submit the JVM has all of them, ``spark.master`` always among
+    them; else they are those that a JVM would begin with."""
+    if is_submitted():
+        from pyspark import SparkConf, SparkContext
+
+        SparkContext._ensure_initialized()
+        return dict(SparkConf().getAll())
+    arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    file, set_ = _of_arguments(arguments)
+    return {**_of_file(file or _defaults()), **set_}
+
+
+def _of_arguments(arguments: list[str]) -> tuple[str | None, dict[str, str]]:
+    """The file of ``--properties-file``, and what spark-submit's other options set."""
+    file: str | None = None
+    found: dict[str, str] = {}
+    words = iter(arguments)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option not in (*_ALIASES, "--conf", "-c", "--properties-file"):
+            continue
+        if not equals:
+            value = next(words, "")
+        if option == "--properties-file":
+            file = value
+        elif option in _ALIASES:
+            found[_ALIASES[option]] = value
+        else:
+            name, _, text = value.partition("=")
+            found[name.strip()] = text
+    return file, found
+
+
+def _defaults() -> str | None:
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
+    return os.path.join(folder, "spark-defaults.conf") if folder else None
+
+
+def _of_file(path: str | None) -> dict[str, str]:
+    """Lines of a name and a value, with white space, ``=`` or ``:`` between them."""
+    try:
+        text = Path(path).read_text() if path else ""
+    except OSError:
+        return {}
+    lines = (line.strip() for line in text.splitlines())
+    pairs = (re.split(r"\s*[\s=:]\s*", line, maxsplit=1) for line in lines if line[:1] not in "#!")
+    return {name: value for name, value, *_ in ([*pair, ""] for pair in pairs)}
