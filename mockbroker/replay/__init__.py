@@ -1,11 +1,25 @@
 """Answers out of a transcript (``kproto.transcript``) in the place of the broker's own: what a
 client met once, met again. No sockets, no files.
 
-``matching`` says which recorded exchange answers a request, ``addresses`` puts the mock's own hosts
-and ports into the answers. ``serving.replay_answers`` is where the dispatcher meets both.
+``composing`` answers requests about topics and partitions by each of these, ``matching`` says which
+recorded exchange answers any other, ``addresses`` puts the mock's own hosts and ports into the
+answers. ``serving.replay_answers`` is where the dispatcher meets them.
 """
 
 from mockbroker.replay.addresses import restamp
+from mockbroker.replay.composing import Composed, Composing
 from mockbroker.replay.matching import Cursor, Found, Recording
+from mockbroker.replay.recorded_parts import RecordedParts, codec_of, forms_at, readable
 
-__all__ = ["Cursor", "Found", "Recording", "restamp"]
+__all__ = [
+    "Composed",
+    "Composing",
+    "Cursor",
+    "Found",
+    "RecordedParts",
+    "Recording",
+    "codec_of",
+    "forms_at",
+    "readable",
+    "restamp",
+]

@@ -1,14 +1,18 @@
-"""Which recorded exchange answers a request: by what it means, not by its bytes.
+"""Which recorded exchange answers a request: by what it means, not by its bytes. For requests that
+are answered as a whole; ``composing`` has those that are answered by topic and partition.
 
-A request means its api key, its version and its body; correlation ids, client ids, and in the body
-the fields of ``PASSING`` do not count: they are another's at another time. Among the recorded
-exchanges of its api key that had an end (an answer, silence, a disconnect) the first of these that
-there is answers:
+A request means its api key, its version and its body, but for what ``meanings`` leaves out. Among
+the recorded exchanges of its api key that had an end (an answer, silence, a disconnect) the first
+of these that there is answers:
 
 1. the same meaning at the same version,
 2. the same meaning at another version, the nearest first, of two the lower,
 3. another body at the same version,
 4. another body at another version, the nearest first.
+
+A request that names topics is answered only by an exchange that was about those topics: the same
+ones, or, where the response itself says which topics it is about (the assignment in a heartbeat),
+at least these.
 
 Of several that are equal in this, the connection gets each once, in the recorded order, and then
 the last again and again. Every connection begins at the beginning. An ApiVersions answer that fell
@@ -19,31 +23,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from kproto.codegen.base import Message
 from kproto.errors import KprotoError
-from kproto.transcript import Exchange, Transcript
+from kproto.transcript import Exchange, Said, Transcript
+from mockbroker.faults.things import named_by
+from mockbroker.replay.meanings import meaning
+from mockbroker.replay.partition_names import TopicNames
+from mockbroker.replay.recorded_parts import codec_of, readable
+from mockbroker.state.model import Topic
 
-__all__ = ["PASSING", "Cursor", "Found", "Recording"]
-
-PASSING: Final = frozenset(
-    {
-        "authBytes", "baseSequence", "clientInstanceId", "clientSoftwareName",
-        "clientSoftwareVersion", "clusterId", "committedLeaderEpoch", "currentLeaderEpoch",
-        "generationId", "generationIdOrMemberEpoch", "maxWaitMs", "memberEpoch", "memberId",
-        "metrics", "producerEpoch", "producerId", "records", "sessionEpoch", "sessionId",
-        "shareSessionEpoch", "subscriptionId", "timeoutMs",
-    }
-)  # fmt: skip
-"""Fields of requests, by their JSON names, that differ when the same client asks the same again:
-sessions, epochs, identities that brokers hand out, time that is left, and records with their
-timestamps."""
-
-_TIMESTAMP: Final = "timestamp"
-"""Of ListOffsets: below 0 it is a meaning (latest, earliest), else a time."""
+__all__ = ["Cursor", "Found", "Recording"]
 
 
 class Found(NamedTuple):
@@ -55,10 +46,18 @@ class Found(NamedTuple):
     ends_sasl: bool
 
 
-class Recording:
-    """A transcript, by api key."""
+class _Topics(NamedTuple):
+    """Names of topics in an exchange: in its request, and in its response."""
 
-    def __init__(self, transcript: Transcript) -> None:
+    asked: frozenset[str]
+    said: frozenset[str]
+
+
+class Recording:
+    """A transcript, by api key. ``names`` are the topics' by their ids."""
+
+    def __init__(self, transcript: Transcript, names: TopicNames) -> None:
+        self._known_topics = {name: Topic(name, each, ()) for name, each in names.ids.items()}
         self._by_key: dict[int, list[Exchange]] = {}
         self._ends_sasl: set[int] = set()
         exchanges = [each for each in transcript.exchanges if not each.bare]
@@ -74,8 +73,43 @@ class Recording:
             id(each): meaning(each.request.body) for each in exchanges if each.request.body
         }
 
+        self._topics: dict[int, _Topics] = {}
+
+    def topics_in(self, body: Message | None, version: int) -> frozenset[str]:
+        if body is None:
+            return frozenset()
+        named = named_by(body, version, self._known_topics)
+        return frozenset(each.topic for each in named if each.topic is not None)
+
+    def _about(self, exchange: Exchange) -> _Topics:
+        found = self._topics.get(id(exchange))
+        if found is None:
+            said = exchange.response
+            found = self._topics[id(exchange)] = _Topics(
+                self._topics_of(exchange, "request", exchange.request),
+                frozenset() if said is None else self._topics_of(exchange, "response", said),
+            )
+        return found
+
+    def _topics_of(self, exchange: Exchange, side: str, said: Said) -> frozenset[str]:
+        try:
+            api = codec_of(exchange).api(exchange.api_key, said.version)
+            cls = api.request if side == "request" else api.response
+            body = cls.from_json(readable(said.body or {}), said.version)
+        except KprotoError:  # not whole
+            return frozenset()
+        return self.topics_in(body, said.version)
+
+    def _is_about(self, exchange: Exchange, topics: frozenset[str]) -> bool:
+        known = self._about(exchange)
+        return topics <= known.asked | known.said if known.said else topics == known.asked
+
     def ranked(
-        self, api_key: int, version: int, meaning_at: Callable[[int], str | None]
+        self,
+        api_key: int,
+        version: int,
+        meaning_at: Callable[[int], str | None],
+        topics: frozenset[str],
     ) -> list[tuple[tuple[bool, int, bool], Exchange]]:
         """The exchanges that could answer, each with how well: less is better."""
         return sorted(
@@ -90,7 +124,8 @@ class Recording:
                     each,
                 )
                 for each in self._by_key.get(api_key, ())
-                if not each.fell_back or version >= each.api_version
+                if (not each.fell_back or version >= each.api_version)
+                and (not topics or self._is_about(each, topics))
             ),
             key=lambda ranked: ranked[0],
         )
@@ -118,7 +153,9 @@ class Cursor:
             except KprotoError:  # that version cannot say this
                 return None
 
-        ranked = self._recording.ranked(api_key, version, meaning_at)
+        ranked = self._recording.ranked(
+            api_key, version, meaning_at, self._recording.topics_in(body, version)
+        )
         if not ranked:
             return None
         equals = [exchange for rank, exchange in ranked if rank == ranked[0][0]]
@@ -126,21 +163,3 @@ class Cursor:
         exchange = fresh[0] if fresh else equals[-1]
         self._given.add(id(exchange))
         return Found(exchange, not fresh, self._recording.ends_sasl(exchange))
-
-
-def meaning(body: dict[str, Any] | None) -> str:
-    """One text for all bodies that mean the same."""
-    return msgspec.json.encode(_lasting(body), order="deterministic").decode()
-
-
-def _lasting(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            name: _lasting(each)
-            for name, each in value.items()
-            if name not in PASSING
-            and not (name == _TIMESTAMP and isinstance(each, int) and each >= 0)
-        }
-    if isinstance(value, list):
-        return [_lasting(each) for each in value]
-    return value

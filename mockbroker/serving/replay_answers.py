@@ -11,12 +11,21 @@ from weakref import WeakKeyDictionary
 
 from kproto.codegen.base import Message
 from kproto.connection import RequestReceived, ServerConnection, UnsupportedRequest
-from kproto.dialects import Dialect, dialect
-from kproto.errors import KprotoError
-from kproto.transcript import REDACTED, Exchange, Said, Transcript
+from kproto.dialects import Api, dialect
+from kproto.transcript import Exchange, Said, Transcript
 from mockbroker.apis import Session
 from mockbroker.cluster import Cluster
-from mockbroker.replay import Cursor, Found, Recording, restamp
+from mockbroker.replay import (
+    Composing,
+    Cursor,
+    Found,
+    RecordedParts,
+    Recording,
+    codec_of,
+    forms_at,
+    readable,
+    restamp,
+)
 
 __all__ = ["Replay", "Replayed"]
 
@@ -30,13 +39,15 @@ _CORRELATION_ID: Final = Struct(">i")
 class Replayed(NamedTuple):
     """``answer``: a body to encode at ``version``, whole bytes, None for silence; or, where
     ``closes``, the connection's end. It is due ``after_ms``. ``ends_sasl``: the client is then
-    taken to have authenticated."""
+    taken to have authenticated. ``missing``: of what the request names nothing was recorded, and
+    the answer has an error for it."""
 
     answer: Message | bytes | None
     version: int
     after_ms: float = 0.0
     closes: bool = False
     ends_sasl: bool = False
+    missing: str = ""
 
 
 class Replay:
@@ -54,10 +65,12 @@ class Replay:
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.sleep = sleep
-        self._recording = Recording(transcript)
+        self._parts = RecordedParts(transcript)
+        self._recording = Recording(transcript, self._parts.names)
         self._cluster = cluster
         self._latency = latency
         self._cursors: WeakKeyDictionary[ServerConnection, Cursor] = WeakKeyDictionary()
+        self._composing: WeakKeyDictionary[ServerConnection, Composing] = WeakKeyDictionary()
 
     def answer(
         self,
@@ -75,14 +88,22 @@ class Replay:
             correlation_id = request.correlation_id
         if session.sasl is not None and key in _SASL:
             return None
+        if isinstance(request, RequestReceived):
+            if forms_at(request.api, version) is not None:
+                return self._composed(connection, request)
+        elif _is_by_partition(key):
+            return None  # nobody can say which
         cursor = self._cursors.get(connection)
         if cursor is None:
             cursor = self._cursors[connection] = Cursor(self._recording)
         found = cursor.find(key, version, body)
         if found is None:
             return None
-        after_ms = self._after_ms(found, body)
+        return self._as_it_was(found, version, correlation_id, body)
+
+    def _as_it_was(self, found: Found, version: int, correlation_id: int, body: Any) -> Replayed:
         exchange = found.exchange
+        after_ms = self._after_ms(exchange.api_key, exchange.latency_ms, found.again, body)
         if exchange.outcome == "disconnected":
             return Replayed(None, version, after_ms, closes=True)
         if exchange.response is None:
@@ -93,19 +114,37 @@ class Replay:
             return Replayed(_for_request(said.raw, correlation_id), used, after_ms)
         return Replayed(self._message(exchange, said, used), used, after_ms, False, found.ends_sasl)
 
-    def _after_ms(self, found: Found, body: Any) -> float:
+    def _composed(self, connection: ServerConnection, request: RequestReceived) -> Replayed | None:
+        """An answer put together by topic and partition."""
+        composing = self._composing.get(connection)
+        if composing is None:
+            composing = self._composing[connection] = Composing(self._parts)
+        api, version, body = request.api, request.header.request_api_version, request.body
+        found = composing.answer(api, version, body)
+        if found is None:
+            return None
+        if found.body is None:
+            assert found.exchange is not None
+            whole = Found(found.exchange, found.again, ends_sasl=False)
+            return self._as_it_was(whole, version, request.header.correlation_id, body)
+        restamp(found.body, self._endpoint)
+        found.body.encode(version)
+        after_ms = self._after_ms(api.api_key, found.latency_ms, found.again, body)
+        return Replayed(found.body, version, after_ms, missing=found.missing)
+
+    def _after_ms(self, api_key: int, latency_ms: float | None, again: bool, body: Any) -> float:
         """A fetch answered with what was given before waits as brokers wait for something new: or
         a client that goes on fetching would do nothing else."""
-        if self._latency and found.exchange.latency_ms is not None:
-            return found.exchange.latency_ms
-        if found.again and found.exchange.api_key in _FETCHES:
+        if self._latency and latency_ms is not None:
+            return latency_ms
+        if again and api_key in _FETCHES:
             return float(max(getattr(body, "max_wait_ms", 0), 0))
         return 0.0
 
     def _message(self, exchange: Exchange, said: Said, version: int) -> Message:
-        codec = _codec(exchange)
+        codec = codec_of(exchange)
         api = codec.api(exchange.api_key, said.version)
-        message = api.response.from_json(_readable(said.body or {}), said.version)
+        message = api.response.from_json(readable(said.body or {}), said.version)
         restamp(message, self._endpoint)
         message.encode(version)  # what this version cannot carry is refused here, not later
         return message
@@ -120,24 +159,10 @@ class Replay:
         return broker.host, broker.port
 
 
-def _codec(exchange: Exchange) -> Dialect:
-    try:
-        return dialect(exchange.dialect)
-    except KprotoError:
-        return dialect("kafka")
+def _is_by_partition(api_key: int) -> bool:
+    api: Api | None = dialect("kafka").apis.get(api_key)
+    return api is not None and forms_at(api, api.request.VALID_VERSIONS.highest) is not None
 
 
 def _for_request(raw: bytes, correlation_id: int) -> bytes:
     return raw[:4] + _CORRELATION_ID.pack(correlation_id) + raw[8:]
-
-
-def _readable(value: Any) -> Any:
-    """Secrets that were taken out are empty, but for the values of configs, which are text."""
-    if isinstance(value, list):
-        return [_readable(each) for each in value]
-    if isinstance(value, dict):
-        return {
-            name: "" if each == REDACTED and name != "value" else _readable(each)
-            for name, each in value.items()
-        }
-    return value

@@ -36,6 +36,8 @@ class Replaying(Journalling):
         if found is None:
             self.note_either(session, request, "replay-miss", problem)
             return None
+        if found.missing:
+            self.note_either(session, request, "replay-miss", found.missing)
         if found.after_ms:
             return self._replay_later(connection, session, request, found)
         return self._replay(connection, session, request, found)

@@ -1,0 +1,94 @@
+"""Fetch sessions (KIP-227) and share sessions (KIP-932): a request of one names only what changed,
+and stands for all partitions of the session.
+
+One ``FetchSessions`` follows the requests of one connection.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Final, NamedTuple
+
+from kproto.codegen.codec import schema_of
+from kproto.error_codes import ErrorCode
+from mockbroker.replay.partition_names import Key, Part, TopicNames
+
+__all__ = ["FETCH", "SHARE_FETCH", "FetchSessions", "Opened", "nothing_new"]
+
+FETCH: Final = 1
+SHARE_FETCH: Final = 78
+_FORGOTTEN: Final = "forgotten_topics_data"
+
+
+class Opened(NamedTuple):
+    """``parts``: what the request stands for, or None of an unknown session, to which a broker
+    answers ``error_code``. ``incremental``: the request named a part of it."""
+
+    parts: list[Part] | None
+    incremental: bool
+    error_code: int = 0
+
+
+class FetchSessions:
+    def __init__(self) -> None:
+        self._sessions: dict[Any, dict[Key, Part]] = {}
+        self._opening: dict[Key, Part] | None = None
+
+    def open(
+        self, api_key: int, body: Any, parts: list[Part], version: int, names: TopicNames
+    ) -> Opened:
+        """What a request stands for. Shares of a partition are the same in this as fetches."""
+        is_share = api_key == SHARE_FETCH
+        epoch = body.share_session_epoch if is_share else body.session_epoch
+        session = (body.group_id, body.member_id) if is_share else body.session_id
+        self._opening = None
+        if epoch <= 0:
+            self._sessions.pop(session, None)
+            asked = {part.key: part for part in parts}
+            if epoch == 0 and is_share:
+                self._sessions[session] = asked
+            elif epoch == 0:
+                self._opening = asked
+            return Opened(parts, incremental=False)
+        known = self._sessions.get(session)
+        if known is None:
+            missing = (
+                ErrorCode.SHARE_SESSION_NOT_FOUND
+                if is_share
+                else ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            )
+            return Opened(None, incremental=True, error_code=missing)
+        for key in _forgotten(body, version, names):
+            known.pop(key, None)
+        known.update((part.key, part) for part in parts)
+        return Opened(list(known.values()), incremental=True)
+
+    def answered(self, session_id: int) -> None:
+        """Note the session id with which a broker answered the last Fetch."""
+        if self._opening is not None and session_id:
+            self._sessions[session_id] = self._opening
+        self._opening = None
+
+
+def _forgotten(body: Any, version: int, names: TopicNames) -> list[Key]:
+    struct = schema_of(type(body)).root.field(_FORGOTTEN).type.inner_struct
+    assert struct is not None
+    return [
+        Key((), names.topic_of(topic, struct, version), index)
+        for topic in getattr(body, _FORGOTTEN)
+        for index in topic.partitions
+    ]
+
+
+def nothing_new(part: Part) -> Part:
+    """What a session's answer means by leaving out a partition, said as a full answer says it."""
+    *topic, element = part.steps
+    quiet = copy.copy(element)
+    quiet.records = b""
+    for name in ("error_code", "acknowledge_error_code"):
+        if hasattr(quiet, name):
+            setattr(quiet, name, 0)
+    for name in ("aborted_transactions", "acquired_records"):
+        if getattr(quiet, name, None):
+            setattr(quiet, name, [])
+    return part._replace(steps=(*topic, quiet))

@@ -1,0 +1,309 @@
+"""A message taken apart into what it says of each topic or partition, and put together again.
+Found from the schemas; knows no recording.
+
+Kafka's messages name partitions in one form: at the root, or in arrays of groups, transactions or
+log directories, there is an array of topics, and in that one of partitions. A topic is a name, an
+id, or a config resource. Pairs of messages of another form (heartbeats with an assignment) have no
+``Forms``.
+"""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+from kproto.codegen.base import Message
+from kproto.codegen.codec import schema_of
+from kproto.schema.model import ZERO_UUID, Field, Struct
+from mockbroker.faults.things import (
+    fields_of,
+    id_field,
+    is_partitions,
+    is_topics,
+    partition_field,
+    topic_field,
+)
+
+__all__ = ["Form", "Forms", "Key", "Part", "TopicNames", "forms_of"]
+
+
+class Key(NamedTuple):
+    """``holder`` says in which group or transaction the topic is named. ``topic`` None stands for
+    every topic, ``partition`` None for the whole topic."""
+
+    holder: tuple[Any, ...]
+    topic: str | None
+    partition: int | None
+
+    @property
+    def wider(self) -> tuple[Key, Key]:
+        """The whole topic, and all topics."""
+        return Key(self.holder, self.topic, None), Key(self.holder, None, None)
+
+    def __str__(self) -> str:
+        topic = "every topic" if self.topic is None else self.topic
+        return topic if self.partition is None else f"{topic}-{self.partition}"
+
+
+class Part(NamedTuple):
+    """What a message says of one key: the elements from the outermost array inwards, each with the
+    array of the next one emptied."""
+
+    key: Key
+    steps: tuple[Any, ...]
+
+
+class TopicNames:
+    """Topic ids and the names they belong to, as far as messages said both."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, uuid.UUID] = {}
+        self._names: dict[uuid.UUID, str] = {}
+
+    def learn(self, body: Message, version: int) -> None:
+        """Take in every struct that has a topic's name and its id."""
+        self._learn(body, schema_of(type(body)).root, version)
+
+    def _learn(self, value: Any, struct: Struct, version: int) -> None:
+        named, identified = topic_field(struct, version), id_field(struct, version)
+        if named is not None and identified is not None:
+            name = getattr(value, named.python_name)
+            topic_id = getattr(value, identified.python_name)
+            if name and topic_id != ZERO_UUID:
+                self.ids[name] = topic_id
+                self._names[topic_id] = name
+        for field in fields_of(struct, version):
+            inner, held = field.type.inner_struct, getattr(value, field.python_name)
+            if inner is not None and held is not None:
+                for each in held if field.type.kind == "array" else (held,):
+                    self._learn(each, inner, version)
+
+    def topic_of(self, element: Any, struct: Struct, version: int) -> str:
+        """A topic's name, or its id as text where no name is known; ``TYPE:NAME`` of a resource."""
+        if _is_resource(struct):
+            return f"{element.resource_type}:{element.resource_name}"
+        field = topic_field(struct, version)
+        if field is not None and (name := getattr(element, field.python_name)):
+            return str(name)
+        field = id_field(struct, version)
+        topic_id = ZERO_UUID if field is None else getattr(element, field.python_name)
+        return self._names.get(topic_id, str(topic_id))
+
+    def rename(self, element: Any, struct: Struct, topic: str, version: int) -> None:
+        """Name the topic of ``element`` as ``version`` does, whichever version it was read at."""
+        for field in struct.fields:
+            if field.name == "TopicId" and field.type.kind == "uuid":
+                held = getattr(element, field.python_name)
+                value = held if held != ZERO_UUID else self.ids.get(topic, held)
+                value = value if version in field.versions else ZERO_UUID
+            elif field.entity_type == "topicName" and field.type.kind == "string":
+                held = getattr(element, field.python_name)
+                value = (held or topic) if version in field.versions else field.default
+            else:
+                continue
+            setattr(element, field.python_name, value)
+
+
+class Form(NamedTuple):
+    """How one message names what it is about. ``path``: the arrays from the root to the finest
+    that both sides have; ``depth`` counts those before the topics. ``identities``: the fields that
+    tell elements of each of these apart. ``level``: what a part is about."""
+
+    path: tuple[Field, ...]
+    depth: int
+    identities: tuple[tuple[str, ...], ...]
+    level: Literal["topic", "partition"]
+
+    def take_apart(self, body: Message, version: int, names: TopicNames) -> list[Part]:
+        """The parts of a message. An array that is null is one part, and so is an empty one below
+        the root."""
+        return list(self._parts(body, (), Key((), None, None), version, names))
+
+    def _parts(
+        self, holder: Any, steps: tuple[Any, ...], key: Key, version: int, names: TopicNames
+    ) -> Iterator[Part]:
+        at = len(steps)
+        elements = getattr(holder, self.path[at].python_name) if at < len(self.path) else None
+        if not elements:
+            if elements is None or steps:
+                yield Part(key, steps)
+            return
+        for element in elements:
+            if at < self.depth:
+                below = key._replace(holder=(*key.holder, *self._identity(element, at)))
+            else:
+                below = _named(element, self.path[at], key, at == self.depth, version, names)
+            step = element
+            if at + 1 < len(self.path):
+                step = _without(element, self.path[at + 1])
+            yield from self._parts(element, (*steps, step), below, version, names)
+
+    def _identity(self, element: Any, at: int) -> tuple[Any, ...]:
+        return tuple(getattr(element, name) for name in self.identities[at])
+
+    def put_together(self, base: Message, parts: Iterable[Part]) -> Message:
+        """``base`` with the parts in its arrays, in their order."""
+        body: Message = _without(base, self.path[0])
+        places: dict[tuple[Any, ...], Any] = {}
+        for part in parts:
+            holder: Any = body
+            place: tuple[Any, ...] = ()
+            for at, step in enumerate(part.steps):
+                place = (*place, self._place(step, at, part.key))
+                known = places.get(place)
+                if known is None:
+                    known = step
+                    if at + 1 < len(self.path):
+                        known = _without(step, self.path[at + 1])
+                    places[place] = known
+                    getattr(holder, self.path[at].python_name).append(known)
+                holder = known
+        return body
+
+    def _place(self, step: Any, at: int, key: Key) -> Any:
+        if at > self.depth:
+            return key.partition
+        if at == self.depth:
+            return key.topic if len(self.path) > at + 1 else (key.topic, key.partition)
+        struct = self.path[at].type.inner_struct
+        assert struct is not None
+        return tuple(
+            getattr(step, field.python_name)
+            for field in struct.fields
+            if field.type.kind in ("string", "int64") and not field.name.startswith("Error")
+        )
+
+
+class Forms(NamedTuple):
+    """Of a request and its response. ``same_holders``: both name the groups (or the like)."""
+
+    request: Form
+    response: Form
+    same_holders: bool
+
+
+@cache
+def forms_of(
+    request: type[Message], response: type[Message], version: int, passing: frozenset[str]
+) -> Forms | None:
+    """None where the response does not say something of each topic or partition that the request
+    names. ``passing``: fields, by JSON name, that identify nothing."""
+    asked = _path(schema_of(request).root, version)
+    said = _path(schema_of(response).root, version)
+    if asked is None or said is None:
+        return None
+    asked_path, asked_depth = asked
+    said_path, said_depth = said
+    fine = min(len(asked_path) - asked_depth, len(said_path) - said_depth)
+    if _is_flat(asked_path[asked_depth], version) or _is_flat(said_path[said_depth], version):
+        fine = 2  # both name partitions, in one array or in two
+    asked_path, said_path = asked_path[: asked_depth + fine], said_path[: said_depth + fine]
+    identities: tuple[tuple[str, ...], ...] = ()
+    same = asked_depth == said_depth
+    if same:
+        identities = tuple(
+            _common(mine, theirs, version, passing)
+            for mine, theirs in zip(asked_path[:asked_depth], said_path[:said_depth], strict=True)
+        )
+    nothing: tuple[tuple[str, ...], ...] = ((),)
+    level: Literal["topic", "partition"] = "partition" if fine == 2 else "topic"
+    return Forms(
+        Form(asked_path, asked_depth, identities or nothing * asked_depth, level),
+        Form(said_path, said_depth, identities or nothing * said_depth, level),
+        same,
+    )
+
+
+def _path(struct: Struct, version: int) -> tuple[tuple[Field, ...], int] | None:
+    """The arrays that lead to topics and their partitions, and how many come before the topics."""
+    for field in fields_of(struct, version):
+        inner = field.type.inner_struct
+        if field.type.kind != "array" or field.name == "ForgottenTopicsData":
+            continue
+        if inner is None:
+            if is_topics(field):
+                return (field,), 0
+        elif _is_topic(inner, version):
+            return (field, *_partitions(inner, version)), 0
+    for field in fields_of(struct, version):
+        inner = field.type.inner_struct
+        if field.type.kind == "array" and inner is not None:
+            found = _path(inner, version)
+            if found is not None:
+                return (field, *found[0]), found[1] + 1
+    return None
+
+
+def _is_topic(struct: Struct, version: int) -> bool:
+    names = topic_field(struct, version) or id_field(struct, version)
+    return names is not None or _is_resource(struct)
+
+
+def _is_resource(struct: Struct) -> bool:
+    """A pattern's resource is an access rule's, not a thing that is configured."""
+    names = {field.name for field in struct.fields}
+    return {"ResourceType", "ResourceName"} <= names and "ResourcePatternType" not in names
+
+
+def _is_flat(field: Field, version: int) -> bool:
+    """An array of partitions that name their topic each."""
+    inner = field.type.inner_struct
+    return inner is not None and partition_field(inner, version) is not None
+
+
+def _partitions(topic: Struct, version: int) -> tuple[Field, ...]:
+    for field in fields_of(topic, version):
+        inner = field.type.inner_struct
+        if is_partitions(field) or (
+            field.type.kind == "array"
+            and inner is not None
+            and partition_field(inner, version) is not None
+        ):
+            return (field,)
+    return ()
+
+
+def _common(mine: Field, theirs: Field, version: int, passing: frozenset[str]) -> tuple[str, ...]:
+    one, other = mine.type.inner_struct, theirs.type.inner_struct
+    assert one is not None
+    assert other is not None
+    there = {field.python_name for field in fields_of(other, version)}
+    return tuple(
+        field.python_name
+        for field in fields_of(one, version)
+        if field.python_name in there
+        and field.type.inner_struct is None
+        and field.type.kind != "array"
+        and json_name(field) not in passing
+    )
+
+
+def _named(
+    element: Any, field: Field, key: Key, is_topic: bool, version: int, names: TopicNames
+) -> Key:
+    inner = field.type.inner_struct
+    if not is_topic:
+        number = None if inner is None else partition_field(inner, version)
+        index = element if number is None else getattr(element, number.python_name)
+        return key._replace(partition=index)
+    if inner is None:
+        return key._replace(topic=element)
+    number = partition_field(inner, version)
+    return key._replace(
+        topic=names.topic_of(element, inner, version),
+        partition=None if number is None else getattr(element, number.python_name),
+    )
+
+
+def _without(holder: Any, field: Field) -> Any:
+    """A copy whose array is empty."""
+    out = copy.copy(holder)
+    setattr(out, field.python_name, [])
+    return out
+
+
+def json_name(field: Field) -> str:
+    return field.name[:1].lower() + field.name[1:]

@@ -1,0 +1,214 @@
+"""A transcript's exchanges about topics and partitions, each taken apart. Chooses nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kproto.codegen.base import Message
+from kproto.codegen.codec import schema_of
+from kproto.dialects import Api, Dialect, dialect
+from kproto.errors import KprotoError
+from kproto.schema.model import Field
+from kproto.transcript import REDACTED, Exchange, Transcript
+from mockbroker.replay.fetch_sessions import FETCH, SHARE_FETCH, FetchSessions, nothing_new
+from mockbroker.replay.meanings import PASSING, meaning_of_fields
+from mockbroker.replay.partition_names import Form, Forms, Key, Part, TopicNames, forms_of
+
+__all__ = ["Asked", "Known", "RecordedParts", "asked_of", "codec_of", "forms_at", "readable"]
+
+_METADATA = 3
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request: ``base`` is what it means apart from its parts, ``meanings`` what each of these
+    means; None of a partition that only the answer named."""
+
+    base: Any
+    meanings: dict[Key, Any]
+
+    @property
+    def whole(self) -> Any:
+        return self.base, frozenset(self.meanings.items())
+
+
+@dataclass(slots=True)
+class Known:
+    """One exchange. ``response`` is None where it has to be given as it is: silence, the end of the
+    connection, bytes."""
+
+    exchange: Exchange
+    api: Api
+    forms: Forms
+    asked: Asked | None = None
+    response: Message | None = None
+    parts: dict[Key, list[Part]] = field(default_factory=dict)
+    whole: Any = None
+
+    @property
+    def fails_whole(self) -> bool:
+        """Nothing of it is about one topic: silence, or an error of the response as such."""
+        if self.response is None:
+            return True
+        return bool(getattr(self.response, "error_code", 0)) and not self.parts
+
+    def says(self, key: Key) -> list[Part]:
+        """Its parts about a key: the partition's, or else the whole topic's, or the group's."""
+        wider = key.wider if self.forms.same_holders else key.wider[:1]
+        for wanted in (key, *wider):
+            if wanted in self.parts and wanted.topic is not None:
+                return self.parts[wanted]
+        if key.partition is None:
+            return [
+                part
+                for each, parts in self.parts.items()
+                if each.holder == key.holder and key.topic in (None, each.topic)
+                for part in parts
+            ]
+        return self.parts.get(wider[-1], []) if self.forms.same_holders else []
+
+
+class RecordedParts:
+    """Every exchange of an api of that kind, in the recorded order, by api key."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.names = TopicNames()
+        self.by_api: dict[int, list[Known]] = {}
+        self.unfit: dict[int, KprotoError] = {}
+        """Of each api key, why the last answer that cannot be used is none of its version."""
+        self._sessions: dict[int, FetchSessions] = {}
+        self._last: dict[tuple[int, Key], Part] = {}
+        usable = [
+            each
+            for each in transcript.exchanges
+            if not each.bare and not each.fell_back and each.outcome not in ("none-due", "unknown")
+        ]
+        for exchange in usable:
+            self._learn(exchange)
+        for exchange in usable:
+            known = self._known(exchange)
+            if known is not None:
+                self.by_api.setdefault(exchange.api_key, []).append(known)
+
+    def _learn(self, exchange: Exchange) -> None:
+        try:
+            api = codec_of(exchange).api(exchange.api_key, exchange.api_version)
+        except KprotoError:
+            return
+        for cls, said in ((api.request, exchange.request), (api.response, exchange.response)):
+            try:
+                if said is not None and said.body is not None:
+                    body = cls.from_json(readable(said.body), said.version)
+                    self.names.learn(body, said.version)
+            except KprotoError:  # not whole
+                continue
+
+    def _known(self, exchange: Exchange) -> Known | None:
+        version = exchange.api_version
+        try:
+            api = codec_of(exchange).api(exchange.api_key, version)
+            forms = forms_at(api, version)
+        except KprotoError:
+            return None
+        if forms is None:
+            return None
+        known = Known(exchange, api, forms)
+        parts: list[Part] = []
+        incremental = False
+        try:
+            body: Any = api.request.from_json(readable(exchange.request.body or {}), version)
+            parts = forms.request.take_apart(body, version, self.names)
+            if exchange.api_key in (FETCH, SHARE_FETCH):
+                sessions = self._sessions.setdefault(exchange.connection, FetchSessions())
+                opened = sessions.open(exchange.api_key, body, parts, version, self.names)
+                parts, incremental = opened.parts or parts, opened.incremental
+            known.asked = asked_of(body, version, forms, parts)
+        except KprotoError:  # a body that is not whole
+            pass
+        said = exchange.response
+        if said is not None and not said.raw and said.body is not None:
+            try:
+                known.response = api.response.from_json(readable(said.body), version)
+            except KprotoError as error:
+                self.unfit[exchange.api_key] = error
+                return None
+            self._take(known, parts if incremental else [], version)
+        elif said is not None and not said.raw:
+            return None
+        if known.asked is None:
+            if known.response is None:
+                return None
+            known.asked = Asked(None, {})
+        else:
+            known.whole = known.asked.whole
+        return known
+
+    def _take(self, known: Known, session: list[Part], version: int) -> None:
+        """Take a response apart, with what it says by leaving it out."""
+        assert known.response is not None
+        connection, key = known.exchange.connection, known.exchange.api_key
+        for part in known.forms.response.take_apart(known.response, version, self.names):
+            known.parts.setdefault(part.key, []).append(part)
+            self._last[connection, part.key] = part
+        for part in session:
+            last = self._last.get((connection, part.key))
+            if part.key not in known.parts and last is not None:
+                known.parts[part.key] = [nothing_new(last)]
+        if key == FETCH:
+            self._sessions[connection].answered(getattr(known.response, "session_id", 0))
+
+
+def asked_of(body: Message, version: int, forms: Forms, parts: list[Part]) -> Asked:
+    form = forms.request
+    root = schema_of(type(body)).root
+    skipped = [each for each in root.fields if each.name == "ForgottenTopicsData"]
+    base = meaning_of_fields(body, root, [*skipped, form.path[0]])
+    meanings: dict[Key, Any] = {}
+    for part in parts:
+        meanings[part.key] = (*meanings.get(part.key, ()), *_meaning(part, form))
+    if not parts and (type(body).API_KEY, version) == (_METADATA, 0):
+        meanings[Key((), None, None)] = ()  # an empty list means all, as null does later
+    return Asked(base, meanings)
+
+
+def _meaning(part: Part, form: Form) -> tuple[Any, ...]:
+    """Of each step; what names the topic is in the key, which is the same by name and by id."""
+    out = []
+    for at, step in enumerate(part.steps):
+        struct = form.path[at].type.inner_struct
+        if struct is not None:
+            out.append(meaning_of_fields(step, struct, _naming(form, at)))
+    return tuple(out)
+
+
+def _naming(form: Form, at: int) -> list[Field]:
+    struct = form.path[at].type.inner_struct
+    assert struct is not None
+    naming = [
+        each for each in struct.fields if each.name == "TopicId" or each.entity_type == "topicName"
+    ]
+    return naming if at == form.depth else []
+
+
+def forms_at(api: Api, version: int) -> Forms | None:
+    return forms_of(api.request, api.response, version, PASSING)
+
+
+def codec_of(exchange: Exchange) -> Dialect:
+    try:
+        return dialect(exchange.dialect)
+    except KprotoError:
+        return dialect("kafka")
+
+
+def readable(value: Any) -> Any:
+    """Secrets that were taken out are empty, but for the values of configs, which are text."""
+    if isinstance(value, list):
+        return [readable(each) for each in value]
+    if isinstance(value, dict):
+        return {
+            name: "" if each == REDACTED and name != "value" else readable(each)
+            for name, each in value.items()
+        }
+    return value
