@@ -20,7 +20,7 @@ from mockbroker.configs.effective import created_topic_entries
 from mockbroker.errors import ClusterError, Refusal
 from mockbroker.state.actions import PartitionsAdded, TopicCreated, TopicDeleted
 from mockbroker.state.controller import Controller
-from mockbroker.state.model import Partition, Topic
+from mockbroker.state.model import NO_LEADER, Partition, Topic
 from mockbroker.state.results import (
     CreatePartitionsResult,
     CreateTopicResult,
@@ -39,6 +39,7 @@ from mockbroker.topics.checks import (
     setting,
 )
 from mockbroker.topics.listed_replicas import check_listed
+from mockbroker.topics.timeline_order import first_iterated
 
 __all__ = ["add", "add_partitions", "create", "delete", "fresh_cluster_id", "fresh_id"]
 
@@ -187,9 +188,11 @@ def add_partitions(
             continue
         results[name] = CreatePartitionsResult(name)
         if not validate_only:
-            if _gives_up(controller, wait_ms):
-                results[name] = CreatePartitionsResult(name, ErrorCode.REQUEST_TIMED_OUT)
             controller.record("create_partitions", PartitionsAdded(name, added))
+            leaders = [each.leader for each in controller.state.topics[name].partitions]
+            in_vain = era.awaits_leaders and NO_LEADER in leaders
+            if in_vain or _gives_up(controller, wait_ms):
+                results[name] = CreatePartitionsResult(name, ErrorCode.REQUEST_TIMED_OUT)
     return tuple(results.values())
 
 
@@ -222,13 +225,15 @@ def _additional_partitions(
         )
     additional = count - present
     first = topic.partitions[0].replicas
+    model = first_iterated(present) if era.model == "hashed" else 0
+    factor = len(topic.partitions[model].replicas)
     if assignments is not None:
         lists = {present + place: broker_ids for place, broker_ids in enumerate(assignments)}
-        check_listed(controller, era.listed, lists, expected=len(first), added=additional)
+        check_listed(controller, era.listed, lists, expected=factor, added=additional)
     elif era.continued:
-        assignments = continued(controller, first[0], present, additional, len(first))
+        assignments = continued(controller, first[0], present, additional, factor)
     else:
-        assignments = spread(controller, present, additional, len(first))
+        assignments = spread(controller, present, additional, factor)
     return partitions_of(controller, present, assignments)
 
 

@@ -82,7 +82,10 @@ class GrowthEra:
     """CreatePartitions (37). ``repeated`` is for a topic asked for twice; ``in_flight`` takes
     {name}, None: a topic being reassigned grows all the same; ``unknown_topic`` {name};
     ``fewer`` and ``as_many`` {name}, {present} and {wanted}. ``continued``: what the controller
-    chooses goes on from partition 0, else it is broker p mod N as for new topics."""
+    chooses goes on from partition 0, else it is broker p mod N as for new topics. ``model``: new
+    partitions have as many replicas as this one, partition 0 or the first that a hash table of
+    KRaft's controller iterates. ``awaits_leaders``: the answer comes when every partition of the
+    topic has a leader, or at the time-out."""
 
     repeated: str
     most_partitions: int | None
@@ -91,6 +94,8 @@ class GrowthEra:
     fewer: str
     as_many: str
     continued: bool
+    model: Literal["partition 0", "hashed"]
+    awaits_leaders: bool
     listed: ListedReplicas
 
 
@@ -186,6 +191,8 @@ _KRAFT_4_3: Final = AdministrationEra(
         "{wanted} would not be an increase.",
         as_many="Topic already has {present} partition(s).",
         continued=False,
+        model="hashed",
+        awaits_leaders=False,
         listed=replace(_KRAFT_LISTED, checks=("miscounted", *_KRAFT_LISTED.checks)),
     ),
     deletion=DeletionEra(
@@ -255,6 +262,8 @@ _ZOOKEEPER: Final = AdministrationEra(
         "{wanted}.",
         as_many="Topic already has {present} partitions.",
         continued=True,
+        model="partition 0",
+        awaits_leaders=True,
         listed=ListedReplicas(
             checks=("unknown", "miscounted", "empty", "repeated", "length"),
             texts={

@@ -67,6 +67,44 @@ def test_partitions_go_on_from_partition_0(first: int, factor: int) -> None:
         assert len(set(followers[1:])) > 1, "the followers shift in each round"
 
 
+@pytest.mark.parametrize("release", [(2, 4), (3, 9)])
+def test_partitions_are_added_in_vain_while_another_has_no_leader(release: tuple[int, int]) -> None:
+    """Seen so on 2.4.1 and 3.9.2, which answer when their time-out is over; the partition stays."""
+    cluster = zookeeper(4, "foo=4/1", "bar=1,4/2", release=release)
+    cluster.stop_broker(4)
+    (grown,) = cluster.create_partitions([("foo", 3, None)])
+    assert (grown.error_code, grown.error_message) == (7, None)
+    assert cluster.partition("foo", 2).leader in (1, 2, 3)
+    (tried,) = cluster.create_partitions([("foo", 4, None)], validate_only=True)
+    assert (tried.error_code, len(cluster.topics["foo"].partitions)) == (0, 3)
+    (other,) = cluster.create_partitions([("bar", 3, None)])
+    assert other.error_code == 0
+    kraft = Cluster(4, topics=["foo=4/1"])
+    kraft.stop_broker(4)
+    (grown,) = kraft.create_partitions([("foo", 3, None)])
+    assert grown.error_code == 0
+
+
+FIRST_OF_KRAFT = {1: 0, 2: 0, 3: 2, 5: 2, 6: 5, 10: 5, 11: 0, 13: 0, 14: 13, 30: 0, 64: 34, 70: 34}
+"""By the number of partitions, the first key of Kafka 3.9.2's ``TimelineHashMap`` with these."""
+
+
+@pytest.mark.parametrize(("present", "model"), FIRST_OF_KRAFT.items())
+def test_new_partitions_have_as_many_replicas_as_one_that_the_era_takes(
+    present: int, model: int
+) -> None:
+    topic = "t=" + "/".join("1,2,3" if index == model else "1" for index in range(present))
+    cluster = Cluster(4, topics=[topic])
+    (refused,) = cluster.create_partitions([("t", present + 1, [[1]])])
+    assert refused.error_code == 39
+    (grown,) = cluster.create_partitions([("t", present + 1, None)])
+    assert grown.error_code == 0
+    assert len(cluster.partition("t", present).replicas) == 3
+    cluster = zookeeper(4, topic)
+    (grown,) = cluster.create_partitions([("t", present + 1, None)])
+    assert len(cluster.partition("t", present).replicas) == (3 if model == 0 else 1)
+
+
 def test_a_stopped_broker_is_no_broker() -> None:
     cluster = zookeeper(3, "t=1,2,3")
     cluster.stop_broker(3)
