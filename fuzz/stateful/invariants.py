@@ -55,12 +55,12 @@ def isr_is_within_replicas(world: World) -> None:
     last in-sync replica stays listed). The drafts of KIP-455 take brokers of the target into the
     ISR before they are replicas; a ZooKeeper controller keeps in the ISR of a partition that has
     no leader the one that was last in sync, replica or not (Kafka 3.9.2, removeReplicasFromIsr),
-    and one that died between two writes leaves more in the ISR until the reassignment ends
-    (``zookeeper_rows``)."""
+    and one that died between two writes leaves more in the ISR until a leader takes it out
+    (``zookeeper_rows.ON_LEADER``)."""
     for tp, each in _partitions(world):
         assert each.isr, (tp, each)
         assert len(set(each.isr)) == len(each.isr), (tp, each)
-        left_over = each.leader == NO_LEADER or (world.deaths and each.reassigning)
+        left_over = each.leader == NO_LEADER or world.deaths
         if world.machine.startswith("zookeeper") and left_over:
             continue
         assert set(each.isr) <= set(each.hosts), (tp, each)

@@ -1,8 +1,8 @@
 """How a controller reassigns partitions: one machine a design of it, chosen by the profile.
 
 ``kraft`` is what Kafka ships; ``zookeeper`` is what it shipped to 3.9 for clusters that keep their
-metadata in ZooKeeper, with a name of its own where older releases wrote other znodes
-(``zookeeper.ERAS``). ``kip-455-old`` and ``kip-455-new`` are the two revisions of KIP-455
+metadata in ZooKeeper, with a name of its own where older releases did otherwise
+(``zookeeper_eras``). ``kip-455-old`` and ``kip-455-new`` are the two revisions of KIP-455
 before it was built: tables of rows (``kip_455``) that one small engine (``engine``) runs.
 ``kip-236-old`` is the older revision of KIP-236, and ``kip-236-old-literal`` drops replicas as its
 words have it (``kip_236_old_effects``). ``kip-236-new`` is the newer one (``kip_236_new``).
@@ -20,7 +20,8 @@ from mockbroker.machines.kip_236_new_machine import CancellableMachine
 from mockbroker.machines.kip_236_old import Kip236Old
 from mockbroker.machines.kip_455 import NEW, OLD
 from mockbroker.machines.kraft import KRaft
-from mockbroker.machines.zookeeper import ERAS, ZooKeeperMachine
+from mockbroker.machines.zookeeper import ZooKeeperMachine
+from mockbroker.machines.zookeeper_eras import ERAS
 
 __all__ = ["MACHINES", "Machine", "machine"]
 

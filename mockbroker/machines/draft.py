@@ -7,7 +7,7 @@ remembers, and read by a controller that takes over, and at no other time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kproto.znodes import MalformedZnodeError
 from kproto.znodes.kafka_znodes import (
@@ -93,6 +93,12 @@ class DraftMachine(KeepsZnodes):
         """By a request, or by ``/admin/reassign_partitions``, which a request leaves as it is."""
         run_first(controller, cause, tp, self._draft.on_alter, asked=target)
         self.settle(controller, cause, tp)
+
+    def reassign_all(
+        self, controller: Controller, cause: str, targets: Mapping[TopicPartition, Brokers]
+    ) -> None:
+        for tp, target in targets.items():
+            self.reassign(controller, cause, tp, target)
 
     def list_ongoing(
         self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None

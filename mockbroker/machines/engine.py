@@ -22,13 +22,17 @@ __all__ = [
     "Condition",
     "Effect",
     "Moment",
+    "Release",
     "Row",
     "Work",
+    "in_force",
     "run_first",
     "run_until_none",
 ]
 
 Brokers: TypeAlias = tuple[int, ...]
+Release: TypeAlias = tuple[int, int]
+"""A line of Kafka releases: (2, 4)."""
 
 
 @dataclass(slots=True)
@@ -69,11 +73,21 @@ class Effect(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``requirement`` is what asks for it."""
+    """``requirement`` is what asks for it. Releases before ``since``, and from ``until`` on, do not
+    have the row."""
 
     requirement: str
     when: Condition
     then: tuple[Effect, ...]
+    since: Release = (0, 0)
+    until: Release | None = None
+
+
+def in_force(rows: Sequence[Row], release: Release) -> tuple[Row, ...]:
+    """The rows that this release has."""
+    return tuple(
+        row for row in rows if row.since <= release and (row.until is None or release < row.until)
+    )
 
 
 @dataclass(slots=True)

@@ -12,18 +12,20 @@ not wait here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from kproto.error_codes import ErrorCode, message
-from kproto.znodes.kafka_znodes import PartitionState
+from kproto.znodes.kafka_znodes import PartitionState, TopicAssignment
 from mockbroker.errors import Refusal
 from mockbroker.machines import zookeeper_rows as rows
 from mockbroker.machines import zookeeper_texts as texts
-from mockbroker.machines.engine import Brokers, run_first
+from mockbroker.machines.effects import untargeted
+from mockbroker.machines.engine import Brokers, Row, in_force, run_first
 from mockbroker.machines.registry import KeepsZnodes
 from mockbroker.machines.watched import WATCHED
 from mockbroker.machines.zookeeper_effects import heading_for
+from mockbroker.machines.zookeeper_eras import ERAS, Era
 from mockbroker.machines.zookeeper_plan import PLAN_WATCHED, leave_plan, pending, take_plan
 from mockbroker.state.actions import PartitionChanged
 from mockbroker.state.controller import Controller
@@ -37,31 +39,9 @@ from mockbroker.state.results import (
     TopicResult,
 )
 
-__all__ = ["ERAS", "Era", "ZooKeeperMachine"]
+__all__ = ["ZooKeeperMachine"]
 
 _CAUSE: Final = "alter_partition_reassignments"
-
-
-@dataclass(frozen=True, slots=True)
-class Era:
-    """Releases that write the same versions of texts into znodes: the machine's name, and these."""
-
-    machine: str
-    topic_version: int
-    broker_version: int
-    controller_version: int
-
-
-ERAS: Final = (
-    Era("zookeeper-0.10", topic_version=1, broker_version=4, controller_version=1),
-    Era("zookeeper-2.4", topic_version=2, broker_version=4, controller_version=1),
-    Era("zookeeper-2.7", topic_version=2, broker_version=5, controller_version=1),
-    Era("zookeeper-2.8", topic_version=3, broker_version=5, controller_version=1),
-    Era("zookeeper", topic_version=3, broker_version=5, controller_version=2),
-)
-"""Named after the first release each; the last holds since 3.4. Before 2.4 the topic's text does
-not say what is added and removed: there a new controller knows no more than what
-``/admin/reassign_partitions`` still holds."""
 
 
 class ZooKeeperMachine(KeepsZnodes):
@@ -74,6 +54,15 @@ class ZooKeeperMachine(KeepsZnodes):
         self.topic_version = era.topic_version
         self.broker_version = era.broker_version
         self.controller_version = era.controller_version
+        self._era = era
+        self._on_update = in_force(rows.ON_UPDATE, era.since)
+        self._on_plan = in_force(rows.ON_PLAN, era.since)
+        self._on_phase = in_force(rows.ON_PHASE, era.since)
+        self._on_step = in_force(rows.ON_STEP, era.since)
+        self._on_replica_start = in_force(rows.ON_REPLICA_START, era.since)
+        self._on_partition_start = in_force(rows.ON_PARTITION_START, era.since)
+        self._on_leader = in_force(rows.ON_LEADER, era.since)
+        self._on_change = in_force(rows.ON_CHANGE, era.since)
 
     # ---- requests ----------------------------------------------------------------------------
 
@@ -92,7 +81,7 @@ class ZooKeeperMachine(KeepsZnodes):
         targets: dict[TopicPartition, Brokers] = {}
         for tp, replicas in asked.items():
             try:
-                targets[tp] = _target(controller, tp, replicas)
+                targets[tp] = self._target(controller, tp, replicas)
             except Refusal as refusal:
                 outcome[tp] = PartitionResult(tp[1], refusal.code, refusal.message)
         leave_plan(controller, _CAUSE, lambda tp, _: tp in targets)
@@ -134,6 +123,36 @@ class ZooKeeperMachine(KeepsZnodes):
                 listed.append(OngoingTopic(name, ongoing))
         return ListReassignmentsResult(0, "", tuple(listed))
 
+    def _target(
+        self, controller: Controller, tp: TopicPartition, asked: Sequence[int] | None
+    ) -> Brokers:
+        """Where a request wants a partition, which may not exist; None wants it back to its origin.
+
+        Raises Refusal, since 2.5 with texts: unlike KRaft it looks at the list alone first, and
+        says in words that nothing is under way.
+        """
+        partition = _find(controller, tp) or Partition(tp[1], (), (), NO_LEADER)
+        if asked is None:
+            if not partition.reassigning:
+                code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+                raise Refusal(code, message(code))
+            return tuple(each for each in partition.replicas if each not in partition.adding)
+        target = tuple(asked)
+        adding, live = heading_for(partition, target).adding, controller.live_ids()
+        wrong = None
+        if not target:
+            wrong = texts.EMPTY
+        elif len(set(target)) != len(target):
+            wrong = texts.duplicates(target)
+        elif min(target) < 0:
+            wrong = texts.not_ids(target)
+        elif not set(adding) <= set(live):
+            wrong = texts.not_alive(adding, live)
+        if wrong is not None:
+            code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+            raise Refusal(code, wrong if self._era.refusals_say_why else message(code))
+        return target
+
     # ---- reassignments -----------------------------------------------------------------------
 
     def reassign(
@@ -141,11 +160,25 @@ class ZooKeeperMachine(KeepsZnodes):
     ) -> None:
         """``KafkaController.onPartitionReassignment``: put it on record, then as far as it goes."""
         held = controller.state.topics[tp[0]].partitions[tp[1]].replicas
-        run_first(controller, cause, tp, rows.ON_UPDATE, asked=target)
-        run_first(controller, cause, tp, rows.ON_PHASE, facts={"held": held})
+        run_first(controller, cause, tp, self._on_update, asked=target)
+        self._run(controller, cause, tp, self._on_phase, facts={"held": held})
+
+    def reassign_all(
+        self, controller: Controller, cause: str, targets: Mapping[TopicPartition, Brokers]
+    ) -> None:
+        """A plan. Where it is remembered as one, all of it is before any of it is started."""
+        if not self._on_plan:
+            for tp, target in targets.items():
+                self.reassign(controller, cause, tp, target)
+            return
+        for tp, target in targets.items():
+            run_first(controller, cause, tp, self._on_update, asked=target)
+        for tp in targets:
+            if not run_first(controller, cause, tp, self._on_plan):
+                self._run(controller, cause, tp, self._on_phase)
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
-        run_first(controller, cause, tp, rows.ON_STEP)
+        self._run(controller, cause, tp, self._on_step)
         return controller.state.topics[tp[0]].partitions[tp[1]]
 
     def change_partition(
@@ -153,7 +186,25 @@ class ZooKeeperMachine(KeepsZnodes):
     ) -> None:
         # Here the epoch counts writes of the state znode, and each write counts itself.
         draft = replace(change.after, partition_epoch=change.before.partition_epoch)
-        run_first(controller, cause, (change.topic, draft.index), rows.ON_CHANGE, draft=draft)
+        tp = (change.topic, draft.index)
+        self._run(controller, cause, tp, self._on_change, draft=draft)
+
+    def _run(
+        self,
+        controller: Controller,
+        cause: str,
+        tp: TopicPartition,
+        table: Sequence[Row],
+        *,
+        facts: dict[str, Any] | None = None,
+        draft: Partition | None = None,
+    ) -> None:
+        """Apply the first row that matches; then a leader that was told of an epoch above its own
+        does its part."""
+        before = controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch
+        run_first(controller, cause, tp, table, facts=facts, draft=draft)
+        if controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch > before:
+            run_first(controller, cause, tp, self._on_leader)
 
     def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
         """Reassignments to a broker that is live again are taken up from where they are."""
@@ -164,16 +215,29 @@ class ZooKeeperMachine(KeepsZnodes):
     # ---- take-over ---------------------------------------------------------------------------
 
     def resume(self, controller: Controller, cause: str) -> None:
-        """Leaders first; then what users have written to ``/admin/reassign_partitions``, which
-        supplants what came by request; then the rest of these."""
+        """Replicas that are gone first, then leaders; then what users have written to
+        ``/admin/reassign_partitions``, which supplants what came by request; then the rest."""
         for name, partition in controller.partitions():
-            run_first(controller, cause, (name, partition.index), rows.ON_TAKE_OVER)
+            self._run(controller, cause, (name, partition.index), self._on_replica_start)
+        for name, partition in controller.partitions():
+            self._run(controller, cause, (name, partition.index), self._on_partition_start)
         take_plan(self, controller)
         planned = pending(controller)
         for name, partition in controller.partitions():
             tp = (name, partition.index)
             if partition.reassigning and tp not in planned:
                 self.reassign(controller, cause, tp, partition.target or ())
+
+    def recovered(
+        self,
+        controller: Controller,
+        cause: str,
+        tp: TopicPartition,
+        known: Partition,
+        assignment: TopicAssignment,
+    ) -> Partition:
+        """What only the last controller remembered is gone."""
+        return super().recovered(controller, cause, tp, untargeted(known), assignment)
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
         """No leader on record is none, whoever led in the meantime."""
@@ -185,32 +249,3 @@ class ZooKeeperMachine(KeepsZnodes):
 def _find(controller: Controller, tp: TopicPartition) -> Partition | None:
     topic = controller.state.topics.get(tp[0])
     return None if topic is None else topic.partition(tp[1])
-
-
-def _target(controller: Controller, tp: TopicPartition, asked: Sequence[int] | None) -> Brokers:
-    """Where a request wants a partition, which may not exist; None wants it back to its origin.
-
-    Raises Refusal, with the texts of Kafka 2.4 to 3.9: unlike KRaft it looks at the list alone
-    first, and says in words that nothing is under way.
-    """
-    partition = _find(controller, tp) or Partition(tp[1], (), (), NO_LEADER)
-    if asked is None:
-        if not partition.reassigning:
-            code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-            raise Refusal(code, message(code))
-        return tuple(each for each in partition.replicas if each not in partition.adding)
-    target = tuple(asked)
-    if not target:
-        raise _bad(texts.EMPTY)
-    if len(set(target)) != len(target):
-        raise _bad(texts.duplicates(target))
-    if min(target) < 0:
-        raise _bad(texts.not_ids(target))
-    adding, live = heading_for(partition, target).adding, controller.live_ids()
-    if not set(adding) <= set(live):
-        raise _bad(texts.not_alive(adding, live))
-    return target
-
-
-def _bad(text: str) -> Refusal:
-    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)

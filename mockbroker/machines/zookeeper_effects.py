@@ -5,19 +5,25 @@ Each is a value that knows what it does; ``zookeeper_rows`` says which follow wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
-from mockbroker.machines.effects import Commit, WriteStateZnode
+from mockbroker.machines.effects import Commit, WriteStateZnode, untargeted
 from mockbroker.machines.engine import Brokers, Choice, Work
-from mockbroker.machines.zookeeper_plan import leave_plan
+from mockbroker.machines.scala_sets import in_scala_2_12
+from mockbroker.machines.zookeeper_plan import leave_plan, rewrite_plan
 from mockbroker.state.model import NO_LEADER, Partition
 
 __all__ = [
     "ElectFromIsr",
     "HeadForAsked",
+    "KeepLiveInIsr",
     "LeavePlan",
+    "LeaveRememberedPlan",
+    "PlanAsked",
+    "PlannedPartition",
     "RemoveFromIsr",
     "SettleOnTarget",
+    "SpreadOverBoth",
     "heading_for",
 ]
 
@@ -38,6 +44,22 @@ def heading_for(partition: Partition, target: Brokers) -> Partition:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedPartition(Partition):
+    """A partition under reassignment before Kafka 2.4: only the controller's memory, and the plan,
+    say where it goes, and in which order."""
+
+    planned: Brokers = ()
+
+    @property
+    def reassigning(self) -> bool:
+        return True
+
+    @property
+    def target(self) -> Brokers | None:
+        return self.planned
+
+
+@dataclass(frozen=True, slots=True)
 class HeadForAsked:
     """R is what is asked for and then the origin; adding and removing say which is which."""
 
@@ -46,12 +68,36 @@ class HeadForAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanAsked:
+    """What is asked for is remembered; the replicas stay as they are. What an earlier plan was
+    adding stays among them until the end."""
+
+    def perform(self, work: Work) -> None:
+        now, asked = work.now, work.moment.asked
+        fresh = tuple(each for each in asked if each not in now.replicas or each in now.adding)
+        common = {field.name: getattr(now, field.name) for field in fields(Partition)}
+        common["adding"] = fresh
+        common["removing"] = tuple(each for each in now.replicas if each not in asked)
+        work.now = PlannedPartition(**common, planned=asked)
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadOverBoth:
+    """R is the target and all that is there, in the order of a Scala set, which Kafka makes of
+    them (``onPartitionReassignment``; 2.12, as its downloads of that time were built)."""
+
+    def perform(self, work: Work) -> None:
+        both = (work.now.target or ()) + work.now.replicas
+        work.now = replace(work.now, replicas=in_scala_2_12(both))
+
+
+@dataclass(frozen=True, slots=True)
 class SettleOnTarget:
     """R loses what was to be removed; nothing is added or removed any more."""
 
     def perform(self, work: Work) -> None:
         target = work.now.target or work.now.replicas
-        work.now = replace(work.now, replicas=target, adding=(), removing=())
+        work.now = replace(untargeted(work.now), replicas=target, adding=(), removing=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +109,17 @@ class ElectFromIsr:
         isr = work.live(work.now.isr)
         leader = next(each for each in work.now.replicas if each in isr)
         work.now = replace(work.now, leader=leader, isr=isr)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLiveInIsr:
+    """The leader takes out of the ISR the replicas that are not live; its epoch stays."""
+
+    def perform(self, work: Work) -> None:
+        now = work.now
+        gone = {each for each in now.replicas if not work.moment.is_live(each)}
+        isr = tuple(each for each in now.isr if each not in gone)
+        work.now = replace(now, isr=isr or now.isr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +156,21 @@ class LeavePlan:
             work.controller,
             work.cause,
             lambda tp, replicas: tp == work.tp and replicas == work.now.replicas,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveRememberedPlan:
+    """Before 2.4 the controller writes into the plan what it remembers to be under way, whatever
+    somebody has made of the znode meanwhile (``removePartitionsFromReassignedPartitions``)."""
+
+    def perform(self, work: Work) -> None:
+        rewrite_plan(
+            work.controller,
+            work.cause,
+            {
+                (name, each.index): each.planned
+                for name, each in work.controller.partitions()
+                if isinstance(each, PlannedPartition)
+            },
         )

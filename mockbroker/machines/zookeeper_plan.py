@@ -1,4 +1,4 @@
-"""``/admin/reassign_partitions`` as Kafka 2.4 and later have it: the old way to reassign.
+"""``/admin/reassign_partitions``: the old way to reassign.
 
 A user creates it; the controller starts what it says, takes out what has ended, and deletes it when
 nothing is left. Only its creation is watched: whatever is written into it afterwards starts
@@ -7,13 +7,16 @@ plan starts nothing and stays, until the controller next takes something out, wh
 A list that names a broker twice starts as if it did not, and stays for good: what it asks for is
 never what there is.
 
+That is Kafka 2.4 and later, and the drafts of KIP-455. Before, the controller writes the znode anew
+from what it remembers (``zookeeper_effects.LeaveRememberedPlan``).
+
 Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka checks nothing here:
 2.4.1 takes all replicas from the partition, 3.9.2 puts on record that all are to go, and fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from mockbroker.state.controller import Controller
     from mockbroker.state.model import TopicPartition
 
-__all__ = ["PLAN_WATCHED", "Reassigns", "leave_plan", "pending", "take_plan"]
+__all__ = ["PLAN_WATCHED", "Reassigns", "leave_plan", "pending", "rewrite_plan", "take_plan"]
 
 _CAUSE: Final = "reassign_partitions"
 _DEPRECATED: Final = (
@@ -47,8 +50,11 @@ class Reassigns(Protocol):
     @property
     def deprecates_plans(self) -> bool: ...
 
-    def reassign(
-        self, controller: Controller, cause: str, tp: TopicPartition, target: tuple[int, ...]
+    def reassign_all(
+        self,
+        controller: Controller,
+        cause: str,
+        targets: Mapping[TopicPartition, tuple[int, ...]],
     ) -> None: ...
 
 
@@ -80,9 +86,9 @@ def take_plan(machine: Reassigns, controller: Controller) -> None:
             refused[tp] = "the partition does not exist"
         elif not target:
             refused[tp] = "an empty replica list"
-    for tp, target in plan.items():
-        if tp not in refused:
-            machine.reassign(controller, _CAUSE, tp, tuple(dict.fromkeys(target)))
+    accepted = {tp: target for tp, target in plan.items() if tp not in refused}
+    targets = {tp: tuple(dict.fromkeys(target)) for tp, target in accepted.items()}
+    machine.reassign_all(controller, _CAUSE, targets)
     for (name, index), reason in refused.items():
         text = f"{REASSIGN_PARTITIONS}: {name}-{index} is not reassigned: {reason}"
         controller.record(_CAUSE, Warned(text))
@@ -97,13 +103,21 @@ def leave_plan(
     text = controller.znodes.read(REASSIGN_PARTITIONS)
     if text is None:
         return
-    kept = {
-        tp: PlannedReplicas(replicas)
-        for tp, replicas in _read(controller, text).items()
-        if not leaves(tp, replicas)
-    }
-    if kept:
-        controller.znodes.put(cause, REASSIGN_PARTITIONS, encode_reassign_partitions(kept).decode())
+    planned = _read(controller, text)
+    rewrite_plan(
+        controller,
+        cause,
+        {tp: replicas for tp, replicas in planned.items() if not leaves(tp, replicas)},
+    )
+
+
+def rewrite_plan(
+    controller: Controller, cause: str, planned: Mapping[TopicPartition, tuple[int, ...]]
+) -> None:
+    """What the znode says from now on; nothing is no znode."""
+    if planned:
+        plan = {tp: PlannedReplicas(replicas) for tp, replicas in planned.items()}
+        controller.znodes.put(cause, REASSIGN_PARTITIONS, encode_reassign_partitions(plan).decode())
         return
     controller.znodes.put(cause, REASSIGN_PARTITIONS, None)
     _look_for_another(controller)

@@ -1,14 +1,17 @@
-"""Kafka's own ZooKeeper controller, 2.4 to 3.9, as tables. Nothing here acts.
+"""Kafka's own ZooKeeper controller, to 3.9, as tables. Nothing here acts.
 
-Every reassignment, however it came about, goes the same road: its new assignment goes on record
-(U); then, as long as the target is not in the ISR, old and new replicas are told to go on (A); as
-soon as it is, the rest is removed (B). B is taken again from its start by a controller that finds
-it half done: replicas leave the topic znode last.
+Since 2.4 every reassignment, however it came about, goes the same road: its new assignment goes on
+record (U); then, as long as the target is not in the ISR, old and new replicas are told to go on
+(A); as soon as it is, the rest is removed (B). B is taken again from its start by a controller that
+finds it half done: replicas leave the topic znode last. Before 2.4 there is no U: A adds the new
+replicas to those on record, and nothing says there which are new.
 
 LeaderAndIsr is followed by UpdateMetadata to every broker, and that by StopReplica, as one batch of
 Kafka's has them. Kafka sends a new replica's first LeaderAndIsr twice, and so does A. What it sends
 again without need is left out: at B to new replicas that a former controller started, at the death
 of a broker to the others of a partition that got another leader.
+
+Rows name the releases that have them; ``docs/zookeeper-eras.md`` lists what differs, and why.
 """
 
 from __future__ import annotations
@@ -26,16 +29,37 @@ from mockbroker.machines.effects import (
     WriteStateZnode,
     WriteTopicZnode,
 )
-from mockbroker.machines.engine import Brokers, Effect, Moment, Row
+from mockbroker.machines.engine import Brokers, Choice, Effect, Moment, Row
 from mockbroker.machines.zookeeper_effects import (
     ElectFromIsr,
     HeadForAsked,
+    KeepLiveInIsr,
     LeavePlan,
+    LeaveRememberedPlan,
+    PlanAsked,
     RemoveFromIsr,
     SettleOnTarget,
+    SpreadOverBoth,
 )
 
-__all__ = ["ON_CHANGE", "ON_PHASE", "ON_STEP", "ON_TAKE_OVER", "ON_UPDATE"]
+__all__ = [
+    "ON_CHANGE",
+    "ON_LEADER",
+    "ON_PARTITION_START",
+    "ON_PHASE",
+    "ON_PLAN",
+    "ON_REPLICA_START",
+    "ON_STEP",
+    "ON_UPDATE",
+]
+
+_OFFLINE_AT_START: Final = (2, 3)
+"""ReplicaStateMachine.startup handles the replicas that are offline, too."""
+_KIP_455: Final = (2, 4)
+_NEW_AT_ONCE: Final = (2, 7)
+"""updateLeaderEpochAndSendRequest says which replicas are new."""
+_KAFKA_9672: Final = (3, 0)
+"""Partition.isFollowerOutOfSync takes a follower that is no replica for out of sync."""
 
 # ---- conditions ----------------------------------------------------------------------------------
 
@@ -61,6 +85,28 @@ def _leader_is_gone(moment: Moment) -> bool:
     replicas = moment.start.replicas
     candidates = any(each in moment.start.isr and moment.is_live(each) for each in replicas)
     return candidates and not moment.is_live(moment.start.leader)
+
+
+def _is_there(moment: Moment) -> bool:
+    return moment.start.replicas == moment.target
+
+
+def _done(moment: Moment) -> bool:
+    """None of the target can lead any more, which is in sync all the same."""
+    return _complete(moment) and not _leader_to_be_had(moment)
+
+
+def _done_with_a_leader(moment: Moment) -> bool:
+    return _complete(moment) and _leader_to_be_had(moment)
+
+
+def _dead_in_isr(moment: Moment) -> bool:
+    return bool(set(_dead(moment)) & set(moment.start.isr))
+
+
+def _strangers_in_isr(moment: Moment) -> bool:
+    isr, replicas = set(moment.start.isr), set(moment.start.replicas)
+    return moment.is_live(moment.start.leader) and not isr <= replicas
 
 
 def _leader_changes(moment: Moment) -> bool:
@@ -101,6 +147,17 @@ def _adding(moment: Moment) -> Brokers:
     return moment.now.adding
 
 
+def _told_of_the_end(moment: Moment) -> Brokers:
+    """Before 2.4, those that go are told of the end, too, unless another leader is elected."""
+    now, start = moment.now, moment.start
+    stays = now.leader == start.leader
+    return tuple(dict.fromkeys(start.replicas + now.replicas)) if stays else now.replicas
+
+
+def _dead(moment: Moment) -> Brokers:
+    return tuple(each for each in moment.now.replicas if not moment.is_live(each))
+
+
 def _not_started(moment: Moment) -> Brokers:
     """New replicas that were none before the request."""
     held: Brokers = moment.facts.get("held", moment.start.replicas)
@@ -131,38 +188,67 @@ _TELL: Final[tuple[Effect, ...]] = (
     SendUpdateMetadata(),
 )
 
-_FINISH: Final[tuple[Effect, ...]] = (
-    SettleOnTarget(),
-    Commit(),
-    ElectAmongReplicas(),
-    *_TELL,
-    *_DROP,
-    WriteTopicZnode(),
-    LeavePlan(),
-    SendUpdateMetadata(),
-    ShrinkIsr(),
-)
-"""The rest is removed only after the leader has heard that it is no replica any more: or else it
-could take it into the ISR again. Only where a former controller died between two writes of U is
-there more in the ISR, and the leader sees to that."""
 
-_FINISH_WITHOUT_LEADER: Final[tuple[Effect, ...]] = (
-    SettleOnTarget(),
-    Commit(),
-    SendUpdateMetadata(_replicas_went),
-    *_STOP_DROPPED,
-    WriteTopicZnode(),
-    LeavePlan(),
-    SendUpdateMetadata(),
-)
-"""All of the target is down, and so the last in sync is among it: nobody is to be taken out of the
-ISR, and nobody there to be told of it."""
+def _finish(told: Choice, leave_plan: Effect) -> tuple[Effect, ...]:
+    """The rest is removed only after the leader has heard that it is no replica any more: or else
+    it could take it into the ISR again."""
+    return (
+        SettleOnTarget(),
+        Commit(),
+        ElectAmongReplicas(),
+        RaiseLeaderEpoch(),
+        WriteStateZnode(),
+        Commit(),
+        SendLeaderAndIsr(told),
+        SendUpdateMetadata(),
+        *_DROP,
+        WriteTopicZnode(),
+        leave_plan,
+        SendUpdateMetadata(),
+    )
+
+
+def _finish_without_leader(leave_plan: Effect) -> tuple[Effect, ...]:
+    """All of the target is down, and so the last in sync is among it: nobody is to be taken out of
+    the ISR, and nobody there to be told of it."""
+    return (
+        SettleOnTarget(),
+        Commit(),
+        SendUpdateMetadata(_replicas_went),
+        *_STOP_DROPPED,
+        WriteTopicZnode(),
+        leave_plan,
+        SendUpdateMetadata(),
+    )
+
+
+_FINISH: Final = _finish(_replicas, LeavePlan())
+_FINISH_BEFORE_2_4: Final = _finish(_told_of_the_end, LeaveRememberedPlan())
 
 # ---- tables --------------------------------------------------------------------------------------
 
-ON_UPDATE: Final = (Row("K455-01", _always, (HeadForAsked(), WriteTopicZnode(), Commit(), *_DROP)),)
+ON_UPDATE: Final = (
+    Row(
+        "K455-01",
+        _always,
+        (HeadForAsked(), WriteTopicZnode(), Commit(), *_DROP),
+        since=_KIP_455,
+    ),
+    Row("K455-60", _always, (PlanAsked(), Commit()), until=_KIP_455),
+)
 """U. A new target, the origin of a cancelled reassignment among them. Where it makes no difference
-nothing is written, and where nobody is dropped nobody is told."""
+nothing is written, and where nobody is dropped nobody is told. Before 2.4 only memory changes."""
+
+ON_PLAN: Final = (
+    Row(
+        "K455-60",
+        _is_there,
+        (SettleOnTarget(), Commit(), LeaveRememberedPlan()),
+        until=_KIP_455,
+    ),
+)
+"""A planned partition that has these replicas already, in this order, is done with. So is one that
+a former controller began to add replicas to, where its plan adds to the end."""
 
 ON_PHASE: Final = (
     Row(
@@ -177,17 +263,70 @@ ON_PHASE: Final = (
             SendUpdateMetadata(),
             SendLeaderAndIsr(_not_started, is_new=True),
         ),
+        since=_NEW_AT_ONCE,
     ),
-    Row("K455-42", _leader_to_be_had, _FINISH),
-    Row("K455-42", _always, _FINISH_WITHOUT_LEADER),
+    Row(
+        "K455-42",
+        _incomplete,
+        (*_TELL, SendLeaderAndIsr(_not_started, is_new=True)),
+        since=_KIP_455,
+        until=_NEW_AT_ONCE,
+    ),
+    Row("K455-42", _leader_to_be_had, _FINISH, since=_KIP_455),
+    Row("K455-42", _always, _finish_without_leader(LeavePlan()), since=_KIP_455),
+    Row(
+        "K455-60",
+        _incomplete,
+        (
+            SpreadOverBoth(),
+            WriteTopicZnode(),
+            Commit(),
+            *_TELL,
+            SendLeaderAndIsr(_not_started, is_new=True),
+        ),
+        until=_KIP_455,
+    ),
+    Row("K455-60", _done_with_a_leader, _FINISH_BEFORE_2_4, until=_KIP_455),
+    Row("K455-60", _done, _finish_without_leader(LeaveRememberedPlan()), until=_KIP_455),
 )
 """A or B: what follows U, and a take-over, and a return of a broker that is needed."""
 
-ON_STEP: Final = (Row("K455-42", _complete, _FINISH),)
+ON_STEP: Final = (
+    Row("K455-42", _complete, _FINISH, since=_KIP_455),
+    Row("K455-60", _complete, _FINISH_BEFORE_2_4, until=_KIP_455),
+)
 """B alone: what follows a change of the ISR. One that completes a target has a leader."""
 
-ON_TAKE_OVER: Final = (Row("K455-38", _leader_is_gone, (ElectFromIsr(), *_TELL)),)
-"""Each partition, before its reassignment is looked at: a controller that comes up elects first."""
+ON_REPLICA_START: Final = (
+    Row(
+        "K455-38",
+        _dead_in_isr,
+        (RemoveFromIsr(_dead), SendLeaderAndIsr(_replicas), SendUpdateMetadata()),
+        since=_OFFLINE_AT_START,
+    ),
+)
+"""Each partition, when a controller comes up: replicas that are offline leave the ISR, and a leader
+among them leads no more (``ReplicaStateMachine.startup``)."""
+
+ON_PARTITION_START: Final = (
+    Row("K455-38", _leader_is_gone, (ElectFromIsr(), *_TELL)),
+    Row(
+        "K455-38",
+        _dead_in_isr,
+        (KeepLiveInIsr(), WriteStateZnode(), Commit(), SendUpdateMetadata()),
+        until=_OFFLINE_AT_START,
+    ),
+)
+"""Each partition thereafter, before its reassignment is looked at: a controller that comes up
+elects first (``PartitionStateMachine.startup``). Dead followers that no controller takes out of the
+ISR leave it by their leader's hand, which raises no epoch."""
+
+ON_LEADER: Final = (
+    Row("K455-38", _strangers_in_isr, (ShrinkIsr(), SendUpdateMetadata()), since=_KAFKA_9672),
+)
+"""What a leader does that was told anew, with a raised epoch: members of the ISR that are no
+replicas have never caught up (``Partition.maybeShrinkIsr``). There are such only where a controller
+died between two writes of U. Leaders of 2.4 to 2.8 keep them: their attempt fails, every time."""
 
 ON_CHANGE: Final = (
     Row(

@@ -14,6 +14,7 @@ from typing import Final
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Mode, Release, load_releases, release
 from kproto.schema.versions import Versions
+from mockbroker.machines.zookeeper_eras import era_of
 from mockbroker.profiles.features import Feature, features_of
 from mockbroker.state.partition_change import Completion
 
@@ -32,16 +33,6 @@ _ELECTIONS: Final = (
     ((2, 6), "zookeeper-2.6"),
 )
 """Since when brokers with ZooKeeper answer ElectLeaders as they do; older ones do not."""
-
-
-_CONTROLLERS: Final = (
-    ((2, 4), "zookeeper-2.4"),
-    ((2, 7), "zookeeper-2.7"),
-    ((2, 8), "zookeeper-2.8"),
-    ((3, 4), "zookeeper"),
-)
-"""Since when controllers with ZooKeeper write their znodes as they do."""
-_OLDEST_CONTROLLER: Final = "zookeeper-0.10"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,18 +213,13 @@ def _from_release(found: Release) -> Profile:
         mode=found.mode,
         versions=found.apis,
         features=_features(found),
-        machine="kraft" if kraft else _controller(found),
+        machine="kraft" if kraft else era_of(_major_minor(found.release)).machine,
         elections=_elections(found),
     )
 
 
 def _features(found: Release) -> tuple[Feature, ...]:
     return features_of(_major_minor(found.release)) if found.mode == "kraft" else ()
-
-
-def _controller(found: Release) -> str:
-    known = [name for since, name in _CONTROLLERS if since <= _major_minor(found.release)]
-    return known[-1] if known else _OLDEST_CONTROLLER
 
 
 def _elections(found: Release) -> str:
