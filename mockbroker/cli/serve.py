@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kproto.errors import KprotoError
+from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
 from mockbroker.cli.journals import journal_file, journal_sink
@@ -218,6 +219,7 @@ def serve(**options: Any) -> None:
     with a control token that was made up, {"control_token": TOKEN} in it as well.
     """
     with contextlib.ExitStack() as stack:
+        stack.enter_context(background_stderr())
         _make_room(
             options["brokers"] * options["max_connections"], more=options["control"] is not None
         )

@@ -151,10 +151,16 @@ class _Channel:
         self._waiting: deque[Outgoing] = deque(maxlen=_MAX_WAITING)
         self._filled = asyncio.Event()
         self._connection: _Connection | None = None
+        self._failures = self._dropped = self._given_up = 0
 
     def put(self, outgoing: Outgoing) -> None:
         if len(self._waiting) == _MAX_WAITING:
-            _log.warning("broker %d takes no requests: the oldest is dropped", self.broker_id)
+            if not self._dropped:
+                _log.warning(
+                    "broker %d takes no requests: %d wait, and the oldest are dropped from here on",
+                    self.broker_id, _MAX_WAITING,
+                )  # fmt: skip
+            self._dropped += 1
         self._waiting.append(outgoing)
         self.idle.clear()
         self._filled.set()
@@ -173,30 +179,48 @@ class _Channel:
 
     async def _deliver(self, outgoing: Outgoing) -> None:
         """Until it is answered, or cannot be."""
-        breaks = attempts = 0
+        breaks = 0
         while True:
+            await self._pause()
             try:
                 connection = await self._connect(outgoing.controller_id)
             except OSError:
-                await asyncio.sleep(_PAUSES[min(attempts, len(_PAUSES) - 1)])
-                attempts += 1
+                self._failures += 1
                 continue
             try:
                 async with asyncio.timeout(_ANSWER_WITHIN):
                     self._check(outgoing, await connection.ask(outgoing))
-                return
+                return self._recovered()
             except (OSError, TimeoutError, RemoteProtocolError) as error:
                 self._hang_up()
+                self._failures += 1
                 breaks += 1
                 if breaks >= _BREAKS:
                     return self._give_up(outgoing, error)
             except KprotoError as error:  # a dialect of the user's that cannot carry it
                 return self._give_up(outgoing, error)
 
+    async def _pause(self) -> None:
+        """Longer after each failure in a row, whichever request it was about."""
+        if self._failures:
+            await asyncio.sleep(_PAUSES[min(self._failures, len(_PAUSES)) - 1])
+
+    def _recovered(self) -> None:
+        """Report once what the broker missed."""
+        if self._dropped or self._given_up > 1:
+            _log.warning(
+                "broker %d takes requests again: %d were dropped, %d given up",
+                self.broker_id, self._dropped, self._given_up,
+            )  # fmt: skip
+        self._failures = self._dropped = self._given_up = 0
+
     def _give_up(self, outgoing: Outgoing, error: Exception) -> None:
-        _log.warning(
-            "%s to broker %d: %s", _name(outgoing), self.broker_id, str(error) or "no answer"
-        )
+        """The first of several in a row is reported, the others are counted."""
+        if not self._given_up:
+            _log.warning(
+                "%s to broker %d: %s", _name(outgoing), self.broker_id, str(error) or "no answer"
+            )
+        self._given_up += 1
 
     def _check(self, outgoing: Outgoing, answer: Any) -> None:
         """A controller does nothing about an error but to say so. Brokers refuse partitions whose

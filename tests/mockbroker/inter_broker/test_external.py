@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,6 +14,7 @@ from kproto.connection import RequestReceived, ServerConnection
 from kproto.dialects import dialect
 from kproto.messages import MetadataRequest
 from mockbroker.errors import ClusterError
+from mockbroker.inter_broker import client
 from tests.mockbroker.inter_broker.heard import alter, heard, recorded, said
 from tests.mockbroker.inter_broker.talking import talking
 from tests.mockbroker.wire import PATIENCE, connect
@@ -124,3 +126,60 @@ async def test_a_stopped_one_is_told_nothing() -> None:
 def test_where_it_makes_no_sense_it_is_refused(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ClusterError, match=problem):
         talking(**{"profile": "kafka-2.4", **options})
+
+
+async def test_a_full_queue_is_reported_once_and_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not a line for each request that is dropped."""
+    monkeypatch.setattr(client, "_MAX_WAITING", 4)
+    async with elsewhere() as there:
+        port = there.port
+    async with talking(
+        2, topics=["foo=1,2"], profile="kafka-2.4", external_brokers={3: ("127.0.0.1", port)},
+        clock="manual",
+    ) as mock:  # fmt: skip
+        for _ in range(10):
+            mock.leave_isr("foo-0", 2)
+            mock.join_isr("foo-0", 2)
+        assert about_3(caplog) == [
+            "broker 3 takes no requests: 4 wait, and the oldest are dropped from here on"
+        ]
+        async with elsewhere(port=port):
+            await mock.settled()
+    _, recovered = about_3(caplog)
+    assert re.fullmatch(r"broker 3 takes requests again: \d\d were dropped, 0 given up", recovered)
+
+
+def about_3(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.message for each in caplog.records if each.message.startswith("broker 3 ")]
+
+
+async def test_a_broker_that_always_hangs_up_is_left_alone_longer_and_longer(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each of thousands of requests would connect three times at once, and keep a core busy."""
+    slept: list[float] = []
+    sleep = asyncio.sleep
+
+    async def shortly(seconds: float) -> None:
+        slept.append(seconds)
+        await sleep(0)
+
+    async with elsewhere(hang_up_on=10_000) as there:
+        at = ("127.0.0.1", there.port)
+        async with talking(
+            2, topics=["foo=1,2"], profile="kafka-2.4", external_brokers={3: at}, clock="manual"
+        ) as mock:
+            await mock.settled()
+            slept.clear()
+            caplog.clear()
+            monkeypatch.setattr(client.asyncio, "sleep", shortly)
+            for _ in range(3):
+                mock.leave_isr("foo-0", 2)
+                mock.join_isr("foo-0", 2)
+            await mock.settled()
+            monkeypatch.undo()
+    assert len(slept) >= 3 * 6
+    assert set(slept) == {1.0}
+    assert not caplog.records

@@ -1,0 +1,102 @@
+"""A stderr that never blocks. The process that started ``mockbroker serve`` may not read its pipe,
+and a full pipe would hold up the event loop, control port included.
+
+Text goes to a bounded queue, and a thread writes it out. What finds no room is counted, and the
+count is written once there is room again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+__all__ = ["background_stderr"]
+
+_MAX_BYTES: Final = 1 << 20
+_END_SECONDS: Final = 1.0
+"""How long the end of the process waits for a reader."""
+
+
+@contextlib.contextmanager
+def background_stderr(max_bytes: int = _MAX_BYTES) -> Iterator[None]:
+    """Replace ``sys.stderr`` while this is open; at most ``max_bytes`` wait to be written."""
+    before = sys.stderr
+    try:
+        before.flush()
+        raw = _Queue(before.fileno(), max_bytes)
+    except (AttributeError, OSError, ValueError):  # no file: a test's capture, pythonw
+        yield
+        return
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=before.encoding, errors="backslashreplace",
+        line_buffering=True,
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+        sys.stderr = before
+        raw.end(_END_SECONDS)
+
+
+class _Queue(io.RawIOBase):
+    def __init__(self, descriptor: int, max_bytes: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._max_bytes = max_bytes
+        self._waiting: deque[bytes] = deque()
+        self._size = 0
+        self._dropped = 0
+        self._ended = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="stderr", daemon=True)
+        self._thread.start()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        text = bytes(data)
+        with self._changed:
+            if self._size + len(text) > self._max_bytes:
+                self._dropped += max(text.count(b"\n"), 1)
+            else:
+                self._waiting.append(text)
+                self._size += len(text)
+                self._changed.notify()
+        return len(text)
+
+    def end(self, seconds: float) -> None:
+        """Wait until everything is written, but not for long."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while (text := self._next()) is not None:
+            while text:
+                try:
+                    text = text[os.write(self._descriptor, text) :]
+                except OSError:  # the reader has gone
+                    return
+
+    def _next(self) -> bytes | None:
+        with self._changed:
+            while not self._waiting and not self._dropped and not self._ended:
+                self._changed.wait()
+            if self._waiting:
+                text = self._waiting.popleft()
+                self._size -= len(text)
+                return text
+            dropped, self._dropped = self._dropped, 0
+        if dropped:
+            return b"mockbroker: %d lines were not written: nobody read stderr\n" % dropped
+        return None
