@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from kproto.znodes import MalformedZnodeError
 from kproto.znodes.kafka_znodes import (
     PartitionState,
-    TopicAssignment,
     encode_partition_state,
 )
 from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
 from mockbroker.errors import Refusal
 from mockbroker.machines.answers import find, listed, refused
-from mockbroker.machines.effects import targeted, untargeted
+from mockbroker.machines.effects import targeted
 from mockbroker.machines.engine import Brokers, run_first, run_until_none
 from mockbroker.machines.kip_455 import Draft
 from mockbroker.machines.registry import KeepsZnodes
@@ -139,16 +138,6 @@ class DraftMachine(KeepsZnodes):
             tp = (name, partition.index)
             if run_first(controller, cause, tp, self._draft.on_take_over):
                 self.settle(controller, cause, tp)
-
-    def recovered(
-        self,
-        controller: Controller,
-        cause: str,
-        tp: TopicPartition,
-        known: Partition,
-        assignment: TopicAssignment,
-    ) -> Partition:
-        return super().recovered(controller, cause, tp, untargeted(known), assignment)
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
         """No target, null and [] all mean: no reassignment."""

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 from kproto.error_codes import ErrorCode
 from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent, ZnodeError
-from kproto.znodes.kafka_znodes import TopicAssignment
 from kproto.znodes.plan_znodes import (
     CANCEL_REASSIGNMENT_IN_PROGRESS,
     REASSIGN_PARTITIONS,
@@ -24,7 +23,6 @@ from kproto.znodes.plan_znodes import (
 from mockbroker.errors import Refusal
 from mockbroker.machines import kip_236_new as tables
 from mockbroker.machines.answers import find, listed, refused
-from mockbroker.machines.effects import untargeted
 from mockbroker.machines.engine import Brokers, Row, run_first, run_until_none
 from mockbroker.machines.kip_236_plans import (
     Plan,
@@ -245,17 +243,6 @@ class CancellableMachine(KeepsZnodes):
         if controller.is_live(controller.state.controller_id):
             run_until_none(controller, cause, tp, tables.ON_STEP)
         return find(controller, tp)
-
-    def recovered(
-        self,
-        controller: Controller,
-        cause: str,
-        tp: TopicPartition,
-        known: Partition,
-        assignment: TopicAssignment,
-    ) -> Partition:
-        """What is pending is nobody's memory any more; ``on_plan`` finds it."""
-        return super().recovered(controller, cause, tp, untargeted(known), assignment)
 
     def announce(self, controller: Controller, cause: str, change: Change) -> None:
         """What was pending of a deleted topic is not on record any longer."""

@@ -26,7 +26,6 @@ from kproto.znodes.request_znodes import (
 from mockbroker.configs.effective import topic_entry
 from mockbroker.errors import Refusal
 from mockbroker.machines.answers import find, listed, refused
-from mockbroker.machines.effects import untargeted
 from mockbroker.machines.engine import Brokers, run_first
 from mockbroker.machines.kip_236_old_effects import (
     RequestedPartition,
@@ -236,7 +235,7 @@ class Kip236Old(KeepsZnodes):
         assignment: TopicAssignment,
     ) -> Partition:
         """Under reassignment if it has a znode that says so, and one that can be read."""
-        found = super().recovered(controller, cause, tp, untargeted(known), assignment)
+        found = super().recovered(controller, cause, tp, known, assignment)
         found = replace(found, adding=(), removing=())
         path = reassignment_path(*tp)
         text = controller.znodes.read(path)

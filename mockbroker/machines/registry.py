@@ -41,7 +41,7 @@ from kproto.znodes.kafka_znodes import (
 )
 from kproto.znodes.plan_znodes import delete_topic_path
 from mockbroker.machines import announce
-from mockbroker.machines.effects import leader_and_isr, update_metadata
+from mockbroker.machines.effects import leader_and_isr, untargeted, update_metadata
 from mockbroker.machines.watched import WATCHED, Watched, watch_all
 from mockbroker.state.actions import (
     BrokerChanged,
@@ -196,8 +196,10 @@ class KeepsZnodes:
         known: Partition,
         assignment: TopicAssignment,
     ) -> Partition:
-        """A partition as the znodes have it; what they lack stays as in ``known``. A leader on
-        record that is not live now is another matter: that is an election's."""
+        """A partition as the znodes have it; what they lack stays as in ``known``, but for where a
+        reassignment was going: only the last controller remembered that. A leader on record that is
+        not live now is another matter: that is an election's."""
+        known = untargeted(known)
         path = partition_state_path(*tp)
         text = controller.znodes.read(path)
         found = known

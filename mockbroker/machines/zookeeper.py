@@ -5,8 +5,7 @@ users write to ``/admin/reassign_partitions`` is ``zookeeper_plan``'s. A reassig
 in ``/brokers/topics/T``: where the controller dies, the next one finds it there and takes its last
 phase up from the start.
 
-Observed on Kafka 3.9.2. There the deletion of a topic does not wait for its reassignments, and does
-not wait here.
+The deletion of a topic does not wait for its reassignments (Kafka 1.1 to 3.9; A-54).
 """
 
 from __future__ import annotations
@@ -16,11 +15,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kproto.error_codes import ErrorCode, message
-from kproto.znodes.kafka_znodes import PartitionState, TopicAssignment
+from kproto.znodes.kafka_znodes import PartitionState
 from mockbroker.errors import Refusal
 from mockbroker.machines import zookeeper_rows as rows
 from mockbroker.machines import zookeeper_texts as texts
-from mockbroker.machines.effects import untargeted
 from mockbroker.machines.engine import Brokers, Row, in_force, run_first
 from mockbroker.machines.registry import KeepsZnodes
 from mockbroker.machines.watched import WATCHED
@@ -131,7 +129,7 @@ class ZooKeeperMachine(KeepsZnodes):
         Raises Refusal, since 2.5 with texts: unlike KRaft it looks at the list alone first, and
         says in words that nothing is under way.
         """
-        partition = _find(controller, tp) or Partition(tp[1], (), (), NO_LEADER)
+        partition = _find(controller, tp) or _find_deleted(controller, tp)
         if asked is None:
             if not partition.reassigning:
                 code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
@@ -228,17 +226,6 @@ class ZooKeeperMachine(KeepsZnodes):
             if partition.reassigning and tp not in planned:
                 self.reassign(controller, cause, tp, partition.target or ())
 
-    def recovered(
-        self,
-        controller: Controller,
-        cause: str,
-        tp: TopicPartition,
-        known: Partition,
-        assignment: TopicAssignment,
-    ) -> Partition:
-        """What only the last controller remembered is gone."""
-        return super().recovered(controller, cause, tp, untargeted(known), assignment)
-
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
         """No leader on record is none, whoever led in the meantime."""
         if state.leader == NO_LEADER:
@@ -249,3 +236,11 @@ class ZooKeeperMachine(KeepsZnodes):
 def _find(controller: Controller, tp: TopicPartition) -> Partition | None:
     topic = controller.state.topics.get(tp[0])
     return None if topic is None else topic.partition(tp[1])
+
+
+def _find_deleted(controller: Controller, tp: TopicPartition) -> Partition:
+    """As it was, of a topic that a stopped broker keeps from being gone; else one that has
+    nothing."""
+    topic = controller.state.deleting.get(tp[0])
+    found = None if topic is None else topic.partition(tp[1])
+    return found or Partition(tp[1], (), (), NO_LEADER)

@@ -77,18 +77,58 @@ def test_what_is_in_sync_already_ends_without_a_start_and_tells_old_replicas_too
     cluster = cluster_of(machine=OLD)
     since = len(cluster.log)
     submit(cluster, {FOO: [1, 2]})
-    lines = story(cluster, since)
-    assert [line for line in lines if line.startswith("topic znode")] == ["topic znode 1,2+-"]
-    told = [line for line in lines if line.startswith("LeaderAndIsr")]
-    assert told == [
+    assert story(cluster, since) == [
+        "plan written",
+        "memory 1,2,3 isr 1,2,3 1@0",
+        "memory 1,2 isr 1,2,3 1@0",
+        "state znode isr 1,2,3 1@1",
+        "memory 1,2 isr 1,2,3 1@1",
         "LeaderAndIsr to 1,2,3 1,2+- isr 1,2,3 1@1",
+        f"UpdateMetadata to {ALL} 1,2 isr 1,2,3 1@1",
+        "state znode isr 1,2 1@2",
+        "memory 1,2 isr 1,2 1@2",
         "LeaderAndIsr to 1,2 1,2+- isr 1,2 1@2",
+        f"UpdateMetadata to {ALL} 1,2 isr 1,2 1@2",
+        "StopReplica to 3",
+        "StopReplica delete to 3",
+        "topic znode 1,2+-",
+        "plan gone",
+        f"UpdateMetadata to {ALL} 1,2 isr 1,2 1@2",
     ]
     cluster = cluster_of(machine=OLD)
     since = len(cluster.log)
     submit(cluster, {FOO: [2]})
     first = next(line for line in story(cluster, since) if line.startswith("LeaderAndIsr"))
     assert first == "LeaderAndIsr to 2 2+- isr 1,2,3 2@1"
+
+
+@pytest.mark.requirement("K455-60")
+def test_the_end_comes_when_the_whole_target_is_in_sync() -> None:
+    cluster = cluster_of("foo=1,2", machine=LAST)
+    submit(cluster, {FOO: [4]})
+    since = len(cluster.log)
+    cluster.join_isr(FOO, 4)
+    assert story(cluster, since) == [
+        "state znode isr 1,2,4 1@1",
+        "memory 4,1,2 isr 1,2,4 1@1",
+        f"UpdateMetadata to {ALL} 4,1,2 isr 1,2,4 1@1",
+        "memory 4 isr 1,2,4 1@1",
+        "state znode isr 1,2,4 4@2",
+        "memory 4 isr 1,2,4 4@2",
+        "LeaderAndIsr to 4 4+- isr 1,2,4 4@2",
+        f"UpdateMetadata to {ALL} 4 isr 1,2,4 4@2",
+        "state znode isr 2,4 4@3",
+        "memory 4 isr 2,4 4@3",
+        "state znode isr 4 4@4",
+        "memory 4 isr 4 4@4",
+        "LeaderAndIsr to 4 4+- isr 4 4@4",
+        f"UpdateMetadata to {ALL} 4 isr 4 4@4",
+        "StopReplica to 1,2",
+        "StopReplica delete to 1,2",
+        "topic znode 4+-",
+        "plan gone",
+        f"UpdateMetadata to {ALL} 4 isr 4 4@4",
+    ]
 
 
 @pytest.mark.requirement("K455-60")
@@ -152,7 +192,10 @@ def test_what_is_in_sync_and_down_ends_without_a_leader() -> None:
     since = len(cluster.log)
     submit(cluster, {FOO: [2]})
     assert shape(cluster) == ([2], *before[1:])
-    assert story(cluster, since)[-3:] == [
+    assert story(cluster, since)[1:] == [
+        f"memory 1,2 isr 2 -1@{before[3]}",
+        f"memory 2 isr 2 -1@{before[3]}",
+        f"UpdateMetadata to 3,4,5,6 2 isr 2 -1@{before[3]}",
         "topic znode 2+-",
         "plan gone",
         f"UpdateMetadata to 3,4,5,6 2 isr 2 -1@{before[3]}",

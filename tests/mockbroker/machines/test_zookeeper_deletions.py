@@ -1,7 +1,7 @@
-"""Topics that cannot be deleted yet, as Kafka's tools of the ZooKeeper era see them.
+"""Deleting topics that are under reassignment, and topics that cannot be deleted yet.
 
-A stopped broker has replicas of theirs. ``tests/tools/test_zookeeper_era.py`` compares this with
-Kafka 2.4.1, which no broker returns to.
+Of the latter a stopped broker has replicas. ``tests/tools/test_zookeeper_era.py`` compares what
+Kafka's tools of the ZooKeeper era see of them with Kafka 2.4.1, which no broker returns to.
 """
 
 from __future__ import annotations
@@ -12,12 +12,23 @@ from kproto.error_codes import ErrorCode
 from kproto.schema.model import ZERO_UUID
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.cluster import Cluster
+from mockbroker.machines.zookeeper_eras import ERAS, Era
 from mockbroker.state.controller import replay
 from mockbroker.topics.administration import NewTopic
-from tests.mockbroker.machines.zookeeper_story import ZK
+from tests.mockbroker.machines.zookeeper_story import (
+    FOO,
+    STATE,
+    TOPIC,
+    ZK,
+    alter,
+    cluster_of,
+    listed,
+    planned,
+    story,
+    submit,
+)
 
 MARK = "/admin/delete_topics/foo"
-TOPIC = "/brokers/topics/foo"
 
 
 @pytest.mark.parametrize("by_znode", [True, False])
@@ -54,3 +65,45 @@ def test_a_topic_waits_for_every_stopped_broker_that_has_something_of_it(by_znod
 def _create(cluster: Cluster) -> int:
     (result,) = cluster.create_topics([NewTopic("foo", 1, 1)])
     return result.error_code
+
+
+@pytest.mark.requirement("A-54")
+@pytest.mark.parametrize("by_znode", [True, False], ids=["by znode", "by request"])
+@pytest.mark.parametrize("era", ERAS, ids=lambda era: era.machine)
+def test_a_topic_does_not_wait_for_its_reassignments(era: Era, by_znode: bool) -> None:
+    """Seen so on 1.1.1, 2.3.1, 2.4.1, 2.8.2 and 3.9.2: its replicas, old and new, are stopped at
+    once. What the plan says of it stays there."""
+    cluster = cluster_of(machine=era.machine)
+    submit(cluster, {FOO: [4, 5, 6]})
+    cluster.join_isr(FOO, 4)
+    replicas = cluster.partition(*FOO).replicas
+    since = len(cluster.log)
+    if by_znode:
+        cluster.write_znode(MARK, "")
+    else:
+        (gone,) = cluster.delete_topics([("foo", ZERO_UUID)])
+        assert gone.error_code == ErrorCode.NONE
+    assert "foo" not in cluster.topics
+    assert not {MARK, TOPIC, STATE} & set(cluster.znodes)
+    told = [line for line in story(cluster, since) if "StopReplica" in line]
+    all_of_them = ",".join(map(str, replicas))
+    assert told == [f"StopReplica to {all_of_them}", f"StopReplica delete to {all_of_them}"]
+    assert listed(cluster) == {}
+    assert planned(cluster) == {FOO: [4, 5, 6]}
+
+
+@pytest.mark.requirement("A-54")
+def test_a_topic_that_waits_for_a_stopped_broker_is_not_reassigned() -> None:
+    cluster = cluster_of()
+    alter(cluster, [4, 2, 3])
+    cluster.stop_broker(3)
+    cluster.delete_topics([("foo", ZERO_UUID)])
+    assert MARK in cluster.znodes
+    for target in ([1, 2, 4], None):
+        code, text = alter(cluster, target)
+        assert (code, text) == (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist."
+        )  # fmt: skip
+    assert alter(cluster, None, ("bar", 0))[0] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    cluster.start_broker(3)
+    assert not {MARK, TOPIC} & set(cluster.znodes)
