@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from mockbroker.machines.effects import Commit, WriteStateZnode, untargeted
+from mockbroker.machines.effects import Commit, WriteStateZnode, leader_and_isr, untargeted
 from mockbroker.machines.engine import Brokers, Choice, Work
 from mockbroker.machines.scala_sets import in_scala_2_12
 from mockbroker.machines.zookeeper_plan import leave_plan, rewrite_plan
@@ -22,6 +22,7 @@ __all__ = [
     "PlanAsked",
     "PlannedPartition",
     "RemoveFromIsr",
+    "SendFormerLeaderAndIsr",
     "SettleOnTarget",
     "SpreadOverBoth",
     "heading_for",
@@ -89,6 +90,28 @@ class SpreadOverBoth:
     def perform(self, work: Work) -> None:
         both = (work.now.target or ()) + work.now.replicas
         work.now = replace(work.now, replicas=in_scala_2_12(both))
+
+
+@dataclass(frozen=True, slots=True)
+class SendFormerLeaderAndIsr:
+    """To new replicas, with the leader, epochs and ISR of before: to 2.3 ``updateLeaderEpoch``
+    writes the state znode and not the controller's cache. Brokers ignore an epoch that is past.
+    """
+
+    to: Choice
+
+    def perform(self, work: Work) -> None:
+        to = work.live(self.to(work.moment))
+        if to:
+            start = work.moment.start
+            former = replace(
+                work.now,
+                leader=start.leader,
+                leader_epoch=start.leader_epoch,
+                isr=start.isr,
+                partition_epoch=start.partition_epoch,
+            )
+            work.record(leader_and_isr(to, work.tp[0], former, is_new=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from mockbroker.machines.zookeeper_effects import (
     LeaveRememberedPlan,
     PlanAsked,
     RemoveFromIsr,
+    SendFormerLeaderAndIsr,
     SettleOnTarget,
     SpreadOverBoth,
 )
@@ -282,7 +283,7 @@ ON_PHASE: Final = (
             WriteTopicZnode(),
             Commit(),
             *_TELL,
-            SendLeaderAndIsr(_not_started, is_new=True),
+            SendFormerLeaderAndIsr(_not_started),
         ),
         until=_KIP_455,
     ),

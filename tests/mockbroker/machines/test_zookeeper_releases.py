@@ -131,14 +131,27 @@ def test_a_controller_that_dies_and_led_costs_two_epochs_since_2_3(
 
 
 @pytest.mark.requirement("K455-38")
-@pytest.mark.parametrize(("release", "epoch"), [("kafka-2.2", 0), ("kafka-2.3", 1)])
+@pytest.mark.parametrize(
+    ("release", "epoch", "told"),
+    [
+        ("kafka-2.2", 0, []),
+        ("kafka-2.3", 1, ["LeaderAndIsr to 2,3 2,1,3+- isr 2,3 2@1"]),
+    ],
+)
 def test_a_controller_that_dies_and_followed_costs_an_epoch_since_2_3(
-    release: str, epoch: int
+    release: str, epoch: int, told: list[str]
 ) -> None:
     """Before, it is for the leader to take it out of the ISR, which raises none."""
     cluster = cluster_of("foo=2,1,3", machine=profile(release).machine)
+    since = len(cluster.log)
     cluster.stop_broker(1)
     assert shape(cluster) == ([2, 1, 3], [2, 3], 2, epoch)
+    assert story(cluster, since)[-3 - len(told) :] == [
+        f"state znode isr 2,3 2@{epoch}",
+        f"memory 2,1,3 isr 2,3 2@{epoch}",
+        *told,
+        f"UpdateMetadata to 2,3,4,5,6 2,1,3 isr 2,3 2@{epoch}",
+    ]
 
 
 @pytest.mark.requirement("K455-38")
@@ -176,4 +189,6 @@ def test_who_is_in_the_isr_and_no_replica_leaves_it_by_the_leaders_hand(
     with pytest.raises(ControllerDiedError):
         alter(cluster, None)
     assert shape(cluster) == ([1, 2, 3], isr, 2, 3)
+    told = [line for line in story(cluster, 0) if line.startswith("UpdateMetadata")]
+    assert told[-1] == f"UpdateMetadata to {ALL[2:]} 1,2,3 isr {','.join(map(str, isr))} 2@3"
     assert f'"isr":{isr}'.replace(" ", "") in cluster.znodes[f"{TOPIC}/partitions/0/state"]
