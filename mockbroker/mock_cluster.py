@@ -28,7 +28,7 @@ from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.profiles import profile as _profile
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.security.policy import Security
-from mockbroker.serving.advertised import served_versions
+from mockbroker.serving.advertised import check_release, served_versions
 from mockbroker.serving.alarm import Alarm, wall_ms
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.endpoints import Advertised, dialable, show
@@ -148,13 +148,14 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
         self.clock: Clock = clock
         self._skipped_ms = 0
         self._loop: asyncio.AbstractEventLoop | None = None
+        check_release(self.profile, self.dialect, apis or {})
         self._znodes = self._znode_store(zookeeper)
         served = served_versions(
             self.profile, self.dialect, apis, implemented_only=implemented_only
         )
         self._external = dict(external_brokers)
         self.cluster = Cluster(
-            brokers_of(brokers, self._external, self.dialect, served, broker_levels),
+            brokers_of(brokers, self._external, self.profile, self.dialect, served, broker_levels),
             topics=topics,
             now_ms=wall_ms() if clock == "wall" else 0,
             auto_progress_ms=auto_progress_ms,

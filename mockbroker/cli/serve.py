@@ -138,7 +138,8 @@ def _kip_240(text: str) -> Dialect:
               help="Have this topic; also as the replicas of each partition: "
                    "NAME=1,2,3/2,3,4. Repeatable.")  # fmt: skip
 @click.option("--api", "apis", type=_Parsed("KEY=VERSIONS", _api), multiple=True,
-              help="Serve an api key at these versions, as in 45=0-0, or not at all: 45=off. "
+              help="Serve an api key at these versions, as in 45=0-0, or not at all: 45=off. No "
+                   "newer ones than the profile's release has, where the mock answers by itself. "
                    "Repeatable.")  # fmt: skip
 @click.option(
     "--auto-progress",

@@ -14,11 +14,11 @@ from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
-from mockbroker.inter_broker.levels import own_apis
+from mockbroker.inter_broker.levels import INTER_BROKER, own_apis
 from mockbroker.inter_broker.network import InterBrokerNetwork
 from mockbroker.machines import machine
 from mockbroker.profiles import Profile
-from mockbroker.serving.advertised import own_versions
+from mockbroker.serving.advertised import check_release, own_versions
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.server import BrokerListener
 from mockbroker.state.broker_memory import BrokerMemory
@@ -67,9 +67,7 @@ class InterBrokerControls:
             self._network.hang_up(broker_id)
 
     def _own_versions(self, level: Level) -> Mapping[int, Versions | None]:
-        if isinstance(level, str):
-            return own_versions(self.dialect, self._dispatcher.served, level)
-        return level
+        return _own_versions(self.profile, self.dialect, self._dispatcher.served, level)
 
     def _inter_broker_network(self, wanted: bool) -> InterBrokerNetwork | None:
         """Controllers of the ZooKeeper kind only: brokers of KRaft fetch what they have to know.
@@ -96,6 +94,7 @@ class InterBrokerControls:
 def brokers_of(
     brokers: int | Iterable[Broker],
     external: Mapping[int, tuple[str, int]],
+    profile: Profile,
     codec: Dialect,
     served: Mapping[int, Versions],
     levels: Mapping[int, Level],
@@ -109,7 +108,7 @@ def brokers_of(
     for broker_id, level in levels.items():
         if broker_id not in found:
             raise ClusterError(f"no broker {broker_id} to give versions to")
-        own = own_versions(codec, served, level) if isinstance(level, str) else level
+        own = _own_versions(profile, codec, served, level)
         found[broker_id] = replace(found[broker_id], apis=own_apis(own))
     if external and min(found) in external:
         raise ClusterError(
@@ -117,3 +116,14 @@ def brokers_of(
             "broker a higher id"
         )
     return list(found.values())
+
+
+def _own_versions(
+    profile: Profile, codec: Dialect, served: Mapping[int, Versions], level: Level
+) -> Mapping[int, Versions | None]:
+    """What one broker serves otherwise. Of a controller's requests it may know newer versions than
+    the cluster's release does, as in a rolling upgrade; of clients' requests it may not."""
+    own = own_versions(codec, served, level) if isinstance(level, str) else level
+    clients = {key: versions for key, versions in own.items() if key not in INTER_BROKER}
+    check_release(profile, codec, clients)
+    return own

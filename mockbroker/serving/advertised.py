@@ -13,9 +13,15 @@ from kproto.schema.versions import Versions
 from mockbroker.apis.usable import usable_handlers
 from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.levels import INTER_BROKER
-from mockbroker.profiles import Profile, profile
+from mockbroker.profiles import Profile, all_profiles, profile
 
-__all__ = ["own_versions", "parse_api_override", "parse_broker_apis", "served_versions"]
+__all__ = [
+    "check_release",
+    "own_versions",
+    "parse_api_override",
+    "parse_broker_apis",
+    "served_versions",
+]
 
 
 def served_versions(
@@ -52,6 +58,32 @@ def served_versions(
         else:
             raise ClusterError(f"dialect {codec.name} has no api key {key}")
     return dict(sorted(served.items()))
+
+
+def check_release(profile: Profile, codec: Dialect, wanted: Mapping[int, Versions | None]) -> None:
+    """Refuse versions newer than the release's, of api keys that the mock answers by itself.
+
+    It would carry them out as that release's controller does, which never knew what the newer
+    version can ask for. Older versions ask for nothing new, and an api key without a handler is
+    answered by scripts, or error 35. What a dialect brings is its own.
+    """
+    handlers, brought = usable_handlers(codec), _of_draft(codec)
+    for key, versions in wanted.items():
+        if versions is None or key not in handlers or key in brought:
+            continue
+        own = profile.versions.get(key, Versions.NONE)
+        carried_out = versions.intersect(handlers[key].versions)
+        if not carried_out or carried_out.highest <= (own.highest if own else -1):
+            continue
+        has = f"at versions {own}, not {versions}" if own else "at no version"
+        names = [
+            each.name
+            for each in all_profiles()
+            if each.versions.get(key, Versions.NONE).covers(carried_out)
+        ]
+        instead = f"; {names[0]} has" if names else ""
+        api = codec.apis[key].name
+        raise ClusterError(f"profile {profile.name} has {api} ({key}) {has}{instead}")
 
 
 def parse_api_override(text: str) -> tuple[int, Versions | None]:

@@ -15,6 +15,7 @@ from kproto.schema.releases import load_releases
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.apis import HANDLERS
+from mockbroker.apis.usable import usable_handlers
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import DEFAULT_PROFILE, all_profiles, profile
 from mockbroker.serving.advertised import parse_api_override, served_versions
@@ -162,3 +163,52 @@ def test_versions_the_codec_lacks_cannot_be_served(key: int, versions: Versions 
 
 def test_an_open_range_ends_where_the_codec_does() -> None:
     assert MockCluster(apis={45: Versions.parse("0+")}).served[45] == Versions(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "apis", "problem"),
+    [
+        (
+            "kafka-3.9-zk", {45: Versions(0, 1)},
+            r"kafka-3.9-zk has ALTER_PARTITION_REASSIGNMENTS \(45\) at versions 0, not 0-1; "
+            "kafka-4.1 has",
+        ),
+        ("kafka-2.3", {45: Versions(0, 0)}, "at no version; kafka-2.4 has"),
+        ("kafka-2.2", {43: Versions(0, 2)}, "ELECT_LEADERS"),
+        ("kafka-1.1", {3: Versions(0, 12)}, "METADATA"),
+        ("kafka-4.1", {4: Versions(0, 7)}, "LEADER_AND_ISR"),
+    ],
+)  # fmt: skip
+def test_a_newer_version_than_the_release_has_is_refused(
+    name: str, apis: dict[int, Versions], problem: str
+) -> None:
+    """Its controller would carry out what it never knew: a replication factor that must not change
+    changed, and the answer said that it had not."""
+    with pytest.raises(ClusterError, match=problem):
+        MockCluster(profile=name, apis=apis)
+    ((key, versions),) = apis.items()
+    if key not in (4, 5, 6):  # a controller's requests, which brokers of several releases get
+        with pytest.raises(ClusterError, match=problem):
+            MockCluster(
+                profile=name, broker_levels={2: f"{key}={versions.lowest}-{versions.highest}"}
+            )
+
+
+def test_every_newer_version_of_every_release_is_refused_or_not_carried_out() -> None:
+    handlers = usable_handlers(dialect("kafka"))
+    for found in all_profiles():
+        if found.dialect != "kafka":
+            continue
+        for key, handler in handlers.items():
+            own = found.versions.get(key)
+            newest = handler.versions.highest
+            if own is not None and newest <= own.highest:
+                MockCluster(profile=found, apis={key: Versions(newest, newest)})
+                continue
+            with pytest.raises(ClusterError, match=rf"\({key}\)"):
+                MockCluster(profile=found, apis={key: Versions(newest, newest)})
+
+
+def test_what_the_mock_does_not_answer_itself_is_served_at_any_version() -> None:
+    """A script of the test's own answers, or error 35."""
+    assert MockCluster(profile="kafka-2.4", apis={71: Versions(0, 0)}).served[71] == Versions(0, 0)
