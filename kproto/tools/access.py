@@ -7,15 +7,21 @@ AlterReplicaLogDirs (34). Nothing is printed here: ``doing`` is told what is bei
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from ssl import SSLContext
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from kproto.client import reassignments
 from kproto.client.admin import Admin
 from kproto.client.calls import Attempt, Where
-from kproto.client.errors import BrokerError, broker_error, raise_for_code
+from kproto.client.errors import (
+    BrokerError,
+    ConnectionClosedError,
+    broker_error,
+    raise_for_code,
+)
 from kproto.client.nodes import parse_bootstrap
 from kproto.client.sasl import SaslMechanism
 from kproto.client.values import (
@@ -36,6 +42,8 @@ from kproto.tools.errors import ToolError
 from kproto.tools.plan import Replica
 
 __all__ = ["Access", "ReplicaLogDir"]
+
+T = TypeVar("T")
 
 _OPTIONAL: Final = frozenset({ErrorCode.REPLICA_NOT_AVAILABLE})
 NewPartitions = Mapping[str, tuple[int, Sequence[Sequence[int]] | None]]
@@ -79,6 +87,10 @@ class Access(Admin):
             sasl=sasl,
         )
         self._of_controllers = controllers
+        self._speaking = partial(
+            Access, bootstrap, client_id=client_id, default_timeout_ms=default_timeout_ms, ssl=ssl,
+            sasl=sasl, controllers=controllers,
+        )  # fmt: skip
         if controllers:
             self._nodes = Controllers(
                 parse_bootstrap(bootstrap), self.dialect, self._open, self._authenticate
@@ -116,9 +128,32 @@ class Access(Admin):
         return {key: each for key, each in (await _settled(result.values)).items() if each}
 
     async def cancel_all_reassignments(self) -> list[BrokerError | None]:
-        """One outcome a partition that was being reassigned."""
+        """One outcome a partition that was being reassigned.
+
+        A draft's request is malformed to a released broker, which closes the connection: there the
+        reassignments are listed and cancelled one by one.
+        """
         self.doing("cancelling reassignments")
-        return await self.cancel_all_partition_reassignments()
+        outcomes = await self._once(reassignments.cancel_all)
+        if outcomes is not None:
+            return outcomes
+        async with self._speaking(dialect="kafka") as released:
+            released.doing = self.doing
+            if await released._once(lambda each: reassignments.list_ongoing(each, None)) is None:
+                # It closed that connection, too: then it may just have gone.
+                return await self.cancel_all_partition_reassignments()
+            return await released.cancel_all_partition_reassignments()
+
+    async def _once(self, work: Callable[[Attempt], Awaitable[T]]) -> T | None:
+        """Ask the controller; None where it closes the connection instead of an answer."""
+
+        async def attempt(each: Attempt) -> T | None:
+            try:
+                return await work(each)
+            except ConnectionClosedError:
+                return None
+
+        return await self._calls.run(self._nodes.controller, attempt, None)
 
     async def elect(
         self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None

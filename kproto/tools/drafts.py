@@ -66,7 +66,8 @@ async def execute_older(
 
 
 async def cancel_all(access: Access, write: Write) -> None:
-    """Cancel whatever is in progress, by one request that names nothing."""
+    """Cancel whatever is in progress: by one request that names nothing, or, of brokers that are
+    released Kafka, each by its name."""
     outcomes = await access.cancel_all_reassignments()
     failed = [error for error in outcomes if error is not None]
     if failed:

@@ -178,6 +178,35 @@ async def test_cancel_all_is_one_request_that_names_nothing(
     assert (await reassign(mock, "--cancel-all")).out == "No partition reassignments found.\n"
 
 
+@pytest.mark.parametrize("released", ["kafka-2.4", "kafka-4.1"])
+@pytest.mark.requirement("K455-56")
+async def test_cancel_all_of_a_released_broker_lists_and_cancels_each(released: str) -> None:
+    topics = ["foo=1,2,3/2,3,1", "bar=1,2,3"]
+    async with MockCluster(6, topics=topics, profile=released, clock="manual") as mock:
+
+        async def cancel_all() -> Outcome:
+            return await at(mock, "reassign-partitions", "--profile", NEW, "--cancel-all")
+
+        assert (await cancel_all()).out == "No partition reassignments found.\n"
+        moves = [("foo", [(0, [4, 5, 6]), (1, [5])]), ("bar", [(0, [3, 4])])]
+        mock.cluster.alter_partition_reassignments(moves)
+        outcome = await cancel_all()
+        assert outcome == (0, "Successfully cancelled 3 partition reassignments\n", "")
+        assert not mock.cluster.list_partition_reassignments(None).topics
+        # One draft's request, which is malformed here, each time; no retries.
+        assert len(mock.journal.select(event="malformed")) == 2
+        (cancelled,) = [
+            entry.decode(mock.dialect).body
+            for entry in mock.journal.select(api=45, direction="request")
+            if not entry.event
+        ]
+        assert {
+            (topic.name, each.partition_index, each.replicas)
+            for topic in cancelled.topics
+            for each in topic.partitions
+        } == {("foo", 0, None), ("foo", 1, None), ("bar", 0, None)}
+
+
 @BOTH
 @pytest.mark.requirement("A-40")
 async def test_each_draft_has_its_own_options(mock: MockCluster, plan: Callable[..., str]) -> None:
