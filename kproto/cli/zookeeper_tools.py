@@ -115,7 +115,8 @@ def _do(
             path = given["reassignment_json_file"]
             plan = parse_plan(read_text(path), path)
             if kind == "verify":
-                znode_reassign.verify(access, write, plan, path=where[place])
+                path, newer = where[place], draft == NEWER
+                znode_reassign.verify(access, write, plan, path=path, cancellable=newer)
             else:
                 throttle = given["throttle"]
                 znode_reassign.execute(access, write, plan, path=where[place], throttle=throttle)

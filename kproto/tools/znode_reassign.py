@@ -179,25 +179,38 @@ def _limit(access: ZnodeAccess, wanted: Replicas, current: Replicas, rate: int) 
 
 
 def verify(
-    access: ZnodeAccess, write: Write, plan: Plan, *, path: str = REASSIGN_PARTITIONS
+    access: ZnodeAccess,
+    write: Write,
+    plan: Plan,
+    *,
+    path: str = REASSIGN_PARTITIONS,
+    cancellable: bool = False,
 ) -> None:
-    """Say how each partition of the plan stands; once all are done, remove the throttle."""
+    """Say how each partition of the plan stands; once all are done, remove the throttle.
+
+    ``cancellable``: as KIP-236's newer draft needs it, whose ``--cancel`` sends its user here for
+    the throttles of what was done before. A partition that is neither pending nor where the plan
+    has it was cancelled, and keeps no throttle of the plan's other partitions.
+    """
     pending = {**(access.plan(REASSIGN_PARTITIONS) or {}), **(access.plan(path) or {})}
     targets = dict(plan.partitions)
     present = access.replicas(plan.topics)
     write("Status of partition reassignment: \n")
-    done = 0
+    left = 0
     for partition in sorted(targets):
         name = show_partition(partition)
         if partition in pending:
             write(f"Reassignment of partition {name} is still in progress\n")
+            left += 1
         elif list(present.get(partition, ())) == list(targets[partition]):
             write(f"Reassignment of partition {name} completed successfully\n")
-            done += 1
+        elif cancellable and partition in present:
+            write(f"Reassignment of partition {name} was cancelled or failed\n")
         else:
             write(f"Reassignment of partition {name} failed\n")
+            left += 1
     # Of all brokers: nobody knows any more which took part.
-    if done == len(targets) and _remove_throttles(access, plan.topics, access.brokers()):
+    if not left and _remove_throttles(access, plan.topics, access.brokers()):
         write("Throttle was removed.\n")
 
 

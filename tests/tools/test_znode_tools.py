@@ -151,6 +151,30 @@ def test_cancel_rolls_back_and_removes_the_throttle_of_what_was_cancelled() -> N
 
 
 @pytest.mark.requirement("K236-33")
+def test_verify_of_a_plan_that_was_cancelled_half_done_removes_the_throttle_of_the_rest() -> None:
+    """Where the last line of --cancel sends the user, with the plan that was executed."""
+    here = Place("kip-236-new")
+    moves = plan(foo_0=[1, 2, 4], bar_0=[3, 2, 5])
+    here.run(znode_reassign.execute, moves, throttle=1000)
+    cluster = here.cluster
+    assert cluster is not None
+    cluster.join_isr(("bar", 0), 5)
+    during = here.run(znode_reassign.verify, moves, cancellable=True)
+    assert "foo-0 is still in progress" in during
+    assert "Throttle" not in during
+    assert here.run(znode_reassign.cancel_newer).endswith("throttle removed.\n")
+    assert cluster.topic_config("bar", LEADER_REPLICAS).value == "0:1,0:2,0:3"
+    assert here.run(znode_reassign.verify, moves, cancellable=True) == (
+        "Status of partition reassignment: \n"
+        "Reassignment of partition bar-0 completed successfully\n"
+        "Reassignment of partition foo-0 was cancelled or failed\n"
+        "Throttle was removed.\n"
+    )
+    assert cluster.topic_config("bar", LEADER_REPLICAS).value == ""
+    assert all(cluster.broker_config(each, LEADER_RATE).is_default for each in range(1, 7))
+
+
+@pytest.mark.requirement("K236-33")
 def test_verify_says_how_a_plan_stands() -> None:
     here = Place("kip-236-new")
     here.run(znode_reassign.execute, plan(foo_0=[1, 2, 4]), throttle=1000)

@@ -74,6 +74,8 @@ async def test_reassign_cancel_and_queue(place: tuple[str, MockCluster], tmp_pat
         "reassignments in progress) throttle removed.",
     ]
     assert mock.cluster.partition("foo", 0).replicas == (1, 2, 3)
+    outcome = await through(where, "--verify", plan_file(tmp_path, "foo", [1, 2, 4]))
+    assert "foo-0 was cancelled or failed" in outcome.out
     outcome = await through(where, "--execute-queue", plan_file(tmp_path, "bar", [4, 5]))
     assert outcome.code == 0
     outcome = await through(where, "--verify-queue", plan_file(tmp_path, "bar", [4, 5]))
