@@ -38,7 +38,8 @@ class Connection(msgspec.Struct, gc=False):
     ``closed_with`` says; None where neither was seen. A journal says who, and not with what.
 
     ``protocol`` is "kafka", "tls" (nothing inside could be read) or "unknown". ``from_start`` says
-    whether its first byte was captured.
+    whether its first byte was captured. ``tunnel`` names what carried its first packet, the
+    outermost first (``vxlan 7``); empty for nothing.
     """
 
     number: int
@@ -54,6 +55,7 @@ class Connection(msgspec.Struct, gc=False):
     client_id: str | None = None
     principal: str = ""
     place: Place | None = None
+    tunnel: str = ""
 
     @property
     def id(self) -> int:

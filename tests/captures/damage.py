@@ -29,6 +29,7 @@ from kproto.errors import KprotoError
 from tests.captures.reading import NAMES
 from tests.captures.test_captures import uncompressed
 from tests.captures.worse import HEADER, RECORD, made_worse, records_of
+from tests.captures.wrapping import WRAPPINGS, wrapped
 from wiredump import native
 from wiredump.cli import cli
 from wiredump.model import Exchange
@@ -92,12 +93,17 @@ def _torn(capture: bytes, rng: random.Random) -> bytes:
     return bytes(found)
 
 
+def _tunnelled(capture: bytes, rng: random.Random) -> bytes:
+    return wrapped(capture, WRAPPINGS[rng.choice([*WRAPPINGS])])
+
+
 KINDS: Final[dict[str, tuple[Damage, ...]]] = {
     "thinned": (_thinned,),
     "cut": (_cut,),
     "flipped": (_flipped,),
     "torn": (_torn,),
-    "all": (_thinned, _cut, _flipped, _torn),
+    "tunnelled": (_thinned, _tunnelled, _flipped),
+    "all": (_thinned, _tunnelled, _cut, _flipped, _torn),
 }
 """What is done to a capture, in this order. ``made_worse`` reads headers, so it comes first."""
 

@@ -53,6 +53,7 @@ static void saw(connection *on, const packet *from) {
 int life_open(reading_object *self, const segment *of, const packet *from) {
     uint8_t back[KEY];
     if ((of->flags & (CHANGES | ACK)) != SYN || of->size || self->opened == NULL) return 0;
+    if (of->tunnelled) return 0; /* Python names tunnels */
     reverse(of->flow, back);
     if (memcmp(of->flow, back, KEY) == 0) return 0;
     PyObject *flow = PyBytes_FromStringAndSize((const char *)of->flow, of->flow[KEY - 1]);

@@ -2,10 +2,10 @@
    less fragments, extension headers, lengths of 0 and packets that were not captured whole. */
 #include "wire.h"
 
-enum { IPV4 = 0x0800, IPV6 = 0x86DD, TCP = 6, TCP_HEADER = 20 };
+enum { TCP = 6, TCP_HEADER = 20 };
 
 /* The EtherType behind VLAN tags; 0 where that takes more than a look. */
-static unsigned past_tags(const uint8_t *data, uint32_t size, unsigned kind, uint32_t *at) {
+unsigned past_tags(const uint8_t *data, uint32_t size, unsigned kind, uint32_t *at) {
     while (kind == 0x8100 || kind == 0x88A8 || kind == 0x9100 || kind == 0x9200) {
         if (size < *at + 4) return 0;
         kind = get16(data + *at + 2);
@@ -43,6 +43,13 @@ static unsigned locate(const uint8_t *data, uint32_t size, int32_t link, uint32_
         *at = 0;
         if (size < 1) return 0;
         return data[0] >> 4 == 4 ? IPV4 : data[0] >> 4 == 6 ? IPV6 : 0;
+    case 9:
+    case 50: /* PPP */
+        *at = 0;
+        return 0x880B;
+    case 51: /* PPPoE */
+        *at = 0;
+        return 0x8864;
     case 228:
         *at = 0;
         return IPV4;
@@ -54,10 +61,9 @@ static unsigned locate(const uint8_t *data, uint32_t size, int32_t link, uint32_
     }
 }
 
-int read_segment(const uint8_t *chunk, const packet *from, segment *out) {
-    const uint8_t *data = chunk + from->at;
-    uint32_t size = from->captured, at = 0, tcp, end, addresses, length;
-    unsigned kind = locate(data, size, from->link, &at);
+/* The segment of the IP header at `at`; its payload as an offset into `data`. */
+static int read_ip(const uint8_t *data, uint32_t size, unsigned kind, uint32_t at, segment *out) {
+    uint32_t tcp, end, addresses, length;
     if (kind == IPV4) {
         if (size < at + 20) return 0;
         const uint8_t *ip = data + at;
@@ -93,7 +99,26 @@ int read_segment(const uint8_t *chunk, const packet *from, segment *out) {
     out->sequence = get32(head + 4);
     out->acknowledgement = get32(head + 8);
     out->flags = head[13];
-    out->at = from->at + tcp + header;
+    out->at = tcp + header;
     out->size = end - tcp - header;
+    return 1;
+}
+
+static int read_inside(const uint8_t *data, layer *around, segment *out) {
+    for (int step = 1; step < MOST_STEPS && past_layer(data, around); step++)
+        if (read_ip(data, around->size, around->kind, around->at, out)) return 1;
+    return 0;
+}
+
+int read_segment(const uint8_t *chunk, const packet *from, segment *out) {
+    const uint8_t *data = chunk + from->at;
+    layer link = {.at = 0, .size = from->captured};
+    link.kind = locate(data, link.size, from->link, &link.at);
+    out->tunnelled = 0;
+    if (UNLIKELY(!read_ip(data, link.size, link.kind, link.at, out))) {
+        if (!link.kind || !read_inside(data, &link, out)) return 0;
+        out->tunnelled = 1;
+    }
+    out->at += from->at;
     return 1;
 }

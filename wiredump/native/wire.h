@@ -63,10 +63,22 @@ typedef struct {
     uint8_t flow[KEY]; /* as Segment.flow has it, its length in the last byte, zeros between */
     uint32_t sequence, acknowledgement;
     uint8_t flags;
+    uint8_t tunnelled;
     uint32_t at, size; /* the payload, in the chunk */
 } segment;
 
 int read_segment(const uint8_t *chunk, const packet *from, segment *out); /* 0: not a usual one */
+unsigned past_tags(const uint8_t *data, uint32_t size, unsigned kind, uint32_t *at);
+
+/* tunnels.c: a header of this EtherType begins at `at`, its packet ends at `size` */
+enum { IPV4 = 0x0800, IPV6 = 0x86DD, MOST_STEPS = 16 };
+
+typedef struct {
+    unsigned kind;
+    uint32_t at, size;
+} layer;
+
+int past_layer(const uint8_t *data, layer *self); /* 0: not a usual one */
 
 /* ---- runs.c: which packets there are between two ends; read_run.c: and back ------------------- */
 

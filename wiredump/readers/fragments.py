@@ -37,6 +37,9 @@ class Joiner(Protocol):
         out: list[Event],
     ) -> bytes | None: ...  # fmt: skip
 
+    def waits(self, key: Hashable) -> bool:
+        """Whether a datagram has begun that fragments of this key belong to."""
+
     def close(self, out: list[Event]) -> None: ...
 
 
@@ -97,6 +100,9 @@ class Fragments:
         while self._cost > _MOST_HELD:
             self._give_up(next(iter(self._datagrams)), "too many fragments wait", out)
         return whole
+
+    def waits(self, key: Hashable) -> bool:
+        return key in self._datagrams
 
     def close(self, out: list[Event]) -> None:
         """Give up every datagram that is not whole."""

@@ -5,9 +5,14 @@ link type
 ===========  =================================================================================
 1            Ethernet
 0, 108       BSD loopback: an address family in the capturing machine's byte order, or the other
+9, 50, 204   PPP, the last with a byte for the direction
 12, 14, 101  raw IP
+51           PPPoE sessions
+104          Cisco HDLC
 113, 276     Linux cooked, versions 1 and 2
+219          MPLS
 228, 229     raw IPv4, raw IPv6
+239          NFLOG
 ===========  =================================================================================
 
 VLAN tags (802.1Q, 802.1ad, and the types used before it) are passed over wherever an EtherType
@@ -18,19 +23,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
-from typing import Final
+from typing import Final, Literal
 
-__all__ = ["IPV4", "IPV6", "locate", "protocol_name"]
+__all__ = [
+    "ETHERNET",
+    "IPV4",
+    "IPV6",
+    "MPLS",
+    "PPP",
+    "PPPOE",
+    "ethernet",
+    "locate",
+    "protocol_name",
+]
 
 IPV4: Final = 0x0800
 IPV6: Final = 0x86DD
+ETHERNET: Final = 0x6558
+MPLS: Final = 0x8847
+PPP: Final = 0x880B
+PPPOE: Final = 0x8864
 _VLAN_TAGS: Final = frozenset((0x8100, 0x88A8, 0x9100, 0x9200))
 
 _FIRST_LLC: Final = 0x600
 """Ethernet's type field is a length below this."""
 _SNAP: Final = b"\xaa\xaa\x03\0\0\0"
 
-_NAMES: Final = {0x0806: "arp", 0x88CC: "lldp", 0x8863: "pppoe", 0x8864: "pppoe", 0x8847: "mpls"}
+_NAMES: Final = {0x0806: "arp", 0x88CC: "lldp", 0x8863: "pppoe discovery"}
 _FAMILIES: Final = {2: IPV4, 10: IPV6, 23: IPV6, 24: IPV6, 28: IPV6, 30: IPV6}
 """AF_INET is 2 everywhere; AF_INET6 is another number on each system."""
 
@@ -50,8 +69,13 @@ def _past_tags(data: memoryview, kind: int, at: int) -> tuple[int, int]:
     return kind, at
 
 
+def ethernet(data: memoryview, at: int) -> tuple[int, int]:
+    """As ``locate``, of a frame that begins ``at``."""
+    return _past_tags(data, _u16(data, at + 12)[0], at + 14)
+
+
 def _ethernet(data: memoryview) -> tuple[int, int]:
-    return _past_tags(data, _u16(data, 12)[0], 14)
+    return ethernet(data, 0)
 
 
 def _cooked(data: memoryview) -> tuple[int, int]:
@@ -79,10 +103,59 @@ def _raw_6(data: memoryview) -> tuple[int, int]:
     return IPV6, 0
 
 
+def _ppp(data: memoryview) -> tuple[int, int]:
+    return PPP, 0
+
+
+def _ppp_with_direction(data: memoryview) -> tuple[int, int]:
+    return PPP, 1
+
+
+def _pppoe(data: memoryview) -> tuple[int, int]:
+    return PPPOE, 0
+
+
+def _cisco(data: memoryview) -> tuple[int, int]:
+    return _past_tags(data, _u16(data, 2)[0], 4)
+
+
+def _mpls(data: memoryview) -> tuple[int, int]:
+    return MPLS, 0
+
+
+_NFLOG_HEADER: Final = 4
+_NFLOG_PAYLOAD: Final = 9
+
+
+def _nflog(data: memoryview) -> tuple[int, int]:
+    """Attributes (length, type, padded to 4 bytes), of which one is the packet from its IP header
+    on. Lengths and types are in the capturing machine's byte order: the one in which the first
+    attribute fits."""
+    order: Literal["little", "big"] = "little"
+    if int.from_bytes(data[4:6], "little") > int.from_bytes(data[4:6], "big"):
+        order = "big"
+    at = _NFLOG_HEADER
+    while at + 4 <= len(data):
+        length = int.from_bytes(data[at : at + 2], order)
+        if int.from_bytes(data[at + 2 : at + 4], order) & 0x7FFF == _NFLOG_PAYLOAD:
+            return {4: IPV4, 6: IPV6}.get(data[at + 4] >> 4, 0), at + 4
+        if length < 4:
+            break
+        at += length + 3 & ~3
+    return 0, at
+
+
 _LINKS: Final[dict[int, Callable[[memoryview], tuple[int, int]]]] = {
     1: _ethernet,
     0: _loopback,
     108: _loopback,
+    9: _ppp,
+    50: _ppp,
+    51: _pppoe,
+    104: _cisco,
+    204: _ppp_with_direction,
+    219: _mpls,
+    239: _nflog,
     12: _raw,
     14: _raw,
     101: _raw,

@@ -92,7 +92,8 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
 
     ``flow`` is source address, destination address, source port and destination port as they
     stand on the wire: 12 bytes over IPv4, 36 over IPv6. ``payload`` is what was captured,
-    ``missing`` how many more bytes the IP length tells of. ``window`` is not scaled.
+    ``missing`` how many more bytes the IP length tells of. ``window`` is not scaled. ``tunnel``
+    names what carried it, the outermost first (``vxlan 7``, ``pppoe 1 > gre``); empty for nothing.
     """
 
     flow: bytes
@@ -105,6 +106,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     timestamp_ns: int
     capture: int
     offset: int
+    tunnel: str = ""
 
 
 class Endpoint(NamedTuple):
@@ -122,7 +124,7 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
 
     ``connection`` counts from 0 in the order of first packets. ``start`` tells how the client is
     known: it sent the SYN, was sent the SYN-ACK, or (``middle``: neither was captured) has the
-    higher port, which is a guess.
+    higher port, which is a guess. ``tunnel`` is that of its first segment.
     """
 
     connection: int
@@ -132,6 +134,7 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
     timestamp_ns: int
     capture: int
     offset: int
+    tunnel: str = ""
 
 
 class Data(msgspec.Struct, frozen=True, gc=False):

@@ -3,23 +3,34 @@
 The IP length rules: what follows it in the packet is padding or a check sequence; what it promises
 beyond the captured bytes is ``Segment.missing``, whatever length the record claims. A length of 0
 (segmentation offload, jumbograms) means all there was on the wire. Checksums are not looked at: on
-the machine that sent a packet they are usually not filled in yet. Tunnels are not looked into.
+the machine that sent a packet they are usually not filled in yet.
+
+What other packets carry (``tunnels``) is read as if it came alone: the flow is the innermost one,
+whatever tunnel it came by. A header outside ends what is inside, as a snaplen does.
 """
 
 from __future__ import annotations
 
 from struct import Struct
 from struct import error as StructError
-from typing import Final
+from typing import Final, NamedTuple
 
 from wiredump.readers.account import Account
 from wiredump.readers.fragments import Fragments, Joiner
 from wiredump.readers.link import IPV4, IPV6, locate, protocol_name
 from wiredump.readers.model import Anomaly, Event, Packet, Segment
+from wiredump.readers.tunnels import (
+    MOST_STEPS,
+    TUNNEL_PORTS,
+    TUNNEL_PROTOCOLS,
+    past_ip,
+    past_link,
+)
 
 __all__ = ["SegmentReader"]
 
 _TCP: Final = 6
+_UDP: Final = 17
 _IPV4_HEADER: Final = 20
 _IPV6_HEADER: Final = 40
 _TCP_HEADER: Final = 20
@@ -58,6 +69,37 @@ class _Malformed(Exception):
     def __init__(self, reason: str, length: int = 0) -> None:
         super().__init__(reason)
         self.length = length
+
+
+class _Inside(NamedTuple):
+    """What is read of a packet: its own bytes, or those that it makes a datagram whole with; how
+    many they were on the wire; the tunnels around them."""
+
+    packet: Packet
+    data: memoryview
+    length: int
+    tunnel: str
+
+
+class _Datagram(NamedTuple):
+    """What an IP header says: the protocol of what begins ``at`` and has its ``end`` there."""
+
+    inside: _Inside
+    protocol: int
+    at: int
+    end: int
+    addresses: bytes
+
+
+class _Piece(NamedTuple):
+    """A fragment: what names its datagram, where in that it stands, whether more follow, and where
+    its bytes are."""
+
+    key: tuple[bytes, int, str]
+    start: int
+    more: bool
+    at: int
+    end: int
 
 
 class SegmentReader:
@@ -121,92 +163,116 @@ class SegmentReader:
             Anomaly("malformed", reason, packet.capture, packet.offset, packet.timestamp_ns, length)
         )
 
-    def _other(self, what: str) -> None:
+    def _other(self, what: str, tunnel: str = "") -> None:
+        """``tunnel`` is told of by its kinds: numbers would make names without end."""
+        if tunnel:
+            kinds = " > ".join(each.split(" ")[0] for each in tunnel.split(" > "))
+            what = f"{what} in {kinds}"
         others = self._account.others
         others[what] = others.get(what, 0) + 1
 
     def _read(self, packet: Packet, out: list[Event]) -> Segment | None:
         self.kept = None
-        data = packet.data
-        found = locate(packet.link_type, data)
+        found = locate(packet.link_type, packet.data)
         if found is None:
             self._other(f"link type {packet.link_type}")
             return None
         kind, at = found
-        if kind == IPV4:
-            return self._read_ipv4(packet, data, at, out)
-        if kind == IPV6:
-            return self._read_ipv6(packet, data, at, out)
-        self._other(protocol_name(kind))
+        inside = _Inside(packet, packet.data, packet.original_length, "")
+        for _ in range(MOST_STEPS):
+            if kind in (IPV4, IPV6):
+                read = self._read_ipv4 if kind == IPV4 else self._read_ipv6
+                datagram = read(inside, at, out)
+                if datagram is None:
+                    return None
+                inside, protocol, at, end, addresses = datagram
+                if protocol == _TCP:
+                    return _segment(inside, at, end, addresses)
+                inside = inside._replace(data=inside.data[:end], length=end)
+                step = past_ip(protocol, inside.data, at)
+                what = _PROTOCOLS.get(protocol, f"ip protocol {protocol}")
+            else:
+                step, what = past_link(kind, inside.data, at), protocol_name(kind)
+            if step is None or isinstance(step.kind, str):
+                self._other(what if step is None else str(step.kind), inside.tunnel)
+                return None
+            name, kind, at = step.name, step.kind, step.at
+            if name:
+                tunnel = f"{inside.tunnel} > {name}" if inside.tunnel else name
+                inside = inside._replace(tunnel=tunnel)
+        self._other("too many headers")
         return None
 
-    def _read_ipv4(
-        self, packet: Packet, data: memoryview, at: int, out: list[Event]
-    ) -> Segment | None:
+    def _read_ipv4(self, inside: _Inside, at: int, out: list[Event]) -> _Datagram | None:
+        data = inside.data
         version, length, identification, fragment, protocol = _ipv4(data, at)
         header = (version & 15) << 2
         if version >> 4 != 4 or header < _IPV4_HEADER:
             raise _Malformed(f"not an IPv4 header: begins with 0x{version:02x}")
-        if protocol != _TCP:
-            self._other(_PROTOCOLS.get(protocol, f"ip protocol {protocol}"))
-            return None
         if length == 0:
-            length = packet.original_length - at
-        if length < header:
+            length = inside.length - at
+        if length < header and protocol == _TCP:
             raise _Malformed(f"an IPv4 length of {length} with a header of {header}")
-        tcp = at + header
-        if fragment & _MORE_OR_OFFSET:
-            key = (bytes(data[at + 12 : at + 20]), identification)
-            start, more = (fragment & 0x1FFF) << 3, bool(fragment & 0x2000)
-            whole = self._add_fragment(key, start, more, data, tcp, at + length, packet, out)
-            if whole is None:
-                return None
-            return _segment(packet, whole, 0, len(whole), key[0])
-        return _segment(packet, data, tcp, at + length, bytes(data[at + 12 : at + 20]))
+        addresses = bytes(data[at + 12 : at + 20])
+        start, end = at + header, at + length
+        if not fragment & _MORE_OR_OFFSET:
+            return _Datagram(inside, protocol, start, end, addresses)
+        key = (addresses, identification, inside.tunnel)
+        piece = _Piece(key, (fragment & 0x1FFF) << 3, bool(fragment & 0x2000), start, end)
+        whole = self._add_fragment(inside, protocol, piece, out)
+        if whole is None:
+            return None
+        return _Datagram(whole, protocol, 0, whole.length, addresses)
 
-    def _read_ipv6(
-        self, packet: Packet, data: memoryview, at: int, out: list[Event]
-    ) -> Segment | None:
+    def _read_ipv6(self, inside: _Inside, at: int, out: list[Event]) -> _Datagram | None:
+        data = inside.data
         version, length, protocol = _ipv6(data, at)
         if version >> 4 != 6:
             raise _Malformed(f"not an IPv6 header: begins with 0x{version:02x}")
-        end = at + _IPV6_HEADER + length if length else packet.original_length
+        end = at + _IPV6_HEADER + length if length else inside.length
         addresses = bytes(data[at + 8 : at + 40])
         protocol, at = _past_extensions(data, protocol, at + _IPV6_HEADER)
         if protocol == _FRAGMENT:
             protocol, fragment, identification = _fragment(data, at)
             at += 8
             if fragment & 0xFFF9:  # anything else is a whole datagram with the header all the same
-                if protocol != _TCP and protocol not in _EXTENSIONS:
-                    self._other(_PROTOCOLS.get(protocol, f"ip protocol {protocol}"))
-                    return None
-                start, more = fragment & 0xFFF8, bool(fragment & 1)
-                key = (addresses, identification)
-                whole = self._add_fragment(key, start, more, data, at, end, packet, out)
+                key = (addresses, identification, inside.tunnel)
+                piece = _Piece(key, fragment & 0xFFF8, bool(fragment & 1), at, end)
+                whole = self._add_fragment(inside, protocol, piece, out)
                 if whole is None:
                     return None
-                data, end, at = whole, len(whole), 0
-            protocol, at = _past_extensions(data, protocol, at)
-        if protocol != _TCP:
-            self._other(_PROTOCOLS.get(protocol, f"ip protocol {protocol}"))
-            return None
-        return _segment(packet, data, at, end, addresses)
+                inside, end, at = whole, whole.length, 0
+            protocol, at = _past_extensions(inside.data, protocol, at)
+        return _Datagram(inside, protocol, at, end, addresses)
 
     def _add_fragment(
-        self, key: tuple[bytes, int], start: int, more: bool, data: memoryview, at: int, end: int,
-        packet: Packet, out: list[Event],
-    ) -> memoryview | None:  # fmt: skip
+        self, inside: _Inside, protocol: int, piece: _Piece, out: list[Event]
+    ) -> _Inside | None:
+        """What is inside of the whole datagram, where this was the last piece that it took."""
+        data, (key, start, more, at, end) = inside.data, piece
+        if not self._is_wanted(protocol, data, piece):
+            self._other(_PROTOCOLS.get(protocol, f"ip protocol {protocol}"), inside.tunnel)
+            return None
         if end > len(data):
             length = max(0, len(data) - at)
             raise _Malformed("a fragment that was not captured whole", length)
         if end < at:
             raise _Malformed("an IP length shorter than its headers")
+        packet = inside.packet
         whole = self._fragments.add(key, start, more, data[at:end], packet, out)
         if whole is None:
             self._account.fragments += 1
             self.kept = key[0]
             return None
-        return memoryview(whole)
+        return _Inside(packet, memoryview(whole), len(whole), inside.tunnel)
+
+    def _is_wanted(self, protocol: int, data: memoryview, piece: _Piece) -> bool:
+        """Whether TCP may come of it. Of UDP the first piece tells, by its port."""
+        if protocol != _UDP:
+            return protocol == _TCP or protocol in _EXTENSIONS or protocol in TUNNEL_PROTOCOLS
+        if piece.start:
+            return self._fragments.waits(piece.key)
+        return int.from_bytes(data[piece.at + 2 : piece.at + 4]) in TUNNEL_PORTS
 
 
 def _past_extensions(data: memoryview, protocol: int, at: int) -> tuple[int, int]:
@@ -220,8 +286,9 @@ def _past_extensions(data: memoryview, protocol: int, at: int) -> tuple[int, int
             return protocol, at
 
 
-def _segment(packet: Packet, data: memoryview, tcp: int, end: int, addresses: bytes) -> Segment:
+def _segment(inside: _Inside, tcp: int, end: int, addresses: bytes) -> Segment:
     """The segment whose header begins at ``tcp``; by its IP length it ends at ``end``."""
+    data, packet = inside.data, inside.packet
     captured = max(0, min(end, len(data)) - tcp - _TCP_HEADER)
     if tcp + _TCP_HEADER > end:
         raise _Malformed(f"{end - tcp} bytes are no TCP header")
@@ -234,4 +301,5 @@ def _segment(packet: Packet, data: memoryview, tcp: int, end: int, addresses: by
     return Segment(
         addresses + data[tcp : tcp + 4], sequence, acknowledgement, flags, window,
         data[payload:end], missing, packet.timestamp_ns, packet.capture, packet.offset,
+        inside.tunnel,
     )  # fmt: skip

@@ -322,7 +322,7 @@ class TcpReassembler:
         self._ledger.events.append(
             Opened(
                 connection.number, *endpoints, start,
-                segment.timestamp_ns, segment.capture, segment.offset,
+                segment.timestamp_ns, segment.capture, segment.offset, segment.tunnel,
             )
         )  # fmt: skip
         if len(self._connections) > self._ledger.limits.connections and not self._alone:

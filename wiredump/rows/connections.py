@@ -57,6 +57,7 @@ class ConnectionCounts:
                     software.name if software else None,
                     software.version if software else None,
                     *self._counts.get(each.id, [0, 0, 0, 0]),
+                    each.tunnel or None,
                 ),
             )  # fmt: skip
 

@@ -42,7 +42,7 @@ def segment_row(
         segment.capture, segment.offset, segment.timestamp_ns, *record, *_ends(segment.flow),
         segment.sequence, segment.acknowledgement, segment.flags, segment.window,
         len(segment.payload), segment.missing, connection, fate.offset, fate.retransmitted,
-        fate.anomalous, None,
+        fate.anomalous, None, segment.tunnel or None,
     )  # fmt: skip
 
 
@@ -52,14 +52,14 @@ def piece_row(packet: Packet, addresses: bytes) -> tuple[Any, ...]:
     source, destination = (str(ip_address(each)) for each in (addresses[:half], addresses[half:]))
     ends = source, None, destination, None
     place = packet.capture, packet.offset, packet.timestamp_ns
-    return (*place, *record_of(packet), *ends, *[None] * 10, PIECE)
+    return (*place, *record_of(packet), *ends, *[None] * 10, PIECE, None)
 
 
 def unread_row(anomaly: Anomaly, packet: Packet | None) -> tuple[Any, ...]:
     """Of a packet that cannot be read, or (None) whose record cannot."""
     record = _NO_RECORD if packet is None else record_of(packet)
     place = anomaly.capture, anomaly.offset, anomaly.timestamp_ns
-    return (*place, *record, *[None] * 14, anomaly.reason)
+    return (*place, *record, *[None] * 14, anomaly.reason, None)
 
 
 @lru_cache(maxsize=4096)

@@ -58,6 +58,7 @@ CONNECTIONS: Final = Table(
         request_bytes     int64      bytes of frames from the client
         response_bytes    int64      bytes of frames from the broker
         anomalies         int64      rows of anomalies it has
+        tunnel            string     around its first packet, outermost first; null: none
         """
     ),
     ("connection",),
@@ -223,6 +224,7 @@ PACKETS: Final = Table(
         retransmitted     int64   bytes of the payload that had been captured before
         anomalous         int64   bytes of it that are in no stream; all others are (see anomalies)
         problem           string  why there is no segment; null where there is one
+        tunnel            string  what carried it, outermost first (vxlan 7); null: none
         """
     ),
     ("capture", "packet"),

@@ -20,7 +20,8 @@ PACKET    a packet without a segment: ``payload`` is its row of the table ``pack
 ``order_ns``, ``capture``, ``ordinal`` are the order in which one process would meet the packets
 (``readers.merge``): the place in the file where there is one capture, time first where there are
 several. Payloads are MessagePack where they are structs. ``record`` is that of a segment's packet
-(``rows.packets.Record``), where somebody asks for the table ``packets``.
+(``rows.packets.Record``), where somebody asks for the table ``packets``. ``tunnel`` is the
+segment's, null for none.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ _FIELDS: Final = (
     ("missing", pa.int64(), "long"),
     ("payload", pa.binary(), "binary"),
     ("record", pa.binary(), "binary"),
+    ("tunnel", pa.string(), "string"),
 )
 
 PACKET_SCHEMA: Final = pa.schema([(name, type_) for name, type_, _ in _FIELDS])
@@ -160,6 +162,7 @@ class PacketRows:
                 other if swapped else key, swapped, segment.sequence, segment.acknowledgement,
                 segment.flags, segment.window, payload_at, len(segment.payload), segment.missing,
                 payload, None if record is None else msgspec.msgpack.encode(record),
+                segment.tunnel or None,
             )
         )  # fmt: skip
 
@@ -178,7 +181,7 @@ class PacketRows:
         self._rows.append(
             (
                 kind, self._capture, packet, *order, time, key, False, 0, 0, 0, 0, 0, 0, 0,
-                msgspec.msgpack.encode(value), None,
+                msgspec.msgpack.encode(value), None, None,
             )
         )  # fmt: skip
 

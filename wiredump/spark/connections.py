@@ -153,7 +153,7 @@ class Work:
         rows = zip(
             columns["reversed"], columns["sequence"], columns["acknowledgement"],
             columns["flags"], columns["window"], columns["missing"], columns["timestamp_ns"],
-            columns["packet"], strict=True,
+            columns["packet"], columns["tunnel"], strict=True,
         )  # fmt: skip
         read = self.payloads.payload
         for number, (order, row) in enumerate(zip(orders, rows, strict=True)):
@@ -167,13 +167,13 @@ class Work:
             if kind != SEGMENT:
                 self.other(kind, given[number])
                 continue
-            swapped, sequence, acknowledged, flags, window, missing, time, packet = row
+            swapped, sequence, acknowledged, flags, window, missing, time, packet, tunnel = row
             payload = _EMPTY
             if sizes[number]:
                 payload = read(number) if given[number] is None else memoryview(given[number])
             segment = Segment(
                 reversed_flow(key) if swapped else key, sequence, acknowledged, flags, window,
-                payload, missing, time, captures[number], packet,
+                payload, missing, time, captures[number], packet, tunnel or "",
             )  # fmt: skip
             group = self._group_of(key)
             if records[number] is None:

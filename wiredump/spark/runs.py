@@ -133,6 +133,7 @@ def _batch(
         "packet": places, "ordinal": places, "order_ns": orders, "timestamp_ns": times,
         "key": keys, "payload": runs, "payload_size": sizes,
         "flags": np.full(count, merged, np.int16), "record": pa.nulls(count, pa.binary()),
+        "tunnel": pa.nulls(count, pa.string()),
     }  # fmt: skip
     arrays = []
     for field in PACKET_SCHEMA:

@@ -92,6 +92,10 @@ class _Aside:
         self.taken = True
         return None
 
+    def waits(self, key: Hashable) -> bool:
+        """Whoever joins them knows."""
+        return True
+
     def close(self, out: list[Event]) -> None:
         return
 

@@ -152,6 +152,7 @@ def _rows(
         "missing": np.zeros(count, np.int64),
         "payload": pa.nulls(count, pa.binary()),
         "record": pa.nulls(count, pa.binary()),
+        "tunnel": pa.nulls(count, pa.string()),
     }
     arrays = [
         value if isinstance(value, pa.Array) else pa.array(value, each.type)

@@ -223,3 +223,61 @@ def test_fragments_do_not_fill_the_memory():
     reader.close(out)
     account.check()
     assert len(out) == 20_000
+
+
+# ---- tunnels; ``tests/captures/wrapping.py`` has all of them ------------------------------------
+
+
+def vxlan(frame: bytes, flags: int = 8) -> bytes:
+    """RFC 7348."""
+    inside = pack(">II", flags << 24, 5 << 8) + frame
+    udp = pack(">HHHH", 40_000, 4789, 8 + len(inside), 0) + inside
+    return wire.ethernet_frame(wire.ip_packet(A, B, udp, protocol=17))
+
+
+def test_ipv6_in_a_tunnel():
+    (segment,), _, account = read(
+        wire.ip_packet(A, B, wire.ip_packet(A6, B6, SEGMENT), protocol=41)
+    )
+    assert bytes(segment.payload) == b"payload"
+    assert segment.tunnel == "ip6ip"
+    assert len(segment.flow) == 36
+    account.check()
+
+
+def test_tunnels_in_tunnels_end():
+    """As many headers as are looked at; a packet of more is counted, and no work grows."""
+    packet = wire.ip_packet(A, B, SEGMENT)
+    for number in range(1, 40):
+        packet = wire.ip_packet(A, B, packet, protocol=4)
+        found, problems, account = read(packet)
+        assert problems == []
+        if number < 16:
+            assert found[0].tunnel == " > ".join(["ipip"] * number)
+        else:
+            assert found == [None]
+            assert account.others == {"too many headers": 1}
+        account.check()
+    (segment,), _, _ = read(
+        vxlan(vxlan(wire.ethernet_frame(wire.ip_packet(A, B, SEGMENT)))), link_type=1
+    )
+    assert segment.tunnel == "vxlan 5 > vxlan 5"
+
+
+def test_what_tunnels_carry_besides_tcp_is_counted():
+    arp = bytes(12) + b"\x08\x06" + bytes(28)
+    other = wire.ethernet_frame(wire.ip_packet(A, B, bytes(8), protocol=17))
+    found, problems, account = read(vxlan(arp), vxlan(other), vxlan(arp, flags=0), link_type=1)
+    assert found == [None] * 3
+    assert problems == []
+    assert account.others == {"arp in vxlan": 1, "udp in vxlan": 1, "udp": 1}
+    account.check()
+
+
+def test_the_length_outside_ends_what_is_inside():
+    """What stands behind a datagram is none of the packet in it, which is cut there."""
+    inside = wire.ip_packet(A, B, SEGMENT)
+    outside = wire.ip_packet(A, B, inside[:-3], protocol=4) + b"trailer"
+    (segment,), _, account = read(outside)
+    assert (bytes(segment.payload), segment.missing) == (b"payl", 3)
+    account.check()
