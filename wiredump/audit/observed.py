@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from kproto.journal import ClientSoftware
 from kproto.schema.versions import Versions
@@ -26,6 +26,10 @@ class Asked(NamedTuple):
     dialect: str
 
 
+Named: TypeAlias = tuple[str | None, int]
+"""A connection's run, where tables have one, and its id there."""
+
+
 class Seen:
     """One client: how often it asked what, on which connections, and what it was offered there.
     ``offers`` has, for an api key and a version asked, the ranges it had to choose from."""
@@ -33,8 +37,8 @@ class Seen:
     def __init__(self, client_id: str | None, software: ClientSoftware | None) -> None:
         self.client_id = client_id
         self.software = software
-        self.connections: set[int] = set()
-        self.negotiated: set[int] = set()
+        self.connections: set[Named] = set()
+        self.negotiated: set[Named] = set()
         self.asked: Counter[tuple[int, int, str]] = Counter()
         self.offers: dict[tuple[int, int], set[Versions]] = {}
 
@@ -52,10 +56,11 @@ class Observed:
     TABLES = ("requests", "negotiations")
 
     def __init__(self) -> None:
-        self._connections: dict[int, _Connection] = {}
+        self._connections: dict[Named, _Connection] = {}
 
     def add(self, table: str, row: Mapping[str, Any]) -> None:
-        connection = self._connections.setdefault(row["connection"], _Connection())
+        named = row.get("run"), row["connection"]
+        connection = self._connections.setdefault(named, _Connection())
         if row["software_name"]:
             software = ClientSoftware(row["software_name"], row["software_version"] or "")
             connection.software = software

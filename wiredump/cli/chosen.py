@@ -13,12 +13,21 @@ import click
 from kproto.dialects import DIALECTS
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
+from wiredump.tables.run import is_run
 
 __all__ = ["chosen_tables", "counts", "local", "size", "source_options", "table_options"]
 
 _LEAST_MEMORY: Final = 1_000_000
 
 CommandT = TypeVar("CommandT", bound=Callable[..., int | None])
+
+
+def _run(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not is_run(value):
+        problem = f"{value!r} is no id: a letter, then up to 63 letters, digits, '.', '_' or '-'"
+        raise click.BadParameter(problem, ctx=context, param=option)
+    return value
+
 
 _OPTIONS = (
     click.option("--tables", "wanted", metavar="NAME,NAME...",
@@ -34,6 +43,9 @@ _OPTIONS = (
     click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
                  default=sorted(DEFAULT_PORTS), show_default=True,
                  help="A hint at which end is the broker. Repeatable."),
+    click.option("--run", metavar="ID", callback=_run,
+                 help="Names this run's rows.  [default: made of the sources' contents]"),
+    click.option("--append", is_flag=True, help="DIR may have tables of other runs."),
     click.option("--json", "as_json", is_flag=True, help="The counts as one JSON object."),
 )  # fmt: skip
 

@@ -44,4 +44,4 @@ def make(
         work.paths, codec=codec, ports=frozenset(work.ports), alone=True, rotated=rotated,
         keylog=work.keylog, zone=work.zone, memory=work.memory, progress=progress,
     )  # fmt: skip
-    return make_tables(sources, rows, work.out, work.tables)
+    return make_tables(sources, rows, work.out, work.tables, run=work.run, append=work.append)

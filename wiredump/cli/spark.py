@@ -17,6 +17,7 @@ from kproto.errors import KprotoError
 from wiredump.cli.chosen import chosen_tables, counts, local, source_options, table_options
 from wiredump.cli.following import cores_of, seconds, stopping
 from wiredump.sources.opening import kind_of, open_key_log
+from wiredump.tables.run import derived_run, random_run
 
 __all__ = ["spark_command"]
 
@@ -65,6 +66,7 @@ def spark_command(
     no_bodies: bool,
     secrets: bool,
     values: bool,
+    run: str | None,
     dialect_name: str,
     ports: tuple[int, ...],
     as_json: bool,
@@ -118,6 +120,7 @@ def spark_command(
         keylog=os.path.abspath(keylog) if keylog is not None else None,
         zone=str(zone),
         memory=memory,
+        run=run or _run_of(captures, how),
     )
     on_terminal = sys.stderr.isatty()
 
@@ -139,7 +142,7 @@ def spark_command(
         spark.stop()
     if as_json:
         record = {"out": out, "rows": made.rows, "bytes": made.account, "again": made.again}
-        click.echo(json.dumps({**record, "connections": made.connections}))
+        click.echo(json.dumps({**record, "connections": made.connections, "run": options.run}))
         return 0
     click.echo(counts("rows", made.rows))
     if made.account:
@@ -162,12 +165,21 @@ def _check(captures: tuple[str, ...], how: dict[str, Any]) -> None:
         raise click.UsageError("--follow needs a --checkpoint: a folder to go on from")
 
 
+def _run_of(captures: tuple[str, ...], how: dict[str, Any]) -> str:
+    """Of a stream, whose files are not there yet, the one that it was begun with."""
+    if not how["follow"]:
+        return derived_run(captures)
+    from wiredump.spark.checkpoint import Checkpoint
+
+    return Checkpoint(how["checkpoint"]).run or random_run()
+
+
 def _once(spark: Any, options: Options, how: dict[str, Any], say: _Say, master: str) -> Made:
     from wiredump.spark.job import Job
 
     return Job(
         options=options, split_bytes=how["split_bytes"], partitions=how["partitions"],
-        rotated=how["rotated"], say=say,
+        rotated=how["rotated"], append=how["append"], say=say,
     ).run(spark)  # fmt: skip
 
 
@@ -181,6 +193,7 @@ def _follow(spark: Any, options: Options, how: dict[str, Any], say: _Say, master
         partitions=how["partitions"] or cores_of(master),
         split_bytes=how["split_bytes"],
         batch_bytes=how["batch_bytes"],
+        append=how["append"],
         say=say,
     )
     with stopping(how["trigger"], say) as wait:

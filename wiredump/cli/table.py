@@ -15,6 +15,7 @@ from wiredump.cli.chosen import chosen_tables, counts, local, source_options, ta
 from wiredump.cli.making import jobs_option, make
 from wiredump.cli.progress import reading
 from wiredump.tables import require_pyarrow
+from wiredump.tables.run import derived_run
 from wiredump.tables.work import Work
 
 __all__ = ["table_command"]
@@ -36,7 +37,7 @@ def _uncollected() -> Iterator[None]:
 @click.command("table")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--out", required=True, metavar="DIR", callback=local,
-              help="A folder: a new one, or empty.")  # fmt: skip
+              help="A folder: a new one, or empty, or with --append other runs'.")  # fmt: skip
 @jobs_option
 @click.option("--rotated", is_flag=True,
               help="CAPTUREs are one in pieces, in this order: not merged by time.")  # fmt: skip
@@ -52,6 +53,8 @@ def table_command(
     no_bodies: bool,
     secrets: bool,
     values: bool,
+    run: str | None,
+    append: bool,
     dialect_name: str,
     ports: tuple[int, ...],
     as_json: bool,
@@ -75,13 +78,13 @@ def table_command(
 
     work = Work(
         captures, out, tables, dialect_name, ports, not no_bodies, values, secrets, keylog, zone,
-        memory,
+        memory, run or derived_run(captures), append,
     )  # fmt: skip
     with reading(captures) as progress:
         made = make(work, jobs, progress, rotated=rotated)
     if as_json:
         record = {"out": out, "rows": dict(made.rows), "bytes": dict(made.account)}
-        click.echo(json.dumps({**record, "late": made.late}))
+        click.echo(json.dumps({**record, "late": made.late, "run": work.run}))
         return 0
     click.echo(counts("rows", made.rows))
     if made.account:

@@ -13,8 +13,12 @@ _TOP: Final = """# Tables
 What `wiredump table` writes, version {version} of the schema. Made by `python -m wiredump.rows`;
 a test compares.
 
-Each table is a folder of Parquet files, whose metadata have this documentation too. Times, which
-end in `_ns`, are int64: nanoseconds since the Unix epoch. `connection` is the id that
+Each table is a folder of Parquet files, whose metadata have this documentation too. They lie in a
+folder `run=ID` for each run of the command (see [runs](wiredump.md#runs)): readers of partitioned
+Parquet (Spark, pyarrow, pandas, DuckDB) add a column `run`, a string. Connections and sources are
+numbered within a run, so that rows of several runs are joined by `run`, too.
+
+Times, which end in `_ns`, are int64: nanoseconds since the Unix epoch. `connection` is the id that
 [connections](#connections) has. `capture` and `packet` name a packet: the source's number in
 [lineage](#lineage), and the byte at which its record begins (of a journal: the entry's sequence).
 Text in JSON is as Kafka's own converters write it. `strings` and `int32s` are lists.
@@ -30,7 +34,7 @@ def text() -> str:
 
 def _table(table: Table) -> str:
     rows = "".join(f"| `{each.name}` | {each.type} | {each.doc} |\n" for each in table.columns)
-    named = ", ".join(f"`{column}`" for column in table.order)
+    named = ", ".join(f"`{column}`" for column in ("run", *table.order))
     return (
         f"## {table.name}\n\n{table.doc} A row is named by {named}.\n\n"
         f"| column | type | what it is |\n|---|---|---|\n{rows}"

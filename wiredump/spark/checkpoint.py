@@ -56,6 +56,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     bodies: bool
     values: bool
     secrets: bool
+    run: str = ""
     version: int = _VERSION
 
 
@@ -127,6 +128,12 @@ class Checkpoint:
     def __exit__(self, *about: object) -> None:
         if self._lock is not None:
             self._lock.close()
+
+    @property
+    def run(self) -> str | None:
+        """Of the rows of the stream that was begun here, None where none was."""
+        before = self._read("stream.json", Settings)
+        return before.run if before is not None else None
 
     def begin(self, settings: Settings) -> bool:
         """Read what there is, and whether that is anything. Raises CheckpointError where it was

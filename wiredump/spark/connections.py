@@ -48,7 +48,8 @@ _EMPTY: Final = memoryview(b"")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task has to know. ``names`` are the paths as they were given, for people."""
+    """What a task has to know. ``names`` are the paths as they were given, for people;
+    ``run`` names the rows (``wiredump.tables.run``)."""
 
     out: str
     paths: dict[int, str]
@@ -62,6 +63,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     keylog: str | None = None
     zone: str = "UTC"
     memory: int | None = None
+    run: str = ""
     secrets_within: tuple[bytes, ...] = ()
     """TLS key logs that the captures hold."""
 

@@ -52,6 +52,7 @@ class Follow(msgspec.Struct, kw_only=True):
     partitions: int
     split_bytes: int
     batch_bytes: int
+    append: bool = False
     say: Callable[[str], object] = lambda text: None
 
     def run(self, spark: SparkSession, *, available_now: bool, wait: Callable[[], bool]) -> Made:
@@ -71,7 +72,8 @@ class _Run:
         self._spark = spark
         self._store = store
         self._rotation = Rotation(about.where)
-        self._out = Outputs(about.options.out, about.options.tables)
+        options = about.options
+        self._out = Outputs(options.out, options.tables, options.run, about.append)
         self._work = str(store.folder / "work")
         self._options = msgspec.structs.replace(about.options, out=self._work)
 
@@ -94,6 +96,7 @@ class _Run:
             where=self._rotation.where, out=about.options.out, partitions=about.partitions,
             tables=options.tables, dialect=options.dialect, ports=options.ports,
             bodies=options.bodies, values=options.values, secrets=options.secrets,
+            run=options.run,
         )  # fmt: skip
         store.begin(settings)
         self._out.make(anew=not store.commits)

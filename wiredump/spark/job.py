@@ -46,7 +46,7 @@ from wiredump.spark.stages import (
     task_number,
 )
 from wiredump.spark.texts import write_text
-from wiredump.tables.writer import require_empty
+from wiredump.tables.writer import remove_run, require_room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,19 +79,20 @@ class Made(NamedTuple):
 
 class Job(msgspec.Struct, kw_only=True):
     """What to make of which files. ``options.paths`` are those of captures and text alike.
-    ``rotated``: the captures are one in pieces."""
+    ``rotated``: the captures are one in pieces; ``append``: the folder may have other runs'."""
 
     options: Options
     split_bytes: int
     partitions: int | None = None
     rotated: bool = False
+    append: bool = False
     say: Callable[[str], object] = lambda text: None
 
     def run(self, spark: SparkSession) -> Made:
         """Write the tables. Raises OutputError where the folder cannot be used, and whatever Spark
         raises for a task that failed; then no table is there, and no ``_SUCCESS``."""
         root = Path(self.options.out)
-        require_empty(root)
+        require_room(root, self.options.run, self.append)
         kinds = {number: kind_of(path) for number, path in self.options.paths.items()}
         captures = [number for number, kind in kinds.items() if kind == "capture"]
         texts = [number for number, kind in kinds.items() if kind != "capture"]
@@ -101,6 +102,7 @@ class Job(msgspec.Struct, kw_only=True):
             return self._run(spark, captures, texts)
         except BaseException:
             shutil.rmtree(root if not there else root / STAGING, ignore_errors=True)
+            remove_run(root, TABLES, self.options.run)
             raise
 
     def _run(self, spark: SparkSession, captures: list[int], texts: list[int]) -> Made:
@@ -256,7 +258,7 @@ class Job(msgspec.Struct, kw_only=True):
         last.close()
         parts = [manifest.parts for manifest in manifests] + [last.parts()]
         wanted = [name for name in TABLES if name in {*options.tables, *DRIVER_TABLES}]
-        commit(options.out, wanted, [_only(each, wanted) for each in parts])
+        commit(options.out, wanted, [_only(each, wanted) for each in parts], options.run)
         shutil.rmtree(root / STAGING)
         (root / "_SUCCESS").touch()
         rows = {name: sum(each[name].rows for each in parts if name in each) for name in wanted}

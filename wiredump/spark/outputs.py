@@ -2,8 +2,8 @@
 
 ``TABLE/batch-000007-00003.parquet`` is of a batch and a task, ``...-named.parquet`` the rows of it
 that may yet get a topic's name, ``end-*`` what only the end has, ``none.parquet`` no rows at all,
-so that every table has its columns. All lie flat in the table's folder, where any reader finds
-them.
+so that every table has its columns. All lie flat in the folder of the table, or of its run, where
+any reader finds them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from wiredump.rows.schema import TABLES
 from wiredump.spark.apart import schema_of
 from wiredump.spark.job import DRIVER_TABLES
-from wiredump.tables.writer import OutputError, require_empty
+from wiredump.tables.run import run_folder
+from wiredump.tables.writer import OutputError, require_room
 
 __all__ = ["Outputs"]
 
@@ -26,23 +27,27 @@ _SUCCESS: Final = "_SUCCESS"
 
 
 class Outputs:
-    """``tables`` with those that come beside them."""
+    """``tables`` with those that come beside them; files are those of ``run``. With ``append`` the
+    folder may have those of other runs."""
 
-    def __init__(self, folder: str, tables: Iterable[str]) -> None:
+    def __init__(
+        self, folder: str, tables: Iterable[str], run: str = "", append: bool = False
+    ) -> None:
         self._folder = Path(folder)
+        self._run, self._append = run, append
         wanted = {*tables, *DRIVER_TABLES}
         self.tables = [name for name in TABLES if name in wanted]
 
     def begin(self) -> None:
         """Of a new stream: raises OutputError where something is there already."""
-        require_empty(self._folder)
+        require_room(self._folder, self._run, self._append)
 
     def make(self, *, anew: bool) -> None:
         """The tables' folders. Raises OutputError where they cannot be, or are gone."""
         if not anew and not self._folder.is_dir():
             raise OutputError(f"{self._folder} is gone, and the checkpoint goes on from its tables")
         for name in self.tables:
-            place = self._folder / name
+            place = self._of(name)
             try:
                 place.mkdir(parents=True, exist_ok=True)
             except OSError as error:
@@ -52,7 +57,10 @@ class Outputs:
 
     def place(self, table: str, name: str) -> Path:
         """Where a file belongs."""
-        return self._folder / table / f"{name}.parquet"
+        return self._of(table) / f"{name}.parquet"
+
+    def _of(self, table: str) -> Path:
+        return run_folder(self._folder, table, self._run)
 
     def keep_batches(self, last: int) -> None:
         """Remove the files of batches behind ``last``."""
@@ -71,4 +79,4 @@ class Outputs:
         (self._folder / _SUCCESS).touch()
 
     def _files(self, pattern: str) -> list[Path]:
-        return [path for name in self.tables for path in (self._folder / name).glob(pattern)]
+        return [path for name in self.tables for path in self._of(name).glob(pattern)]

@@ -11,7 +11,6 @@ import os
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -20,7 +19,8 @@ import pyarrow.parquet as pq
 from wiredump.rows.pieces import Piece
 from wiredump.spark.apart import nameless, schema_of, unnamed
 from wiredump.spark.columns import SplitNote
-from wiredump.tables.writer import RowGroups, encodings
+from wiredump.tables.run import run_folder
+from wiredump.tables.writer import STAGING, RowGroups, encodings
 
 __all__ = [
     "STAGING",
@@ -31,8 +31,6 @@ __all__ = [
     "decode_manifest",
     "encode_manifest",
 ]
-
-STAGING: Final = "_staging"
 
 
 class Part(msgspec.Struct):
@@ -96,19 +94,23 @@ class PartWriter(RowGroups):
         return {name: Part(self._name, rows) for name, rows in self.rows.items() if rows}
 
 
-def commit(folder: str, tables: Iterable[str], parts: Iterable[Mapping[str, Part]]) -> None:
+def commit(
+    folder: str, tables: Iterable[str], parts: Iterable[Mapping[str, Part]], run: str = ""
+) -> None:
     """Move the files that count to where readers look for them. A table without rows has one file
     without any, which tells its columns."""
     root = Path(folder)
     empty = set(tables)
     for name in empty:
-        (root / name).mkdir(exist_ok=True)
+        run_folder(root, name, run).mkdir(parents=True, exist_ok=True)
     for each in parts:
         for name, part in each.items():
-            os.replace(root / STAGING / name / part.file, root / name / part.file)
+            target = run_folder(root, name, run) / part.file
+            os.replace(root / STAGING / name / part.file, target)
             empty.discard(name)
     for name in empty:
-        pq.write_table(schema_of(name).empty_table(), root / name / "part-none.parquet")
+        empty_file = run_folder(root, name, run) / "part-none.parquet"
+        pq.write_table(schema_of(name).empty_table(), empty_file)
 
 
 def encode_manifest(manifest: Manifest) -> str:

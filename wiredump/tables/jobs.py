@@ -31,11 +31,11 @@ from wiredump.rows.together import TableRows
 from wiredump.sources.opening import kind_of, open_sources
 from wiredump.spark.apart import HEARD, NAMED, UNNAMED, Aside, unnamed
 from wiredump.spark.knowledge import gather_names, give_names, write_fetches, write_reassignments
-from wiredump.spark.parts import STAGING, Part, PartWriter, commit
+from wiredump.spark.parts import Part, PartWriter, commit
 from wiredump.tables.making import Made, keep_apart
 from wiredump.tables.processes import Progress, WorkerError, share_out
 from wiredump.tables.work import Work
-from wiredump.tables.writer import require_empty
+from wiredump.tables.writer import STAGING, remove_run, require_room
 
 __all__ = ["Work", "WorkerError", "make_tables_together"]
 
@@ -59,7 +59,7 @@ def make_tables_together(work: Work, jobs: int, progress: Progress = lambda coun
         raise KprotoError("standard input can be read by one process only: leave out --jobs")
     kinds = [kind_of(path) for path in work.paths]
     root = Path(work.out)
-    require_empty(root)
+    require_room(root, work.run, work.append)
     there = root.exists()
     (root / STAGING).mkdir(parents=True)
     try:
@@ -67,6 +67,7 @@ def make_tables_together(work: Work, jobs: int, progress: Progress = lambda coun
         made = _put_together(work, shares)
     except BaseException:
         shutil.rmtree(root / STAGING if there else root, ignore_errors=True)
+        remove_run(root, work.tables, work.run)
         raise
     shutil.rmtree(root / STAGING)
     return made
@@ -140,7 +141,7 @@ def _put_together(work: Work, shares: list[_Done]) -> Made:
     parts = [share.parts for share in shares] + [last.parts()]
     parts += _learnt(work, parts)
     wanted = [{name: part for name, part in each.items() if name in work.tables} for each in parts]
-    commit(work.out, work.tables, wanted)
+    commit(work.out, work.tables, wanted, work.run)
     rows = {name: sum(each[name].rows for each in wanted if name in each) for name in work.tables}
     return Made(rows, told, 0)
 

@@ -50,21 +50,27 @@ def keep_apart(
         sources.rows_to(RecordsOnly(take, rows))
 
 
-def _writer(folder: Path, tables: tuple[str, ...], rows: TableRows) -> TableWriter:
+def _writer(
+    folder: Path, tables: tuple[str, ...], rows: TableRows, run: str, append: bool
+) -> TableWriter:
     """One that can wait for the names of topics, where they may be wanted."""
     if not rows.wants_names:
-        return TableWriter(folder, tables)
+        return TableWriter(folder, tables, run=run, append=append)
     from wiredump.tables.naming import NamingWriter  # which frames alone do without
 
-    return NamingWriter(folder, tables, rows)
+    return NamingWriter(folder, tables, rows, run=run, append=append)
 
 
-def make_tables(sources: Sources, rows: TableRows, folder: str, tables: tuple[str, ...]) -> Made:
-    """Write ``tables`` into ``folder``. Raises OutputError where it cannot be used, and
-    UnaccountedError or AccountError where bytes went nowhere, a mistake of ours."""
+def make_tables(
+    sources: Sources, rows: TableRows, folder: str, tables: tuple[str, ...],
+    *, run: str = "", append: bool = False,
+) -> Made:  # fmt: skip
+    """Write ``tables`` into ``folder``, as those of ``run``; with ``append`` beside those of other
+    runs. Raises OutputError where it cannot be used, and UnaccountedError or AccountError where
+    bytes went nowhere, a mistake of ours."""
     texts = {each.number for each in sources.read if each.kind != "capture"}
     current: int | None = None
-    with _writer(Path(folder), tables, rows) as writer:
+    with _writer(Path(folder), tables, rows, run, append) as writer:
         keep_apart(sources, rows, writer, tables, writer.take)
         for item in sources:
             # Captures are merged by time, and the others follow one after the other.

@@ -33,9 +33,12 @@ def wanting(tables: Iterable[str]) -> list[str]:
 class NamingWriter(TableWriter):
     """Writes what ``rows`` make: those that ``aside`` sorted."""
 
-    def __init__(self, folder: Path, tables: tuple[str, ...], rows: TableRows) -> None:
+    def __init__(
+        self, folder: Path, tables: tuple[str, ...], rows: TableRows,
+        *, run: str = "", append: bool = False,
+    ) -> None:  # fmt: skip
         self._wanting = wanting(tables)
-        super().__init__(folder, tables, map(unnamed, self._wanting))
+        super().__init__(folder, tables, map(unnamed, self._wanting), run=run, append=append)
         self._names = rows.names
         self.aside = Aside((), known=rows.names.name)
         rows.name_later(self.aside.name)

@@ -15,10 +15,12 @@ __all__ = ["table_rows"]
 
 
 def table_rows(folder: str, table: str, columns: list[str]) -> Iterator[dict[str, Any]]:
-    """Rows of one table, some batches at a time. Raises KprotoError for a folder without it."""
+    """Rows of one table, some batches at a time, with their ``run`` where they are of one. Raises
+    KprotoError for a folder without it."""
     try:
-        found = datasets.dataset(f"{folder}/{table}", format="parquet")
-        for batch in found.to_batches(columns=columns):
+        found = datasets.dataset(f"{folder}/{table}", format="parquet", partitioning="hive")
+        runs = ["run"] if "run" in found.schema.names else []
+        for batch in found.to_batches(columns=[*columns, *runs]):
             yield from batch.to_pylist()
     except (OSError, pa.ArrowException) as error:
         names = ", ".join(TABLES)

@@ -11,7 +11,8 @@ __all__ = ["Work", "passing_folder"]
 
 
 class Work(NamedTuple):
-    """``memory`` is in bytes, for all processes together."""
+    """``memory`` is in bytes, for all processes together. ``run`` names the rows
+    (``wiredump.tables.run``), which with ``append`` come beside those of other runs."""
 
     paths: tuple[str, ...]
     out: str
@@ -24,6 +25,8 @@ class Work(NamedTuple):
     keylog: str | None = None
     zone: tzinfo = UTC
     memory: int | None = None
+    run: str = ""
+    append: bool = False
 
 
 def passing_folder() -> AbstractContextManager[str]:

@@ -22,16 +22,20 @@ from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema, of_rows, ordered
 from wiredump.tables.merging import Part, merged
+from wiredump.tables.run import run_folder
 
 __all__ = [
     "ROW_GROUP",
+    "STAGING",
     "UNFINISHED",
     "ColumnRows",
     "OutputError",
     "RowGroups",
     "TableWriter",
     "encodings",
+    "remove_run",
     "require_empty",
+    "require_room",
 ]
 
 ROW_GROUP: Final = 65_536
@@ -41,8 +45,10 @@ ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 """Or so many bytes of text and binary among them, if that comes first."""
 
 UNFINISHED: Final = "_unfinished"
-"""Where tables stand until all are whole."""
+"""Where tables stand until all are whole,"""
 
+STAGING: Final = "_staging"
+"""and where files of several processes do."""
 
 FEW: Final = 32
 """A piece of fewer rows is cheaper one by one."""
@@ -240,20 +246,23 @@ class RowGroups:
 
 
 class TableWriter(RowGroups):
-    """Writes ``folder/TABLE/part-0.parquet``, all of them or none: until every file is whole they
+    """Writes ``part-0.parquet`` of each table, all of them or none: until every file is whole they
     stand in ``folder/_unfinished``, where no reader looks. As a context manager it ends them; left
     by an exception it removes what it made. Killed, it leaves that one folder. Files that are
     ``beside`` the tables are made where they have rows, and never put there.
 
-    Raises OutputError where ``folder`` holds something already.
+    Raises OutputError where ``folder`` holds something already; with ``append`` it may hold tables
+    of other runs than ``run``.
     """
 
     def __init__(
-        self, folder: Path, tables: Iterable[str] = TABLES, beside: Iterable[str] = ()
-    ) -> None:
+        self, folder: Path, tables: Iterable[str] = TABLES, beside: Iterable[str] = (),
+        *, run: str = "", append: bool = False,
+    ) -> None:  # fmt: skip
         self._tables = tuple(tables)
         super().__init__((*self._tables, *beside))
-        require_empty(folder)
+        require_room(folder, run, append)
+        self._run = run
         self._folder = folder
         self._is_new = not folder.exists()
         self._work = folder / UNFINISHED
@@ -277,7 +286,9 @@ class TableWriter(RowGroups):
         """Write what is held, end every file, and put them where they belong."""
         super().close()
         for name in self._tables:
-            (self._work / name).rename(self._folder / name)
+            place = run_folder(self._folder, name, self._run)
+            place.parent.mkdir(exist_ok=True)
+            (self._work / name).rename(place)
         rmtree(self._work)
 
     def abandon(self) -> None:
@@ -285,8 +296,8 @@ class TableWriter(RowGroups):
         for file in self._files.values():
             with suppress(OSError, pa.ArrowException):
                 file.close()
-        for name in (UNFINISHED, *self._tables):
-            rmtree(self._folder / name, ignore_errors=True)
+        rmtree(self._work, ignore_errors=True)
+        remove_run(self._folder, self._tables, self._run)
         if self._is_new:
             with suppress(OSError):
                 self._folder.rmdir()
@@ -314,3 +325,28 @@ def require_empty(folder: Path) -> None:
     """Raise OutputError where ``folder`` cannot be written to without mixing with what is there."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(f"{folder} is not an empty folder: name another, or empty it")
+
+
+def require_room(folder: Path, run: str, append: bool) -> None:
+    """Raise OutputError where ``folder`` has something already; with ``append``, where that is
+    anything but whole tables of other runs."""
+    if not append or not folder.is_dir():
+        require_empty(folder)
+        return
+    if any(folder.glob(f"*/run={run}")):
+        raise OutputError(f"{folder} has the run {run} already: name another one with --run")
+    if any(folder.glob("*/*.parquet")):
+        raise OutputError(f"{folder} has tables that are of no run: name another folder")
+    for name in (UNFINISHED, STAGING):
+        if (folder / name).exists():
+            raise OutputError(
+                f"{folder / name} is there: another run is writing, or was killed; then remove it"
+            )
+
+
+def remove_run(folder: Path, tables: Iterable[str], run: str) -> None:
+    """Remove the files of a run that failed, and folders of tables that it alone made."""
+    for name in tables:
+        rmtree(run_folder(folder, name, run), ignore_errors=True)
+        with suppress(OSError):
+            (folder / name).rmdir()

@@ -16,6 +16,7 @@ from tests.wiredump.spark import made_up
 from tests.wiredump.spark.pipeline import LOCAL, load, single
 from wiredump.cli import main
 from wiredump.rows.schema import ON_REQUEST
+from wiredump.tables.run import derived_run
 
 
 def wiredump(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -107,5 +108,7 @@ def test_tables_are_those_of_wiredump_table(capture: Path, where: tuple[str, str
         name: len(rows) for name, rows in expected.items() if name not in ON_REQUEST
     }
     assert told["again"] == []
+    assert told["run"] == derived_run([str(capture)])
+    assert all((out / name / f"run={told['run']}").is_dir() for name in told["rows"])
     printed = "Spark's master is " + ("local[1]" if where[0] == "--master" else "localhost")
     assert f"wiredump: {printed}\n" in done.stderr

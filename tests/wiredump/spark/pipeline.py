@@ -54,7 +54,7 @@ def load(folder: Path, names: Sequence[str] = LOCAL) -> Tables:
     return {
         name: sorted(
             repr(row)
-            for file in sorted((folder / name).glob("*.parquet"))
+            for file in sorted((folder / name).rglob("*.parquet"))
             for row in pq.read_table(file).to_pylist()
         )
         for name in names

@@ -1,0 +1,115 @@
+"""Rows of several runs in one folder are unique by their run, whichever way they were written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.wiredump.spark import made_up
+from wiredump.cli import main
+from wiredump.rows.schema import TABLES
+from wiredump.tables.run import derived_run, is_run
+from wiredump.tables.writer import UNFINISHED
+
+
+@pytest.fixture
+def captures(tmp_path: Path) -> list[str]:
+    paths = [tmp_path / "a.pcap", tmp_path / "b.pcap"]
+    for seed, path in enumerate(paths):
+        path.write_bytes(made_up.capture(seed, exchanges=20))
+    return list(map(str, paths))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    code = ended.value.code
+    return code if isinstance(code, int) else 0, *capsys.readouterr()
+
+
+def rows(folder: str, table: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(f"{folder}/{table}").to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
+def test_rows_of_appended_runs_are_unique(
+    capsys: pytest.CaptureFixture[str], captures: list[str], tmp_path: Path, jobs: str
+) -> None:
+    out = str(tmp_path / "out")
+    for path in captures:
+        code, told, err = run(
+            capsys, "table", path, "--out", out, "--append", "--json", "--jobs", jobs
+        )
+        assert (code, err) == (0, "")
+        assert json.loads(told)["run"] == derived_run([path])
+    for name in ("connections", "requests", "frames", "bodies", "lineage"):
+        found = rows(out, name)
+        assert {row["run"] for row in found} == {derived_run([path]) for path in captures}
+        keys = [tuple(row[each] for each in ("run", *TABLES[name].order)) for row in found]
+        assert len(set(keys)) == len(keys) > 1
+    without = [row["connection"] for row in rows(out, "connections")]
+    assert len(set(without)) < len(without), "or else no run was needed to tell them apart"
+
+
+def test_an_audit_counts_the_connections_of_all_runs(
+    capsys: pytest.CaptureFixture[str], captures: list[str], tmp_path: Path
+) -> None:
+    out = str(tmp_path / "out")
+    for path in captures:
+        run(capsys, "table", path, "--out", out, "--append")
+    together, *alone = (
+        json.loads(run(capsys, "audit", source, "--to", "kafka-4.1", "--json")[1])
+        for source in (out, *captures)
+    )
+    counts = [sum(each["connections"] for each in told["clients"]) for told in (together, *alone)]
+    assert counts[0] == sum(counts[1:]) > 1
+
+
+def test_a_run_that_is_there_is_refused_and_may_have_another_id(
+    capsys: pytest.CaptureFixture[str], captures: list[str], tmp_path: Path
+) -> None:
+    out = str(tmp_path / "out")
+    for more, code, problem in (
+        ((), 0, ""),
+        ((), 1, "is not an empty folder"),
+        (("--append",), 1, "--run"),
+        (("--append", "--run", "again"), 0, ""),
+        (("--append", "--run", "7"), 2, "no id"),
+    ):
+        ended, _, err = run(capsys, "table", captures[0], "--out", out, *more)
+        assert (ended, problem in err) == (code, True), err
+    assert {row["run"] for row in rows(out, "lineage")} == {derived_run(captures[:1]), "again"}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_run_that_fails_leaves_the_others(
+    capsys: pytest.CaptureFixture[str], captures: list[str], tmp_path: Path, jobs: str
+) -> None:
+    out = tmp_path / "out"
+    run(capsys, "table", captures[0], "--out", str(out))
+    before = sorted(out.rglob("*"))
+    code, _, err = run(
+        capsys, "table", captures[1], str(tmp_path / "none"), "--out", str(out), "--append",
+        "--jobs", jobs,
+    )  # fmt: skip
+    assert (code, "none" in err) == (1, True)
+    assert sorted(out.rglob("*")) == before
+    (out / UNFINISHED).mkdir()
+    code, _, err = run(capsys, "table", captures[1], "--out", str(out), "--append", "--jobs", jobs)
+    assert (code, UNFINISHED in err) == (1, True)
+
+
+def test_the_id_is_of_the_contents_in_their_order(captures: list[str], tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.write_bytes(Path(captures[0]).read_bytes())
+    first = derived_run(captures)
+    assert is_run(first)
+    assert derived_run([str(copy), captures[1]]) == first != derived_run(captures[::-1])
+    copy.write_bytes(copy.read_bytes()[:-1] + b"?")
+    assert derived_run([str(copy), captures[1]]) != first
+    assert derived_run(["-"]) != derived_run(["-"])
