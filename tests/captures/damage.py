@@ -224,7 +224,7 @@ def rows(folder: Path) -> dict[str, list[str]]:
     """Every table below a folder but those that name files; rows sorted."""
     return {
         each.name: sorted(
-            repr(row) for file in each.glob("*.parquet") for row in pq.read_table(file).to_pylist()
+            repr(row) for file in each.rglob("*.parquet") for row in pq.read_table(file).to_pylist()
         )
         for each in sorted(folder.iterdir())
         if each.is_dir() and each.name not in ("lineage", "packets")

@@ -79,7 +79,7 @@ def test_a_response_that_comes_decades_later(tmp_path: Path) -> None:
     check(path, tmp_path, ["table", "report"])
     assert any(
         (latency or 0) > 2**53
-        for file in (tmp_path / "table" / "requests").glob("*.parquet")
+        for file in (tmp_path / "table" / "requests").rglob("*.parquet")
         for latency in pq.read_table(file)["latency_ns"].to_pylist()
     )
 

@@ -37,7 +37,7 @@ def read(folder: Path, places: list[int]) -> Tables:
     for name in (*LOCAL, "account"):
         rows = [
             row
-            for file in (folder / name).glob("*.parquet")
+            for file in (folder / name).rglob("*.parquet")
             for row in pq.read_table(file).to_pylist()
         ]
         for row in rows:
@@ -74,7 +74,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 def tunnels(folder: Path, table: str) -> set[str | None]:
     return {
         row["tunnel"]
-        for file in (folder / table).glob("*.parquet")
+        for file in (folder / table).rglob("*.parquet")
         for row in pq.read_table(file).to_pylist()
     }
 
