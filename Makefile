@@ -22,7 +22,7 @@ SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks t
 .DEFAULT_GOAL := help
 .PHONY: help venv engine demo demo-capture test test-fast test-pure test-pure-oracle \
   test-without-compiler sanitize test-full requirements conformance mutate lint format bench bench-dump \
-  codegen codegen-check coverage fuzz fuzz-smoke fuzz-long clean
+  codegen codegen-check coverage fidelity fuzz fuzz-smoke fuzz-long clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 24
@@ -75,6 +75,10 @@ test-full: ## every test with the full number of values, a fresh seed, and nothi
 	@KPROTO_FULL=1 KPROTO_HYPOTHESIS=full KPROTO_SEED=$${KPROTO_SEED:-random} \
 	  KPROTO_ORACLE_VALUES=$${KPROTO_ORACLE_VALUES:-50} KPROTO_REQUIRE=$${KPROTO_REQUIRE-all,rust} \
 	  $(PYTEST) $(PYTEST_ARGS)
+
+fidelity: ## random programs on real Kafka and on the mock; ARGS="--release 4.4 --steps 500 --seed 7"
+	@$(BOOTSTRAP) --toolchains
+	@$(PYTHON) -m tests.real.programs $(ARGS)
 
 requirements: ## every test, and docs/requirements.md: which requirement is shown by which of them
 	@$(BOOTSTRAP) --toolchains

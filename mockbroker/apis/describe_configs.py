@@ -6,6 +6,8 @@ flexible. Clients send a named broker's resource to that broker, and another bro
 
 from __future__ import annotations
 
+from typing import Final
+
 from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kproto.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -18,6 +20,9 @@ from mockbroker.apis.registry import Call, register
 from mockbroker.state.results import ConfigEntry
 
 __all__ = ["describe_configs"]
+
+_NULL_MESSAGES_UNTIL: Final = (2, 6)
+"""Up to here the message beside success is null; later it is empty."""
 
 
 @register(32, "0-4")
@@ -51,8 +56,8 @@ def _describe(
     )
     return DescribeConfigsResult(
         error_code=result.error_code,
-        # Empty, not null, where there is nothing to say.
-        error_message=result.error_message or "",
+        error_message=result.error_message
+        or (None if call.profile.line <= _NULL_MESSAGES_UNTIL else ""),
         resource_type=kind,
         resource_name=name,
         configs=[_config(call, request, entry) for entry in result.configs],

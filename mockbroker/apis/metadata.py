@@ -33,6 +33,9 @@ __all__ = ["metadata"]
 
 _UNAUTHORIZED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
+_ZERO_OPERATIONS_UNTIL: Final = (2, 4)
+"""Up to here operations that were not asked for are 0; later they are the field's default."""
+
 
 @register(3, "0-13", cacheable=True)
 def metadata(call: Call) -> MetadataResponse:
@@ -49,6 +52,10 @@ def metadata(call: Call) -> MetadataResponse:
         controller_id=view.shown_controller_id(forwarding=call.profile.forwarding),
         topics=_topics(call, request, view),
     )
+    if call.version >= 8 and call.profile.line <= _ZERO_OPERATIONS_UNTIL:
+        response.cluster_authorized_operations = 0
+        for topic in response.topics:
+            topic.topic_authorized_operations = 0
     if 8 <= call.version <= 10 and request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(call)
     if call.version >= 8 and request.include_topic_authorized_operations:

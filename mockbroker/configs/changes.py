@@ -104,12 +104,18 @@ def _altered_topic(controller: Controller, name: str, operations: _Operations) -
     """Operations are applied before anybody looks for the topic."""
     era = controller.administration.configs
     after = _edited(controller, TOPIC, name, operations, era.not_a_list)
-    _check_topic(controller, name)
+    if not name:
+        raise _invalid("Default topic resources are not allowed.")
+    if era.names_checked:
+        check_topic_name(name)
+    if not era.values_first:
+        _check_exists(controller, name)
     try:
         _check_values(controller.state, TOPIC, _touched(after, operations))
     except _BadValue as bad:
         text = era.bad_value.format(topic=name, problem=bad.message)
         raise Refusal(bad.code, text) from None
+    _check_exists(controller, name)
     return after
 
 
@@ -135,11 +141,7 @@ def _touched(after: Mapping[str, str], operations: _Operations) -> dict[str, str
     return {name: after[name] for name, how, _ in operations if how != DELETE}
 
 
-def _check_topic(controller: Controller, name: str) -> None:
-    if not name:
-        raise _invalid("Default topic resources are not allowed.")
-    if controller.administration.configs.names_checked:
-        check_topic_name(name)
+def _check_exists(controller: Controller, name: str) -> None:
     if name not in controller.state.topics:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
 

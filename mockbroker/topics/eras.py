@@ -114,10 +114,12 @@ class DeletionEra:
 @dataclass(frozen=True, slots=True)
 class ConfigEra:
     """IncrementalAlterConfigs (44), of topics but for ``static``, which takes {names}.
+    ``values_first``: values are checked before the topic has to exist.
     ``names_checked``: a bad name is told of, else it is one that does not exist. ``bad_value``
     takes {topic} and {problem}, ``not_a_list`` {operation} (or {OPERATION}) and {name}."""
 
     names_checked: bool
+    values_first: bool
     bad_value: str
     not_a_list: str
     static: str
@@ -200,6 +202,7 @@ _KRAFT_4_3: Final = AdministrationEra(
     ),
     configs=ConfigEra(
         names_checked=True,
+        values_first=True,
         bad_value="{problem}",
         not_a_list="Can't {OPERATION} to key {name} because its type is not LIST.",
         static="Cannot update these configs dynamically: [{names}]",
@@ -288,6 +291,7 @@ _ZOOKEEPER: Final = AdministrationEra(
     ),
     configs=ConfigEra(
         names_checked=False,
+        values_first=False,
         bad_value="Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): "
         "{problem}",
         not_a_list="Config value {operation} is not allowed for config key: {name}",

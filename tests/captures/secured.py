@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from tests.real.kafka import _free_ports
+from tests.real.kafka import free_ports
 from tests.real.secured_kafka import SecuredKafka
 
 __all__ = ["OpenToAll"]
@@ -19,7 +19,7 @@ class OpenToAll(SecuredKafka):
 
     def __init__(self, release: str, folder: Path) -> None:
         super().__init__(release, folder)
-        (self.tls_port,) = _free_ports(1)
+        (self.tls_port,) = free_ports(1)
 
     def _kraft_configs(self, broker_id: int) -> dict[str, str]:
         store = self._folder / "tls.p12"

@@ -9,9 +9,10 @@ import pytest
 
 from tests.real.compare import Comparison
 from tests.real.kafka import RealKafka
+from tests.real.programs.batch import Played
 from tests.support.toolchain import require, require_module
 
-_COMPARISONS = pytest.StashKey[dict[str, Comparison]]()
+_COMPARISONS = pytest.StashKey[dict[str, Comparison | Played]]()
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def zookeeper_kafka(tmp_path: Path) -> Iterator[RealKafka]:
 
 
 @pytest.fixture(scope="session")
-def comparisons(pytestconfig: pytest.Config) -> dict[str, Comparison]:
+def comparisons(pytestconfig: pytest.Config) -> dict[str, Comparison | Played]:
     return pytestconfig.stash.setdefault(_COMPARISONS, {})
 
 

@@ -11,6 +11,7 @@ and time-outs are so long that a frozen broker stays a live member that does not
 from __future__ import annotations
 
 import ctypes
+import random
 import signal
 import socket
 import subprocess
@@ -25,7 +26,16 @@ from typing import Final, Self
 
 from tests.real.jars import class_path
 
-__all__ = ["BROKER_IDS", "COMMON_CONFIGS", "LAGGARD", "KafkaFailed", "RealKafka"]
+__all__ = [
+    "BROKER_IDS",
+    "COMMON_CONFIGS",
+    "LAGGARD",
+    "START_SECONDS",
+    "KafkaFailed",
+    "RealKafka",
+    "free_ports",
+    "properties_of",
+]
 
 BROKER_IDS: Final = (1, 2, 3, 4)
 LAGGARD: Final = 4
@@ -35,6 +45,7 @@ START_SECONDS: Final = 150.0
 STOP_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.05
 FOREVER_MS: Final = "1800000"
+_PORTS: Final = (10_000, 32_768)
 
 COMMON_CONFIGS: Final[Mapping[str, str]] = {
     "auto.create.topics.enable": "false",
@@ -85,12 +96,13 @@ class RealKafka:
     ) -> None:
         self.release = release
         self.zookeeper = zookeeper
-        self.ports = dict(zip(broker_ids, _free_ports(len(broker_ids)), strict=True))
+        self.ports = dict(zip(broker_ids, free_ports(len(broker_ids)), strict=True))
         self._folder = folder
         self._class_path = class_path(release)
-        (self._controller_port,) = _free_ports(1)
+        (self._controller_port,) = free_ports(1)
         self._cluster_id = _text_uuid()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._down: set[int] = set()
 
     def __enter__(self) -> Self:
         try:
@@ -98,14 +110,13 @@ class RealKafka:
                 self._start_zookeeper()
             else:
                 self._format()
-            self._start_broker(1)
-            self._wait(lambda: _accepts(self.ports[1]), "broker 1")
-            _, *others = self.ports
-            for broker_id in others:
-                self._start_broker(broker_id)
-            for broker_id in others:
-                port = self.ports[broker_id]
-                self._wait(lambda port=port: _accepts(port), f"broker {broker_id}")  # type: ignore[misc]
+            self._start_controllers()
+            first, *others = self.ports
+            for group in ([first], others):
+                for broker_id in group:
+                    self._start_broker(broker_id)
+                for broker_id in group:
+                    self.wait_for(broker_id)
         except BaseException:
             self.close()
             raise
@@ -126,28 +137,53 @@ class RealKafka:
         for process in self._processes.values():
             process.wait(STOP_SECONDS)
 
-    # ---- the laggard -----------------------------------------------------------------------------
+    # ---- what happens to brokers -----------------------------------------------------------------
 
-    def freeze(self) -> None:
-        """From now on the laggard does nothing at all, and nobody notices."""
-        self._processes[_name(LAGGARD)].send_signal(signal.SIGSTOP)
+    def freeze(self, broker_id: int = LAGGARD) -> None:
+        """From now on the broker does nothing at all, and nobody notices."""
+        self._processes[_name(broker_id)].send_signal(signal.SIGSTOP)
 
-    def thaw(self) -> None:
-        self._processes[_name(LAGGARD)].send_signal(signal.SIGCONT)
+    def thaw(self, broker_id: int = LAGGARD) -> None:
+        self._processes[_name(broker_id)].send_signal(signal.SIGCONT)
 
     def stop_laggard(self) -> None:
+        self.stop(LAGGARD)
+
+    def stop(self, broker_id: int) -> None:
         """A controlled shutdown: leaders move, then the broker leaves the cluster."""
-        process = self._processes[_name(LAGGARD)]
+        process = self._processes[_name(broker_id)]
+        self._down.add(broker_id)
         process.terminate()
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            raise KafkaFailed(self._story(_name(LAGGARD), "did not shut down")) from None
+            raise KafkaFailed(self._story(_name(broker_id), "did not shut down")) from None
+
+    def kill(self, broker_id: int) -> None:
+        """The process ends at once. Its session in ZooKeeper, if it has one, stays open."""
+        process = self._processes[_name(broker_id)]
+        self._down.add(broker_id)
+        process.kill()
+        process.wait(STOP_SECONDS)
+
+    def start(self, broker_id: int) -> None:
+        """Start a broker again that was stopped or killed; returns when its port accepts."""
+        self._start_broker(broker_id)
+        self._down.discard(broker_id)
+        self.wait_for(broker_id)
+
+    def wait_for(self, broker_id: int) -> None:
+        port = self._port(broker_id)
+        self._wait(lambda: _accepts(port), f"broker {broker_id}")
+
+    def _port(self, node_id: int) -> int:
+        return self.ports[node_id]
 
     def check_running(self) -> None:
         """Raises KafkaFailed if a process ended that nobody stopped."""
+        down = {_name(broker_id) for broker_id in self._down}
         for name, process in self._processes.items():
-            if process.poll() is not None and name != _name(LAGGARD):
+            if process.poll() is not None and name not in down:
                 raise KafkaFailed(self._story(name, f"ended with status {process.returncode}"))
 
     # ---- processes -------------------------------------------------------------------------------
@@ -173,26 +209,32 @@ class RealKafka:
         """Storage of the controller by Kafka's own tool; the other brokers' holds one file."""
         _, *others = self.ports
         for broker_id in self.ports:
-            self._write(_properties(broker_id), self._kraft_configs(broker_id))
+            self._write(properties_of(broker_id), self._kraft_configs(broker_id))
         self._start(
             "format", "kafka.tools.StorageTool", "format", "--cluster-id", self._cluster_id,
-            "--config", _properties(1), *self._format_options(),
+            "--config", properties_of(1), *self._format_options(),
         )  # fmt: skip
         for broker_id in others:
-            logs = self._folder / f"logs-{broker_id}"
-            logs.mkdir()
-            self._write(
-                f"logs-{broker_id}/meta.properties",
-                {
-                    "version": "1",
-                    "cluster.id": self._cluster_id,
-                    "node.id": str(broker_id),
-                    "directory.id": _text_uuid(),
-                },
-            )
+            self._logs(broker_id).mkdir()
+            self._identify(broker_id)
         tool = self._processes.pop("format")
         if tool.wait(START_SECONDS) != 0:
             raise KafkaFailed(self._story("format", "could not format storage"))
+
+    def _identify(self, node_id: int) -> None:
+        """What storage of a process without metadata of its own holds: who it is."""
+        self._write(
+            f"{self._logs(node_id).name}/meta.properties",
+            {
+                "version": "1",
+                "cluster.id": self._cluster_id,
+                "node.id": str(node_id),
+                "directory.id": _text_uuid(),
+            },
+        )
+
+    def _logs(self, node_id: int) -> Path:
+        return self._folder / f"logs-{node_id}"
 
     def _format_options(self) -> tuple[str, ...]:
         """What nobody says gives each release its own defaults; but the mock's partitions behave as
@@ -209,10 +251,13 @@ class RealKafka:
     def zookeeper_address(self) -> str:
         return f"127.0.0.1:{self._controller_port}"
 
+    def _start_controllers(self) -> None:
+        """Those that are no brokers: none."""
+
     def _start_broker(self, broker_id: int) -> None:
         if self.zookeeper:
-            self._write(_properties(broker_id), self._zookeeper_configs(broker_id))
-        self._start(_name(broker_id), "kafka.Kafka", _properties(broker_id))
+            self._write(properties_of(broker_id), self._zookeeper_configs(broker_id))
+        self._start(_name(broker_id), "kafka.Kafka", properties_of(broker_id))
 
     def _kraft_configs(self, broker_id: int) -> dict[str, str]:
         mine = f"PLAINTEXT://127.0.0.1:{self.ports[broker_id]}"
@@ -230,7 +275,7 @@ class RealKafka:
             ),
             "controller.listener.names": "CONTROLLER",
             "listeners": f"{mine},CONTROLLER://{quorum}" if controls else mine,
-            "log.dirs": str(self._folder / f"logs-{broker_id}"),
+            "log.dirs": str(self._logs(broker_id)),
             "broker.session.timeout.ms": FOREVER_MS,
         }
 
@@ -243,7 +288,7 @@ class RealKafka:
             "zookeeper.session.timeout.ms": FOREVER_MS,
             "controller.socket.timeout.ms": FOREVER_MS,
             "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[broker_id]}",
-            "log.dirs": str(self._folder / f"logs-{broker_id}"),
+            "log.dirs": str(self._logs(broker_id)),
         }
 
     def _write(self, name: str, values: Mapping[str, str]) -> None:
@@ -251,7 +296,7 @@ class RealKafka:
         (self._folder / name).write_text(lines, "utf-8")
 
     def _start(self, name: str, *arguments: str) -> None:
-        with open(self._log(name), "wb") as log:
+        with open(self._log(name), "ab") as log:
             self._processes[name] = subprocess.Popen(
                 [*_JAVA, "-cp", self._class_path, *arguments],
                 cwd=self._folder,
@@ -289,7 +334,7 @@ def _name(broker_id: int) -> str:
     return f"broker-{broker_id}"
 
 
-def _properties(broker_id: int) -> str:
+def properties_of(broker_id: int) -> str:
     return f"broker-{broker_id}.properties"
 
 
@@ -300,12 +345,19 @@ def _text_uuid() -> str:
     return text
 
 
-def _free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now; all are held until the last is found, so that they differ."""
-    sockets = [socket.socket() for _ in range(count)]
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on now; all are held until the last is found, so that they differ.
+    Below those that kernels give to connections, as a broker that is down holds none."""
+    sockets: list[socket.socket] = []
     try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
+        while len(sockets) < count:
+            candidate = socket.socket()
+            try:
+                candidate.bind(("127.0.0.1", random.randrange(*_PORTS)))
+            except OSError:
+                candidate.close()
+            else:
+                sockets.append(candidate)
         return [each.getsockname()[1] for each in sockets]
     finally:
         for each in sockets:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, Self
 
-from tests.real.kafka import KafkaFailed, RealKafka, _accepts, _free_ports, _properties
+from tests.real.kafka import KafkaFailed, RealKafka, _accepts, free_ports, properties_of
 
 __all__ = ["MECHANISMS", "SUPER_USER", "USERS", "SecuredKafka", "password"]
 
@@ -35,7 +35,7 @@ class SecuredKafka(RealKafka):
 
     def __init__(self, release: str, folder: Path) -> None:
         super().__init__(release, folder, zookeeper=False)
-        (self.port,) = _free_ports(1)
+        (self.port,) = free_ports(1)
 
     @property
     def bootstrap(self) -> str:
@@ -53,7 +53,7 @@ class SecuredKafka(RealKafka):
         return self
 
     def _format(self) -> None:
-        self._write(_properties(1), self._kraft_configs(1))
+        self._write(properties_of(1), self._kraft_configs(1))
         users = [
             argument
             for mechanism in MECHANISMS[1:]
@@ -64,7 +64,7 @@ class SecuredKafka(RealKafka):
         ]  # fmt: skip
         self._start(
             "format", "kafka.tools.StorageTool", "format", "--cluster-id", self._cluster_id,
-            "--config", _properties(1), "--standalone",
+            "--config", properties_of(1), "--standalone",
             "--feature", "eligible.leader.replicas.version=0", *users,
         )  # fmt: skip
         tool = self._processes.pop("format")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -49,6 +50,7 @@ class Target(Protocol):
     async def stop_laggard(self, topics: list[str]) -> None: ...
     async def read_znode(self, path: str) -> str | None: ...
     async def write_znode(self, path: str, text: str | None) -> None: ...
+    async def append_znode(self, prefix: str, text: str) -> None: ...
 
 
 class _Wires:
@@ -71,6 +73,17 @@ class _Wires:
         for wire in self._wires.values():
             wire.writer.close()
         await self._stack.aclose()
+
+    async def hang_up(self) -> None:
+        """Connections are opened anew from here on: brokers have come and gone."""
+        for wire in self._wires.values():
+            wire.writer.close()
+        self._wires.clear()
+
+    async def exchange_alone(self, broker_id: int, body: Any, version: int) -> Any:
+        """On a connection of its own, so that several are on their way at once."""
+        async with _Wires(self._addresses) as wires:
+            return await wires.exchange(broker_id, body, version, None)
 
     async def exchange(self, broker_id: int, body: Any, version: int, forged: int | None) -> Any:
         """The answer's body, or CLOSED. A forged version is answered at version 0, as brokers do
@@ -108,28 +121,39 @@ class RealTarget(_Wires):
         super().__init__({i: ("127.0.0.1", port) for i, port in kafka.ports.items()})
         self._kafka = kafka
         self._store: ZnodeStore | None = None
+        self._borrowed: RealTarget | None = None
         self.served: dict[int, Versions] = {}
 
     async def ready(self) -> None:
         """Every broker lists every broker, and what they serve is known."""
         for broker_id in BROKER_IDS:
-            await self._until(
-                lambda broker_id=broker_id: self._lists_all(broker_id),  # type: ignore[misc]
-                f"broker {broker_id} to list all brokers",
-            )
+            await self.until_listed(broker_id, BROKER_IDS)
         answer = await self.exchange(1, ApiVersionsRequest(), 0, None)
         self.served = {row.api_key: Versions(row.min_version, row.max_version)
                        for row in answer.api_keys}  # fmt: skip
 
-    async def _lists_all(self, broker_id: int) -> bool:
-        answer = await self.exchange(broker_id, MetadataRequest(topics=[]), 4, None)
-        return len(answer.brokers) == len(BROKER_IDS)
+    def beside(self) -> RealTarget:
+        """The same cluster by connections of its own, for somebody who asks at the same time."""
+        other = RealTarget(self._kafka)
+        other._borrowed = self._borrowed or self
+        return other
+
+    async def until_listed(self, broker_id: int, listed: Sequence[int]) -> None:
+        """Wait until a broker lists these brokers, and no other."""
+
+        async def lists() -> bool:
+            answer = await self.exchange(broker_id, MetadataRequest(topics=[]), 4, None)
+            if answer is CLOSED:
+                return False
+            return sorted(broker.node_id for broker in answer.brokers) == sorted(listed)
+
+        await self.until(lists, f"broker {broker_id} to list {listed}")
 
     async def ask(self, ask: Ask, body: Any, version: int) -> Any:
         return await self.exchange(ask.broker_id, body, version, ask.forged)
 
     async def settle(self, topics: list[str]) -> None:
-        await self._until(lambda: self._settled(topics), f"{topics} to settle")
+        await self.until(lambda: self._settled(topics), f"{topics} to settle")
 
     async def _settled(self, topics: list[str]) -> bool:
         ongoing = await self.exchange(1, ListPartitionReassignmentsRequest(topics=None), 0, None)
@@ -156,7 +180,7 @@ class RealTarget(_Wires):
                 for partition in topic.partitions
             )
 
-        await self._until(in_sync, str(step))
+        await self.until(in_sync, str(step))
 
     async def freeze(self) -> None:
         self._kafka.freeze()
@@ -165,16 +189,9 @@ class RealTarget(_Wires):
         self._kafka.thaw()
         await self.settle(topics)
         await asyncio.to_thread(self._kafka.stop_laggard)
-        for broker_id in BROKER_IDS:
-            if broker_id != LAGGARD:
-                await self._until(
-                    lambda broker_id=broker_id: self._is_gone(broker_id),  # type: ignore[misc]
-                    f"broker {broker_id} to see broker {LAGGARD} gone",
-                )
-
-    async def _is_gone(self, broker_id: int) -> bool:
-        answer = await self.exchange(broker_id, MetadataRequest(topics=[]), 4, None)
-        return LAGGARD not in [broker.node_id for broker in answer.brokers]
+        live = [broker_id for broker_id in BROKER_IDS if broker_id != LAGGARD]
+        for broker_id in live:
+            await self.until_listed(broker_id, live)
 
     async def read_znode(self, path: str) -> str | None:
         return await asyncio.to_thread(self._read_znode, path)
@@ -188,6 +205,10 @@ class RealTarget(_Wires):
     async def write_znode(self, path: str, text: str | None) -> None:
         await asyncio.to_thread(self._write_znode, path, text)
 
+    async def append_znode(self, prefix: str, text: str) -> None:
+        store = self._znodes()
+        await asyncio.to_thread(store.create, prefix, text.encode(), sequential=True)
+
     def _write_znode(self, path: str, text: str | None) -> None:
         store = self._znodes()
         if text is None:
@@ -200,6 +221,8 @@ class RealTarget(_Wires):
 
     def _znodes(self) -> ZnodeStore:
         """A session of a user's own."""
+        if self._borrowed is not None:
+            return self._borrowed._znodes()
         if self._store is None:
             self._store = KazooStore(self._kafka.zookeeper_address)
             self._stack.callback(self._store.close)
@@ -211,7 +234,7 @@ class RealTarget(_Wires):
         found: list[Any] = answer.topics
         return found
 
-    async def _until(self, condition: Any, what: str) -> None:
+    async def until(self, condition: Any, what: str) -> None:
         deadline = time.monotonic() + PATIENCE
         while not await condition():
             self._kafka.check_running()
@@ -270,3 +293,6 @@ class MockTarget(_Wires):
 
     async def write_znode(self, path: str, text: str | None) -> None:
         self._mock.write_znode(path, text)
+
+    async def append_znode(self, prefix: str, text: str) -> None:
+        self._mock.append_znode(prefix, text)

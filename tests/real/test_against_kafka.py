@@ -1,22 +1,35 @@
 """The mock answers as a real cluster of the same release does, field by field.
 
-What may differ: fields that are masked or without order (``compare``), and ``known_differences``.
+What may differ: fields that are masked or without order (``answers``), and ``known_differences``.
+Sessions are scripted. Programs are drawn by the run's seed: some here, many in ``make fidelity``.
 """
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import pytest
 
 from kproto.schema.versions import Versions
 from tests.real.compare import Comparison, Difference, play
-from tests.real.kafka import RealKafka
+from tests.real.kafka import LAGGARD, RealKafka
 from tests.real.known_differences import KNOWN, Known, sift
+from tests.real.programs.batch import Arena, Played
+from tests.real.programs.generator import programs
+from tests.real.programs.model import Setting
 from tests.real.sessions import API_KEYS, sessions
 from tests.real.targets import MockTarget, RealTarget
+from tests.support import seeds
+from tests.support.full import either
 
 SESSIONS_AT_LEAST = 200
 FIELDS_AT_LEAST = 25_000
 """A comparison that has lost its way through the answers would find nothing different either."""
+
+PROGRAMS = either(48, 8)
+STEPS_AT_LEAST = 4
+
+Counts: TypeAlias = dict[str, Comparison | Played]
 
 Shows = pytest.mark.requirement
 
@@ -25,7 +38,9 @@ Shows = pytest.mark.requirement
 @pytest.mark.java
 @Shows("K183-08", "K183-09", "K183-25", "K455-23", "A-29", "A-45", "A-47", "A-48", "A-53")
 async def test_the_newest_kafka(
-    kraft_kafka: RealKafka, comparisons: dict[str, Comparison], request: pytest.FixtureRequest
+    kraft_kafka: RealKafka,
+    comparisons: Counts,
+    request: pytest.FixtureRequest,
 ) -> None:
     await _check(kraft_kafka, "kafka-4.4", comparisons, request)
 
@@ -34,7 +49,9 @@ async def test_the_newest_kafka(
 @pytest.mark.java
 @Shows("K183-08", "K183-09", "K183-25", "K455-23", "A-29", "A-45", "A-47", "A-48", "A-53")
 async def test_the_last_kafka_of_3_x_without_a_zookeeper(
-    older_kraft_kafka: RealKafka, comparisons: dict[str, Comparison], request: pytest.FixtureRequest
+    older_kraft_kafka: RealKafka,
+    comparisons: Counts,
+    request: pytest.FixtureRequest,
 ) -> None:
     await _check(older_kraft_kafka, "kafka-3.9", comparisons, request)
 
@@ -44,7 +61,9 @@ async def test_the_last_kafka_of_3_x_without_a_zookeeper(
 @Shows("K183-06", "K183-08", "K183-09", "K183-25", "K455-20", "K455-22", "K455-23", "K455-24",
        "K455-25", "A-29", "A-45", "A-47", "A-48", "A-53")  # fmt: skip
 async def test_the_last_kafka_of_3_x_with_a_zookeeper(
-    zookeeper_kafka: RealKafka, comparisons: dict[str, Comparison], request: pytest.FixtureRequest
+    zookeeper_kafka: RealKafka,
+    comparisons: Counts,
+    request: pytest.FixtureRequest,
 ) -> None:
     await _check(zookeeper_kafka, "kafka-3.9-zk", comparisons, request)
 
@@ -52,11 +71,14 @@ async def test_the_last_kafka_of_3_x_with_a_zookeeper(
 async def _check(
     kafka: RealKafka,
     profile: str,
-    comparisons: dict[str, Comparison],
+    comparisons: Counts,
     request: pytest.FixtureRequest,
 ) -> None:
     comparison = await _compare(kafka, profile)
+    kafka.start(LAGGARD)
+    played = await _play_programs(kafka, profile)
     comparisons[f"{kafka.release} ({profile})"] = comparison
+    comparisons[f"{kafka.release} ({profile}), at random"] = played
     assert comparison.sessions >= SESSIONS_AT_LEAST
     assert comparison.fields >= FIELDS_AT_LEAST
     unknown, stale = sift(comparison.differences, KNOWN[profile])
@@ -64,6 +86,25 @@ async def _check(
     assert not stale, stale
     claimed = {each for mark in request.node.iter_markers("requirement") for each in mark.args}
     assert comparison.shown == claimed
+    assert not played.differences, "\n".join(
+        [
+            "Kafka / mock:",
+            *(f"{found}\n{program.to_json()}" for program, found in played.differences),
+        ]
+    )
+    assert played.programs == PROGRAMS
+    assert played.steps >= STEPS_AT_LEAST * PROGRAMS
+
+
+async def _play_programs(kafka: RealKafka, profile: str) -> Played:
+    """On the cluster that the sessions leave, of which broker 4 has just come back."""
+    spared = frozenset() if kafka.zookeeper else frozenset({1})
+    setting = Setting(kafka.release, profile, kafka.zookeeper, spared)
+    async with RealTarget(kafka) as real:
+        arena = Arena(kafka, setting, real)
+        await arena.ready()
+        drawn = programs(str(seeds.seed()), 0, PROGRAMS, setting, events=2, steps=12)
+        return await arena.play(drawn)
 
 
 async def _compare(kafka: RealKafka, profile: str) -> Comparison:

@@ -69,6 +69,23 @@ def alter(broker: Asked, kind: int, name: str, *changes: tuple[str, int, str | N
 # ---- configs -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("machine", "code"), [("kraft", 40), ("zookeeper", 3)])
+def test_kraft_checks_a_value_before_it_looks_for_the_topic(machine: str, code: int) -> None:
+    profile = "kafka-4.4" if machine == "kraft" else "kafka-3.9-zk"
+    broker = Asked(Cluster(topics=["foo=1"], machine=machine), profile_name=profile)
+    assert alter(broker, TOPIC, "nope", ("retention.ms", 0, "soon"))[0] == code
+    assert alter(broker, TOPIC, "nope", ("retention.ms", 0, "1"))[0] == 3
+
+
+@pytest.mark.parametrize(("release", "message"), [("kafka-2.4", None), ("kafka-2.7", "")])
+def test_the_message_beside_described_configs_was_null_until_2_6(
+    release: str, message: str | None
+) -> None:
+    broker = Asked(Cluster(topics=["foo=1"], machine="zookeeper"), profile_name=release)
+    found = describe(broker, TOPIC, "foo", "retention.ms", version=2)
+    assert (found.error_code, found.error_message) == (0, message)
+
+
 @pytest.mark.parametrize("version", range(5))
 def test_configs_of_a_topic(broker: Asked, version: int) -> None:
     assert alter(broker, TOPIC, "foo", ("retention.ms", 0, "5")) == (0, None)

@@ -146,6 +146,17 @@ def test_authorized_operations_on_request(version: int) -> None:
     assert silent.topics[0].topic_authorized_operations == -(2**31)
 
 
+@pytest.mark.parametrize(("profile", "unasked"), [("kafka-2.4", 0), ("kafka-2.6", -(2**31))])
+@pytest.mark.parametrize("version", [8, 9])
+def test_operations_that_are_not_asked_for_were_zero_until_2_4(
+    profile: str, unasked: int, version: int
+) -> None:
+    broker = Asked(Cluster(3, topics=["foo=1"], machine="zookeeper"), profile_name=profile)
+    silent = broker.ask(named("foo", "nope"), version)
+    assert [topic.topic_authorized_operations for topic in silent.topics] == [unasked] * 2
+    assert silent.cluster_authorized_operations == unasked
+
+
 # ---- DescribeCluster -------------------------------------------------------------------------
 
 

@@ -1,0 +1,211 @@
+"""What one side answered, made comparable: masked fields hidden, arrays without order sorted,
+topics of others left out, topic ids named after their topics.
+
+Knows which fields may differ and why, and nothing of sessions or programs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from base64 import urlsafe_b64encode
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from kproto.messages import CreateTopicsRequest, DeleteTopicsRequest
+from kproto.schema.model import ZERO_UUID
+from tests.real.steps import Ask
+from tests.real.targets import CLOSED, Target
+
+__all__ = ["MASKED", "UNORDERED", "Answers", "Masked", "differences", "leaves"]
+
+
+class Masked(NamedTuple):
+    """A field that may differ, by api key and path, and why."""
+
+    api_key: int
+    path: str
+    why: str
+
+
+MASKED: Final = (
+    Masked(3, "brokers[].port", "a free port"),
+    Masked(60, "brokers[].port", "a free port"),
+    Masked(3, "clusterId", "random"),
+    Masked(60, "clusterId", "random"),
+    Masked(35, "results[].logDir", "a folder of this run"),
+    Masked(35, "results[].totalBytes", "of this machine's disk"),
+    Masked(35, "results[].usableBytes", "of this machine's disk"),
+    Masked(
+        18, "finalizedFeaturesEpoch", "counts metadata records, thousands of which are internal"
+    ),
+)
+"""Fields whose values say nothing of the protocol. Both sides must have them all the same."""
+
+_MASKS: Final = {(each.api_key, each.path) for each in MASKED}
+
+ZNODE: Final = -1
+"""In place of an api key: what brokers and controller keep in ZooKeeper."""
+
+UNORDERED: Final[Mapping[tuple[int, str], tuple[str, str]]] = {
+    (3, "topics"): ("name", "Kafka gathers them in a hash map"),
+    (3, "brokers"): ("nodeId", "Kafka gathers them in a hash map"),
+    (3, "topics[].partitions"): ("partitionIndex", "Kafka gathers them in a hash map"),
+    (3, "topics[].partitions[].isrNodes"): ("", "replicas that catch up together, in any order"),
+    (60, "brokers"): ("brokerId", "Kafka gathers them in a hash map"),
+    (18, "apiKeys"): ("apiKey", "Kafka's order is that of an enum, which changes"),
+    (18, "supportedFeatures"): ("name", "Kafka gathers them in a hash map"),
+    (18, "finalizedFeatures"): ("name", "Kafka gathers them in a hash map"),
+    (32, "results[].configs"): ("name", "Kafka gathers them in a hash map"),
+    (19, "topics[].configs"): ("name", "Kafka gathers them in a hash map"),
+    (35, "results[].topics"): ("name", "Kafka gathers them in a hash map"),
+    (35, "results[].topics[].partitions"): ("partitionIndex", "Kafka gathers them in a hash map"),
+    (37, "results"): ("name", "Kafka gathers them in a hash map"),
+    (20, "responses"): ("name", "Kafka gathers them in a hash map"),
+    (46, "topics"): ("name", "Kafka gathers them in a hash map"),
+    (46, "topics[].partitions"): ("partitionIndex", "Kafka gathers them in a hash map"),
+    (43, "replicaElectionResults"): ("topic", "Kafka gathers them in a hash map"),
+    (43, "replicaElectionResults[].partitionResult"): (
+        "partitionId",
+        "Kafka gathers them in a hash map",
+    ),
+    (ZNODE, "isr"): ("", "replicas that catch up together, in any order"),
+}
+"""Arrays without an order: (api key, path) -> (field to sort by, why)."""
+
+OWN_TOPICS: Final = {3: ("topics", "name"), 46: ("topics", "name"),
+                     35: ("results[].topics", "name"),
+                     43: ("replicaElectionResults", "topic")}  # fmt: skip
+"""Answers about everything are compared as far as the session's own topics go: what other sessions
+left behind is theirs to compare."""
+
+
+class Answers:
+    """What one side answers to a session or program, whose topics' names begin with ``prefix``."""
+
+    def __init__(self, target: Target, prefix: str, *, forwards: bool) -> None:
+        self.target = target
+        self.topics: list[str] = []
+        self._prefix = prefix
+        self._forwards = forwards
+        self._ids: dict[str, uuid.UUID] = {}
+
+    def body(self, ask: Ask) -> Any:
+        return ask.body(self._ids) if callable(ask.body) else ask.body
+
+    async def ask(self, ask: Ask, version: int) -> Any:
+        body = self.body(ask)
+        answer = await self.target.ask(ask, body, version)
+        return self.read(answer, body, version if ask.forged is None else 0)
+
+    def read(self, answer: Any, body: Any, version: int) -> Any:
+        """An answer to ``body``, as it is compared."""
+        if answer is CLOSED:
+            return CLOSED
+        self._remember(body, answer)
+        plain = json.loads(answer.to_json(version))
+        if self._forwards:
+            _hide_controller(plain)
+        return self._normal(plain, body.API_KEY, "", self._names())
+
+    async def znode(self, path: str) -> Any:
+        """Read as JSON, or the text that is none; None is that there is no such znode."""
+        text = await self.target.read_znode(path)
+        if text is None:
+            return None
+        try:
+            read = json.loads(text)
+        except ValueError:
+            return text
+        return self._normal(read, ZNODE, "", self._names())
+
+    def _names(self) -> dict[str, str]:
+        """Topic ids as they are written, and what stands for them in a comparison."""
+        return {_text(value): f"<id of {name}>" for name, value in self._ids.items()}
+
+    def _remember(self, body: Any, answer: Any) -> None:
+        """Topics made or seen, and their ids."""
+        if isinstance(body, CreateTopicsRequest):
+            for row in answer.topics:
+                if row.error_code == 0 and row.name not in self.topics:
+                    self.topics.append(row.name)
+        elif isinstance(body, DeleteTopicsRequest):
+            for row in answer.responses:
+                if row.error_code == 0 and row.name in self.topics:
+                    self.topics.remove(row.name)
+        for row in getattr(answer, "topics", ()):
+            topic_id = getattr(row, "topic_id", ZERO_UUID)
+            if row.name and topic_id != ZERO_UUID:
+                self._ids[row.name] = topic_id
+
+    def _normal(self, value: Any, api_key: int, path: str, ids: Mapping[str, str]) -> Any:
+        """Masked fields hidden, arrays without order sorted, other sessions' topics left out."""
+        if (api_key, path) in _MASKS:
+            return "<masked>"
+        if isinstance(value, dict):
+            return {
+                key: self._normal(each, api_key, f"{path}.{key}" if path else key, ids)
+                for key, each in value.items()
+            }
+        if isinstance(value, list):
+            rows = [self._normal(each, api_key, f"{path}[]", ids) for each in value]
+            if OWN_TOPICS.get(api_key, ("", ""))[0] == path:
+                name = OWN_TOPICS[api_key][1]
+                rows = [row for row in rows if self._is_mine(row[name])]
+            if (api_key, path) in UNORDERED:
+                key = UNORDERED[api_key, path][0]
+                rows.sort(key=lambda row: (row[key] is None, row[key]) if key else row)
+            return rows
+        return ids.get(value, value) if isinstance(value, str) else value
+
+    def _is_mine(self, name: str | None) -> bool:
+        """Topics no session made, such as unknown ones, are in no other session's answer."""
+        return name is None or name.startswith(self._prefix) or "-v" not in name
+
+
+def _hide_controller(answer: dict[str, Any]) -> None:
+    """Each broker forwards, so Kafka names any that is live."""
+    if "controllerId" in answer:
+        brokers = [each.get("nodeId", each.get("brokerId")) for each in answer["brokers"]]
+        if answer["controllerId"] in brokers:
+            answer["controllerId"] = "<a live broker>"
+
+
+def _text(topic_id: uuid.UUID) -> str:
+    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def differences(real: Any, mock: Any) -> tuple[list[str], int]:
+    """(what differs, how many fields there were)"""
+    ours, theirs = dict(leaves(mock)), dict(leaves(real))
+    paths = list(dict.fromkeys([*theirs, *ours]))
+    missing = "<absent>"
+    rows = [
+        f"{path}: {theirs.get(path, missing)!r} / {ours.get(path, missing)!r}"
+        for path in paths
+        if theirs.get(path, missing) != ours.get(path, missing)
+    ]
+    return rows, len(paths)
+
+
+_KEY_FIELDS: Final = ("apiKey", "name", "nodeId", "partitionIndex", "brokerId", "partitionId")
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """(path, value) of every field; an empty array or object is one too. Rows that have a name
+    are called by it, so that one row too many is one difference."""
+    if isinstance(value, dict) and value:
+        for key, each in value.items():
+            yield from leaves(each, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        seen: Counter[str] = Counter()
+        yield f"{path}.length", len(value)
+        for row in value:
+            key = next((str(row[name]) for name in _KEY_FIELDS if name in row), "")
+            seen[key] += 1
+            nth = f"#{seen[key]}" if seen[key] > 1 else ""
+            yield from leaves(row, f"{path}[{key}{nth}]")
+    else:
+        yield re.sub(r"\s+", " ", path), value
