@@ -12,6 +12,9 @@ from tests.real.kafka import START_SECONDS, KafkaFailed, RealKafka, free_ports, 
 
 __all__ = ["CONTROLLER_IDS", "QuorumKafka"]
 
+_PATIENCE: Final = {"controller.quorum.fetch.timeout.ms": "10000"}
+"""On a busy machine voters would take an active controller for dead, and elect another."""
+
 CONTROLLER_IDS: Final = (101, 102, 103)
 
 
@@ -65,6 +68,7 @@ class QuorumKafka(RealKafka):
         configs.pop("controller.quorum.bootstrap.servers", None)
         return {
             **configs,
+            **_PATIENCE,
             "process.roles": "broker",
             "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[broker_id]}",
             "controller.quorum.voters": self._voters(),
@@ -75,6 +79,7 @@ class QuorumKafka(RealKafka):
         configs.pop("controller.quorum.bootstrap.servers", None)
         return {
             **configs,
+            **_PATIENCE,
             "node.id": str(controller_id),
             "process.roles": "controller",
             "listeners": f"CONTROLLER://127.0.0.1:{self._quorum[controller_id]}",

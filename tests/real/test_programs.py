@@ -54,7 +54,13 @@ def test_every_kind_of_step_is_drawn() -> None:
                   "stop", "start", "freeze", "thaw", "elect-all", "broker-configs"}  # fmt: skip
     assert kinds("4.4").keys() == everywhere | {"kill-controller"}
     zookeeper = kinds("3.9-zk").keys()
-    assert zookeeper >= everywhere | {"kill", "move-controller", "submit-plan", "submit-election"}
+    assert zookeeper >= everywhere | {
+        "kill",
+        "move-controller",
+        "submit-plan",
+        "submit-election",
+        "submit-deletion",
+    }
 
 
 @pytest.mark.parametrize("release", RELEASES)

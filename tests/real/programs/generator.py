@@ -182,7 +182,7 @@ class _Writer:
             (2, self._together),
         ]
         if self._zookeeper:
-            kinds += [(SUBMITTED_CONFIGS, self._submit_config)]
+            kinds += [(SUBMITTED_CONFIGS, self._submit_config), (0.4, self._submit_deletion)]
         if self._plans:
             kinds += [(3, self._submit_plan), (2, self._submit_election)]
         return kinds
@@ -232,8 +232,9 @@ class _Writer:
 
     def _create(self) -> ProgramStep | None:
         free = [name for name in TOPICS if name not in self._topics]
-        if not free:
-            return None
+        if not free or (self._topics and self._draw.random() < 0.08):
+            again = self._draw.choice([*self._topics])
+            return {"do": "create", "topic": again, "replicas": [[1]], "configs": {}}
         name = self._draw.choice(free)
         first = self._live_replicas()
         rows = [first]
@@ -267,7 +268,7 @@ class _Writer:
     def _partitions(self) -> ProgramStep | None:
         name = self._topic()
         known = self._topics.get(name, [[1]])
-        if len(known) >= PARTITIONS_AT_MOST or len({len(row) for row in known}) > 1:
+        if len(known) >= PARTITIONS_AT_MOST:
             return None
         new = [self._live_replicas() for _ in range(self._draw.randint(1, 2))]
         count = len(known) + len(new)
@@ -332,7 +333,7 @@ class _Writer:
 
     def _together(self) -> ProgramStep:
         """Two admins at once: whoever is first."""
-        kinds = [self._alter, self._alter, self._elect]
+        kinds = [self._alter, self._alter, self._elect, self._configs]
         return {"do": "together", "steps": [dict(self._draw.choice(kinds)()) for _ in range(2)]}
 
     def _submit_plan(self) -> ProgramStep | None:
@@ -349,6 +350,10 @@ class _Writer:
 
     def _submit_election(self) -> ProgramStep:
         return {"do": "submit-election", "rows": [list(row) for row in self._rows(3)]}
+
+    def _submit_deletion(self) -> ProgramStep | None:
+        deleted = self._delete()
+        return None if deleted is None else {"do": "submit-deletion", "topic": deleted["topics"][0]}
 
     def _submit_config(self) -> ProgramStep:
         """As kafka-configs --zookeeper writes it."""

@@ -101,6 +101,8 @@ def writes_of(step: ProgramStep, name: Name) -> list[Submit]:
         case "submit-election":
             rows = [{"topic": name(topic), "partition": index} for topic, index in step["rows"]]
             return [Submit(ELECTION, json.dumps({"version": 1, "partitions": rows}))]
+        case "submit-deletion":
+            return [Submit(f"/admin/delete_topics/{name(step['topic'])}", "")]
         case "submit-config":
             topic = name(step["topic"])
             config = {"version": 1, "config": step["configs"]}
