@@ -5,7 +5,8 @@
     KprotoError
     └── KspecError
         ├── CaseError        a case file says what cannot be meant; tells file, line and place
-        ├── AdapterError     an adapter died, hung, or said what is no line of the protocol
+        ├── AdapterError     the client's process died or hung
+        │   └── AdapterFault the adapter failed: an error of the run, not a verdict
         └── AbsentError      a client cannot run on this machine; says what is missing
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from kproto.errors import KprotoError
 
-__all__ = ["AbsentError", "AdapterError", "CaseError", "KspecError"]
+__all__ = ["AbsentError", "AdapterError", "AdapterFault", "CaseError", "KspecError"]
 
 
 class KspecError(KprotoError):
@@ -36,6 +37,11 @@ class AdapterError(KspecError):
     def __init__(self, message: str, *, hung: bool = False) -> None:
         super().__init__(message)
         self.hung = hung
+
+
+class AdapterFault(AdapterError):
+    """The adapter failed, not the client: it reported an error of its own, did not start, or wrote
+    what is not a line of the protocol. Nothing is known about the client."""
 
 
 class AbsentError(KspecError):

@@ -3,6 +3,7 @@
 Verdicts are those of Autobahn's test suite: ``pass``; ``non-strict``, where only a ``should`` is
 broken; ``informational``, where a case asks for nothing and records what the client does; ``fail``;
 ``unsupported`` by this client, where it has no call for it or never got to what the case is about.
+``error`` is no verdict on the client: its adapter failed.
 Pure: the same evidence always gives the same verdict.
 """
 
@@ -21,8 +22,10 @@ from kspec.wire import Direction, Moment, Played, fits, gaps_ms, grouped, select
 
 __all__ = ["VERDICTS", "Finding", "Judgement", "Verdict", "judge", "worst"]
 
-Verdict: TypeAlias = Literal["fail", "unsupported", "non-strict", "informational", "pass"]
-VERDICTS: tuple[Verdict, ...] = ("fail", "unsupported", "non-strict", "informational", "pass")
+Verdict: TypeAlias = Literal["error", "fail", "unsupported", "non-strict", "informational", "pass"]
+VERDICTS: tuple[Verdict, ...] = (
+    "error", "fail", "unsupported", "non-strict", "informational", "pass",
+)  # fmt: skip
 """Worst first."""
 
 _STRICT = ("must", "must_not", "step")
@@ -61,6 +64,8 @@ class Judgement:
 
 def judge(case: Case, played: Played) -> Judgement:
     """The verdict on one play of one variant."""
+    if played.fault is not None:
+        return Judgement("error", played.fault)
     findings = tuple(_examine(case, played))
     strict = [each for each in findings if each.broken and each.level in _STRICT]
     lax = [each for each in findings if each.broken and each.level in ("should", "should_not")]
@@ -243,7 +248,8 @@ def _problem(each: Expectation, moment: Moment) -> str | None:
             return problem
     if each.message is not None:
         failure = _only_failure(moment)
-        if failure is None or mismatch(each.message, failure.message) is not None:
+        told = [] if failure is None else [one.message for one in failure.chain()]
+        if all(mismatch(each.message, text) is not None for text in told):
             return f"its message is not {each.message}"
     for key, wanted in (each.outcomes or {}).items():
         problem = _outcome_problem(moment, key, wanted)
@@ -264,11 +270,10 @@ def _only_failure(moment: Moment) -> Failure | None:
 
 
 def _outcome_problem(moment: Moment, key: str, wanted: str | list[str]) -> str | None:
-    """A client that raises for the call as a whole fails every partition of it."""
-    answer = moment.answer
-    if answer.failure is None and key not in answer.partitions:
+    try:
+        failure = moment.answer.outcome(key)
+    except KeyError:
         return "the client gave no outcome"
-    failure = answer.failure if answer.failure is not None else answer.partitions[key]
     if wanted == "ok" or (isinstance(wanted, list) and "ok" in wanted and failure is None):
         return None if failure is None else f"error {failure}"
     return _failure_problem(failure, wanted)

@@ -8,11 +8,12 @@ which no case asks for. An adapter that knows better says ``"kind"`` in its answ
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kproto.error_codes import ErrorCode
+from kspec.errors import AdapterFault
 
 __all__ = ["CATEGORIES", "Answer", "Failure", "is_kind", "kinds_of"]
 
@@ -85,43 +86,58 @@ _PATTERNS: Final = {kind: re.compile("|".join(words), re.I) for kind, words in _
 @dataclass(frozen=True, slots=True)
 class Failure:
     """An error as a client showed it, of a call or of one partition. ``code`` is Kafka's, ``at``
-    where in the client's code it came from, for those who look for the reason."""
+    where in the client's code it came from, ``causes`` the errors that it wraps."""
 
     error: str
     code: int | None = None
     message: str = ""
     kind: str | None = None
     at: str = field(default="", compare=False)
+    causes: tuple[Failure, ...] = ()
 
     @property
     def kinds(self) -> frozenset[str]:
-        return kinds_of(self)
+        """Its own and those of the errors it wraps. ``other`` only where nothing else is known."""
+        found = kinds_of(self).union(*(each.kinds for each in self.causes))
+        return found - {"other"} if len(found - {"any", "other"}) else found
+
+    def chain(self) -> Iterator[Failure]:
+        """Itself, and all that it wraps."""
+        yield self
+        for each in self.causes:
+            yield from each.chain()
 
     def __str__(self) -> str:
         code = "" if self.code is None else f" ({self.code})"
-        return f"{self.error}{code}: {self.message}" if self.message else f"{self.error}{code}"
+        text = f"{self.error}{code}: {self.message}" if self.message else f"{self.error}{code}"
+        told = [each for each in self.chain() if each.message not in self.message]
+        return text + "".join(f" [{each.error}: {each.message}]" for each in told)
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Failure:
         """Out of ``{"error": ..., "code": ..., "message": ...}``."""
         code, kind = said.get("code"), said.get("kind")
+        wrapped = [said.get("cause"), *(said.get("errors") or ())]
         return cls(
             str(said.get("error") or "error"),
             code if isinstance(code, int) and not isinstance(code, bool) else None,
             " ".join(str(said.get("message") or "").split()),
             kind if isinstance(kind, str) else None,
             str(said.get("at") or ""),
+            tuple(cls.of(each) for each in wrapped if isinstance(each, Mapping)),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a call: a result, a failure, or why the client cannot be asked."""
+    """What came of a call: a result, a failure, or why the client cannot be asked. ``partitions``
+    are the outcomes that it named, ``raw`` what the client returned, as its language prints it."""
 
     result: Any = None
     failure: Failure | None = None
     unsupported: str | None = None
     partitions: Mapping[str, Failure | None] = field(default_factory=dict)
+    raw: str = field(default="", compare=False)
 
     @property
     def ok(self) -> bool:
@@ -129,16 +145,33 @@ class Answer:
         whole = self.failure is None and self.unsupported is None
         return whole and not any(self.partitions.values())
 
+    def outcome(self, key: str) -> Failure | None:
+        """That of one partition or topic; KeyError where the client gave none.
+
+        A call that raised failed for each of them, unless its error names those that failed; one
+        that returned nothing at all succeeded for each of them.
+        """
+        if self.failure is not None:
+            return self.partitions.get(key) if self.partitions else self.failure
+        if self.result is None:
+            return None
+        return self.partitions[key]
+
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Answer:
-        """Out of a line of the adapter protocol. Raises ValueError where it is none."""
+        """Out of a line of the adapter protocol. Raises ValueError where it is none, AdapterFault
+        where it reports an error of the adapter's own."""
+        if "adapter_error" in said:
+            raise AdapterFault(f"the adapter failed: {_own_error(said['adapter_error'])}")
         if "unsupported" in said:
             return cls(unsupported=str(said["unsupported"]))
+        raw = str(said.get("raw") or "")
         if said.get("ok") is True:
             result = said.get("result")
-            return cls(result, partitions=_partitions(result))
+            return cls(result, partitions=_partitions(result), raw=raw)
         if said.get("ok") is False:
-            return cls(failure=Failure.of(said))
+            named = _partitions(said.get("partitions"))
+            return cls(failure=Failure.of(said), partitions=named, raw=raw)
         raise ValueError('neither "ok" nor "unsupported"')
 
     def __str__(self) -> str:
@@ -150,6 +183,13 @@ class Answer:
         if failed:
             return "; ".join(f"{key}: error {each}" for key, each in failed.items())
         return "ok" if self.result is None else f"ok {self.result}"
+
+
+def _own_error(said: Any) -> str:
+    if not isinstance(said, Mapping):
+        return str(said)
+    error = Failure.of(said)
+    return f"{error} at {error.at}" if error.at else str(error)
 
 
 def _partitions(result: Any) -> dict[str, Failure | None]:

@@ -21,16 +21,24 @@ class Greeting(msgspec.Struct, frozen=True):
     version: str = ""
     language: str = ""
     capabilities: list[str] = []
+    options: dict[str, str] = {}
+    """What differs from the client's defaults. ``timeout_ms`` in it is the case's."""
+    raw_calls: dict[str, str] = {}
+    """Calls for which the client has only a function that leaves its caller to choose the broker
+    and the version; which function. The adapter chose, so that cases about that choice are not
+    played on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What the client was asked, by the case's name for it, and what it said."""
+    """What the client was asked, by the case's name for it, and what it said; ``raw`` is what it
+    returned, as its language prints it."""
 
     name: str
     asked: str
     answered: str
     milliseconds: float
+    raw: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,7 @@ def new_failures(
     not run says nothing about an entry."""
     failed = [each for each in results if each.judgement.verdict == "fail"]
     new = [each for each in failed if each.case.id not in known.get(each.client, ())]
-    passed = {(each.client, each.case.id) for each in results if each.judgement.verdict != "fail"}
+    judged = [each for each in results if each.judgement.verdict not in ("fail", "error")]
+    passed = {(each.client, each.case.id) for each in judged}
     listed = [(client, case) for client, cases in known.items() for case in cases]
     return new, [entry for entry in listed if entry in passed]

@@ -38,7 +38,8 @@ class Moment:
 
 @dataclass(slots=True)
 class Played:
-    """All there is to judge by. ``broken`` says that the client's process died or hung;
+    """All there is to judge by. ``broken`` says that the client's process died or hung; ``fault``
+    that its adapter failed, so that there is nothing to judge;
     ``blocked`` that a step on the cluster could not be done, the client not having done its part;
     ``wire_only`` that nobody heard what the client made of it; ``unhit`` names the faults that
     nothing the client sent set off."""
@@ -48,6 +49,7 @@ class Played:
     state: Mapping[str, Any] = field(default_factory=dict)
     unhit: list[str] = field(default_factory=list)
     broken: str | None = None
+    fault: str | None = None
     blocked: str | None = None
     wire_only: bool = False
 

@@ -15,7 +15,7 @@ from kproto.errors import KprotoError
 from kspec.fuzz.case import Case
 from kspec.fuzz.meaning import differs, meaning, same
 from kspec.fuzz.watch import Usage
-from kspec.kinds import Answer
+from kspec.kinds import Answer, Failure
 
 __all__ = [
     "FINDINGS",
@@ -168,7 +168,7 @@ def _broken(_case: Case, seen: Seen, _limits: Limits) -> _Found:
 def _usage(_case: Case, seen: Seen, limits: Limits) -> _Found:
     for answer in (seen.answer, seen.same_client):
         failure = None if answer is None else answer.failure
-        if failure is not None and _NO_MEMORY.search(f"{failure.error} {failure.message}"):
+        if failure is not None and _NO_MEMORY.search(str(failure)):
             return "memory", str(failure)[:300], failure.at
     if seen.before is None or seen.after is None:
         return None
@@ -222,10 +222,9 @@ def _result(case: Case, seen: Seen, _limits: Limits) -> _Found:
         told = _told(case, seen, answer, refused)
         if told is not None:
             return told
-    if answer.failure is not None and answer.failure.error in _SLIPS:
-        return "internal-error", str(answer.failure)[:300], answer.failure.at
-    if answer.failure is not None and "runtime error" in answer.failure.message:
-        return "internal-error", str(answer.failure)[:300], answer.failure.at
+    slip = None if answer.failure is None else _slip(answer.failure)
+    if slip is not None:
+        return "internal-error", str(slip)[:300], slip.at
     if _TRACE.search(seen.stderr):
         return "background-error", last_line(seen.stderr), top_frame(seen.stderr)
     if seen.same_client is not None and not is_healthy(seen.same_client, seen.probe):
@@ -235,6 +234,18 @@ def _result(case: Case, seen: Seen, _limits: Limits) -> _Found:
     if whole and alone and refused and not kinds & _UNREAD:
         return "lenient", refused, ""
     return None
+
+
+def _slip(failure: Failure) -> Failure | None:
+    """The client's own slip among the error and those it wraps."""
+    return next(
+        (
+            each
+            for each in failure.chain()
+            if each.error in _SLIPS or "runtime error" in each.message
+        ),
+        None,
+    )
 
 
 def _told(case: Case, seen: Seen, answer: Answer, refused: str) -> _Found:

@@ -18,7 +18,7 @@ from uuid import UUID
 from kproto.journal import Entry
 from kproto.messages import GetTelemetrySubscriptionsResponse, PushTelemetryResponse
 from kproto.schema.versions import Versions
-from kspec.errors import AdapterError, KspecError
+from kspec.errors import AdapterError, AdapterFault, KspecError
 from kspec.fuzz.case import ARGUMENTS, BROKERS, PROBES, REASSIGNED, TELEMETRY, TOPICS, Case
 from kspec.fuzz.drawing import Target
 from kspec.fuzz.judging import IDLE_SHARE, Limits, Outcome, Seen, is_healthy, judge
@@ -177,8 +177,8 @@ class Session:
     # ---- a case ------------------------------------------------------------------------------
 
     async def play(self, case: Case, learned: Learned, *, idle: bool = False) -> Outcome:
-        """Raises AdapterError only where the process cannot be started. With ``idle`` it is also
-        watched for a moment in which nothing is asked of it."""
+        """Raises AdapterFault where the process cannot be started, or the adapter fails. With
+        ``idle`` it is also watched for a moment in which nothing is asked of it."""
         adapter = await self._ready()
         watch = self._watch
         assert watch is not None
@@ -201,6 +201,8 @@ class Session:
             await self._probe(adapter, mock, learned, seen)
             if idle:
                 seen.idle_cpu = await self.busy()
+        except AdapterFault:
+            raise
         except AdapterError as error:
             seen.broken, seen.hung = str(error), error.hung
             if not seen.sent:

@@ -15,6 +15,8 @@ __all__ = ["FORMAT", "LONGEST_TALK", "as_json", "as_junit"]
 FORMAT: Final = 1
 LONGEST_TALK: Final = 200
 """Entries of a journal that are told; some clients say thousands. The journals' files have all."""
+LONGEST_RAW: Final = 4000
+"""Characters of what a client returned that results.json holds."""
 _SILENT: Final = Greeting(client="")
 """Of a client whose program never came up."""
 
@@ -40,6 +42,8 @@ def as_json(report: Report) -> str:
             name: {
                 "version": greeting.version,
                 "language": greeting.language,
+                "options": greeting.options,
+                "raw_calls": greeting.raw_calls,
                 "verdicts": counts[name],
             }
             for name in report.clients
@@ -85,6 +89,7 @@ def _variant(variant: VariantResult) -> dict[str, Any]:
                 "name": call.name,
                 "call": call.asked,
                 "answer": call.answered,
+                "raw": call.raw[:LONGEST_RAW],
                 "milliseconds": round(call.milliseconds, 1),
             }
             for call in variant.calls
@@ -113,11 +118,12 @@ def _suite(client: str, report: Report) -> str:
     results = [each for each in report.results if each.client == client]
     tests = [_test(each, report) for each in results]
     failures = sum("<failure" in test for test in tests)
+    errors = sum("<error" in test for test in tests)
     skipped = sum("<skipped" in test for test in tests)
     seconds = sum(each.seconds for each in results)
     return (
         f"<testsuite name={_quoted(client)} tests={_quoted(len(tests))} "
-        f"failures={_quoted(failures)} skipped={_quoted(skipped)} "
+        f"failures={_quoted(failures)} errors={_quoted(errors)} skipped={_quoted(skipped)} "
         f"time={_quoted(round(seconds, 3))}>"
         "\n" + "".join(tests) + "</testsuite>\n"
     )
@@ -130,6 +136,8 @@ def _test(each: Result, report: Report) -> str:
         inner = f"<skipped message={_quoted(f'known: {why}')}/>"
     elif verdict == "fail":
         inner = f"<failure message={_quoted(why)}>{escape(_talk(each))}</failure>"
+    elif verdict == "error":
+        inner = f"<error message={_quoted(why)}/>"
     elif verdict == "unsupported":
         inner = f"<skipped message={_quoted(why)}/>"
     elif why:

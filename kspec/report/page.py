@@ -13,7 +13,7 @@ from kspec.judge import Finding, Verdict
 from kspec.model import CaseFile
 from kspec.report.data import LONGEST_TALK
 from kspec.report.style import STYLE
-from kspec.results import Report, Result, VariantResult
+from kspec.results import Call, Greeting, Report, Result, VariantResult
 
 __all__ = ["as_html"]
 
@@ -22,6 +22,7 @@ _MARKS: Final[dict[Verdict, str]] = {
     "non-strict": "≈",
     "informational": "i",
     "fail": "✗",
+    "error": "!",
     "unsupported": "-",
 }
 _LEGEND: Final[dict[Verdict, str]] = {
@@ -29,6 +30,7 @@ _LEGEND: Final[dict[Verdict, str]] = {
     "non-strict": "keeps every must, breaks a should",
     "informational": "the case only records what the client does",
     "fail": "breaks a must",
+    "error": "its adapter failed: nothing is known about the client",
     "unsupported": "has no call for it, or never got to what the case is about",
 }
 
@@ -65,6 +67,7 @@ def _clients(report: Report) -> str:
     for name in report.clients:
         greeting = report.greetings.get(name)
         told = "" if greeting is None else escape(f"{greeting.version} · {greeting.language}")
+        told += "" if greeting is None else _options(greeting)
         counts = " ".join(
             f'<span class="c"><span class="v {verdict}">{mark}</span> {count}</span>'
             for verdict, mark in _MARKS.items()
@@ -76,6 +79,15 @@ def _clients(report: Report) -> str:
     stale = "".join(f"<li>{escape(c)}: {escape(case)}</li>" for c, case in report.stale)
     note = f"<p>In the baseline, and no failure any more:</p><ul>{stale}</ul>" if stale else ""
     return f'<h2>Clients</h2><div class="scroll"><table>{"".join(rows)}</table></div>{note}'
+
+
+def _options(greeting: Greeting) -> str:
+    """What differs from the client's defaults, and its raw calls."""
+    rows = "".join(
+        f"<li><code>{escape(name)}</code>: {escape(value)}</li>"
+        for name, value in (*greeting.options.items(), *greeting.raw_calls.items())
+    )
+    return f"<details><summary>options</summary><ul>{rows}</ul></details>" if rows else ""
 
 
 def _count(report: Report, client: str, verdict: Verdict) -> int:
@@ -162,7 +174,7 @@ def _variant(variant: VariantResult, result: Result) -> str:
     name = f"<h4>{escape(variant.name)}</h4>" if variant.name else ""
     calls = "".join(
         f"<li><code>{escape(call.name)}</code>: {escape(_short(call.answered))} "
-        f"<small>{call.milliseconds:.0f} ms</small></li>"
+        f"<small>{call.milliseconds:.0f} ms</small>{_raw(call)}</li>"
         for call in variant.calls
     )
     findings = "".join(_finding(each) for each in variant.judgement.findings)
@@ -171,6 +183,10 @@ def _variant(variant: VariantResult, result: Result) -> str:
         f"{name}<ul>{findings}</ul><p>What the client said:</p><ul>{calls}</ul>"
         f"<p>On the wire:</p>{_talk(variant.entries, marked)}"
     )
+
+
+def _raw(call: Call) -> str:
+    return f"<br><small>returned <code>{escape(_short(call.raw))}</code></small>" * bool(call.raw)
 
 
 def _finding(each: Finding) -> str:

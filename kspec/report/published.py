@@ -25,6 +25,7 @@ _MARKS: Final[Mapping[Verdict, str]] = {
     "non-strict": "≈",
     "informational": "i",
     "fail": "**✗**",
+    "error": "!",
     "unsupported": "·",
 }
 
@@ -43,6 +44,19 @@ records what the client does; **✗** breaks a *must*; · has no call for it, or
 is about.
 """
 
+_OPTIONS: Final = """\
+### Options
+
+`timeout_ms` is the case's, 2000 at most.
+"""
+_RAW_CALLS: Final = """\
+### Raw calls
+
+For these calls the client has no method, only a function for one version of one api. Its caller
+chooses the version and the broker, so that the cases of the groups *negotiation* and *routing* are
+not played on them.
+"""
+
 _FOLDERS: Final = re.compile(r"(?:file://)?(?<![\w.])(?:/[\w.@+-]+)+/")
 """Where files are on the machine that this was seen on is nobody's business."""
 
@@ -51,6 +65,8 @@ class _Client(msgspec.Struct, frozen=True):
     version: str
     language: str
     verdicts: dict[str, int]
+    options: dict[str, str] = {}
+    raw_calls: dict[str, str] = {}
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -109,6 +125,9 @@ def read_results(text: bytes) -> _Run:
     run = msgspec.json.decode(text, type=_Run)
     if run.format != FORMAT:
         raise ValueError(f"its format is {run.format}, where {FORMAT} is known")
+    failed = [f"{each.client}, {each.case}" for each in run.results if each.verdict == "error"]
+    if failed:
+        raise ValueError(f"the adapter failed, which is no verdict: {'; '.join(failed)}")
     return run
 
 
@@ -166,13 +185,27 @@ def _summary(run: _Run) -> str:
 
 
 def _clients(run: _Run) -> str:
-    order: Sequence[Verdict] = tuple(reversed(VERDICTS))
+    order = [verdict for verdict in reversed(VERDICTS) if verdict != "error"]
     rows = [["client", "release", "language", *order]]
     for name, client in run.clients.items():
         counts = [str(client.verdicts.get(verdict, 0)) for verdict in order]
         rows.append([name, client.version, client.language, *counts])
     absent = "".join(f"\n{name} was absent: {_plain(why)}\n" for name, why in run.absent.items())
-    return f"## Clients\n\n{_table(rows)}{absent}"
+    return f"## Clients\n\n{_table(rows)}{absent}\n{_options(run)}"
+
+
+def _options(run: _Run) -> str:
+    rows = [["client", "options that differ from its defaults"]]
+    for name, client in run.clients.items():
+        if client.options:
+            rows.append(
+                [name, ", ".join(f"{key}: {value}" for key, value in client.options.items())]
+            )
+    text = f"{_OPTIONS}\n{_table(rows)}" if len(rows) > 1 else ""
+    raw = [["client", "call", "function"]]
+    for name, client in run.clients.items():
+        raw += [[name, call, function] for call, function in client.raw_calls.items()]
+    return text + (f"\n{_RAW_CALLS}\n{_table(raw)}" if len(raw) > 1 else "")
 
 
 def _matrix(run: _Run) -> str:

@@ -20,7 +20,7 @@ from typing import IO, Any, ClassVar, Final, Protocol
 
 import msgspec
 
-from kspec.errors import AdapterError
+from kspec.errors import AdapterError, AdapterFault
 from kspec.kinds import Answer
 from kspec.results import Greeting
 from kspec.runner.processes import ended, signal_group, start_process
@@ -54,7 +54,8 @@ class Adapter(Protocol):
     def greeting(self) -> Greeting: ...
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
-        """Raises AdapterError where the client is of no use any more."""
+        """Raises AdapterError where the client is of no use any more, AdapterFault where the
+        adapter failed and not the client."""
 
     async def stop(self) -> None:
         """Never raises."""
@@ -107,7 +108,7 @@ class ProcessAdapter:
         *,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> ProcessAdapter:
-        """Raises AdapterError where the program does not come up or greet."""
+        """Raises AdapterFault where the program does not come up or greet."""
         stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
         try:
             process = await start_process(
@@ -121,14 +122,20 @@ class ProcessAdapter:
             )
         except OSError as error:
             stderr.close()
-            raise AdapterError(f"{command[0]} cannot be started: {error.strerror}") from None
+            raise AdapterFault(f"{command[0]} cannot be started: {error.strerror}") from None
         adapter = cls(process, stderr, answer_seconds)
         try:
             said = await adapter._line(GREETING_SECONDS, "the greeting")
             adapter.greeting = msgspec.convert(said, Greeting)
         except msgspec.ValidationError as error:
             await adapter.stop()
-            raise AdapterError(f"this is no greeting: {error}") from None
+            raise AdapterFault(f"this is no greeting: {error}") from None
+        except AdapterFault:
+            await adapter.stop()
+            raise
+        except AdapterError as error:  # it ended, or was silent, before a client was made
+            await adapter.stop()
+            raise AdapterFault(str(error)) from None
         except BaseException:
             await adapter.stop()
             raise
@@ -157,7 +164,7 @@ class ProcessAdapter:
         try:
             return Answer.of(said)
         except ValueError as error:
-            raise AdapterError(f"not a line of the protocol: {error}: {said}"[:300]) from None
+            raise AdapterFault(f"not a line of the protocol: {error}: {said}"[:300]) from None
 
     async def _line(self, seconds: float, what: str) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -168,7 +175,7 @@ class ProcessAdapter:
             signal_group(self._process, signal.SIGKILL)
             raise AdapterError(f"hung: not {what} in {seconds:.0f} s", hung=True) from None
         except ValueError:
-            raise AdapterError(f"a line of more than {_LONGEST_LINE} bytes") from None
+            raise AdapterFault(f"a line of more than {_LONGEST_LINE} bytes") from None
         if not line:
             raise AdapterError(await self._last_words())
         try:
@@ -176,7 +183,7 @@ class ProcessAdapter:
         except ValueError:
             said = None
         if not isinstance(said, dict):
-            raise AdapterError(f"not a line of the protocol: {line[:200]!r}")
+            raise AdapterFault(f"not a line of the protocol: {line[:200]!r}")
         return said
 
     async def _last_words(self) -> str:

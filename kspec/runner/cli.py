@@ -1,8 +1,8 @@
 """``kspec run``, ``list``, ``clients``, ``misbehaviours``, ``check``.
 
 Exit 0 where no client fails a case that the baseline does not know, 1 where one does or a client
-asked for by name is absent, 2 on bad usage, a case file that is none included; 128 and its number
-on a signal that ends a run.
+asked for by name is absent, 2 on bad usage, a case file that is none included, and where an adapter
+failed; 128 and its number on a signal that ends a run.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ _STYLES = {
     "non-strict": "yellow",
     "informational": "blue",
     "fail": "red",
+    "error": "bold red",
     "unsupported": "dim",
 }
 
@@ -203,7 +204,11 @@ def run_cases(
     started = time.monotonic()
 
     def told(result: Result) -> None:
-        if verbose or result.unsteady or result.judgement.verdict in ("fail", "non-strict"):
+        if (
+            verbose
+            or result.unsteady
+            or result.judgement.verdict in ("error", "fail", "non-strict")
+        ):
             _tell(console, result)
 
     results = interruptible(
@@ -233,6 +238,8 @@ def run_cases(
     if write_baseline_to is not None:
         write_baseline(write_baseline_to, results)
     _sum_up(console, report, new, baseline)
+    if any(each.judgement.verdict == "error" for each in results):
+        sys.exit(2)
     sys.exit(1 if new or set(absent) & set(names) or not clients else 0)
 
 
@@ -257,6 +264,12 @@ def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: P
     for client, case in report.stale:
         console.print(f"stale in the baseline: {client} no longer fails {case}", style="yellow")
     failures = sum(each.judgement.verdict == "fail" for each in report.results)
+    errors = sum(each.judgement.verdict == "error" for each in report.results)
+    if errors:
+        console.print(
+            f"{errors} plays ended with an error of the adapter: nothing is known about the client",
+            style=_STYLES["error"],
+        )
     beyond = f", {len(new)} not in {baseline}" if baseline is not None else ""
     console.print(
         f"{len(report.cases)} cases, {len(report.clients)} clients, {report.seconds:.0f} s:"

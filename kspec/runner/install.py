@@ -173,8 +173,9 @@ def _java(client: Client) -> Launch:
     made_of = [pom.read_text(), adapter.read_text(), client.release, toolchains.find("java") or ""]
     folder = _built(client, made_of, build)
     path = os.pathsep.join([str(folder), str(folder / "lib" / "*")])
-    # An adapter lives for a few cases: start fast, and keep a second JVM's memory small.
-    options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx128m")
+    # An adapter lives for a few cases: start fast. The heap is the JVM's own choice, as a client's
+    # program has it; the adapter reports these options and how large the heap may become.
+    options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
     return Launch(("java", *options, "-cp", path, client.adapter), folder)
 
 

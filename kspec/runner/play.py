@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kproto.journal import Entry
-from kspec.errors import AdapterError
+from kspec.errors import AdapterError, AdapterFault
 from kspec.kinds import Answer
 from kspec.model import Asked, Case, Step, Wait
 from kspec.reading import step_name
@@ -20,10 +20,14 @@ from kspec.runner.stage import Stage, cluster_of
 from kspec.wire import Direction, Moment, Played, select
 from mockbroker.errors import ClusterError
 
-__all__ = ["LONGEST_CALL_MS", "play"]
+__all__ = ["CHOICES_OF_THE_CALLER", "LONGEST_CALL_MS", "play"]
 
 LONGEST_CALL_MS: Final = 12_000
 """A call that takes longer breaks the rule that clients give up in time, whatever it returns."""
+
+CHOICES_OF_THE_CALLER: Final = frozenset({"negotiation", "routing"})
+"""Groups of cases about which version, and which broker, a client chooses. A raw call leaves both
+to its caller, so that these cases would judge the adapter."""
 
 _POLL_SECONDS: Final = 0.005
 
@@ -36,6 +40,8 @@ async def play(case: Case, adapter: Adapter) -> Played:
     await stage.start()
     try:
         await _act(case, stage, adapter, played)
+    except AdapterFault as error:
+        played.fault = str(error)
     except AdapterError as error:
         played.broken = str(error)
     finally:
@@ -44,9 +50,11 @@ async def play(case: Case, adapter: Adapter) -> Played:
         played.unhit = stage.unhit()
         # A client still connected to brokers that go away may try to reach them, then the next
         # play's would be at their ports: it is closed first.
-        if played.broken is None:
+        if played.broken is None and played.fault is None:
             try:
                 await adapter.call("close", {})
+            except AdapterFault as error:
+                played.fault = str(error)
             except AdapterError as error:
                 played.broken = f"on being closed: {error}"
         await stage.stop()
@@ -90,7 +98,7 @@ async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Played) -
 
 async def _take(step: Step, case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:
     if step.call is not None:
-        await _call(step, stage, adapter, played)
+        await _call(step, case, stage, adapter, played)
     elif step.together is not None:
         await _call_together(step.together, stage, adapter, played)
     elif step.reconnect:
@@ -108,10 +116,14 @@ async def _take(step: Step, case: Case, stage: Stage, adapter: Adapter, played: 
         await asyncio.sleep(step.pause_ms / 1000)
 
 
-async def _call(step: Step, stage: Stage, adapter: Adapter, played: Played) -> None:
+async def _call(step: Step, case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:
     (asked,) = step.asked
     before, started = stage.mock.journal.last_sequence, time.monotonic()
-    answer = await adapter.call(asked.call, asked.arguments)
+    function = adapter.greeting.raw_calls.get(asked.call)
+    if function is not None and case.group in CHOICES_OF_THE_CALLER:
+        answer = Answer(unsupported=f"the client has no call for it but {function}")
+    else:
+        answer = await adapter.call(asked.call, asked.arguments)
     spent = (time.monotonic() - started) * 1000
     name = step_name(asked)
     played.moments[name] = Moment(
@@ -140,11 +152,11 @@ def _parts(whole: Answer, count: int) -> list[Answer]:
         return [whole] * count
     parts = whole.result
     if not isinstance(parts, list) or len(parts) != count:
-        raise AdapterError(f"not {count} answers to as many calls: {parts}"[:300])
+        raise AdapterFault(f"not {count} answers to as many calls: {parts}"[:300])
     try:
         return [Answer.of(part) for part in parts]
     except (TypeError, ValueError) as error:
-        raise AdapterError(f"not a line of the protocol: {error}: {parts}"[:300]) from None
+        raise AdapterFault(f"not a line of the protocol: {error}: {parts}"[:300]) from None
 
 
 async def _wait(wait: Wait, stage: Stage, played: Played) -> None:

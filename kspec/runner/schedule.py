@@ -69,7 +69,7 @@ async def run_pairs(
             if again(result):
                 first = result.judgement.why
                 result = await _play_case(client.name, case, pools[client.name])
-                if result.judgement.verdict != "fail":
+                if result.judgement.verdict not in ("fail", "error"):
                     result = replace(result, unsteady=first)
             results[client.name, case.id] = result
             told(result)
@@ -122,14 +122,15 @@ async def _play_variant(variant: Variant, pool: _Pool) -> VariantResult:
     try:
         adapter = await pool.take()
     except AdapterError as error:
-        return VariantResult(variant.name, Judgement("fail", str(error)))
+        return VariantResult(variant.name, Judgement("error", str(error)))
     seen: Played | None = None
     try:
         seen = await play(variant.case, adapter)
     finally:
-        await pool.give(adapter, usable=seen is not None and seen.broken is None)
+        usable = seen is not None and seen.broken is None and seen.fault is None
+        await pool.give(adapter, usable=usable)
     calls = [
-        Call(each.name, each.call, str(each.answer), each.milliseconds)
+        Call(each.name, each.call, str(each.answer), each.milliseconds, each.answer.raw)
         for each in seen.moments.values()
     ]
     return VariantResult(variant.name, judge(variant.case, seen), seen.entries, calls)

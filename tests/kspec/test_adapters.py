@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kspec.catalog import Client
-from kspec.errors import AdapterError
+from kspec.errors import AdapterError, AdapterFault
 from kspec.kinds import Answer
 from kspec.runner import adapters
 from kspec.runner.adapters import ProcessAdapter
@@ -42,13 +42,10 @@ async def test_calls_are_answered_in_order(tmp_path):
     [
         (GREETING + 'sys.exit("out of luck")', "out of luck"),
         (GREETING + "[][1]", "IndexError: list index out of range"),
-        (GREETING + 'print("Hello", flush=True); sys.stdin.read()', "not a line of the protocol"),
-        (GREETING + 'print("[1]", flush=True); sys.stdin.read()', "not a line of the protocol"),
-        (GREETING + 'print("{}", flush=True); sys.stdin.read()', "not a line of the protocol"),
         (GREETING + "sys.stdin.read()", "hung"),
     ],
 )
-async def test_an_adapter_that_goes_wrong_is_an_error_and_is_ended(
+async def test_a_process_that_ends_or_is_silent_is_the_clients_and_is_ended(
     tmp_path, monkeypatch, source, words
 ):
     monkeypatch.setattr(adapters, "STOP_SECONDS", 0.3)
@@ -59,14 +56,25 @@ async def test_an_adapter_that_goes_wrong_is_an_error_and_is_ended(
     assert adapter._process.returncode is not None
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["Hello", "[1]", "{}", '{"adapter_error": {"error": "KeyError", "message": "foo"}}'],
+)
+async def test_what_the_adapter_does_wrong_is_its_own_fault(tmp_path, line):
+    adapter = await started(tmp_path, f"{GREETING}print({line!r}, flush=True); sys.stdin.read()")
+    with pytest.raises(AdapterFault, match=r"not a line of the protocol|KeyError: foo"):
+        await adapter.call("describe_cluster", {})
+    await adapter.stop()
+
+
 @pytest.mark.parametrize("said", ["[]", "{}", "Hello"])
 async def test_who_does_not_greet_is_ended(tmp_path, said):
-    with pytest.raises(AdapterError, match=r"greeting|protocol"):
+    with pytest.raises(AdapterFault, match=r"greeting|protocol"):
         await started(tmp_path, f"print({said!r}, flush=True); sys.stdin.read()")
 
 
 async def test_a_command_that_is_not_there_is_an_error():
-    with pytest.raises(AdapterError, match="cannot be started: No such file"):
+    with pytest.raises(AdapterFault, match="cannot be started: No such file"):
         await ProcessAdapter.start(["./no-such-adapter"])
 
 

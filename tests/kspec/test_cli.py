@@ -108,6 +108,22 @@ def test_a_baseline_that_is_written_again_keeps_what_was_not_run(tmp_path):
     assert json.loads(baseline.read_text()) == {"elsewhere": ["x/001-y"]}
 
 
+def test_an_adapter_that_fails_is_an_error_of_the_run(tmp_path):
+    source = tmp_path / "adapter.py"
+    source.write_text(
+        'import sys\nprint(\'{"client": "c"}\', flush=True)\n'
+        'for line in sys.stdin: print(\'{"adapter_error": "mine"}\', flush=True)\n'
+    )
+    out = tmp_path / "out"
+    done = invoke("run", *FAST, "--adapter", f"{sys.executable} {source}", "--out", str(out))
+    assert done.exit_code == 2, done.output
+    assert "nothing is known about the client" in done.output
+    assert not re.search(r"^fail ", done.output, re.M)
+    (result, *_) = json.loads((out / "results.json").read_text())["results"]
+    assert (result["verdict"], result["why"]) == ("error", "the adapter failed: mine")
+    assert '<error message="the adapter failed: mine"/>' in (out / "junit.xml").read_text()
+
+
 def test_an_adapter_of_ones_own_is_run():
     command = f"{sys.executable} -m kspec.wrong claims-success"
     done = invoke("run", *FAST, "--adapter", command)

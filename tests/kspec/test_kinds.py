@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.error_codes import ErrorCode
+from kspec.errors import AdapterFault
 from kspec.kinds import Answer, Failure, is_kind
 
 
@@ -62,6 +63,37 @@ def test_words_are_looked_up(error, message, kind):
 
 def test_an_adapter_that_knows_better_is_believed():
     assert Failure("disconnected", 35, "timed out", "decode-error").kinds == {"any", "decode-error"}
+
+
+def test_an_error_has_the_kinds_of_those_it_wraps():
+    wrapped = {"error": "B", "code": 41, "message": "", "cause": {"error": "C", "message": "EOF"}}
+    answer = Answer.of(
+        {"ok": False, "error": "Retries", "message": "given up", "errors": [wrapped]}
+    )
+    assert answer.failure is not None
+    assert answer.failure.kinds == {"any", "NOT_CONTROLLER", "no-controller", "disconnected"}
+    assert [each.error for each in answer.failure.chain()] == ["Retries", "B", "C"]
+    assert Failure("E", causes=(Failure("F"),)).kinds == {"any", "other"}
+
+
+def test_the_outcome_of_a_partition():
+    named = {"foo-1": {"error": "E", "code": 85, "message": ""}}
+    partial = Answer.of({"ok": False, "error": "Some", "partitions": named})
+    assert partial.outcome("foo-0") is None  # the error names those that failed
+    assert partial.outcome("foo-1") == Failure("E", 85)
+    assert Answer.of({"ok": False, "error": "All"}).outcome("foo-0") == Failure("All")
+    assert Answer.of({"ok": True, "result": None}).outcome("foo-0") is None
+    for result in ({}, {"foo-1": None}, False):
+        with pytest.raises(KeyError):
+            Answer.of({"ok": True, "result": result}).outcome("foo-0")
+
+
+def test_an_error_of_the_adapter_is_no_answer():
+    own = {"error": "KeyError", "message": "'foo'", "at": "my_adapter.py alter"}
+    with pytest.raises(AdapterFault, match=r"KeyError: 'foo' at my_adapter\.py alter"):
+        Answer.of({"adapter_error": own})
+    with pytest.raises(AdapterFault, match="the adapter failed: out of luck"):
+        Answer.of({"adapter_error": "out of luck"})
 
 
 def test_answers_are_read_from_lines():

@@ -6,11 +6,13 @@ from __future__ import annotations
 import pytest
 
 from kproto.errors import KprotoError
-from kspec.errors import AdapterError
+from kspec.errors import AdapterError, AdapterFault
+from kspec.judge import Judgement
 from kspec.kinds import Answer, Failure
 from kspec.reading import parse_case
 from kspec.results import Greeting, Result
 from kspec.runner.contestants import Local
+from kspec.runner.play import CHOICES_OF_THE_CALLER
 from kspec.runner.schedule import run
 
 STEPS = """\
@@ -128,13 +130,34 @@ async def test_a_client_that_cannot_close_fails():
     assert (await played(client, SIMPLE)).judgement.why == "on being closed: died"
 
 
-async def test_a_client_that_does_not_start_fails_and_the_run_goes_on():
+async def test_a_client_that_does_not_start_is_an_error_and_the_run_goes_on():
     class Absent(Fake):
         async def start(self):
             raise AdapterError("no greeting")
 
     result = await played(Absent(), SIMPLE)
-    assert (result.judgement.verdict, result.judgement.why) == ("fail", "no greeting")
+    assert (result.judgement.verdict, result.judgement.why) == ("error", "no greeting")
+
+
+@pytest.mark.parametrize("op", ["connect", "list_topics", "close"])
+async def test_an_error_of_the_adapter_is_no_verdict_on_the_client(op):
+    client = Fake(**{op: AdapterFault("the adapter failed: KeyError: foo")})
+    result = await played(client, SIMPLE)
+    assert result.judgement == Judgement("error", "the adapter failed: KeyError: foo")
+    assert client.asked[-1] == "stop"  # another process plays the next case
+    assert client.started == 2
+
+
+@pytest.mark.parametrize("group", sorted(CHOICES_OF_THE_CALLER))
+async def test_a_raw_call_is_not_judged_by_what_its_caller_chose(group):
+    client = Fake(list_topics=Answer(result=[]))
+    client.greeting = Greeting(client="fake", raw_calls={"list_topics": "listTopicsV4"})
+    (result,) = await run([client], [parse_case(SIMPLE, f"{group}/001-x.yaml")])
+    assert result.judgement.verdict == "unsupported"
+    assert "but listTopicsV4" in result.judgement.why
+    assert "list_topics" not in client.asked
+    (result,) = await run([client], [parse_case(SIMPLE, "framing/001-x.yaml")])
+    assert result.judgement.verdict == "pass"
 
 
 async def test_a_case_that_cannot_be_staged_ends_the_run():
@@ -171,9 +194,9 @@ async def test_several_calls_at_once():
     [
         (Answer(unsupported="one at a time"), "unsupported", "one at a time"),
         (Answer(failure=Failure("E", None, "no")), "fail", "no"),
-        (Answer(result=[{"ok": True}]), "fail", "not 2 answers to as many calls"),
-        (Answer(result=[{"ok": True}, {}]), "fail", "not a line of the protocol"),
-        (Answer(result=[{"ok": True}, 3]), "fail", "not a line of the protocol"),
+        (Answer(result=[{"ok": True}]), "error", "not 2 answers to as many calls"),
+        (Answer(result=[{"ok": True}, {}]), "error", "not a line of the protocol"),
+        (Answer(result=[{"ok": True}, 3]), "error", "not a line of the protocol"),
         (
             Answer(result=[{"ok": True, "result": {}}, {"ok": False, "error": "E2"}]),
             "fail",

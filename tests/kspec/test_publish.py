@@ -53,6 +53,27 @@ def test_a_sentence_takes_their_place_and_a_stale_one_is_told(results, tmp_path)
     assert done.stderr == f"stale in findings.yaml: {WRONG} no longer fails negotiation/004\n"
 
 
+def test_options_and_raw_calls_are_printed(results, tmp_path):
+    run = json.loads(results.read_text())
+    run["clients"]["reference"]["options"] = {"retries": "1", "patience": "timeout_ms"}
+    run["clients"][WRONG]["raw_calls"] = {"list_topics": "listTopicsV4"}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(run))
+    page = published(path, "", tmp_path).stdout
+    assert "| reference | retries: 1, patience: timeout_ms |" in page
+    assert f"| {WRONG} | list_topics | listTopicsV4 |" in page
+
+
+def test_an_error_of_an_adapter_is_not_published(results, tmp_path):
+    run = json.loads(results.read_text())
+    run["results"][0]["verdict"] = "error"
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(run))
+    done = CliRunner().invoke(commands, ["publish", str(path)])
+    assert isinstance(done.exception, KspecError)
+    assert "the adapter failed, which is no verdict: reference, " in str(done.exception)
+
+
 def test_the_matrix_has_a_row_a_case_and_a_column_a_client(results, tmp_path):
     matrix = published(results, "", tmp_path).stdout.split("## Matrix")[1].split("✓ keeps")[0]
     head, _, *rows = matrix.strip().splitlines()

@@ -6,19 +6,22 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
-import java.util.TreeSet;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
@@ -48,6 +51,8 @@ public final class AdminAdapter {
         "alter_reassignments", "create_topics", "describe_cluster", "describe_topics",
         "elect_leaders", "list_reassignments", "list_topics");
 
+    private static final Comparator<String> ORDER = Comparator.nullsFirst(Comparator.naturalOrder());
+
     private Admin admin;
     private int timeoutMs;
 
@@ -57,6 +62,11 @@ public final class AdminAdapter {
         ObjectNode greeting = JSON.createObjectNode();
         greeting.put("client", "java-admin").put("version", version()).put("language", "java");
         greeting.set("capabilities", JSON.valueToTree(CAPABILITIES));
+        Map<String, Object> options = options("timeout_ms");
+        options.put("JVM", String.join(" ", ManagementFactory.getRuntimeMXBean().getInputArguments()));
+        options.put("JVM's largest heap", (Runtime.getRuntime().maxMemory() >> 20) + " MiB");
+        options.replaceAll((name, value) -> value.toString());
+        greeting.set("options", JSON.valueToTree(options));
         out.println(greeting);
         BufferedReader in =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -66,15 +76,22 @@ public final class AdminAdapter {
         adapter.close();
     }
 
-    private JsonNode connect(JsonNode call) {
+    /** Those that differ from the client's defaults. */
+    private static Map<String, Object> options(Object timeoutMs) {
+        Map<String, Object> options = new LinkedHashMap<>();
+        options.put("request.timeout.ms", timeoutMs);
+        options.put("default.api.timeout.ms", timeoutMs);
+        options.put("retry.backoff.ms", 50);
+        options.put("socket.connection.setup.timeout.ms", timeoutMs);
+        return options;
+    }
+
+    private Returned connect(JsonNode call) throws Raised {
         timeoutMs = call.get("timeout_ms").asInt();
         Properties config = new Properties();
         config.put("bootstrap.servers", call.get("bootstrap").asText());
         config.put("client.id", call.get("client_id").asText());
-        config.put("request.timeout.ms", timeoutMs);
-        config.put("default.api.timeout.ms", timeoutMs);
-        config.put("retry.backoff.ms", 50);
-        config.put("socket.connection.setup.timeout.ms", timeoutMs);
+        config.putAll(options(timeoutMs));
         JsonNode sasl = call.get("sasl");
         if (sasl != null) {
             String mechanism = sasl.get("mechanism").asText();
@@ -87,16 +104,42 @@ public final class AdminAdapter {
                 "%s required username=\"%s\" password=\"%s\";", module,
                 sasl.get("username").asText(), sasl.get("password").asText()));
         }
-        admin = Admin.create(config);
-        return JSON.nullNode();
+        admin = asked(() -> Admin.create(config));
+        return Returned.NOTHING;
     }
 
-    private JsonNode close() {
+    private Returned close() {
         if (admin != null) {
             admin.close(Duration.ofSeconds(1));
             admin = null;
         }
-        return JSON.nullNode();
+        return Returned.NOTHING;
+    }
+
+    /** What the client returned, and the result of the adapter protocol that says the same. */
+    private record Returned(Object raw, JsonNode result) {
+        static final Returned NOTHING = new Returned(null, JSON.nullNode());
+    }
+
+    /** The client threw {@code getCause()}. */
+    private static final class Raised extends Exception {
+        Raised(Throwable cause) {
+            super(cause);
+        }
+    }
+
+    /**
+     * Calls the client, and nothing else. An exception from there is the client's answer, any other
+     * is an error of the adapter. That of a future is the cause of what {@code get} throws.
+     */
+    private static <T> T asked(Callable<T> work) throws Raised {
+        try {
+            return work.call();
+        } catch (ExecutionException failed) {
+            throw new Raised(failed.getCause());
+        } catch (Exception failed) {
+            throw new Raised(failed);
+        }
     }
 
     /** The release, from the resource every kafka-clients jar carries. */
@@ -111,44 +154,60 @@ public final class AdminAdapter {
     private ObjectNode answer(JsonNode call) {
         ObjectNode answer = JSON.createObjectNode();
         try {
-            JsonNode result = perform(call);
-            answer.put("ok", true);
-            answer.set("result", result);
-        } catch (UnsupportedOperationException unsupported) {
+            Returned returned = perform(call);
+            answer.put("ok", true).put("raw", String.valueOf(returned.raw()));
+            answer.set("result", returned.result());
+        } catch (Unsupported unsupported) {
             answer.put("unsupported", unsupported.getMessage());
-        } catch (ExecutionException failed) {
-            failure(answer.put("ok", false), failed.getCause());
-        } catch (InterruptedException | ReflectiveOperationException | RuntimeException failed) {
-            failure(answer.put("ok", false), failed);
+        } catch (Raised raised) {
+            failure(answer.put("ok", false), raised.getCause());
+        } catch (Exception own) {
+            answer.removeAll();
+            failure(answer.putObject("adapter_error"), own);
         }
         return answer;
     }
 
+    /** The client has no public call for this operation. */
+    private static final class Unsupported extends Exception {
+        Unsupported(String message) {
+            super(message);
+        }
+    }
+
+    /**
+     * An error: its class, what it says, and its cause. The exceptions of kafka-clients have no
+     * number: the code is the one that its own {@code Errors.forException} has for the class.
+     */
     private static ObjectNode failure(ObjectNode answer, Throwable error) {
-        // A KafkaException that wraps what went wrong says so in its cause.
         Errors known = Errors.forException(error);
         answer.put("error", error.getClass().getSimpleName());
         if (known != Errors.UNKNOWN_SERVER_ERROR
                 || error instanceof org.apache.kafka.common.errors.UnknownServerException) {
             answer.put("code", known.code());
         }
-        String cause = error.getCause() == null ? "" : " (" + error.getCause() + ")";
-        answer.put("message", error.getMessage() + cause);
+        answer.put("message", String.valueOf(error.getMessage()));
+        StackTraceElement[] stack = error.getStackTrace();
+        if (stack.length > 0) {
+            answer.put("at", stack[0].getClassName() + " " + stack[0].getMethodName());
+        }
+        if (error.getCause() != null && error.getCause() != error) {
+            failure(answer.putObject("cause"), error.getCause());
+        }
         return answer;
     }
 
     /** Null, or the error of one partition or topic. */
-    private static JsonNode outcome(KafkaFuture<?> future) throws InterruptedException {
+    private static JsonNode outcome(KafkaFuture<?> future) {
         try {
-            future.get();
+            asked(future::get);
             return JSON.nullNode();
-        } catch (ExecutionException failed) {
-            return failure(JSON.createObjectNode(), failed.getCause());
+        } catch (Raised raised) {
+            return failure(JSON.createObjectNode(), raised.getCause());
         }
     }
 
-    private JsonNode perform(JsonNode call)
-            throws ExecutionException, InterruptedException, ReflectiveOperationException {
+    private Returned perform(JsonNode call) throws Raised, Unsupported {
         switch (call.get("op").asText()) {
             case "connect":
                 return connect(call);
@@ -159,7 +218,8 @@ public final class AdminAdapter {
             case "describe_topics":
                 return describeTopics(call);
             case "list_topics":
-                return JSON.valueToTree(new TreeSet<>(admin.listTopics().names().get()));
+                Set<String> names = asked(() -> admin.listTopics().names().get());
+                return new Returned(names, JSON.valueToTree(names.stream().sorted(ORDER).toList()));
             case "create_topics":
                 return createTopics(call);
             case "alter_reassignments":
@@ -171,42 +231,70 @@ public final class AdminAdapter {
             case "together":
                 return together(call.get("calls"));
             default:
-                throw new UnsupportedOperationException("no public call for " + call.get("op"));
+                throw new Unsupported("no public call for " + call.get("op"));
         }
     }
 
     /** All at once, each in a thread of its own: the answers, in the order of the calls. */
-    private JsonNode together(JsonNode calls) {
+    private Returned together(JsonNode calls) {
         List<CompletableFuture<ObjectNode>> asked = new ArrayList<>();
         calls.forEach(each -> asked.add(CompletableFuture.supplyAsync(() -> answer(each))));
-        return JSON.valueToTree(asked.stream().map(CompletableFuture::join).toList());
+        List<ObjectNode> answers = asked.stream().map(CompletableFuture::join).toList();
+        return new Returned(null, JSON.valueToTree(answers));
     }
 
-    private JsonNode describeCluster() throws ExecutionException, InterruptedException {
-        DescribeClusterResult cluster = admin.describeCluster();
-        List<Integer> ids = new ArrayList<>();
-        for (Node node : cluster.nodes().get()) {
-            ids.add(node.id());
-        }
-        ids.sort(null);
+    private Returned describeCluster() throws Raised {
+        DescribeClusterResult cluster = asked(() -> admin.describeCluster());
+        Collection<Node> nodes = asked(() -> cluster.nodes().get());
+        Node controller = asked(() -> cluster.controller().get());
         ObjectNode result = JSON.createObjectNode();
-        result.set("brokers", JSON.valueToTree(ids));
-        Node controller = cluster.controller().get();
-        return result.put("controller", controller == null ? -1 : controller.id());
+        result.set("brokers", JSON.valueToTree(nodes.stream().map(Node::id).sorted().toList()));
+        result.put("controller", controller == null ? -1 : controller.id());
+        return new Returned(nodes + ", controller " + controller, result);
     }
 
-    private JsonNode describeTopics(JsonNode call) throws InterruptedException {
+    private Returned describeTopics(JsonNode call) throws Raised {
         List<String> names = new ArrayList<>();
-        call.get("topics").forEach(name -> names.add(name.asText()));
+        array(call, "topics").forEach(name -> names.add(name.asText()));
+        var topics = asked(() -> admin.describeTopics(names).topicNameValues());
         ObjectNode result = JSON.createObjectNode();
-        for (var asked : admin.describeTopics(names).topicNameValues().entrySet()) {
+        for (var each : topics.entrySet()) {
             try {
-                result.set(asked.getKey(), partitions(asked.getValue().get()));
-            } catch (ExecutionException failed) {
-                failure(result.putObject(asked.getKey()), failed.getCause());
+                TopicDescription topic = asked(each.getValue()::get);
+                result.set(each.getKey(), partitions(topic));
+            } catch (Raised raised) {
+                failure(result.putObject(each.getKey()), raised.getCause());
             }
         }
-        return result;
+        return new Returned(settled(topics), result);
+    }
+
+    /** Futures that are done, as what they hold. */
+    private static String settled(Map<?, ? extends KafkaFuture<?>> futures) {
+        Map<Object, Object> held = new LinkedHashMap<>();
+        futures.forEach((key, future) -> {
+            try {
+                held.put(key, asked(future::get));
+            } catch (Raised raised) {
+                held.put(key, raised.getCause());
+            }
+        });
+        return held.toString();
+    }
+
+    private static JsonNode array(JsonNode call, String name) {
+        JsonNode value = call.get(name);
+        if (value == null || !value.isArray()) {
+            throw new IllegalArgumentException(name + " is no list: " + value);
+        }
+        return value;
+    }
+
+    private static ObjectNode object(JsonNode call, String name) {
+        if (call.get(name) instanceof ObjectNode value) {
+            return value;
+        }
+        throw new IllegalArgumentException(name + " is no object: " + call.get(name));
     }
 
     private static ObjectNode partitions(TopicDescription topic) {
@@ -220,21 +308,22 @@ public final class AdminAdapter {
         return found;
     }
 
-    private JsonNode createTopics(JsonNode call) throws InterruptedException {
+    private Returned createTopics(JsonNode call) throws Raised {
         List<NewTopic> wanted = new ArrayList<>();
-        call.get("topics").fields().forEachRemaining(each -> wanted.add(new NewTopic(
+        object(call, "topics").fields().forEachRemaining(each -> wanted.add(new NewTopic(
             each.getKey(),
             each.getValue().path("partitions").asInt(1),
             (short) each.getValue().path("replication_factor").asInt(1))));
-        ObjectNode result = JSON.createObjectNode();
-        for (var asked : admin.createTopics(wanted).values().entrySet()) {
-            result.set(asked.getKey(), outcome(asked.getValue()));
-        }
-        return result;
+        return outcomes(asked(() -> admin.createTopics(wanted).values()));
     }
 
-    private JsonNode alterReassignments(JsonNode call)
-            throws InterruptedException, ReflectiveOperationException {
+    private static Returned outcomes(Map<?, KafkaFuture<Void>> futures) {
+        ObjectNode result = JSON.createObjectNode();
+        futures.forEach((key, future) -> result.set(key.toString(), outcome(future)));
+        return new Returned(settled(futures), result);
+    }
+
+    private Returned alterReassignments(JsonNode call) throws Raised, Unsupported {
         AlterPartitionReassignmentsOptions options = new AlterPartitionReassignmentsOptions();
         options.timeoutMs(timeoutMs);
         JsonNode guard = call.get("allow_replication_factor_change");
@@ -242,7 +331,7 @@ public final class AdminAdapter {
             guard(options, guard.asBoolean());
         }
         Map<TopicPartition, Optional<NewPartitionReassignment>> wanted = new HashMap<>();
-        call.get("assignments").fields().forEachRemaining(each -> {
+        object(call, "assignments").fields().forEachRemaining(each -> {
             Optional<NewPartitionReassignment> target = Optional.empty();
             if (!each.getValue().isNull()) {
                 List<Integer> replicas = new ArrayList<>();
@@ -251,45 +340,41 @@ public final class AdminAdapter {
             }
             wanted.put(partition(each.getKey()), target);
         });
-        ObjectNode result = JSON.createObjectNode();
-        for (var asked : admin.alterPartitionReassignments(wanted, options).values().entrySet()) {
-            result.set(asked.getKey().toString(), outcome(asked.getValue()));
-        }
-        return result;
+        return outcomes(asked(() -> admin.alterPartitionReassignments(wanted, options).values()));
     }
 
     private static void guard(AlterPartitionReassignmentsOptions options, boolean allow)
-            throws ReflectiveOperationException {
+            throws Raised, Unsupported {
         Method setter;
         try {
             setter = options.getClass().getMethod("allowReplicationFactorChange", boolean.class);
         } catch (NoSuchMethodException older) {
-            throw new UnsupportedOperationException("the option came with kafka-clients 4.1");
+            throw new Unsupported("the option came with kafka-clients 4.1");
         }
-        setter.invoke(options, allow);
+        asked(() -> setter.invoke(options, allow));
     }
 
-    private JsonNode listReassignments(JsonNode call)
-            throws ExecutionException, InterruptedException {
+    private Returned listReassignments(JsonNode call) throws Raised {
+        Set<TopicPartition> wanted = partitions(call);
+        Map<TopicPartition, PartitionReassignment> ongoing = asked(() -> (wanted == null
+            ? admin.listPartitionReassignments()
+            : admin.listPartitionReassignments(wanted)).reassignments().get());
         ObjectNode result = JSON.createObjectNode();
-        Set<TopicPartition> asked = partitions(call);
-        Map<TopicPartition, PartitionReassignment> ongoing = asked == null
-            ? admin.listPartitionReassignments().reassignments().get()
-            : admin.listPartitionReassignments(asked).reassignments().get();
         ongoing.forEach((partition, state) -> {
             ObjectNode row = result.putObject(partition.toString());
             row.set("replicas", ids(state.replicas()));
             row.set("adding", ids(state.addingReplicas()));
             row.set("removing", ids(state.removingReplicas()));
         });
-        return result;
+        return new Returned(ongoing, result);
     }
 
-    private JsonNode electLeaders(JsonNode call) throws ExecutionException, InterruptedException {
+    private Returned electLeaders(JsonNode call) throws Raised {
         ElectionType type = "unclean".equals(call.path("type").asText())
             ? ElectionType.UNCLEAN : ElectionType.PREFERRED;
+        Set<TopicPartition> wanted = partitions(call);
+        var elected = asked(() -> admin.electLeaders(type, wanted).partitions().get());
         ObjectNode result = JSON.createObjectNode();
-        var elected = admin.electLeaders(type, partitions(call)).partitions().get();
         elected.forEach((partition, error) -> {
             if (error.isPresent()) {
                 failure(result.putObject(partition.toString()), error.get());
@@ -297,7 +382,7 @@ public final class AdminAdapter {
                 result.putNull(partition.toString());
             }
         });
-        return result;
+        return new Returned(elected, result);
     }
 
     /** Those the call names; null for all of them. */

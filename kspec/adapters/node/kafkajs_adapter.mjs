@@ -1,7 +1,7 @@
 // Drives kafkajs by the lines of docs/adapters.md.
 
 import { createRequire } from 'node:module'
-import { byTopic, serve, Unsupported } from './lines.mjs'
+import { ascending, byTopic, clientCall, elements, Returned, serve, Unsupported } from './lines.mjs'
 
 const require = createRequire(import.meta.url)
 const { Kafka, logLevel } = require('kafkajs')
@@ -11,36 +11,45 @@ let admin
 let connected
 let timeout
 
-const connect = call => {
+/** Those that differ from its defaults. */
+const options = timeout => ({
+  connectionTimeout: timeout,
+  authenticationTimeout: timeout,
+  requestTimeout: timeout,
+  logLevel: logLevel.NOTHING,
+  retry: { retries: 1, initialRetryTime: 50 }
+})
+
+function connect(call) {
   timeout = call.timeout_ms
   const sasl = call.sasl && {
     mechanism: call.sasl.mechanism.toLowerCase(),
     username: call.sasl.username,
     password: call.sasl.password
   }
-  admin = new Kafka({
-    clientId: call.client_id,
-    brokers: call.bootstrap.split(','),
-    connectionTimeout: timeout,
-    authenticationTimeout: timeout,
-    requestTimeout: timeout,
-    logLevel: logLevel.NOTHING,
-    retry: { retries: 1, initialRetryTime: 50 },
-    ...(sasl ? { sasl } : {})
-  }).admin()
-  connected = undefined
+  return clientCall(() => {
+    admin = new Kafka({
+      clientId: call.client_id,
+      brokers: call.bootstrap.split(','),
+      ...options(timeout),
+      ...(sasl ? { sasl } : {})
+    }).admin()
+    connected = undefined
+  })
 }
 
-async function ready() {
-  connected ??= admin.connect()
-  try {
-    await connected
-  } catch (error) {
-    connected = undefined // the next call may try again, as an application would
-    throw error
-  }
-  return admin
-}
+/** Call the client, connected; the next call may try again where that failed, as an application would. */
+const asked = work =>
+  clientCall(async () => {
+    connected ??= admin.connect()
+    try {
+      await connected
+    } catch (error) {
+      connected = undefined
+      throw error
+    }
+    return work(admin)
+  })
 
 async function close() {
   const closing = admin
@@ -48,57 +57,43 @@ async function close() {
   await closing?.disconnect().catch(() => {}) // it may be in no state to say goodbye
 }
 
-/** A whole call's outcome a key; the errors of partitions come as one KafkaJSAggregateError. */
-async function outcomes(keys, work) {
-  const found = Object.fromEntries(keys.map(key => [key, null]))
-  try {
-    await work()
-  } catch (error) {
-    const each = error.errors?.filter(one => one.topic !== undefined) ?? []
-    if (each.length === 0) throw error
-    for (const one of each) {
-      const key = one.partition === undefined ? one.topic : `${one.topic}-${one.partition}`
-      found[key] = describe(one)
-    }
-  }
-  return found
-}
-
 const operations = {
   async describe_cluster() {
-    const { brokers, controller } = await (await ready()).describeCluster()
-    return {
-      brokers: brokers.map(broker => broker.nodeId).sort((a, b) => a - b),
-      controller: controller ?? -1
-    }
+    const cluster = await asked(admin => admin.describeCluster())
+    const brokers = ascending(elements(cluster?.brokers).map(broker => broker?.nodeId))
+    return new Returned(cluster, { brokers, controller: cluster?.controller ?? -1 })
   },
 
   async describe_topics({ topics }) {
+    const metadata = await asked(admin => admin.fetchTopicMetadata({ topics }))
     const found = {}
-    const metadata = await (await ready()).fetchTopicMetadata({ topics })
-    for (const { name, partitions } of metadata.topics) {
-      found[name] = {}
-      for (const { partitionId, leader, replicas, isr } of partitions) {
-        found[name][partitionId] = { leader, replicas, isr }
+    for (const topic of elements(metadata?.topics)) {
+      const partitions = (found[topic?.name] = {})
+      for (const row of elements(topic?.partitions)) {
+        const { partitionId, leader, replicas, isr } = row ?? {}
+        partitions[partitionId] = { leader, replicas, isr }
       }
     }
-    return found
+    return new Returned(metadata, found)
   },
 
   async list_topics() {
-    return (await (await ready()).listTopics()).sort()
+    const names = await asked(admin => admin.listTopics())
+    return new Returned(names, ascending(elements(names)))
   },
 
+  /** True, or false where each of them exists already; what fails otherwise is thrown. */
   async create_topics({ topics }) {
     const wanted = Object.entries(topics).map(([topic, each]) => ({
       topic,
       numPartitions: each.partitions ?? 1,
       replicationFactor: each.replication_factor ?? 1
     }))
-    const client = await ready()
-    return outcomes(Object.keys(topics), () => client.createTopics({ topics: wanted, timeout }))
+    const created = await asked(admin => admin.createTopics({ topics: wanted, timeout }))
+    return new Returned(created, created === true ? null : created)
   },
 
+  /** It returns nothing; what fails is thrown. */
   async alter_reassignments({ assignments, allow_replication_factor_change: allow }) {
     if (allow === false) throw new Unsupported('alterPartitionReassignments has no such option')
     if (Object.values(assignments).includes(null)) {
@@ -111,22 +106,24 @@ const operations = {
         replicas: assignments[`${topic}-${partition}`]
       }))
     }))
-    const client = await ready()
-    return outcomes(Object.keys(assignments), () =>
-      client.alterPartitionReassignments({ topics, timeout })
+    return new Returned(
+      await asked(admin => admin.alterPartitionReassignments({ topics, timeout })),
+      null
     )
   },
 
-  async list_reassignments({ partitions: asked }) {
-    const wanted = asked
-      ? byTopic(asked).map(([topic, partitions]) => ({ topic, partitions }))
+  async list_reassignments({ partitions: wanted }) {
+    const topics = wanted
+      ? byTopic(wanted).map(([topic, partitions]) => ({ topic, partitions }))
       : null
-    const client = await ready()
-    const { topics } = await client.listPartitionReassignments({ topics: wanted, timeout })
+    const listed = await asked(admin => admin.listPartitionReassignments({ topics, timeout }))
     const ongoing = {}
     // 2.2.4 hands a topic over as `name`, though its types call the field `topic`.
-    for (const { topic, name = topic, partitions } of topics) {
-      for (const { partition, replicas, addingReplicas, removingReplicas } of partitions) {
+    for (const each of elements(listed?.topics)) {
+      const name = each?.topic ?? each?.name
+      if (!Array.isArray(each?.partitions)) ongoing[name] = each?.partitions ?? null
+      for (const row of elements(each?.partitions)) {
+        const { partition, replicas, addingReplicas, removingReplicas } = row ?? {}
         ongoing[`${name}-${partition}`] = {
           replicas,
           adding: addingReplicas,
@@ -134,17 +131,27 @@ const operations = {
         }
       }
     }
-    return ongoing
+    return new Returned(listed, Array.isArray(listed?.topics) ? ongoing : listed?.topics)
   }
 }
 
-function describe(error) {
-  // Partition errors arrive as a KafkaJSAggregateError of protocol errors, and what ended the
-  // retries as the cause of another.
-  let cause = error.errors?.[0] ?? error
-  if (cause.code === undefined && cause.cause?.code !== undefined) cause = cause.cause
-  const code = Number.isInteger(cause.code) ? cause.code : null
-  return { error: cause.type ?? cause.name, code, message: cause.message }
+const code = error => error.code
+
+/** The errors of topics and partitions come as one KafkaJSAggregateError, which names those alone. */
+function named(error) {
+  const found = {}
+  for (const one of error.errors ?? error.cause?.errors ?? []) {
+    if (one.topic === undefined) continue
+    found[one.partition === undefined ? one.topic : `${one.topic}-${one.partition}`] = one
+  }
+  return found
 }
 
-await serve('kafkajs', version, { connect, close, operations }, describe)
+await serve('kafkajs', version, {
+  connect,
+  close,
+  operations,
+  options: options('timeout_ms'),
+  code,
+  named
+})

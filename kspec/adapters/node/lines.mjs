@@ -1,38 +1,104 @@
 // The adapter protocol in Node: one JSON object a line in, one answer a line out; docs/adapters.md
-// has the lines. What a call does is the adapter's.
+// has the lines. What a call does is the adapter's. An adapter calls its client inside
+// `clientCall(() => ...)`: what is thrown there is the client's answer, anything else is an error of
+// the adapter.
 
 import { basename } from 'node:path'
 import { createInterface } from 'node:readline'
+import { inspect } from 'node:util'
 
 /** The client has no public call for this operation. */
 export class Unsupported extends Error {}
 
+/** What the client returned, and the result of the adapter protocol that says the same. */
+export class Returned {
+  constructor(raw, result) {
+    this.raw = raw
+    this.result = result
+  }
+}
+
+/** The client threw `error`. */
+class Thrown extends Error {
+  constructor(error) {
+    super(String(error), { cause: error })
+    this.error = error
+  }
+}
+
+/** Around each call of the client, and around nothing else. */
+export async function clientCall(work) {
+  try {
+    return await work()
+  } catch (error) {
+    throw new Thrown(error)
+  }
+}
+
 /**
  * Greet, then answer every line of stdin, one after the other, until it ends.
- * `describe(error)` turns what the client threw into {error, code, message}.
+ * `code(error)` is the Kafka error code that an error of the client's shows, if any, and
+ * `message(error)` its text; `named(error)` the partitions or topics that it names, each with its
+ * error.
  */
-export async function serve(client, version, { connect, close, operations }, describe) {
+export async function serve(client, version, adapter) {
+  const { connect, close, operations, options = {}, rawCalls = {}, named = () => ({}) } = adapter
+  const described = error => describe(error, adapter)
   const all = { connect, close, ...operations }
   const capabilities = Object.keys(operations).sort()
-  write({ client, version, language: 'node', capabilities })
+  const greeting = { client, version, language: 'node', capabilities }
+  write({ ...greeting, options: inText(options), raw_calls: rawCalls })
   for await (const line of createInterface({ input: process.stdin })) {
-    write(await answer(all, JSON.parse(line), describe))
+    write(await answer(all, JSON.parse(line), described, named))
   }
   await close()
   process.exit(0) // a client's reconnect timers must not outlive the suite
 }
 
-async function answer(operations, call, describe) {
-  if (call.op === 'together') {
-    return { ok: true, result: await Promise.all(call.calls.map(each => answer(operations, each, describe))) }
-  }
-  const operation = operations[call.op]
-  if (!operation) return { unsupported: `no public call for '${call.op}'` }
+async function answer(operations, call, described, named) {
   try {
-    return { ok: true, result: (await operation(call)) ?? null }
+    if (call.op === 'together') {
+      const answers = call.calls.map(each => answer(operations, each, described, named))
+      return { ok: true, result: await Promise.all(answers) }
+    }
+    const operation = operations[call.op]
+    if (!operation) return { unsupported: `no public call for '${call.op}'` }
+    const { raw, result } = (await operation(call)) ?? {}
+    return { ok: true, result: result ?? null, raw: whole(raw) }
   } catch (error) {
     if (error instanceof Unsupported) return { unsupported: error.message }
-    return { ok: false, ...describe(error), at: innermost(error) }
+    if (!(error instanceof Thrown)) return { adapter_error: describe(error) }
+    const partitions = Object.entries(named(error.error)).map(([key, one]) => [key, described(one)])
+    return {
+      ok: false,
+      ...described(error.error),
+      ...(partitions.length ? { partitions: Object.fromEntries(partitions) } : {})
+    }
+  }
+}
+
+/** As Node prints it, with nothing left out. */
+function whole(value) {
+  return inspect(value, { depth: null, maxArrayLength: null, maxStringLength: null, breakLength: Infinity })
+}
+
+const DEEPEST = 8
+
+/** An error: its class, Kafka's code where it shows one, what it says, and those it wraps. */
+function describe(error, adapter = {}, depth = 0) {
+  if (!(error instanceof Error)) return { error: typeof error, code: null, message: whole(error) }
+  const within = depth < DEEPEST
+  const wrapped = within && Array.isArray(error.errors) ? error.errors : []
+  const { code = () => null, message = one => one.message } = adapter
+  const number = code(error)
+  const each = one => describe(one, adapter, depth + 1)
+  return {
+    error: error.constructor?.name || error.name,
+    code: Number.isInteger(number) ? number : null,
+    message: String(message(error) ?? ''),
+    at: innermost(error),
+    ...(within && error.cause ? { cause: each(error.cause) } : {}),
+    ...(wrapped.length ? { errors: wrapped.map(each) } : {})
   }
 }
 
@@ -45,16 +111,39 @@ function innermost(error) {
   return `${file} ${name}`
 }
 
+/** {a: 1, b: {c: 2}} as {a: '1', 'b.c': '2'}. */
+function inText(options, prefix = '') {
+  return Object.fromEntries(
+    Object.entries(options).flatMap(([name, value]) =>
+      value !== null && typeof value === 'object'
+        ? Object.entries(inText(value, `${prefix}${name}.`))
+        : [[prefix + name, String(value)]]
+    )
+  )
+}
+
 /** ['foo-0', 'foo-1'] as [['foo', [0, 1]]]. */
 export function byTopic(keys) {
   const found = new Map()
   for (const key of keys) {
     const at = key.lastIndexOf('-')
     const topic = key.slice(0, at)
+    const index = key.slice(at + 1)
+    if (at < 0 || !/^\d+$/.test(index)) throw new Error(`'${key}' is no partition`)
     if (!found.has(topic)) found.set(topic, [])
-    found.get(topic).push(Number(key.slice(at + 1)))
+    found.get(topic).push(Number(index))
   }
   return [...found]
+}
+
+/** What the client returned, where it is an array; none of its elements where it is not. */
+export function elements(value) {
+  return Array.isArray(value) ? value : []
+}
+
+/** Ascending, whatever the client returned among them. */
+export function ascending(values) {
+  return [...values].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
 }
 
 function write(message) {

@@ -1,8 +1,8 @@
 // Drives @platformatic/kafka by the lines of docs/adapters.md.
-// Its Admin has no reassignment calls; its per-version API functions do, on a connection to a
-// broker. Those leave the choice of version to the caller, and this caller takes version 0: the
-// parser of version 1 in this release skips a field of the answer. Only the replication-factor
-// guard has to be asked for in version 1.
+// Its Admin has no reassignment calls. There are functions for each version of those apis, which
+// leave the version and the connection to their caller: raw calls, in the words of the protocol. This
+// caller takes the controller of the metadata, and version 0; the replication-factor guard is only in
+// version 1.
 
 import { readFileSync } from 'node:fs'
 import {
@@ -11,7 +11,7 @@ import {
   alterPartitionReassignmentsV1,
   listPartitionReassignmentsV0
 } from '@platformatic/kafka'
-import { byTopic, serve } from './lines.mjs'
+import { ascending, byTopic, clientCall, elements, Returned, serve, Unsupported } from './lines.mjs'
 
 // The package does not export its package.json, so it is read where npm puts it.
 const manifest = new URL('node_modules/@platformatic/kafka/package.json', import.meta.url)
@@ -20,17 +20,30 @@ const { version } = JSON.parse(readFileSync(manifest, 'utf8'))
 let admin
 let timeout
 
+/** Those that differ from its defaults. */
+const options = timeout => ({
+  connectTimeout: timeout,
+  requestTimeout: timeout,
+  timeout,
+  retries: 1,
+  retryDelay: 50
+})
+
+const rawCalls = {
+  alter_reassignments:
+    'alterPartitionReassignmentsV0, or V1 where allow_replication_factor_change is given',
+  list_reassignments: 'listPartitionReassignmentsV0'
+}
+
 function connect(call) {
   timeout = call.timeout_ms
-  admin = new Admin({
-    clientId: call.client_id,
-    bootstrapBrokers: call.bootstrap.split(','),
-    connectTimeout: timeout,
-    requestTimeout: timeout,
-    timeout,
-    retries: 1,
-    retryDelay: 50,
-    ...(call.sasl ? { sasl: call.sasl } : {})
+  return clientCall(() => {
+    admin = new Admin({
+      clientId: call.client_id,
+      bootstrapBrokers: call.bootstrap.split(','),
+      ...options(timeout),
+      ...(call.sasl ? { sasl: call.sasl } : {})
+    })
   })
 }
 
@@ -40,54 +53,61 @@ async function close() {
   await closing?.close().catch(() => {}) // it may be in no state to say goodbye
 }
 
+/** A connection of the client's to the controller, for a raw call. */
 async function controller() {
-  const { controllerId } = await admin.metadata({ topics: [] })
-  return (await admin.connectToBrokers([controllerId])).get(controllerId)
+  const metadata = await clientCall(() => admin.metadata({ topics: [] }))
+  const id = metadata?.controllerId
+  const connections = await clientCall(() => admin.connectToBrokers([id]))
+  const connection = connections?.get?.(id)
+  if (!connection) throw new Unsupported(`a raw call needs a connection, and there is none to ${id}`)
+  return connection
 }
 
 const operations = {
   async describe_cluster() {
-    const { brokers, controllerId } = await admin.metadata({ topics: [], forceUpdate: true })
-    return { brokers: [...brokers.keys()].sort((a, b) => a - b), controller: controllerId }
+    const metadata = await clientCall(() => admin.metadata({ topics: [], forceUpdate: true }))
+    return new Returned(metadata, {
+      brokers: ascending(metadata?.brokers?.keys?.() ?? []),
+      controller: metadata?.controllerId
+    })
   },
 
   async describe_topics({ topics }) {
-    const metadata = await admin.metadata({ topics, forceUpdate: true })
+    const metadata = await clientCall(() => admin.metadata({ topics, forceUpdate: true }))
     const found = {}
-    for (const [name, { partitions }] of metadata.topics) {
-      found[name] = {}
-      partitions.forEach(({ leader, replicas, isr }, index) => {
-        found[name][index] = { leader, replicas, ...(isr ? { isr } : {}) }
+    for (const [name, topic] of metadata?.topics ?? []) {
+      const partitions = (found[name] = {})
+      elements(topic?.partitions).forEach((row, index) => {
+        const { leader, replicas, isr } = row ?? {}
+        partitions[index] = { leader, replicas, isr }
       })
     }
-    return found
+    return new Returned(metadata, found)
   },
 
   async list_topics() {
-    return (await admin.listTopics()).sort()
+    const names = await clientCall(() => admin.listTopics())
+    return new Returned(names, ascending(elements(names)))
   },
 
+  /** It takes one number of partitions, and of replicas, for all topics. */
   async create_topics({ topics }) {
-    const found = {}
-    // Its createTopics takes numbers for all topics at once, so each has a call of its own.
-    for (const [name, each] of Object.entries(topics)) {
-      try {
-        await admin.createTopics({
-          topics: [name],
-          partitions: each.partitions ?? 1,
-          replicas: each.replication_factor ?? 1
-        })
-        found[name] = null
-      } catch (error) {
-        found[name] = describe(error)
-      }
+    const numbers = Object.values(topics).map(each => [
+      each.partitions ?? 1,
+      each.replication_factor ?? 1
+    ])
+    if (new Set(numbers.map(String)).size > 1) {
+      throw new Unsupported('createTopics takes one number of partitions for all topics')
     }
-    return found
+    const [[partitions, replicas]] = numbers
+    const wanted = { topics: Object.keys(topics), partitions, replicas }
+    const created = await clientCall(() => admin.createTopics(wanted))
+    const names = elements(created).map(topic => topic?.name)
+    return new Returned(created, Object.fromEntries(names.map(name => [name, null])))
   },
 
   async alter_reassignments({ assignments, allow_replication_factor_change: allow = true }) {
-    const keys = Object.keys(assignments)
-    const topics = byTopic(keys).map(([name, indexes]) => ({
+    const topics = byTopic(Object.keys(assignments)).map(([name, indexes]) => ({
       name,
       partitions: indexes.map(partitionIndex => ({
         partitionIndex,
@@ -95,60 +115,69 @@ const operations = {
       }))
     }))
     const alter = allow ? alterPartitionReassignmentsV0 : alterPartitionReassignmentsV1
-    const found = Object.fromEntries(keys.map(key => [key, null]))
-    try {
-      await alter.api.async(await controller(), timeout, allow, topics)
-    } catch (error) {
-      const rows = partitionErrors(error)
-      if (rows.length === 0) throw error
-      for (const [key, one] of rows) found[key] = one
-    }
-    return found
+    const connection = await controller()
+    const response = await clientCall(() =>
+      alter.api.async(connection, timeout, allow, topics)
+    )
+    return new Returned(response, Object.fromEntries(rows(response).map(([key]) => [key, null])))
   },
 
-  async list_reassignments({ partitions: asked }) {
-    const list = listPartitionReassignmentsV0.api
-    const wanted = asked
-      ? byTopic(asked).map(([name, partitionIndexes]) => ({ name, partitionIndexes }))
+  async list_reassignments({ partitions: wanted }) {
+    const topics = wanted
+      ? byTopic(wanted).map(([name, partitionIndexes]) => ({ name, partitionIndexes }))
       : null
-    const { topics } = await list.async(await controller(), timeout, wanted)
+    const connection = await controller()
+    const listed = await clientCall(() =>
+      listPartitionReassignmentsV0.api.async(connection, timeout, topics)
+    )
     const ongoing = {}
-    for (const { name, partitions } of topics) {
-      for (const { partitionIndex, replicas, addingReplicas, removingReplicas } of partitions) {
-        ongoing[`${name}-${partitionIndex}`] = {
+    for (const topic of elements(listed?.topics)) {
+      if (!Array.isArray(topic?.partitions)) ongoing[topic?.name] = topic?.partitions ?? null
+      for (const row of elements(topic?.partitions)) {
+        const { partitionIndex, replicas, addingReplicas, removingReplicas } = row ?? {}
+        ongoing[`${topic?.name}-${partitionIndex}`] = {
           replicas,
           adding: addingReplicas,
           removing: removingReplicas
         }
       }
     }
-    return ongoing
+    return new Returned(listed, Array.isArray(listed?.topics) ? ongoing : listed?.topics)
   }
 }
 
-/** The partitions that failed, out of the response that a ResponseError keeps. */
-function partitionErrors(error) {
-  const found = []
-  for (const { name, partitions } of error.response?.responses ?? []) {
-    for (const { partitionIndex, errorCode, errorMessage } of partitions) {
-      if (errorCode) {
-        const message = errorMessage ?? ''
-        found.push([`${name}-${partitionIndex}`, { error: 'ProtocolError', code: errorCode, message }])
-      }
-    }
+/** The partitions of a response to AlterPartitionReassignments, by "topic-partition". */
+function rows(response) {
+  return elements(response?.responses).flatMap(topic =>
+    elements(topic?.partitions).map(row => [`${topic?.name}-${row?.partitionIndex}`, row])
+  )
+}
+
+const code = error => error.apiCode
+const texts = error => [error.code, error.message, error.serverErrorMessage]
+const message = error => texts(error).filter(Boolean).join(': ')
+
+/** A ResponseError keeps the response, and has an error for each partition, by its path there. */
+function named(error) {
+  const found = {}
+  for (const one of error.errors ?? []) {
+    const [, created] = /^\/topics\/(\d+)$/.exec(one.path ?? '') ?? []
+    if (created !== undefined) found[error.response?.topics?.[created]?.name] = one
+    const [, topic, partition] = /^responses\/(\d+)\/partitions\/(\d+)$/.exec(one.path ?? '') ?? []
+    const name = error.response?.responses?.[topic]?.name
+    const row = error.response?.responses?.[topic]?.partitions?.[partition]
+    if (row) found[`${name}-${row.partitionIndex}`] = one
   }
   return found
 }
 
-function describe(error) {
-  // A ResponseError gathers one ProtocolError a failed partition.
-  let cause = error
-  while (cause.apiCode === undefined && cause.errors?.length) cause = cause.errors[0]
-  return {
-    error: cause.apiId ?? cause.code ?? cause.name,
-    code: cause.apiCode ?? null,
-    message: cause.serverErrorMessage ?? cause.message
-  }
-}
-
-await serve('@platformatic/kafka', version, { connect, close, operations }, describe)
+await serve('@platformatic/kafka', version, {
+  connect,
+  close,
+  operations,
+  options: options('timeout_ms'),
+  rawCalls,
+  code,
+  message,
+  named
+})

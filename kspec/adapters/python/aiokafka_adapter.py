@@ -9,9 +9,18 @@ from typing import Any
 
 import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import for_code
 
-from kspec.adapters.python.lines import Failure, Operation, outcome, serve
+from kspec.adapters.python.lines import (
+    Failure,
+    Operation,
+    Returned,
+    ascending,
+    client_call,
+    elements,
+    get,
+    outcome,
+    serve,
+)
 
 __all__ = ["Adapter"]
 
@@ -36,7 +45,10 @@ class Adapter:
             "create_topics": self._stepped(_create_topics),
         }
 
-    def connect(self, call: dict[str, Any]) -> None:
+    def options(self) -> Mapping[str, Any]:
+        return {"request_timeout_ms": "timeout_ms"}
+
+    def connect(self, call: dict[str, Any]) -> Returned:
         self._timeout_ms = call["timeout_ms"]
         self._options = {
             "bootstrap_servers": call["bootstrap"],
@@ -51,6 +63,7 @@ class Adapter:
                 "sasl_plain_username": sasl["username"],
                 "sasl_plain_password": sasl["password"],
             }
+        return Returned(None, None)
 
     def close(self) -> None:
         admin, self._admin = self._admin, None
@@ -59,67 +72,78 @@ class Adapter:
                 self._runner.run(admin.close())
 
     def _stepped(
-        self, call: Callable[[AIOKafkaAdminClient, dict[str, Any]], Coroutine[Any, Any, Any]]
+        self, call: Callable[[AIOKafkaAdminClient, dict[str, Any]], Coroutine[Any, Any, Returned]]
     ) -> Operation:
-        async def work(said: dict[str, Any]) -> Any:
+        async def work(said: dict[str, Any]) -> Returned:
             if self._admin is None:
-                admin = AIOKafkaAdminClient(**self._options)
-                try:
-                    await admin.start()
-                except BaseException:
-                    with suppress(Exception):
-                        await admin.close()
-                    raise
-                self._admin = admin
+                with client_call():
+                    self._admin = await self._started()
             return await call(self._admin, said)
 
         return lambda said: self._runner.run(work(said))
 
-
-async def _describe_cluster(admin: AIOKafkaAdminClient, _call: dict[str, Any]) -> dict[str, Any]:
-    cluster = await admin.describe_cluster()
-    return {
-        "brokers": sorted(broker["node_id"] for broker in cluster["brokers"]),
-        "controller": cluster["controller_id"],
-    }
-
-
-async def _describe_topics(admin: AIOKafkaAdminClient, call: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for topic in await admin.describe_topics(call["topics"]):
-        if topic["error_code"]:
-            found[topic["topic"]] = _by_code(topic["error_code"])
-            continue
-        found[topic["topic"]] = {
-            str(row["partition"]): {
-                "leader": row["leader"],
-                "replicas": list(row["replicas"]),
-                "isr": list(row["isr"]),
-            }
-            for row in topic["partitions"]
-        }
-    return found
+    async def _started(self) -> AIOKafkaAdminClient:
+        admin = AIOKafkaAdminClient(**self._options)
+        try:
+            await admin.start()
+        except BaseException:
+            with suppress(Exception):
+                await admin.close()
+            raise
+        return admin
 
 
-async def _list_topics(admin: AIOKafkaAdminClient, _call: dict[str, Any]) -> list[str]:
-    return sorted(await admin.list_topics())
-
-
-async def _create_topics(admin: AIOKafkaAdminClient, call: dict[str, Any]) -> dict[str, Any]:
-    answer = await admin.create_topics(
-        [
-            NewTopic(name, each.get("partitions", 1), each.get("replication_factor", 1))
-            for name, each in call["topics"].items()
-        ]
+async def _describe_cluster(admin: AIOKafkaAdminClient, _call: dict[str, Any]) -> Returned:
+    with client_call():
+        cluster = await admin.describe_cluster()
+    ids = [get(broker, "node_id") for broker in elements(get(cluster, "brokers"))]
+    return Returned(
+        cluster, {"brokers": ascending(ids), "controller": get(cluster, "controller_id")}
     )
-    return {row[0]: _by_code(row[1]) for row in answer.topic_errors}
 
 
-def _by_code(code: int) -> dict[str, Any] | None:
-    if not code:
-        return None
-    error = for_code(code)
-    return outcome(Failure(error.__name__, code, error.description))
+async def _describe_topics(admin: AIOKafkaAdminClient, call: dict[str, Any]) -> Returned:
+    with client_call():
+        topics = await admin.describe_topics(call["topics"])
+    found: dict[str, Any] = {}
+    for topic in elements(topics):
+        found[str(get(topic, "topic"))] = _by_code(get(topic, "error_code")) or {
+            str(get(row, "partition")): {
+                "leader": get(row, "leader"),
+                "replicas": get(row, "replicas"),
+                "isr": get(row, "isr"),
+            }
+            for row in elements(get(topic, "partitions"))
+        }
+    return Returned(topics, found)
+
+
+async def _list_topics(admin: AIOKafkaAdminClient, _call: dict[str, Any]) -> Returned:
+    with client_call():
+        names = await admin.list_topics()
+    return Returned(names, ascending(elements(names)))
+
+
+async def _create_topics(admin: AIOKafkaAdminClient, call: dict[str, Any]) -> Returned:
+    wanted = [
+        NewTopic(name, each.get("partitions", 1), each.get("replication_factor", 1))
+        for name, each in call["topics"].items()
+    ]
+    with client_call():
+        answer = await admin.create_topics(wanted)
+    # A row is (topic, code), and from version 1 of the answer on (topic, code, message).
+    return Returned(
+        answer,
+        {
+            str(get(row, 0)): _by_code(get(row, 1), get(row, 2))
+            for row in elements(get(answer, "topic_errors"))
+        },
+    )
+
+
+def _by_code(code: Any, message: Any = None) -> dict[str, Any] | None:
+    """The client returned a code here, and raised nothing."""
+    return outcome(Failure("error_code", code, message or "")) if code else None
 
 
 if __name__ == "__main__":

@@ -16,7 +16,15 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from kspec.adapters.python.lines import Failure, Operation, by_topic, outcome, serve
+from kspec.adapters.python.lines import (
+    Operation,
+    Returned,
+    ascending,
+    by_topic,
+    client_call,
+    outcome,
+    serve,
+)
 
 __all__ = ["Adapter"]
 
@@ -42,13 +50,16 @@ class Adapter:
             "elect_leaders": self.elect_leaders,
         }
 
-    def connect(self, call: dict[str, Any]) -> None:
+    def options(self) -> Mapping[str, Any]:
+        return {**_time_outs("timeout_ms"), "log_level": 0, "request_timeout of each call":
+                "timeout_ms, but for elect_leaders"}  # fmt: skip
+
+    def connect(self, call: dict[str, Any]) -> Returned:
         self._seconds = call["timeout_ms"] / 1000
         options = {
             "bootstrap.servers": call["bootstrap"],
             "client.id": call["client_id"],
-            "socket.timeout.ms": call["timeout_ms"],
-            "socket.connection.setup.timeout.ms": max(call["timeout_ms"], 1000),
+            **_time_outs(call["timeout_ms"]),
             "log_level": 0,
         }
         sasl = call.get("sasl")
@@ -59,7 +70,9 @@ class Adapter:
                 "sasl.username": sasl["username"],
                 "sasl.password": sasl["password"],
             }
-        self._admin = AdminClient(options)
+        with client_call():
+            self._admin = AdminClient(options)
+        return Returned(None, None)
 
     def close(self) -> None:
         self._admin = None  # librdkafka lets go of everything with the last reference
@@ -69,25 +82,27 @@ class Adapter:
         assert self._admin is not None, "connect comes first"
         return self._admin
 
-    def describe_cluster(self, _call: dict[str, Any]) -> dict[str, Any]:
-        cluster = _result(self.admin.describe_cluster(request_timeout=self._seconds))
-        return {
-            "brokers": sorted(node.id for node in cluster.nodes),
-            "controller": -1 if cluster.controller is None else cluster.controller.id,
-        }
+    def describe_cluster(self, _call: dict[str, Any]) -> Returned:
+        admin = self.admin
+        with client_call():
+            cluster = admin.describe_cluster(request_timeout=self._seconds).result()
+        ids = [None if node is None else node.id for node in cluster.nodes or ()]
+        controller = -1 if cluster.controller is None else cluster.controller.id
+        raw = {"nodes": cluster.nodes, "controller": cluster.controller}
+        return Returned(_shown(raw), {"brokers": ascending(ids), "controller": controller})
 
-    def describe_topics(self, call: dict[str, Any]) -> dict[str, Any]:
-        futures = self.admin.describe_topics(
-            TopicCollection(call["topics"]), request_timeout=self._seconds
-        )
+    def describe_topics(self, call: dict[str, Any]) -> Returned:
+        admin = self.admin
+        with client_call():
+            futures = admin.describe_topics(
+                TopicCollection(call["topics"]), request_timeout=self._seconds
+            )
         found: dict[str, Any] = {}
+        raw: dict[str, Any] = {}
         for name, future in futures.items():
-            try:
-                topic = future.result()
-            except KafkaException as error:
-                found[name] = outcome(_failure(error.args[0]))
-                continue
-            found[name] = {
+            topic, error = _awaited(future)
+            raw[name] = error or _shown(topic)
+            found[name] = _outcome(error) or {
                 str(row.id): {
                     "leader": -1 if row.leader is None else row.leader.id,
                     "replicas": [node.id for node in row.replicas],
@@ -95,32 +110,27 @@ class Adapter:
                 }
                 for row in topic.partitions
             }
-        return found
+        return Returned(raw, found)
 
-    def list_topics(self, _call: dict[str, Any]) -> list[str]:
-        try:
-            return sorted(self.admin.list_topics(timeout=self._seconds).topics)
-        except KafkaException as error:
-            raise _failure(error.args[0]) from error
+    def list_topics(self, _call: dict[str, Any]) -> Returned:
+        admin = self.admin
+        with client_call():
+            metadata = admin.list_topics(timeout=self._seconds)
+        return Returned(metadata.topics, ascending(metadata.topics))
 
-    def create_topics(self, call: dict[str, Any]) -> dict[str, Any]:
-        futures = self.admin.create_topics(
-            [
-                NewTopic(name, each.get("partitions", 1), each.get("replication_factor", 1))
-                for name, each in call["topics"].items()
-            ],
-            request_timeout=self._seconds,
-        )
-        found: dict[str, Any] = {}
-        for name, future in futures.items():
-            try:
-                future.result()
-                found[name] = None
-            except KafkaException as error:
-                found[name] = outcome(_failure(error.args[0]))
-        return found
+    def create_topics(self, call: dict[str, Any]) -> Returned:
+        admin = self.admin
+        wanted = [
+            NewTopic(name, each.get("partitions", 1), each.get("replication_factor", 1))
+            for name, each in call["topics"].items()
+        ]
+        with client_call():
+            futures = admin.create_topics(wanted, request_timeout=self._seconds)
+        answers = {name: _awaited(future) for name, future in futures.items()}
+        return Returned(answers, {name: _outcome(error) for name, (_, error) in answers.items()})
 
-    def elect_leaders(self, call: dict[str, Any]) -> dict[str, Any]:
+    def elect_leaders(self, call: dict[str, Any]) -> Returned:
+        admin = self.admin
         kind = ElectionType.UNCLEAN if call.get("type") == "unclean" else ElectionType.PREFERRED
         asked = call.get("partitions")
         partitions = None if asked is None else [
@@ -129,26 +139,58 @@ class Adapter:
             for index in indexes
         ]  # fmt: skip
         # No time-out here: 2.16.1 fails on either, documented though they are. The socket's holds.
-        results = _result(self.admin.elect_leaders(kind, partitions))
-        return {
-            f"{partition.topic}-{partition.partition}": None
-            if error is None
-            else outcome(_failure(error))  # a KafkaError here, where a future raises KafkaException
-            for partition, error in results.items()
-        }
+        with client_call():
+            results = admin.elect_leaders(kind, partitions).result()
+        return Returned(
+            results,
+            {
+                f"{partition.topic}-{partition.partition}": _outcome(error)
+                for partition, error in results.items()
+            },
+        )
 
 
-def _result(future: Any) -> Any:
-    try:
-        return future.result()
-    except KafkaException as error:
-        raise _failure(error.args[0]) from error
+def _time_outs(timeout_ms: Any) -> dict[str, Any]:
+    """The least that the second of them can be is a second."""
+    setup = max(timeout_ms, 1000) if isinstance(timeout_ms, int) else timeout_ms
+    return {"socket.timeout.ms": timeout_ms, "socket.connection.setup.timeout.ms": setup}
 
 
-def _failure(error: KafkaError) -> Failure:
-    code = error.code()  # negative codes are librdkafka's own, but for Kafka's -1
-    return Failure(error.name(), code if code >= -1 else None, error.str())
+def _awaited(future: Any) -> tuple[Any, KafkaException | None]:
+    """The result of a future, or the error of it. What is no KafkaException is the call's."""
+    with client_call():
+        try:
+            return future.result(), None
+        except KafkaException as error:
+            return None, error
+
+
+def _shown(value: Any) -> Any:
+    """With the members of objects that print as an address."""
+    if isinstance(value, dict):
+        return {key: _shown(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_shown(each) for each in value]
+    return {type(value).__name__: _shown(vars(value))} if hasattr(value, "__dict__") else value
+
+
+def _outcome(error: KafkaException | KafkaError | None) -> dict[str, Any] | None:
+    return None if error is None else _described(error)
+
+
+def _described(error: Any) -> dict[str, Any]:
+    """The class, and of a KafkaError its name, code and text; an exception holds one as argument.
+    Negative codes are librdkafka's own, but for Kafka's -1."""
+    inner = error.args[0] if isinstance(error, KafkaException) and error.args else error
+    if not isinstance(inner, KafkaError):
+        return outcome(error)
+    code = inner.code()
+    return {
+        "error": type(error).__name__,
+        "code": code if code >= -1 else None,
+        "message": f"{inner.name()}: {inner.str()}",
+    }
 
 
 if __name__ == "__main__":
-    serve(Adapter())
+    serve(Adapter(), described=_described)

@@ -8,9 +8,20 @@ from typing import Any
 
 import kafka
 from kafka.admin import KafkaAdminClient
-from kafka.errors import for_code
 
-from kspec.adapters.python.lines import Failure, Operation, Unsupported, by_topic, outcome, serve
+from kspec.adapters.python.lines import (
+    Failure,
+    Operation,
+    Returned,
+    Unsupported,
+    ascending,
+    by_topic,
+    client_call,
+    elements,
+    get,
+    outcome,
+    serve,
+)
 
 __all__ = ["Adapter"]
 
@@ -30,20 +41,24 @@ class Adapter:
         return {
             "describe_cluster": self.describe_cluster,
             "describe_topics": self.describe_topics,
-            "list_topics": lambda _call: sorted(self.admin.list_topics()),
+            "list_topics": self.list_topics,
             "create_topics": self.create_topics,
             "alter_reassignments": self.alter_reassignments,
             "list_reassignments": self.list_reassignments,
             "elect_leaders": self.elect_leaders,
         }
 
-    def connect(self, call: dict[str, Any]) -> None:
+    def options(self) -> Mapping[str, Any]:
+        calls = {"timeout_ms of each call": "timeout_ms", "raise_errors of create_topics": False,
+                 "raise_errors of elect_leaders": False}  # fmt: skip
+        return {**_time_outs("timeout_ms"), **calls}
+
+    def connect(self, call: dict[str, Any]) -> Returned:
         self._timeout_ms = call["timeout_ms"]
         self._options = {
             "bootstrap_servers": call["bootstrap"].split(","),
             "client_id": call["client_id"],
-            "request_timeout_ms": self._timeout_ms,
-            "bootstrap_timeout_ms": self._timeout_ms,
+            **_time_outs(self._timeout_ms),
         }
         sasl = call.get("sasl")
         if sasl is not None:
@@ -53,8 +68,9 @@ class Adapter:
                 "sasl_plain_username": sasl["username"],
                 "sasl_plain_password": sasl["password"],
             }
+        return Returned(None, None)
 
-    def close(self, _call: Any = None) -> None:
+    def close(self) -> None:
         admin, self._admin = self._admin, None
         if admin is not None:
             with suppress(Exception):  # it may be in no state to say goodbye
@@ -62,36 +78,44 @@ class Adapter:
 
     @property
     def admin(self) -> KafkaAdminClient:
+        """Inside ``client_call`` only: the client is made here."""
         if self._admin is None:
             self._admin = KafkaAdminClient(**self._options)
         return self._admin
 
-    def describe_cluster(self, _call: dict[str, Any]) -> dict[str, Any]:
-        cluster = self.admin.describe_cluster()
-        return {
-            "brokers": sorted(
-                broker.get("broker_id", broker.get("node_id")) for broker in cluster["brokers"]
-            ),
-            "controller": cluster["controller_id"],
-        }
+    def describe_cluster(self, _call: dict[str, Any]) -> Returned:
+        with client_call():
+            cluster = self.admin.describe_cluster()
+        ids = [
+            get(row, "broker_id") if get(row, "node_id") is None else get(row, "node_id")
+            for row in elements(get(cluster, "brokers"))
+        ]
+        return Returned(
+            cluster, {"brokers": ascending(ids), "controller": get(cluster, "controller_id")}
+        )
 
-    def describe_topics(self, call: dict[str, Any]) -> dict[str, Any]:
+    def describe_topics(self, call: dict[str, Any]) -> Returned:
+        with client_call():
+            topics = self.admin.describe_topics(call["topics"])
         found: dict[str, Any] = {}
-        for topic in self.admin.describe_topics(call["topics"]):
-            if topic["error_code"]:
-                found[topic["name"]] = _by_code(topic["error_code"], None)
-                continue
-            found[topic["name"]] = {
-                str(row["partition_index"]): {
-                    "leader": row["leader_id"],
-                    "replicas": list(row["replica_nodes"]),
-                    "isr": list(row["isr_nodes"]),
+        for topic in elements(topics):
+            name = str(get(topic, "name"))
+            found[name] = _by_code(topic) or {
+                str(get(row, "partition_index")): {
+                    "leader": get(row, "leader_id"),
+                    "replicas": get(row, "replica_nodes"),
+                    "isr": get(row, "isr_nodes"),
                 }
-                for row in topic["partitions"]
+                for row in elements(get(topic, "partitions"))
             }
-        return found
+        return Returned(topics, found)
 
-    def create_topics(self, call: dict[str, Any]) -> dict[str, Any]:
+    def list_topics(self, _call: dict[str, Any]) -> Returned:
+        with client_call():
+            names = self.admin.list_topics()
+        return Returned(names, ascending(elements(names)))
+
+    def create_topics(self, call: dict[str, Any]) -> Returned:
         wanted = {
             name: {
                 "num_partitions": each.get("partitions", 1),
@@ -99,13 +123,16 @@ class Adapter:
             }
             for name, each in call["topics"].items()
         }
-        answer = self.admin.create_topics(wanted, timeout_ms=self._timeout_ms, raise_errors=False)
-        return {
-            topic["name"]: _by_code(topic["error_code"], topic.get("error_message"))
-            for topic in answer["topics"]
-        }
+        with client_call():
+            answer = self.admin.create_topics(
+                wanted, timeout_ms=self._timeout_ms, raise_errors=False
+            )
+        return Returned(
+            answer,
+            {str(get(row, "name")): _by_code(row) for row in elements(get(answer, "topics"))},
+        )
 
-    def alter_reassignments(self, call: dict[str, Any]) -> dict[str, Any]:
+    def alter_reassignments(self, call: dict[str, Any]) -> Returned:
         if call.get("allow_replication_factor_change") is False:
             raise Unsupported("alter_partition_reassignments has no such option")
         wanted = {
@@ -113,51 +140,74 @@ class Adapter:
             for topic, partitions in by_topic(call["assignments"]).items()
             for partition in partitions
         }
-        results = self.admin.alter_partition_reassignments(wanted, timeout_ms=self._timeout_ms)
-        return {
-            f"{partition.topic}-{partition.partition}": None
-            if error is None
-            else {"error": error.__name__, "code": error.errno, "message": error.description}
-            for partition, error in results.items()
-        }
-
-    def list_reassignments(self, call: dict[str, Any]) -> dict[str, Any]:
-        asked = call.get("partitions")
-        ongoing = self.admin.list_partition_reassignments(
-            None if asked is None else by_topic(asked), timeout_ms=self._timeout_ms
+        with client_call():
+            results = self.admin.alter_partition_reassignments(wanted, timeout_ms=self._timeout_ms)
+        return Returned(
+            results,
+            {
+                _key(partition): None
+                if error is None
+                else {
+                    "error": get(error, "__name__") or type(error).__name__,
+                    "code": get(error, "errno"),
+                    "message": get(error, "description") or "",
+                }
+                for partition, error in results.items()
+            },
         )
-        return {
-            f"{partition.topic}-{partition.partition}": {
-                "replicas": state["replicas"],
-                "adding": state["adding_replicas"],
-                "removing": state["removing_replicas"],
-            }
-            for partition, state in ongoing.items()
-        }
 
-    def elect_leaders(self, call: dict[str, Any]) -> dict[str, Any]:
+    def list_reassignments(self, call: dict[str, Any]) -> Returned:
         asked = call.get("partitions")
-        response = self.admin.elect_leaders(
-            int(call.get("type") == "unclean"),
-            None if asked is None else by_topic(asked),
-            timeout_ms=self._timeout_ms,
-            raise_errors=False,
+        wanted = None if asked is None else by_topic(asked)
+        with client_call():
+            ongoing = self.admin.list_partition_reassignments(wanted, timeout_ms=self._timeout_ms)
+        return Returned(
+            ongoing,
+            {
+                _key(partition): {
+                    "replicas": get(state, "replicas"),
+                    "adding": get(state, "adding_replicas"),
+                    "removing": get(state, "removing_replicas"),
+                }
+                for partition, state in ongoing.items()
+            },
         )
-        if getattr(response, "error_code", 0):
-            error = for_code(response.error_code)
-            raise Failure(error.__name__, response.error_code, error.description)
-        return {
-            f"{topic.topic}-{row.partition_id}": _by_code(row.error_code, row.error_message)
-            for topic in response.replica_election_results
-            for row in topic.partition_result
-        }
+
+    def elect_leaders(self, call: dict[str, Any]) -> Returned:
+        asked = call.get("partitions")
+        kind = int(call.get("type") == "unclean")
+        wanted = None if asked is None else by_topic(asked)
+        with client_call():
+            response = self.admin.elect_leaders(
+                kind, wanted, timeout_ms=self._timeout_ms, raise_errors=False
+            )
+        code = get(response, "error_code")
+        if code:
+            raise Failure("error_code", code, repr(response))
+        return Returned(
+            response,
+            {
+                f"{get(topic, 'topic')}-{get(row, 'partition_id')}": _by_code(row)
+                for topic in elements(get(response, "replica_election_results"))
+                for row in elements(get(topic, "partition_result"))
+            },
+        )
 
 
-def _by_code(code: int, message: str | None) -> dict[str, Any] | None:
+def _time_outs(timeout_ms: Any) -> dict[str, Any]:
+    return {"request_timeout_ms": timeout_ms, "bootstrap_timeout_ms": timeout_ms}
+
+
+def _key(partition: Any) -> str:
+    return f"{get(partition, 'topic')}-{get(partition, 'partition')}"
+
+
+def _by_code(row: Any) -> dict[str, Any] | None:
+    """The error of a row that the client returned; it has a code there, and no exception."""
+    code = get(row, "error_code")
     if not code:
         return None
-    error = for_code(code)
-    return outcome(Failure(error.__name__, code, message or error.description))
+    return outcome(Failure("error_code", code, get(row, "error_message") or ""))
 
 
 if __name__ == "__main__":

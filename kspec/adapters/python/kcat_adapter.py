@@ -12,7 +12,16 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from kspec.adapters.python.lines import Failure, Operation, serve
+from kspec.adapters.python.lines import (
+    Failure,
+    Operation,
+    Returned,
+    ascending,
+    elements,
+    get,
+    outcome,
+    serve,
+)
 
 __all__ = ["Adapter"]
 
@@ -37,16 +46,15 @@ class Adapter:
         return {
             "describe_cluster": self.describe_cluster,
             "describe_topics": self.describe_topics,
-            "list_topics": lambda _call: sorted(row["topic"] for row in self._list()["topics"]),
+            "list_topics": self.list_topics,
         }
 
-    def connect(self, call: dict[str, Any]) -> None:
+    def options(self) -> Mapping[str, Any]:
+        return {"-m": "timeout_ms, in whole seconds, at least 1", **_time_outs("timeout_ms")}
+
+    def connect(self, call: dict[str, Any]) -> Returned:
         self._seconds = call["timeout_ms"] / 1000
-        options = {
-            "client.id": call["client_id"],
-            "socket.timeout.ms": call["timeout_ms"],
-            "socket.connection.setup.timeout.ms": max(call["timeout_ms"], 1000),
-        }
+        options = {"client.id": call["client_id"], **_time_outs(call["timeout_ms"])}
         sasl = call.get("sasl")
         if sasl is not None:
             options |= {
@@ -60,41 +68,51 @@ class Adapter:
         self._command += ["-m", str(max(int(self._seconds), 1))]
         for name, value in options.items():
             self._command += ["-X", f"{name}={value}"]
+        return Returned(None, None)
 
     def close(self) -> None:
         """Nothing is open between calls."""
 
-    def describe_cluster(self, _call: dict[str, Any]) -> dict[str, Any]:
+    def describe_cluster(self, _call: dict[str, Any]) -> Returned:
         metadata = self._list()
-        return {
-            "brokers": sorted(row["id"] for row in metadata["brokers"]),
-            "controller": metadata["controllerid"],
-        }
+        ids = [get(row, "id") for row in elements(get(metadata, "brokers"))]
+        controller = get(metadata, "controllerid")
+        return Returned(metadata, {"brokers": ascending(ids), "controller": controller})
 
-    def describe_topics(self, call: dict[str, Any]) -> dict[str, Any]:
+    def describe_topics(self, call: dict[str, Any]) -> Returned:
         found: dict[str, Any] = {}
-        for name in call["topics"]:
-            for row in self._list("-t", name)["topics"]:
-                if row.get("error"):
-                    found[name] = {"error": "kcat", "code": None, "message": row["error"]}
-                    continue
-                found[name] = {
-                    str(each["partition"]): {
-                        "leader": each["leader"],
-                        "replicas": [replica["id"] for replica in each["replicas"]],
-                        "isr": [replica["id"] for replica in each["isrs"]],
-                    }
-                    for each in row["partitions"]
+        raw = [self._list("-t", name) for name in call["topics"]]
+        for row in (row for metadata in raw for row in elements(get(metadata, "topics"))):
+            name = str(get(row, "topic"))
+            if get(row, "error"):
+                found[name] = outcome(Failure("kcat", None, str(get(row, "error"))))
+                continue
+            found[name] = {
+                str(get(each, "partition")): {
+                    "leader": get(each, "leader"),
+                    "replicas": [get(replica, "id") for replica in elements(get(each, "replicas"))],
+                    "isr": [get(replica, "id") for replica in elements(get(each, "isrs"))],
                 }
-        return found
+                for each in elements(get(row, "partitions"))
+            }
+        return Returned(raw, found)
 
-    def _list(self, *more: str) -> dict[str, Any]:
+    def list_topics(self, _call: dict[str, Any]) -> Returned:
+        metadata = self._list()
+        return Returned(
+            metadata, ascending(get(row, "topic") for row in elements(get(metadata, "topics")))
+        )
+
+    def _list(self, *more: str) -> Any:
+        """What kcat printed. A failure is what became of its process, in words of this adapter:
+        ``hung``, ``died``; ``kcat`` where it exits with a message of its own."""
         try:
             done = subprocess.run(
                 [*self._command, *more],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
+                errors="replace",
                 timeout=5 * self._seconds,
             )
         except subprocess.TimeoutExpired:
@@ -103,8 +121,16 @@ class Adapter:
             raise Failure("died", None, f"ended by signal {-done.returncode}")
         if done.returncode:
             raise Failure("kcat", None, done.stderr.strip() or f"exit {done.returncode}")
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        try:
+            return json.loads(done.stdout)
+        except ValueError:
+            raise Failure("kcat", None, f"its output is not JSON: {done.stdout}") from None
+
+
+def _time_outs(timeout_ms: Any) -> dict[str, Any]:
+    """The least that the second of them can be is a second."""
+    setup = max(timeout_ms, 1000) if isinstance(timeout_ms, int) else timeout_ms
+    return {"socket.timeout.ms": timeout_ms, "socket.connection.setup.timeout.ms": setup}
 
 
 if __name__ == "__main__":

@@ -16,7 +16,17 @@ from kproto.client import (
     SaslScram,
     TopicPartition,
 )
-from kspec.adapters.python.lines import Operation, by_topic, failed, outcome, serve
+from kspec.adapters.python.lines import (
+    Operation,
+    Returned,
+    Unsupported,
+    answered,
+    ascending,
+    by_topic,
+    client_call,
+    outcome,
+    serve,
+)
 
 __all__ = ["Adapter"]
 
@@ -37,8 +47,12 @@ class Adapter:
             "together": lambda said: self._runner.run(self._together(said["calls"])),
         }
 
-    def connect(self, call: dict[str, Any]) -> None:
+    def options(self) -> Mapping[str, Any]:
+        return {"default_timeout_ms": "timeout_ms", "connect_timeout": "timeout_ms"}
+
+    def connect(self, call: dict[str, Any]) -> Returned:
         self._runner.run(self._connect(call))
+        return Returned(None, None)
 
     async def _connect(self, call: dict[str, Any]) -> None:
         sasl = call.get("sasl")
@@ -61,57 +75,54 @@ class Adapter:
             self._runner.run(admin.close())
 
     def _stepped(
-        self, call: Callable[[Admin, dict[str, Any]], Coroutine[Any, Any, Any]]
+        self, call: Callable[[Admin, dict[str, Any]], Coroutine[Any, Any, Returned]]
     ) -> Operation:
-        def step(said: dict[str, Any]) -> Any:
+        def step(said: dict[str, Any]) -> Returned:
             assert self._admin is not None, "connect comes first"
-            return self._runner.run(_named(call(self._admin, said)))
+            return self._runner.run(call(self._admin, said))
 
         return step
 
-    async def _together(self, several: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return list(await asyncio.gather(*map(self._one, several)))
+    async def _together(self, several: list[dict[str, Any]]) -> Returned:
+        answers = await asyncio.gather(*map(self._one, several))
+        return Returned(None, list(answers))
 
     async def _one(self, said: dict[str, Any]) -> dict[str, Any]:
+        """The answer as of a call that is made alone."""
         assert self._admin is not None, "connect comes first"
-        try:
-            return {"ok": True, "result": await _named(_calls()[said["op"]](self._admin, said))}
-        except Exception as error:  # as of a call that is asked alone
-            return failed(error)
+        call = _calls().get(said["op"])
+        if call is None:
+            return answered(_unsupported, _described)
+        work = asyncio.ensure_future(call(self._admin, said))
+        await asyncio.wait([work])
+        return answered(work.result, _described)
 
 
-async def _named(work: Coroutine[Any, Any, Any]) -> Any:
-    try:
-        return await work
-    except BrokerError as error:
-        raise _WithCode(error) from error
+def _unsupported() -> Returned:
+    raise Unsupported("no public call for it")
 
 
-class _WithCode(Exception):
-    """A BrokerError as ``lines`` reads errors: the code is ``errno``."""
-
-    def __init__(self, error: BrokerError) -> None:
-        super().__init__(str(error))
-        self.errno = error.code
+def _described(error: BaseException) -> dict[str, Any]:
+    code = error.code if isinstance(error, BrokerError) else None
+    return {**outcome(error), "code": code}
 
 
-async def describe_cluster(admin: Admin, _call: dict[str, Any]) -> dict[str, Any]:
-    cluster = await admin.describe_cluster()
-    return {
-        "brokers": sorted(node.id for node in cluster.nodes),
-        "controller": cluster.controller_id,
-    }
+async def describe_cluster(admin: Admin, _call: dict[str, Any]) -> Returned:
+    with client_call():
+        cluster = await admin.describe_cluster()
+    ids = ascending(node.id for node in cluster.nodes)
+    return Returned(cluster, {"brokers": ids, "controller": cluster.controller_id})
 
 
-async def describe_topics(admin: Admin, call: dict[str, Any]) -> dict[str, Any]:
+async def describe_topics(admin: Admin, call: dict[str, Any]) -> Returned:
+    with client_call():
+        futures = admin.describe_topics(call["topics"]).values
+    raw: dict[str, Any] = {}
     found: dict[str, Any] = {}
-    for name, future in admin.describe_topics(call["topics"]).values.items():
-        try:
-            topic = await future
-        except BrokerError as error:
-            found[name] = outcome(_WithCode(error))
-            continue
-        found[name] = {
+    for name, future in futures.items():
+        topic, error = await _awaited(future)
+        raw[name] = error or topic
+        found[name] = _outcome(error) or {
             str(row.index): {
                 "leader": row.leader,
                 "replicas": list(row.replicas),
@@ -119,58 +130,62 @@ async def describe_topics(admin: Admin, call: dict[str, Any]) -> dict[str, Any]:
             }
             for row in topic.partitions
         }
-    return found
+    return Returned(raw, found)
 
 
-async def list_topics(admin: Admin, _call: dict[str, Any]) -> list[str]:
-    return sorted(await admin.list_topics())
+async def list_topics(admin: Admin, _call: dict[str, Any]) -> Returned:
+    with client_call():
+        names = await admin.list_topics()
+    return Returned(names, ascending(names))
 
 
-async def create_topics(admin: Admin, call: dict[str, Any]) -> dict[str, Any]:
+async def create_topics(admin: Admin, call: dict[str, Any]) -> Returned:
     wanted = [
         NewTopic(name, each.get("partitions", 1), each.get("replication_factor", 1))
         for name, each in call["topics"].items()
     ]
-    return await _outcomes(admin.create_topics(wanted).values)
+    with client_call():
+        futures = admin.create_topics(wanted).values
+    return await _outcomes(futures)
 
 
-async def alter_reassignments(admin: Admin, call: dict[str, Any]) -> dict[str, Any]:
+async def alter_reassignments(admin: Admin, call: dict[str, Any]) -> Returned:
     wanted: dict[tuple[str, int], list[int] | None] = {
         TopicPartition(topic, index): call["assignments"][f"{topic}-{index}"]
         for topic, indexes in by_topic(call["assignments"]).items()
         for index in indexes
     }
-    result = admin.alter_partition_reassignments(
-        wanted,
-        allow_replication_factor_change=call.get("allow_replication_factor_change", True),
-    )
+    allow = call.get("allow_replication_factor_change", True)
+    with client_call():
+        result = admin.alter_partition_reassignments(wanted, allow_replication_factor_change=allow)
     return await _outcomes(result.values)
 
 
-async def list_reassignments(admin: Admin, call: dict[str, Any]) -> dict[str, Any]:
+async def list_reassignments(admin: Admin, call: dict[str, Any]) -> Returned:
     asked = call.get("partitions")
-    if asked is None:
-        ongoing = await admin.list_partition_reassignments()
-    else:
-        ongoing = await admin.list_partition_reassignments(_partitions(asked))
-    return {
-        str(partition): {
-            "replicas": list(state.replicas),
-            "adding": list(state.adding_replicas),
-            "removing": list(state.removing_replicas),
-        }
-        for partition, state in ongoing.items()
-    }
+    wanted = () if asked is None else (_partitions(asked),)
+    with client_call():
+        ongoing = await admin.list_partition_reassignments(*wanted)
+    return Returned(
+        ongoing,
+        {
+            str(partition): {
+                "replicas": list(state.replicas),
+                "adding": list(state.adding_replicas),
+                "removing": list(state.removing_replicas),
+            }
+            for partition, state in ongoing.items()
+        },
+    )
 
 
-async def elect_leaders(admin: Admin, call: dict[str, Any]) -> dict[str, Any]:
+async def elect_leaders(admin: Admin, call: dict[str, Any]) -> Returned:
     kind = ElectionType.UNCLEAN if call.get("type") == "unclean" else ElectionType.PREFERRED
     asked = call.get("partitions")
-    result = admin.elect_leaders(kind, None if asked is None else _partitions(asked))
-    return {
-        str(partition): None if error is None else outcome(_coded(error))
-        for partition, error in (await result.partitions()).items()
-    }
+    wanted = None if asked is None else _partitions(asked)
+    with client_call():
+        results = await admin.elect_leaders(kind, wanted).partitions()
+    return Returned(results, {str(key): _outcome(error) for key, error in results.items()})
 
 
 def _partitions(keys: list[str]) -> list[TopicPartition]:
@@ -181,27 +196,30 @@ def _partitions(keys: list[str]) -> list[TopicPartition]:
     ]
 
 
-def _coded(error: BaseException) -> BaseException:
-    return _WithCode(error) if isinstance(error, BrokerError) else error
+def _outcome(error: BaseException | None) -> dict[str, Any] | None:
+    return None if error is None else _described(error)
 
 
-async def _outcomes(futures: Mapping[Any, asyncio.Future[Any]]) -> dict[str, Any]:
-    """By partition or topic. What is no outcome of one, a connection's end, is the call's."""
-    found: dict[str, Any] = {}
-    for key, future in futures.items():
+async def _awaited(future: asyncio.Future[Any]) -> tuple[Any, BrokerError | None]:
+    """What is no outcome of one partition or topic, a connection's end, is the call's."""
+    with client_call():
         try:
-            await future
-            found[str(key)] = None
+            return await future, None
         except BrokerError as error:
-            found[str(key)] = outcome(_WithCode(error))
-    return found
+            return None, error
 
 
-def _calls() -> Mapping[str, Callable[[Admin, dict[str, Any]], Coroutine[Any, Any, Any]]]:
+async def _outcomes(futures: Mapping[Any, asyncio.Future[Any]]) -> Returned:
+    """By partition or topic."""
+    answers = {str(key): await _awaited(future) for key, future in futures.items()}
+    return Returned(answers, {key: _outcome(error) for key, (_, error) in answers.items()})
+
+
+def _calls() -> Mapping[str, Callable[[Admin, dict[str, Any]], Coroutine[Any, Any, Returned]]]:
     calls = (describe_cluster, describe_topics, list_topics, create_topics, alter_reassignments,
              list_reassignments, elect_leaders)  # fmt: skip
     return {call.__name__: call for call in calls}
 
 
 if __name__ == "__main__":
-    serve(Adapter())
+    serve(Adapter(), _described)

@@ -5,13 +5,15 @@ call does is the adapter's, what its answer ought to be is the case's. The adapt
 and Go speak the same lines::
 
     -> {"op": "connect", "bootstrap": "127.0.0.1:9092", "timeout_ms": 2000, "client_id": "kspec"}
-    <- {"ok": true, "result": null}
+    <- {"ok": true, "result": null, "raw": "None"}
     -> {"op": "alter_reassignments", "assignments": {"foo-0": [4, 5, 6], "foo-1": null}}
-    <- {"ok": true, "result": {"foo-0": null, "foo-1": {"error": "...", "code": 85, ...}}}
+    <- {"ok": true, "result": {"foo-0": null, "foo-1": {"error": "...", "code": 85, ...}}, ...}
     <- {"ok": false, "error": "KafkaTimeoutError", "code": null, "message": "..."}
     <- {"unsupported": "aiokafka has no call for it"}
+    <- {"adapter_error": {"error": "KeyError", "message": "...", "at": "lines.py by_topic"}}
 
-The first line out is the greeting.
+The first line out is the greeting. An adapter calls its client inside ``with client_call():``. An
+exception from there is the client's answer; any other is an error of the adapter.
 """
 
 from __future__ import annotations
@@ -19,25 +21,49 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 __all__ = [
     "Adapter",
     "Failure",
     "Operation",
+    "Raised",
+    "Returned",
     "Unsupported",
+    "answered",
+    "ascending",
     "by_topic",
-    "failed",
+    "client_call",
+    "elements",
+    "get",
     "outcome",
     "serve",
 ]
 
-Operation = Callable[[dict[str, Any]], Any]
+Operation = Callable[[dict[str, Any]], "Returned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What the client returned, and the result of the adapter protocol that says the same."""
+
+    raw: Any
+    result: Any
 
 
 class Unsupported(Exception):
     """The client has no public call for this operation."""
+
+
+class Raised(Exception):
+    """The client raised ``error``."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Failure(Exception):
@@ -49,25 +75,44 @@ class Failure(Exception):
         self.code = code
 
 
+@contextmanager
+def client_call() -> Iterator[None]:
+    """Around each call of the client, and around nothing else: what is raised inside is its
+    answer."""
+    try:
+        yield
+    except Exception as error:
+        raise Raised(error) from error
+
+
 class Adapter(Protocol):
     """What ``serve`` needs. ``connect`` makes the client, and may leave connecting to the first
-    call; ``close`` may come twice, or without a ``connect``."""
+    call; ``close`` may come twice, or without a ``connect``. ``options`` are those that differ from
+    the client's defaults."""
 
     client: str
     version: str
 
-    def connect(self, call: dict[str, Any]) -> None: ...
+    def options(self) -> Mapping[str, Any]: ...
+
+    def connect(self, call: dict[str, Any]) -> Returned: ...
 
     def close(self) -> None: ...
 
     def operations(self) -> Mapping[str, Operation]: ...
 
 
-def serve(adapter: Adapter) -> None:
-    """Greet, then answer every line of stdin until it ends."""
+def serve(adapter: Adapter, described: Callable[[Exception], dict[str, Any]] | None = None) -> None:
+    """Greet, then answer every line of stdin until it ends. ``described`` makes the members of an
+    answer of what the client raised."""
+
+    def close(_call: dict[str, Any]) -> Returned:
+        adapter.close()
+        return Returned(None, None)
+
     operations: dict[str, Operation] = {
         "connect": adapter.connect,
-        "close": lambda _call: adapter.close(),
+        "close": close,
         **adapter.operations(),
     }
     _write(
@@ -76,37 +121,59 @@ def serve(adapter: Adapter) -> None:
             "version": adapter.version,
             "language": "python",
             "capabilities": sorted(adapter.operations()),
+            "options": {name: str(value) for name, value in adapter.options().items()},
         }
     )
     for line in sys.stdin:
-        _write(_answer(operations, json.loads(line)))
+        _write(_answer(operations, json.loads(line), described or outcome))
     adapter.close()
 
 
-def _answer(operations: Mapping[str, Operation], call: dict[str, Any]) -> dict[str, Any]:
+def _answer(
+    operations: Mapping[str, Operation],
+    call: dict[str, Any],
+    described: Callable[[Exception], dict[str, Any]],
+) -> dict[str, Any]:
     operation = operations.get(call["op"])
     if operation is None:
         return {"unsupported": f"no public call for {call['op']!r}"}
+    return answered(lambda: operation(call), described)
+
+
+def answered(
+    work: Callable[[], Returned], described: Callable[[Exception], dict[str, Any]]
+) -> dict[str, Any]:
+    """The answer to a call."""
     try:
-        return {"ok": True, "result": operation(call)}
-    except Exception as error:  # whatever the client raises is the answer, not our crash
-        return failed(error)
-
-
-def failed(error: Exception) -> dict[str, Any]:
-    """The answer to a call that came to this."""
-    if isinstance(error, Unsupported):
+        returned = work()
+        answer = {"ok": True, "result": returned.result, "raw": repr(returned.raw)}
+        json.dumps(answer)  # a result that is no JSON is the adapter's mistake too
+        return answer
+    except Unsupported as error:
         return {"unsupported": str(error)}
-    return {"ok": False, **outcome(error)}
+    except Raised as raised:
+        return {"ok": False, **described(raised.error), "raw": repr(raised.error)}
+    except Failure as failure:
+        return {"ok": False, **outcome(failure)}
+    except Exception as error:
+        return {"adapter_error": outcome(error)}
 
 
 def outcome(error: BaseException) -> dict[str, Any]:
-    """An error of the client's: its name, Kafka's code where it shows one, and what it says."""
+    """An error: its class, Kafka's code where it shows one, what it says, and its cause."""
     if isinstance(error, Failure):
         return {"error": error.name, "code": error.code, "message": str(error)}
-    told = {"error": type(error).__name__, "code": _kafka_code(error), "message": str(error)}
+    told: dict[str, Any] = {
+        "error": type(error).__name__,
+        "code": _kafka_code(error),
+        "message": str(error),
+    }
     stack = traceback.extract_tb(error.__traceback__)
-    return {**told, "at": f"{_short(stack[-1].filename)} {stack[-1].name}"} if stack else told
+    if stack:
+        told["at"] = f"{_short(stack[-1].filename)} {stack[-1].name}"
+    if error.__cause__ is not None:
+        told["cause"] = outcome(error.__cause__)
+    return told
 
 
 def _short(path: str) -> str:
@@ -128,6 +195,28 @@ def by_topic(keys: Any) -> dict[str, list[int]]:
         topic, _, partition = key.rpartition("-")
         found.setdefault(topic, []).append(int(partition))
     return found
+
+
+def get(value: Any, *path: Any) -> Any:
+    """The item or attribute at ``path``; None where what the client returned has none."""
+    for name in path:
+        if isinstance(value, Mapping):
+            value = value.get(name)
+        elif isinstance(name, int) and isinstance(value, list | tuple):
+            value = value[name] if name < len(value) else None
+        else:
+            value = getattr(value, name, None) if isinstance(name, str) else None
+    return value
+
+
+def elements(value: Any) -> list[Any]:
+    """Those of a list; none where the client returned something else, which ``raw`` then shows."""
+    return list(value) if isinstance(value, list | tuple | set | frozenset) else []
+
+
+def ascending(values: Any) -> list[Any]:
+    """Sorted, whatever the client returned among them."""
+    return sorted(values, key=lambda value: (isinstance(value, str), value is not None, value))
 
 
 def _write(answer: dict[str, Any]) -> None:

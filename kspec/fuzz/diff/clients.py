@@ -16,13 +16,13 @@ import kproto
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
 from kproto.schema.versions import Versions
-from kspec.errors import AdapterError
+from kspec.errors import AdapterError, AdapterFault
 from kspec.fuzz.diff.answers import CALLS
 from kspec.fuzz.diff.between import Between
 from kspec.fuzz.diff.processes import Memory, is_out_of_memory
 from kspec.fuzz.diff.verdicts import Verdict
 from kspec.fuzz.mutated import Sample
-from kspec.kinds import Answer, Failure, kinds_of
+from kspec.kinds import Answer, Failure
 from kspec.runner.adapters import ANSWER_SECONDS, ProcessAdapter
 from kspec.runner.install import Launch
 from kspec.vectors.frames import CORRELATION_ID
@@ -110,6 +110,9 @@ class ClientDecoder:
         except TimeoutError:
             await self._end()
             return Verdict("hung", text=f"no answer in {self._seconds:g} s")
+        except AdapterFault:
+            await self._end()
+            raise
         except AdapterError as error:
             await self._end()
             return Verdict("hung" if error.hung else "died", text=str(error)[:300])
@@ -159,11 +162,12 @@ def _verdict(answer: Answer, *, refusal: bool) -> Verdict:
         return Verdict("died", text=str(failure)[:200])
     if refusal:
         return Verdict("accepted", "an error", str(failure)[:200])
-    kinds = kinds_of(failure)
+    kinds = failure.kinds
     if "timeout" in kinds:
         return Verdict("gave up", text=str(failure)[:200])
-    if _is_kafkas(failure) and not kinds & _OF_THE_CLIENT:
-        return Verdict("accepted", f"error {failure.code}", str(failure)[:200])
+    code = _kafka_code(failure)
+    if code is not None and not kinds & _OF_THE_CLIENT:
+        return Verdict("accepted", f"error {code}", str(failure)[:200])
     return Verdict("rejected", text=str(failure)[:200])
 
 
@@ -174,8 +178,11 @@ def _of_all(answer: Answer) -> Failure | None:
     return found[0] if found and None not in found and len(told) == 1 else None
 
 
-def _is_kafkas(failure: Failure) -> bool:
-    return failure.code is not None and failure.code != -1 and failure.code in set(ErrorCode)
+def _kafka_code(failure: Failure) -> int | None:
+    """The first code of Kafka's in the error, or in those it wraps."""
+    found = (each.code for each in failure.chain())
+    known = set(ErrorCode)
+    return next((code for code in found if code is not None and code != -1 and code in known), None)
 
 
 def _plain(value: Any) -> Any:

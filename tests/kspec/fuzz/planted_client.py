@@ -16,7 +16,7 @@ from typing import Any
 import kproto
 from kproto.errors import DecodeError
 from kproto.messages import ListPartitionReassignmentsRequest
-from kspec.adapters.python.lines import serve
+from kspec.adapters.python.lines import Returned, client_call, serve
 
 BUG = sys.argv[1] if len(sys.argv) > 1 else ""
 
@@ -31,15 +31,24 @@ class Adapter:
     def operations(self) -> Any:
         return {"list_reassignments": self.list_reassignments}
 
-    def connect(self, call: Any) -> None:
+    def options(self) -> Any:
+        return {"timeout": "timeout_ms"}
+
+    def connect(self, call: Any) -> Returned:
         host, _, port = call["bootstrap"].split(",")[0].rpartition(":")
         self._address = host, int(port)
         self._timeout = call["timeout_ms"] / 1000
+        return Returned(None, None)
 
     def close(self) -> None:
         """Nothing is kept."""
 
-    def list_reassignments(self, _call: Any) -> Any:
+    def list_reassignments(self, _call: Any) -> Returned:
+        with client_call():
+            ongoing = self._list()
+        return Returned(ongoing, ongoing)
+
+    def _list(self) -> Any:
         if poisoned:
             raise ConnectionError("no more of this")
         frame = kproto.encode_request(

@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -18,15 +17,31 @@ import (
 	"kspec-adapters/lines"
 )
 
+// options are those that differ from the defaults, as connect and context set them.
+var options = map[string]string{
+	"DialTimeout":              "timeout_ms",
+	"RequestTimeoutOverhead":   "timeout_ms",
+	"RetryTimeout":             "timeout_ms",
+	"MetadataMinAge":           "10ms",
+	"kadm's SetTimeoutMillis":  "timeout_ms",
+	"the context of each call": "timeout_ms",
+}
+
 type adapter struct {
+	server  lines.Server
 	client  *kgo.Client
 	admin   *kadm.Client
 	timeout time.Duration
 }
 
 func main() {
-	a := &adapter{}
-	lines.Serve("franz-go", lines.ModuleVersion("github.com/twmb/franz-go"), map[string]lines.Operation{
+	a := &adapter{server: lines.Server{
+		Client:  "franz-go",
+		Version: lines.ModuleVersion("github.com/twmb/franz-go"),
+		Options: options,
+		Code:    code,
+	}}
+	a.server.Operations = map[string]lines.Operation{
 		"connect":             a.connect,
 		"close":               a.close,
 		"describe_cluster":    a.describeCluster,
@@ -36,10 +51,11 @@ func main() {
 		"alter_reassignments": a.alterReassignments,
 		"list_reassignments":  a.listReassignments,
 		"elect_leaders":       a.electLeaders,
-	})
+	}
+	a.server.Serve()
 }
 
-func (a *adapter) connect(call lines.Call) (any, error) {
+func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 	a.timeout = call.Timeout()
 	options := []kgo.Opt{
 		kgo.SeedBrokers(call.Servers()...),
@@ -47,20 +63,19 @@ func (a *adapter) connect(call lines.Call) (any, error) {
 		kgo.DialTimeout(a.timeout),
 		kgo.RequestTimeoutOverhead(a.timeout),
 		kgo.RetryTimeout(a.timeout),
-		kgo.RequestTimeoutOverhead(a.timeout),
 		kgo.MetadataMinAge(10 * time.Millisecond),
 	}
 	if call.SASL != nil {
 		options = append(options, kgo.SASL(mechanism(*call.SASL)))
 	}
-	client, err := kgo.NewClient(options...)
+	client, err := lines.Ask(func() (*kgo.Client, error) { return kgo.NewClient(options...) })
 	if err != nil {
-		return nil, err
+		return lines.Returned{}, err
 	}
 	a.client = client
 	a.admin = kadm.NewClient(client)
 	a.admin.SetTimeoutMillis(int32(a.timeout.Milliseconds()))
-	return nil, nil
+	return lines.Returned{}, nil
 }
 
 func mechanism(wanted lines.SASL) sasl.Mechanism {
@@ -74,45 +89,46 @@ func mechanism(wanted lines.SASL) sasl.Mechanism {
 	}
 }
 
-func (a *adapter) close(lines.Call) (any, error) {
+func (a *adapter) close(lines.Call) (lines.Returned, error) {
 	if a.client != nil {
 		a.client.Close()
 		a.client = nil
 	}
-	return nil, nil
+	return lines.Returned{}, nil
 }
 
 func (a *adapter) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), a.timeout)
 }
 
-func (a *adapter) describeCluster(lines.Call) (any, error) {
+func (a *adapter) describeCluster(lines.Call) (lines.Returned, error) {
 	ctx, cancel := a.context()
 	defer cancel()
-	metadata, err := a.admin.BrokerMetadata(ctx)
+	metadata, err := lines.Ask(func() (kadm.Metadata, error) { return a.admin.BrokerMetadata(ctx) })
 	if err != nil {
-		return nil, failure(err, "")
+		return lines.Returned{}, err
 	}
 	ids := metadata.Brokers.NodeIDs()
 	slices.Sort(ids)
-	return lines.Cluster{Brokers: ids, Controller: metadata.Controller}, nil
+	result := lines.Cluster{Brokers: ids, Controller: metadata.Controller}
+	return lines.Returned{Raw: metadata, Result: result}, nil
 }
 
-func (a *adapter) describeTopics(call lines.Call) (any, error) {
+func (a *adapter) describeTopics(call lines.Call) (lines.Returned, error) {
 	names, err := call.Names()
 	if err != nil {
-		return nil, err
+		return lines.Returned{}, err
 	}
 	ctx, cancel := a.context()
 	defer cancel()
-	metadata, err := a.admin.Metadata(ctx, names...)
+	metadata, err := lines.Ask(func() (kadm.Metadata, error) { return a.admin.Metadata(ctx, names...) })
 	if err != nil {
-		return nil, failure(err, "")
+		return lines.Returned{}, err
 	}
 	found := map[string]any{}
 	for name, topic := range metadata.Topics {
 		if topic.Err != nil {
-			found[name] = lines.Outcome(failure(topic.Err, ""))
+			found[name] = a.server.Describe(topic.Err, "")
 			continue
 		}
 		partitions := map[string]lines.PartitionState{}
@@ -123,44 +139,48 @@ func (a *adapter) describeTopics(call lines.Call) (any, error) {
 		}
 		found[name] = partitions
 	}
-	return found, nil
+	return lines.Returned{Raw: metadata, Result: found}, nil
 }
 
-func (a *adapter) listTopics(lines.Call) (any, error) {
+func (a *adapter) listTopics(lines.Call) (lines.Returned, error) {
 	ctx, cancel := a.context()
 	defer cancel()
-	topics, err := a.admin.ListTopics(ctx)
+	topics, err := lines.Ask(func() (kadm.TopicDetails, error) { return a.admin.ListTopics(ctx) })
 	if err != nil {
-		return nil, failure(err, "")
+		return lines.Returned{}, err
 	}
 	names := topics.Names()
 	slices.Sort(names)
-	return names, nil
+	return lines.Returned{Raw: topics, Result: names}, nil
 }
 
-func (a *adapter) createTopics(call lines.Call) (any, error) {
+func (a *adapter) createTopics(call lines.Call) (lines.Returned, error) {
 	topics, err := call.NewTopics()
 	if err != nil {
-		return nil, err
+		return lines.Returned{}, err
 	}
 	ctx, cancel := a.context()
 	defer cancel()
 	found := map[string]any{}
+	raw := []kadm.CreateTopicResponses{}
 	// kadm takes numbers for all topics at once, so each has a call of its own.
 	for name, wanted := range topics {
-		responses, err := a.admin.CreateTopics(ctx, wanted.Partitions, wanted.ReplicationFactor, nil, name)
+		responses, err := lines.Ask(func() (kadm.CreateTopicResponses, error) {
+			return a.admin.CreateTopics(ctx, wanted.Partitions, wanted.ReplicationFactor, nil, name)
+		})
 		if err != nil {
-			return nil, failure(err, "")
+			return lines.Returned{}, err
 		}
+		raw = append(raw, responses)
 		// What the answer names, be it another topic, or none.
 		for answered, response := range responses {
-			found[answered] = lines.Outcome(failure(response.Err, response.ErrMessage))
+			found[answered] = a.server.Describe(response.Err, response.ErrMessage)
 		}
 	}
-	return found, nil
+	return lines.Returned{Raw: raw, Result: found}, nil
 }
 
-func (a *adapter) alterReassignments(call lines.Call) (any, error) {
+func (a *adapter) alterReassignments(call lines.Call) (lines.Returned, error) {
 	ctx, cancel := a.context()
 	defer cancel()
 	if call.Guarded() {
@@ -170,21 +190,24 @@ func (a *adapter) alterReassignments(call lines.Call) (any, error) {
 	for partition, replicas := range call.Assignments {
 		request.Assign(partition.Topic, partition.Index, replicas)
 	}
-	responses, err := a.admin.AlterPartitionAssignments(ctx, request)
+	responses, err := lines.Ask(func() (kadm.AlterPartitionAssignmentsResponses, error) {
+		return a.admin.AlterPartitionAssignments(ctx, request)
+	})
 	if err != nil {
-		return nil, failure(err, "")
+		return lines.Returned{}, err
 	}
 	found := map[string]any{}
 	for _, r := range responses.Sorted() {
 		key := lines.Partition{Topic: r.Topic, Index: r.Partition}.String()
-		found[key] = lines.Outcome(failure(r.Err, r.ErrMessage))
+		found[key] = a.server.Describe(r.Err, r.ErrMessage)
 	}
-	return found, nil
+	return lines.Returned{Raw: responses, Result: found}, nil
 }
 
-func (a *adapter) listReassignments(call lines.Call) (any, error) {
+func (a *adapter) listReassignments(call lines.Call) (lines.Returned, error) {
 	if call.Partitions == nil {
-		return nil, lines.Unsupported("ListPartitionReassignments has no word for all partitions")
+		why := "ListPartitionReassignments has no word for all partitions"
+		return lines.Returned{}, lines.Unsupported(why)
 	}
 	ctx, cancel := a.context()
 	defer cancel()
@@ -192,21 +215,26 @@ func (a *adapter) listReassignments(call lines.Call) (any, error) {
 	for _, partition := range call.Partitions {
 		set.Add(partition.Topic, partition.Index)
 	}
-	responses, err := a.admin.ListPartitionReassignments(ctx, set)
+	responses, err := lines.Ask(func() (kadm.ListPartitionReassignmentsResponses, error) {
+		return a.admin.ListPartitionReassignments(ctx, set)
+	})
 	if err != nil {
-		return nil, failure(err, "")
+		return lines.Returned{}, err
 	}
 	ongoing := map[string]lines.Reassignment{}
 	for _, r := range responses.Sorted() {
 		key := lines.Partition{Topic: r.Topic, Index: r.Partition}.String()
-		ongoing[key] = lines.Reassignment{
-			Replicas: r.Replicas, Adding: r.AddingReplicas, Removing: r.RemovingReplicas,
-		}
+		ongoing[key] = lines.NewReassignment(r.Replicas, r.AddingReplicas, r.RemovingReplicas)
 	}
-	return ongoing, nil
+	return lines.Returned{Raw: responses, Result: ongoing}, nil
 }
 
-func (a *adapter) electLeaders(call lines.Call) (any, error) {
+// Elected is the outcome of an election other than the one that was asked for: How, in kadm's result.
+type Elected struct {
+	Elected string `json:"elected"`
+}
+
+func (a *adapter) electLeaders(call lines.Call) (lines.Returned, error) {
 	ctx, cancel := a.context()
 	defer cancel()
 	how := kadm.ElectPreferredReplica
@@ -220,28 +248,31 @@ func (a *adapter) electLeaders(call lines.Call) (any, error) {
 	for _, partition := range call.Partitions {
 		set.Add(partition.Topic, partition.Index)
 	}
-	results, err := a.admin.ElectLeaders(ctx, how, set)
+	results, err := lines.Ask(func() (kadm.ElectLeadersResults, error) {
+		return a.admin.ElectLeaders(ctx, how, set)
+	})
 	if err != nil {
-		return nil, failure(err, "")
+		return lines.Returned{}, err
 	}
 	found := map[string]any{}
 	for topic, partitions := range results {
 		for index, result := range partitions {
 			key := lines.Partition{Topic: topic, Index: index}.String()
-			found[key] = lines.Outcome(failure(result.Err, result.ErrMessage))
+			found[key] = a.server.Describe(result.Err, result.ErrMessage)
+			if result.Err == nil && result.How != how {
+				found[key] = Elected{map[kadm.ElectLeadersHow]string{
+					kadm.ElectPreferredReplica: "preferred", kadm.ElectLiveReplica: "unclean",
+				}[result.How]}
+			}
 		}
 	}
-	return found, nil
+	return lines.Returned{Raw: results, Result: found}, nil
 }
 
-// failure turns a franz-go error into ours; message is the broker's own, where it sent one.
-func failure(err error, message string) error {
-	var kafka *kerr.Error
-	if !errors.As(err, &kafka) {
-		return err
+func code(err error) (int16, bool) {
+	kafka, is := err.(*kerr.Error)
+	if !is {
+		return 0, false
 	}
-	if message == "" {
-		message = kafka.Description
-	}
-	return lines.Fail(kafka.Message, kafka.Code, message)
+	return kafka.Code, true
 }

@@ -1,5 +1,6 @@
 // Package lines is the adapter protocol in Go: one JSON object a line in, one answer a line out, as
-// docs/adapters.md has it. What a call does is the adapter's.
+// docs/adapters.md has it. What a call does is the adapter's. It calls its client inside Ask: an error
+// or a panic from there is the client's, any other is an error of the adapter.
 package lines
 
 import (
@@ -117,6 +118,16 @@ type Reassignment struct {
 	Removing []int32 `json:"removing"`
 }
 
+// NewReassignment copies what the client returned: in Go an empty list may be nil, which is null in JSON.
+func NewReassignment(replicas, adding, removing []int32) Reassignment {
+	none := []int32{}
+	return Reassignment{
+		Replicas: slices.Concat(none, replicas),
+		Adding:   slices.Concat(none, adding),
+		Removing: slices.Concat(none, removing),
+	}
+}
+
 // PartitionState is a partition in the answer to describe_topics, by its number as text.
 type PartitionState struct {
 	Leader   int32   `json:"leader"`
@@ -129,35 +140,86 @@ type Unsupported string
 
 func (u Unsupported) Error() string { return string(u) }
 
-// Failure is an error of the client's: its own name for it, and Kafka's code where it has one.
-type Failure struct {
-	Name    string `json:"error"`
-	Code    *int16 `json:"code"`
-	Message string `json:"message"`
+// Raised is an error that the client returned. Partitions are those that it names, if any.
+type Raised struct {
+	Err        error
+	Partitions map[string]any
 }
 
-func (f Failure) Error() string { return f.Message }
+func (r Raised) Error() string { return r.Err.Error() }
 
-// Fail makes a Failure that carries a Kafka error code.
-func Fail(name string, code int16, message string) error {
-	return Failure{Name: name, Code: &code, Message: message}
+// clientPanic is a panic out of the client.
+type clientPanic struct {
+	value any
+	stack []byte
 }
 
-// Outcome is an error as an answer has it, for a call or one of its partitions; nil for none.
-func Outcome(err error) any {
-	var failure Failure
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &failure):
-		return failure
-	default:
-		return Failure{Name: fmt.Sprintf("%T", err), Message: err.Error()}
+// Ask calls the client, and nothing else.
+func Ask[T any](work func() (T, error)) (T, error) {
+	defer func() {
+		if value := recover(); value != nil {
+			panic(clientPanic{value, debug.Stack()})
+		}
+	}()
+	result, err := work()
+	if err != nil {
+		err = Raised{Err: err}
 	}
+	return result, err
+}
+
+// Failure is an error as an answer has it: its type, Kafka's code where it has one, and the errors
+// that it wraps.
+type Failure struct {
+	Name    string     `json:"error"`
+	Code    *int16     `json:"code"`
+	Message string     `json:"message"`
+	Errors  []*Failure `json:"errors,omitempty"`
+}
+
+// Describe makes a Failure of an error; nil of none. The code of an error is Kafka's, if it is one
+// of the protocol's; message is what the broker said beside it, if anything.
+func (s Server) Describe(err error, message string) *Failure {
+	if err == nil {
+		return nil
+	}
+	failure := &Failure{Name: fmt.Sprintf("%T", err), Message: err.Error()}
+	if message != "" {
+		failure.Message += ": " + message
+	}
+	if code, is := s.Code(err); is {
+		failure.Code = &code
+	}
+	switch wrapping := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := s.Describe(wrapping.Unwrap(), ""); inner != nil {
+			failure.Errors = append(failure.Errors, inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, each := range wrapping.Unwrap() {
+			failure.Errors = append(failure.Errors, s.Describe(each, ""))
+		}
+	}
+	return failure
+}
+
+// Returned is what the client returned, and the result that says the same.
+type Returned struct {
+	Raw    any
+	Result any
 }
 
 // Operation performs one call and returns what to answer.
-type Operation func(Call) (any, error)
+type Operation func(Call) (Returned, error)
+
+// Server is an adapter: the client, what it does, and the options that differ from its defaults.
+type Server struct {
+	Client, Version string
+	Options         map[string]string
+	Operations      map[string]Operation
+	// Code is Kafka's, of an error of the client's; it does not look at what the error wraps.
+	Code func(error) (int16, bool)
+}
 
 // ModuleVersion is the version of a dependency this binary was built with.
 func ModuleVersion(path string) string {
@@ -175,62 +237,91 @@ func ModuleVersion(path string) string {
 
 // Serve greets, then answers every line of stdin until it ends. The operations hold "connect" and
 // "close" as well.
-func Serve(client, version string, operations map[string]Operation) {
+func (s Server) Serve() {
 	out := json.NewEncoder(os.Stdout)
 	out.SetEscapeHTML(false)
 	capabilities := []string{}
-	for name := range operations {
+	for name := range s.Operations {
 		if name != "connect" && name != "close" {
 			capabilities = append(capabilities, name)
 		}
 	}
 	slices.Sort(capabilities)
 	write(out, map[string]any{
-		"client": client, "version": version, "language": "go", "capabilities": capabilities,
+		"client": s.Client, "version": s.Version, "language": "go", "capabilities": capabilities,
+		"options": s.Options,
 	})
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
 		var call Call
 		if err := json.Unmarshal(in.Bytes(), &call); err != nil {
-			panic(err)
+			write(out, adapterError(err))
+			continue
 		}
-		write(out, answer(operations, call))
+		write(out, s.answer(call))
 	}
-	_, _ = operations["close"](Call{})
+	_, _ = s.Operations["close"](Call{})
 }
 
-func answer(operations map[string]Operation, call Call) map[string]any {
-	if call.Op == "together" {
-		return map[string]any{"ok": true, "result": together(operations, call.Calls)}
+func adapterError(err error) map[string]any {
+	return map[string]any{
+		"adapter_error": Failure{Name: fmt.Sprintf("%T", err), Message: err.Error()},
 	}
-	operation, known := operations[call.Op]
+}
+
+// A panic of the client ends this process, as it ends any program that calls it.
+func (s Server) answer(call Call) (answer map[string]any) {
+	defer func() {
+		value := recover()
+		if panicked, is := value.(clientPanic); is {
+			fmt.Fprintf(os.Stderr, "panic: %v\n\n%s", panicked.value, panicked.stack)
+			os.Exit(2)
+		}
+		if value != nil {
+			answer = adapterError(fmt.Errorf("panic: %v", value))
+		}
+	}()
+	if call.Op == "together" {
+		return map[string]any{"ok": true, "result": s.together(call.Calls)}
+	}
+	operation, known := s.Operations[call.Op]
 	if !known {
 		return map[string]any{"unsupported": "no public call for " + call.Op}
 	}
-	result, err := operation(call)
+	returned, err := operation(call)
 	var unsupported Unsupported
-	if errors.As(err, &unsupported) {
+	var raised Raised
+	switch {
+	case err == nil:
+		raw := fmt.Sprintf("%+v", returned.Raw)
+		return map[string]any{"ok": true, "result": returned.Result, "raw": raw}
+	case errors.As(err, &unsupported):
 		return map[string]any{"unsupported": string(unsupported)}
-	}
-	if err == nil {
-		return map[string]any{"ok": true, "result": result}
-	}
-	failure := Outcome(err).(Failure)
-	return map[string]any{
-		"ok": false, "error": failure.Name, "code": failure.Code, "message": failure.Message,
+	case errors.As(err, &raised):
+		failure := s.Describe(raised.Err, "")
+		answer := map[string]any{
+			"ok": false, "error": failure.Name, "code": failure.Code, "message": failure.Message,
+			"errors": failure.Errors,
+		}
+		if raised.Partitions != nil {
+			answer["partitions"] = raised.Partitions
+		}
+		return answer
+	default:
+		return adapterError(err)
 	}
 }
 
 // together asks all at once, and waits for every answer.
-func together(operations map[string]Operation, calls []Call) []map[string]any {
+func (s Server) together(calls []Call) []map[string]any {
 	answers := make([]map[string]any, len(calls))
 	var group sync.WaitGroup
 	for number, call := range calls {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			answers[number] = answer(operations, call)
+			answers[number] = s.answer(call)
 		}()
 	}
 	group.Wait()

@@ -3,8 +3,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -13,7 +15,19 @@ import (
 	"kspec-adapters/lines"
 )
 
+// options are those that differ from the defaults, as connect sets them.
+var options = map[string]string{
+	"Version":            "MaxVersion",
+	"Net.DialTimeout":    "timeout_ms",
+	"Net.ReadTimeout":    "timeout_ms",
+	"Net.WriteTimeout":   "timeout_ms",
+	"Admin.Timeout":      "timeout_ms",
+	"Admin.Retry.Max":    "1",
+	"Metadata.Retry.Max": "1",
+}
+
 type adapter struct {
+	server  lines.Server
 	servers []string
 	config  *sarama.Config
 	admin   sarama.ClusterAdmin // made at the first call, so that its first error is an answer
@@ -21,8 +35,13 @@ type adapter struct {
 
 func main() {
 	sarama.Logger = log.New(io.Discard, "", 0)
-	a := &adapter{}
-	lines.Serve("sarama", lines.ModuleVersion("github.com/IBM/sarama"), map[string]lines.Operation{
+	a := &adapter{server: lines.Server{
+		Client:  "sarama",
+		Version: lines.ModuleVersion("github.com/IBM/sarama"),
+		Options: options,
+		Code:    code,
+	}}
+	a.server.Operations = map[string]lines.Operation{
 		"connect":             a.connect,
 		"close":               a.close,
 		"describe_cluster":    a.ready(a.describeCluster),
@@ -32,10 +51,11 @@ func main() {
 		"alter_reassignments": a.ready(a.alterReassignments),
 		"list_reassignments":  a.ready(a.listReassignments),
 		"elect_leaders":       a.ready(a.electLeaders),
-	})
+	}
+	a.server.Serve()
 }
 
-func (a *adapter) connect(call lines.Call) (any, error) {
+func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 	timeout := call.Timeout()
 	config := sarama.NewConfig()
 	config.ClientID = call.ClientID
@@ -53,64 +73,71 @@ func (a *adapter) connect(call lines.Call) (any, error) {
 		config.Net.SASL.Password = call.SASL.Password
 		if call.SASL.Mechanism != sarama.SASLTypePlaintext {
 			// sarama leaves SCRAM itself to a package of the caller's choice.
-			return nil, lines.Unsupported("SCRAM needs a client that sarama does not bring along")
+			return lines.Returned{}, lines.Unsupported("SCRAM needs a client that sarama does not bring along")
 		}
 	}
 	a.servers, a.config = call.Servers(), config
-	return nil, nil
+	return lines.Returned{}, nil
 }
 
-func (a *adapter) close(lines.Call) (any, error) {
+func (a *adapter) close(lines.Call) (lines.Returned, error) {
 	if a.admin != nil {
 		_ = a.admin.Close()
 		a.admin = nil
 	}
-	return nil, nil
+	return lines.Returned{}, nil
 }
 
 func (a *adapter) ready(work lines.Operation) lines.Operation {
-	return func(call lines.Call) (any, error) {
+	return func(call lines.Call) (lines.Returned, error) {
 		if a.admin == nil {
-			admin, err := sarama.NewClusterAdmin(a.servers, a.config)
+			admin, err := lines.Ask(func() (sarama.ClusterAdmin, error) {
+				return sarama.NewClusterAdmin(a.servers, a.config)
+			})
 			if err != nil {
-				return nil, failure(err)
+				return lines.Returned{}, err
 			}
 			a.admin = admin
 		}
-		result, err := work(call)
-		if err != nil {
-			return nil, failure(err)
-		}
-		return result, nil
+		return work(call)
 	}
 }
 
-func (a *adapter) describeCluster(lines.Call) (any, error) {
-	brokers, controller, err := a.admin.DescribeCluster()
+func (a *adapter) describeCluster(lines.Call) (lines.Returned, error) {
+	var controller int32
+	brokers, err := lines.Ask(func() (brokers []*sarama.Broker, err error) {
+		brokers, controller, err = a.admin.DescribeCluster()
+		return brokers, err
+	})
 	if err != nil {
-		return nil, err
+		return lines.Returned{}, err
 	}
-	var ids []int32
+	ids := []int32{}
 	for _, broker := range brokers {
 		ids = append(ids, broker.ID())
 	}
 	slices.Sort(ids)
-	return lines.Cluster{Brokers: ids, Controller: controller}, nil
+	raw := []any{fmt.Sprintf("brokers %d", ids), controller}
+	return lines.Returned{Raw: raw, Result: lines.Cluster{Brokers: ids, Controller: controller}}, nil
 }
 
-func (a *adapter) describeTopics(call lines.Call) (any, error) {
+func (a *adapter) describeTopics(call lines.Call) (lines.Returned, error) {
 	names, err := call.Names()
 	if err != nil {
-		return nil, err
+		return lines.Returned{}, err
 	}
-	topics, err := a.admin.DescribeTopics(names)
+	topics, err := lines.Ask(func() ([]*sarama.TopicMetadata, error) {
+		return a.admin.DescribeTopics(names)
+	})
 	if err != nil {
-		return nil, err
+		return lines.Returned{}, err
 	}
+	raw := []sarama.TopicMetadata{}
 	found := map[string]any{}
 	for _, topic := range topics {
+		raw = append(raw, *topic)
 		if topic.Err != sarama.ErrNoError {
-			found[topic.Name] = lines.Outcome(failure(topic.Err))
+			found[topic.Name] = a.server.Describe(topic.Err, "")
 			continue
 		}
 		partitions := map[string]lines.PartitionState{}
@@ -121,40 +148,44 @@ func (a *adapter) describeTopics(call lines.Call) (any, error) {
 		}
 		found[topic.Name] = partitions
 	}
-	return found, nil
+	return lines.Returned{Raw: raw, Result: found}, nil
 }
 
-func (a *adapter) listTopics(lines.Call) (any, error) {
-	topics, err := a.admin.ListTopics()
+func (a *adapter) listTopics(lines.Call) (lines.Returned, error) {
+	topics, err := lines.Ask(a.admin.ListTopics)
 	if err != nil {
-		return nil, err
+		return lines.Returned{}, err
 	}
 	names := []string{}
 	for name := range topics {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return names, nil
+	return lines.Returned{Raw: topics, Result: names}, nil
 }
 
-func (a *adapter) createTopics(call lines.Call) (any, error) {
+func (a *adapter) createTopics(call lines.Call) (lines.Returned, error) {
 	topics, err := call.NewTopics()
 	if err != nil {
-		return nil, err
+		return lines.Returned{}, err
 	}
-	found := map[string]any{}
+	found, raw := map[string]any{}, map[string]error{}
 	for name, wanted := range topics { // one topic a call is all it takes
 		detail := sarama.TopicDetail{
 			NumPartitions: wanted.Partitions, ReplicationFactor: wanted.ReplicationFactor,
 		}
-		found[name] = lines.Outcome(failure(a.admin.CreateTopic(name, &detail, false)))
+		_, err := lines.Ask(func() (any, error) {
+			return nil, a.admin.CreateTopic(name, &detail, false)
+		})
+		raw[name] = err
+		found[name] = a.server.Describe(raised(err), "")
 	}
-	return found, nil
+	return lines.Returned{Raw: raw, Result: found}, nil
 }
 
-func (a *adapter) alterReassignments(call lines.Call) (any, error) {
+func (a *adapter) alterReassignments(call lines.Call) (lines.Returned, error) {
 	if call.AllowReplicationFactorChange != nil {
-		return nil, lines.Unsupported("AlterPartitionReassignments has no such option")
+		return lines.Returned{}, lines.Unsupported("AlterPartitionReassignments has no such option")
 	}
 	// It takes a topic and a list of assignments, which it numbers from partition 0.
 	byTopic := map[string][][]int32{}
@@ -164,91 +195,135 @@ func (a *adapter) alterReassignments(call lines.Call) (any, error) {
 	for partition, replicas := range call.Assignments {
 		list := byTopic[partition.Topic]
 		if int(partition.Index) >= len(list) {
-			return nil, lines.Unsupported("AlterPartitionReassignments cannot leave out a partition")
+			return lines.Returned{}, lines.Unsupported("AlterPartitionReassignments cannot leave out a partition")
 		}
 		list[partition.Index] = replicas
 	}
-	found := map[string]any{}
+	if len(byTopic) > 1 {
+		return lines.Returned{}, lines.Unsupported("AlterPartitionReassignments takes one topic")
+	}
+	// It returns one error for all of the topic's partitions; those that failed are named in it.
 	for topic, list := range byTopic {
-		err := a.admin.AlterPartitionReassignments(topic, list)
-		for index := range list {
-			// One error for all of a topic's partitions: sarama does not say of which.
-			key := lines.Partition{Topic: topic, Index: int32(index)}.String()
-			found[key] = lines.Outcome(failure(err))
+		_, err := lines.Ask(func() (any, error) {
+			return nil, a.admin.AlterPartitionReassignments(topic, list)
+		})
+		if err != nil {
+			return lines.Returned{}, lines.Raised{Err: raised(err), Partitions: a.named(raised(err))}
 		}
 	}
-	return found, nil
+	return lines.Returned{}, nil
 }
 
-func (a *adapter) listReassignments(call lines.Call) (any, error) {
+var namesPartition = regexp.MustCompile(`^\[(.+-\d+)\]: `)
+
+// named are the partitions that an error names, "[foo-1]: ...", or that are named by one it wraps.
+func (a *adapter) named(err error) map[string]any {
+	if name := namesPartition.FindStringSubmatch(err.Error()); name != nil {
+		if _, joined := err.(interface{ Unwrap() []error }); !joined {
+			return map[string]any{name[1]: a.server.Describe(err, "")}
+		}
+	}
+	var found map[string]any
+	for _, inner := range unwrapped(err) {
+		for key, each := range a.named(inner) {
+			if found == nil {
+				found = map[string]any{}
+			}
+			found[key] = each
+		}
+	}
+	return found
+}
+
+func unwrapped(err error) []error {
+	switch wrapping := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := wrapping.Unwrap(); inner != nil {
+			return []error{inner}
+		}
+	case interface{ Unwrap() []error }:
+		return wrapping.Unwrap()
+	}
+	return nil
+}
+
+// raised is what the client returned, out of what Ask made of it.
+func raised(err error) error {
+	var its lines.Raised
+	if errors.As(err, &its) {
+		return its.Err
+	}
+	return err
+}
+
+type listing = map[string]map[int32]*sarama.PartitionReplicaReassignmentsStatus
+
+func (a *adapter) listReassignments(call lines.Call) (lines.Returned, error) {
 	if call.Partitions == nil {
-		return nil, lines.Unsupported("ListPartitionReassignments asks for partitions of one topic")
+		return lines.Returned{}, lines.Unsupported("ListPartitionReassignments asks for partitions of one topic")
 	}
 	byTopic := map[string][]int32{}
 	for _, partition := range call.Partitions {
 		byTopic[partition.Topic] = append(byTopic[partition.Topic], partition.Index)
 	}
 	ongoing := map[string]lines.Reassignment{}
+	raw := map[string]sarama.PartitionReplicaReassignmentsStatus{}
 	for name, indexes := range byTopic {
-		topics, err := a.admin.ListPartitionReassignments(name, indexes)
+		topics, err := lines.Ask(func() (listing, error) {
+			return a.admin.ListPartitionReassignments(name, indexes)
+		})
 		if err != nil {
-			return nil, err
+			return lines.Returned{}, err
 		}
 		for topic, partitions := range topics {
 			for index, status := range partitions {
-				ongoing[lines.Partition{Topic: topic, Index: index}.String()] = lines.Reassignment{
-					Replicas: status.Replicas,
-					Adding:   status.AddingReplicas,
-					Removing: status.RemovingReplicas,
-				}
+				key := lines.Partition{Topic: topic, Index: index}.String()
+				raw[key] = *status
+				ongoing[key] = lines.NewReassignment(
+					status.Replicas, status.AddingReplicas, status.RemovingReplicas)
 			}
 		}
 	}
-	return ongoing, nil
+	return lines.Returned{Raw: raw, Result: ongoing}, nil
 }
 
-func (a *adapter) electLeaders(call lines.Call) (any, error) {
+func (a *adapter) electLeaders(call lines.Call) (lines.Returned, error) {
 	how := sarama.PreferredElection
 	if call.Type == "unclean" {
 		how = sarama.UncleanElection
 	}
 	if call.Partitions == nil {
-		return nil, lines.Unsupported("ElectLeaders takes partitions, and has no word for all of them")
+		return lines.Returned{}, lines.Unsupported("ElectLeaders takes partitions, and has no word for all of them")
 	}
 	asked := map[string][]int32{}
 	for _, partition := range call.Partitions {
 		asked[partition.Topic] = append(asked[partition.Topic], partition.Index)
 	}
-	results, err := a.admin.ElectLeaders(how, asked)
+	results, err := lines.Ask(func() (map[string]map[int32]*sarama.PartitionResult, error) {
+		return a.admin.ElectLeaders(how, asked)
+	})
 	if err != nil {
-		return nil, err
+		return lines.Returned{}, err
 	}
-	found := map[string]any{}
+	found, raw := map[string]any{}, map[string]string{}
 	for topic, partitions := range results {
 		for index, result := range partitions {
-			found[lines.Partition{Topic: topic, Index: index}.String()] = outcome(result)
+			key := lines.Partition{Topic: topic, Index: index}.String()
+			message := ""
+			if result.ErrorMessage != nil {
+				message = *result.ErrorMessage
+			}
+			raw[key] = fmt.Sprintf("%d %q", int16(result.ErrorCode), message)
+			found[key] = nil
+			if result.ErrorCode != sarama.ErrNoError {
+				found[key] = a.server.Describe(result.ErrorCode, message)
+			}
 		}
 	}
-	return found, nil
+	return lines.Returned{Raw: raw, Result: found}, nil
 }
 
-func outcome(result *sarama.PartitionResult) any {
-	if result.ErrorCode == sarama.ErrNoError {
-		return nil
-	}
-	message := result.ErrorCode.Error()
-	if result.ErrorMessage != nil {
-		message = *result.ErrorMessage
-	}
-	return lines.Outcome(lines.Fail("KError", int16(result.ErrorCode), message))
-}
-
-// failure turns a sarama error into ours: KError is the protocol's code.
-func failure(err error) error {
-	var unsupported lines.Unsupported
-	var kafka sarama.KError
-	if err == nil || errors.As(err, &unsupported) || !errors.As(err, &kafka) {
-		return err
-	}
-	return lines.Fail("KError", int16(kafka), kafka.Error())
+func code(err error) (int16, bool) {
+	kafka, is := err.(sarama.KError)
+	return int16(kafka), is
 }

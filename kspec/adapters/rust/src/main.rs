@@ -4,12 +4,30 @@
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
-use rskafka::client::error::Error;
+use rskafka::client::error::{Error, ProtocolError};
 use rskafka::client::{Client, ClientBuilder, Credentials, SaslConfig};
 use rskafka::BackoffConfig;
 use serde_json::{json, Map, Value};
 
 const VERSION: &str = "0.6.0"; // as pinned in Cargo.toml
+
+/// What came of a call that is no result. A panic of the client ends the process; this program has
+/// none of its own.
+enum Failed {
+    /// The client returned an error.
+    Client(Error),
+    /// The adapter could not make sense of the call.
+    Adapter(String),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Failed::Client(error)
+    }
+}
+
+/// What the client returned, as Rust prints it, and the result that says the same.
+type Returned = (String, Value);
 
 /// What `connect` said; the client is made at the first call, so that its first error is an answer.
 #[derive(Default)]
@@ -23,6 +41,11 @@ fn main() {
     say(&json!({
         "client": "rskafka", "version": VERSION, "language": "rust",
         "capabilities": ["create_topics", "list_topics"],
+        "options": {
+            "BackoffConfig.init_backoff": "50ms",
+            "BackoffConfig.deadline": "timeout_ms",
+            "timeout_ms of create_topic": "timeout_ms",
+        },
     }));
     let mut adapter = Adapter::default();
     for line in io::stdin().lock().lines() {
@@ -41,19 +64,22 @@ impl Adapter {
         let done = match call["op"].as_str() {
             Some("connect") => {
                 self.settings = call.clone();
-                Ok(Value::Null)
+                Ok(("()".to_owned(), Value::Null))
             }
             Some("close") => {
                 self.client = None;
-                Ok(Value::Null)
+                Ok(("()".to_owned(), Value::Null))
             }
             Some("list_topics") => self.list_topics().await,
             Some("create_topics") => self.create_topics(&call["topics"]).await,
             _ => return json!({"unsupported": format!("no public call for {}", call["op"])}),
         };
         match done {
-            Ok(result) => json!({"ok": true, "result": result}),
-            Err(error) => {
+            Ok((raw, result)) => json!({"ok": true, "result": result, "raw": raw}),
+            Err(Failed::Adapter(message)) => {
+                json!({"adapter_error": {"error": "Failed::Adapter", "message": message}})
+            }
+            Err(Failed::Client(error)) => {
                 let mut answer = failure(&error);
                 answer["ok"] = json!(false);
                 answer
@@ -91,49 +117,45 @@ impl Adapter {
         builder.build().await
     }
 
-    async fn list_topics(&mut self) -> Result<Value, Error> {
+    async fn list_topics(&mut self) -> Result<Returned, Failed> {
         let topics = self.client().await?.list_topics().await?;
+        let raw = format!("{topics:?}");
         let mut names: Vec<String> = topics.into_iter().map(|topic| topic.name).collect();
         names.sort();
-        Ok(json!(names))
+        Ok((raw, json!(names)))
     }
 
-    async fn create_topics(&mut self, wanted: &Value) -> Result<Value, Error> {
+    async fn create_topics(&mut self, wanted: &Value) -> Result<Returned, Failed> {
+        let Some(wanted) = wanted.as_object() else {
+            return Err(Failed::Adapter(format!("topics are no object: {wanted}")));
+        };
         let timeout_ms = self.settings["timeout_ms"].as_i64().unwrap_or(2000) as i32;
         let controller = self.client().await?.controller_client()?;
-        let mut outcomes = Map::new();
-        for (name, numbers) in wanted.as_object().into_iter().flatten() {
+        let (mut raw, mut outcomes) = (Vec::new(), Map::new());
+        for (name, numbers) in wanted {
             let partitions = numbers["partitions"].as_i64().unwrap_or(1) as i32;
             let replicas = numbers["replication_factor"].as_i64().unwrap_or(1) as i16;
             let done = controller.create_topic(name, partitions, replicas, timeout_ms).await;
+            raw.push(format!("{name}: {done:?}"));
             outcomes.insert(name.clone(), done.map_or_else(|error| failure(&error), |_| Value::Null));
         }
-        Ok(Value::Object(outcomes))
+        Ok((raw.join(", "), Value::Object(outcomes)))
     }
 }
 
-/// The protocol's own errors are an enum without numbers; its names are Kafka's in camel case.
+/// Kafka's code is the number that rskafka itself has for its error; `Debug` is all it prints of
+/// the variant's name.
 fn failure(error: &Error) -> Value {
-    let (name, code) = match error {
-        Error::ServerError { protocol_error, .. } => kafka(&format!("{protocol_error:?}")),
-        Error::Connection(_) => ("Connection".to_owned(), None),
-        Error::Request(_) => ("Request".to_owned(), None),
-        Error::InvalidResponse(_) => ("InvalidResponse".to_owned(), None),
-        _ => ("Error".to_owned(), None),
+    let code = match error {
+        Error::ServerError { protocol_error, .. } => (-1..=200)
+            .find(|code| ProtocolError::new(*code).as_ref() == Some(protocol_error))
+            .or(match protocol_error {
+                ProtocolError::Unknown(code) => Some(*code),
+                _ => None,
+            }),
+        _ => None,
     };
-    json!({"error": name, "code": code, "message": error.to_string()})
-}
-
-/// `NotController` as NOT_CONTROLLER, `Unknown(Int16(999))` as UNKNOWN with its number.
-fn kafka(name: &str) -> (String, Option<i64>) {
-    let word: String = name.chars().take_while(char::is_ascii_alphanumeric).collect();
-    let mut upper = String::new();
-    for (at, letter) in word.char_indices() {
-        if at > 0 && letter.is_ascii_uppercase() {
-            upper.push('_');
-        }
-        upper.push(letter.to_ascii_uppercase());
-    }
-    let inside = name.rsplit('(').next().unwrap_or_default().trim_end_matches(')');
-    (upper, inside.parse().ok())
+    let debug = format!("{error:?}");
+    let variant: String = debug.chars().take_while(char::is_ascii_alphanumeric).collect();
+    json!({"error": format!("Error::{variant}"), "code": code, "message": error.to_string()})
 }

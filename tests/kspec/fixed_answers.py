@@ -1,0 +1,138 @@
+"""Ask the adapter of a real client what its client made of answers that are fixed byte for byte.
+
+The adapter's line comes back as it was, but for what differs from run to run: ``raw``, and ``at``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from kspec.errors import AdapterFault
+from kspec.results import Greeting
+from kspec.runner.adapters import ProcessAdapter
+from kspec.runner.contestants import Program
+from mockbroker import MockCluster
+
+__all__ = ["ASKED", "Asked", "Fixed", "play_fixed", "raw_line", "stripped"]
+
+_MOVE: Final = {"assignments": {"foo-0": [3, 2, 1], "foo-1": [3, 2, 1]}}
+_ROW: Final = {"errorCode": 0, "errorMessage": None}
+_REFUSED: Final = {"errorCode": 85, "errorMessage": "not this one"}
+
+
+class Asked(NamedTuple):
+    """A call, and the rule of the mock cluster that fixes the answer to it; without a rule it is
+    that of the cluster."""
+
+    call: str
+    arguments: Mapping[str, Any]
+    rule: Mapping[str, Any]
+
+
+def _moved(*rows: Mapping[str, Any]) -> dict[str, Any]:
+    partitions = [{"partitionIndex": index, **row} for index, row in enumerate(rows)]
+    return {"api": 45, "reply": {"responses": [{"name": "foo", "partitions": partitions}]}}
+
+
+def _listed(topics: Any) -> dict[str, Any]:
+    return {"api": 46, "reply": {"topics": topics}}
+
+
+_MOVING: Final = {
+    "partitionIndex": 1, "replicas": [3, 2, 1], "addingReplicas": [], "removingReplicas": [2],
+}  # fmt: skip
+_LIST: Final = {"partitions": ["foo-1"]}
+
+ASKED: Final[Mapping[str, Asked]] = {
+    "move: success": Asked("alter_reassignments", _MOVE, _moved(_ROW, _ROW)),
+    "move: partial": Asked("alter_reassignments", _MOVE, _moved(_ROW, _REFUSED)),
+    "move: one is left out": Asked("alter_reassignments", _MOVE, _moved(_ROW)),
+    "move: error": Asked(
+        "alter_reassignments",
+        _MOVE,
+        {"api": 45, "reply": {"errorCode": 31, "errorMessage": "not you", "responses": []}},
+    ),
+    "list: success": Asked(
+        "list_reassignments", _LIST, _listed([{"name": "foo", "partitions": [_MOVING]}])
+    ),
+    "list: error": Asked(
+        "list_reassignments",
+        _LIST,
+        {"api": 46, "reply": {"errorCode": 31, "errorMessage": "not you", "topics": []}},
+    ),
+    "create: success": Asked("create_topics", {"topics": {"a": {}}}, {}),
+    "create: error": Asked(
+        "create_topics",
+        {"topics": {"b": {}}},
+        {"api": 19, "error": 37, "error_message": "too many"},
+    ),
+    "topics: success": Asked("list_topics", {}, {}),
+    "describe: partial": Asked("describe_topics", {"topics": ["foo", "no-such-topic"]}, {}),
+    # Last: it is not an answer that Kafka can give, and some clients do not survive it.
+    "list: null": Asked("list_reassignments", _LIST, {"api": 46, "set": {"topics": None}}),
+}
+
+SENSELESS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "alter_reassignments": {"assignments": {"foo-x": [1]}},
+    "create_topics": {"topics": 5},
+    "describe_topics": {"topics": 5},
+}
+"""Only an adapter can notice it: its client never sees the call."""
+
+
+def stripped(said: Any) -> Any:
+    """Without what differs from run to run."""
+    if isinstance(said, dict):
+        return {
+            key: stripped(each)
+            for key, each in said.items()
+            if key not in ("at", "raw") and not (key in ("code", "errors") and each is None)
+        }
+    return [stripped(each) for each in said] if isinstance(said, list) else said
+
+
+async def raw_line(adapter: ProcessAdapter, op: str, **members: Any) -> dict[str, Any]:
+    """The line of the adapter, which ``ProcessAdapter.call`` would read."""
+    assert adapter._process.stdin is not None
+    adapter._process.stdin.write(json.dumps({"op": op, **members}).encode() + b"\n")
+    await adapter._process.stdin.drain()
+    return await adapter._line(60, f"an answer to {op}")
+
+
+class Fixed(NamedTuple):
+    """``answers`` are those to the questions that the client has a call for; ``own`` that to a call
+    which makes no sense, so that the adapter itself fails."""
+
+    greeting: Greeting
+    answers: dict[str, Any]
+    own: dict[str, Any]
+
+
+async def play_fixed(program: Program) -> Fixed:
+    """Each question in a new client of one process, on a healthy cluster but for its rule."""
+    found: dict[str, Any] = {}
+    async with MockCluster(topics=["foo=1,2,3/1,2,3"]) as mock:
+        connect = {"bootstrap": ",".join(mock.addresses.values()), "timeout_ms": 20000}
+        adapter = await program.start()
+        assert isinstance(adapter, ProcessAdapter)
+        try:
+            for name, asked in ASKED.items():
+                if asked.call not in adapter.greeting.capabilities:
+                    continue
+                if asked.rule:
+                    mock.fault(**asked.rule, times=1)
+                await raw_line(adapter, "connect", **connect, client_id="fixed")
+                found[name] = await raw_line(adapter, asked.call, **asked.arguments)
+                await raw_line(adapter, "close")
+            await raw_line(adapter, "connect", **connect, client_id="fixed")
+            calls = [op for op in SENSELESS if op in adapter.greeting.capabilities]
+            own = await raw_line(adapter, calls[0], **SENSELESS[calls[0]])
+            with pytest.raises(AdapterFault, match="the adapter failed: "):
+                await adapter.call(calls[0], SENSELESS[calls[0]])
+        finally:
+            await adapter.stop()
+    return Fixed(adapter.greeting, found, own)
