@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from kproto.journal import Entry
 from kspec.kinds import Failure
@@ -20,7 +20,16 @@ from kspec.model import Case, Expectation, Level, Selector
 from kspec.patterns import mismatch, parse_range
 from kspec.wire import Direction, Moment, Played, fits, gaps_ms, grouped, select
 
-__all__ = ["VERDICTS", "Finding", "Judgement", "Verdict", "judge", "worst"]
+__all__ = [
+    "MOST_CONNECTIONS",
+    "VERDICTS",
+    "Finding",
+    "Judgement",
+    "Verdict",
+    "judge",
+    "longest_call_ms",
+    "worst",
+]
 
 Verdict: TypeAlias = Literal["error", "fail", "unsupported", "non-strict", "informational", "pass"]
 VERDICTS: tuple[Verdict, ...] = (
@@ -29,6 +38,9 @@ VERDICTS: tuple[Verdict, ...] = (
 """Worst first."""
 
 _STRICT = ("must", "must_not", "step")
+
+MOST_CONNECTIONS: Final = 50
+"""During one call. Released clients open 18 at most where every connection comes to nothing."""
 
 GROWTH = 1.3
 """KIP-580 doubles a pause and shakes it by a fifth, so that the next is a third longer at least."""
@@ -120,6 +132,35 @@ def _examine(case: Case, played: Played) -> Iterable[Finding]:
         yield Finding("step", "what the client does lets the case go on", False, played.blocked)
     for level, each in case.expectations():
         yield Finding(level, each.says, *_evaluate(each, played))
+    yield from _of_every_case(case, played)
+
+
+# ---- what no case has to say --------------------------------------------------------------------
+
+
+def longest_call_ms(timeout_ms: int) -> int:
+    """How long a call may take at that time-out: as long again, since clients hold connecting and
+    asking to it each by itself, and six seconds for a busy machine."""
+    return 2 * timeout_ms + 6_000
+
+
+def _of_every_case(case: Case, played: Played) -> Iterable[Finding]:
+    """Rules that hold in every case, as findings where one is broken."""
+    bound = longest_call_ms(case.client.timeout_ms)
+    moments = [each for each in played.moments.values() if each.answer.unsupported is None]
+    slow = [] if played.wire_only else [each for each in moments if each.milliseconds > bound]
+    if slow:
+        evidence = (
+            f"{slow[0].name} took {slow[0].milliseconds:.0f} ms, more than {bound}, "
+            f"at a time-out of {case.client.timeout_ms}"
+        )
+        yield Finding("must", "every call ends in its time", False, evidence)
+    for moment in moments:
+        opened = select(Selector(event="connected", during=moment.name), "event", played)
+        if len(opened) > MOST_CONNECTIONS:
+            evidence = f"{len(opened)} during {moment.name}, more than {MOST_CONNECTIONS}"
+            yield Finding("must_not", "opens connections without end", True, evidence)
+            return
 
 
 Evaluation: TypeAlias = tuple[bool | None, str, tuple[int, ...]]
@@ -133,6 +174,8 @@ def _evaluate(each: Expectation, played: Played) -> Evaluation:
         return problem is None, problem or "the cluster is so", ()
     if each.order is not None:
         return _of_order(each.order, played)
+    if each.any_of is not None:
+        return _of_any(each.any_of, played)
     selector, direction = _subject(each)
     return _of_entries(each, select(selector, direction, played), direction, played)
 
@@ -214,6 +257,19 @@ def _of_order(parts: Sequence[Expectation], played: Played) -> Evaluation:
         reached = later[0].sequence
         chosen.append(reached)
     return True, "in this order", tuple(chosen)
+
+
+def _of_any(parts: Sequence[Expectation], played: Played) -> Evaluation:
+    """One part that holds is enough. Where none does and one cannot be judged, neither can this."""
+    found = [_evaluate(part, played) for part in parts]
+    for wanted in (True, None):
+        for each in found:
+            if each[0] is wanted:
+                return each
+    evidence = "; ".join(
+        f"not “{part.says}”: {each[1]}" for part, each in zip(parts, found, strict=True)
+    )
+    return False, evidence, tuple(number for each in found for number in each[2])
 
 
 def _numbers(entries: Sequence[Entry]) -> tuple[int, ...]:

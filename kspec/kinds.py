@@ -46,6 +46,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
         r"DoesNotSupportApiKey", r"unsupported_?\s?api", r"does not support", r"not supported by",
         r"broker is too old", r"unknown to the broker", r"no support for", r"UnsupportedFormat",
         r"no .*API.* with a supported version", r"required feature not supported",
+        r"matching version", r"support for .* not yet been added",
     ),
     "timeout": (
         r"time(d|s)?[ _-]?out", r"deadline exceeded", r"_TIMED_OUT",

@@ -103,6 +103,7 @@ class Expectation(Strict, frozen=True):
     distinct: Literal["connection", "broker", "version"] | None = None
     within_ms: Count | None = None
     order: list[Expectation] | None = None
+    any_of: list[Expectation] | None = None
     result: str | None = None
     success: bool | None = None
     error: str | list[str] | None = None

@@ -244,7 +244,7 @@ def step_name(asked: Asked) -> str:
     return asked.name or asked.call
 
 
-_SUBJECTS: Final = ("requests", "responses", "events", "order", "result", "state")
+_SUBJECTS: Final = ("requests", "responses", "events", "order", "any_of", "result", "state")
 _ABOUT_ENTRIES: Final = ("count", "per", "each", "gaps_ms", "growing", "distinct")
 _ABOUT_RESULTS: Final = ("success", "error", "message", "value", "outcomes")
 
@@ -276,8 +276,9 @@ def _check_expectation(
         for kind in _kinds_named(each):
             if not is_kind(kind):
                 refuse(f"{place}.error", f"{kind!r} is neither a kind nor one of Kafka's errors")
-    for number, inner in enumerate(each.order or []):
-        _check_expectation(inner, f"{place}.order[{number}]", names, refuse)
+    for word in ("order", "any_of"):
+        for number, inner in enumerate(getattr(each, word) or []):
+            _check_expectation(inner, f"{place}.{word}[{number}]", names, refuse)
 
 
 def _kinds_named(each: Expectation) -> Iterator[str]:

@@ -20,10 +20,7 @@ from kspec.runner.stage import Stage, cluster_of
 from kspec.wire import Direction, Moment, Played, select
 from mockbroker.errors import ClusterError
 
-__all__ = ["CHOICES_OF_THE_CALLER", "LONGEST_CALL_MS", "play"]
-
-LONGEST_CALL_MS: Final = 12_000
-"""A call that takes longer breaks the rule that clients give up in time, whatever it returns."""
+__all__ = ["CHOICES_OF_THE_CALLER", "play"]
 
 CHOICES_OF_THE_CALLER: Final = frozenset({"negotiation", "routing"})
 """Groups of cases about which version, and which broker, a client chooses. A raw call leaves both

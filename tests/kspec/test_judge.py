@@ -10,7 +10,7 @@ import pytest
 from kproto import encode_request, encode_response
 from kproto.journal import Entry
 from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
-from kspec.judge import Judgement, judge, worst
+from kspec.judge import MOST_CONNECTIONS, Judgement, judge, longest_call_ms, worst
 from kspec.kinds import Answer, Failure
 from kspec.model import Case
 from kspec.wire import Moment, Played
@@ -85,6 +85,10 @@ THREE = [entry(1), entry(2, connection_id=12), entry(3, connection_id=12, api_ve
                     {"says": "b", "requests": {"version": 0}}]}, True),
         ({"order": [{"says": "a", "requests": {"version": 0}},
                     {"says": "b", "requests": {"version": 3}}]}, False),
+        ({"any_of": [{"says": "a", "requests": {"version": 7}},
+                     {"says": "b", "requests": {"version": 0}}]}, True),
+        ({"any_of": [{"says": "a", "requests": {"version": 7}},
+                     {"says": "b", "requests": {"version": 8}}]}, False),
         ({"state": {"topics": {"foo": {"0": {"leader": 1}}}}}, True),
         ({"state": {"topics": {"foo": {"0": {"leader": 2}}}}}, False),
     ],
@@ -180,6 +184,40 @@ def test_a_step_that_could_not_be_taken_fails():
     assert "join-isr" in judged.why
 
 
+@pytest.mark.parametrize(("timeout_ms", "longest"), [(2000, 10_000), (500, 7_000)])
+def test_a_call_has_to_end_in_a_time_that_follows_from_the_time_out(timeout_ms, longest):
+    """Whatever the case asks for, and whatever the call came to."""
+    asked = case(client={"timeout_ms": timeout_ms}, must=[{"says": "x", "requests": {}}])
+
+    def lasting(milliseconds: float, **members: Any) -> Judgement:
+        call = Moment("call", "list_topics", 0, 3, milliseconds, Answer([]))
+        return judge(asked, Played(entries=list(THREE), moments={"call": call}, **members))
+
+    assert longest_call_ms(timeout_ms) == longest
+    assert lasting(longest).verdict == "pass"
+    judged = lasting(longest + 1)
+    assert judged.verdict == "fail"
+    assert judged.why == (
+        f"not so: every call ends in its time: call took {longest + 1} ms, more than {longest}, "
+        f"at a time-out of {timeout_ms}"
+    )
+    assert lasting(longest + 1, wire_only=True).verdict == "pass", "nobody passed the time-out on"
+
+
+def test_no_call_may_open_connections_without_end():
+    def opened(count: int) -> Judgement:
+        events = [
+            entry(number, direction="event", event="connected", connection_id=number)
+            for number in range(1, count + 1)
+        ]
+        return verdict({"events": {}, "count": "1+"}, played(*events))
+
+    assert opened(MOST_CONNECTIONS).verdict == "pass"
+    judged = opened(MOST_CONNECTIONS + 1)
+    assert judged.verdict == "fail"
+    assert judged.why == "opens connections without end: 51 during call, more than 50"
+
+
 def test_the_wire_alone_passes_nobody_for_results():
     result = {"result": "call", "success": True}
     alone = played(*THREE, wire_only=True)
@@ -187,6 +225,20 @@ def test_the_wire_alone_passes_nobody_for_results():
     both = judge(case(must=[{"says": "x", **result}, {"says": "y", "requests": {}}]), alone)
     assert (both.verdict, both.why) == ("pass", "judged by the wire alone")
     assert [each.holds for each in both.findings] == [None, True]
+
+
+def test_of_alternatives_one_that_holds_is_enough_and_one_unjudged_leaves_it_open():
+    result = {"says": "it succeeds", "result": "call", "success": True}
+    lacking = {"says": "it asks", "requests": {"api": 3}}
+    either = {"any_of": [lacking, result]}
+    assert verdict(either, played(*THREE)).verdict == "pass"
+    judged = verdict(either, played(*THREE, result=FAILED))
+    assert judged.verdict == "fail"
+    assert "not “it asks”: 0 requests" in judged.why
+    assert "not “it succeeds”: it failed" in judged.why
+    assert verdict(either, played(*THREE, wire_only=True)).verdict == "unsupported"
+    assert verdict({"any_of": [result, {"says": "it asks", "requests": {"api": 18}}]},
+                   played(*THREE, wire_only=True)).verdict == "pass"  # fmt: skip
 
 
 def test_the_worst_variant_counts_and_one_without_a_part_in_it_last():

@@ -40,6 +40,12 @@ def test_a_code_without_a_name_is_a_kind_of_its_own():
             "Local: Required feature not supported by broker",
             "unsupported-version",
         ),
+        ("Connection", "Cannot find matching version for: Metadata", "unsupported-version"),
+        (
+            "NotImplementedError",
+            "Support for MetadataRequest v13 has not yet been added",
+            "unsupported-version",
+        ),
         ("KafkaTimeoutError", "", "timeout"),
         ("context.deadlineExceededError", "context deadline exceeded", "timeout"),
         ("*net.OpError", "read tcp 127.0.0.1:1->127.0.0.1:2: i/o timeout", "timeout"),
