@@ -10,7 +10,7 @@ from kproto.error_codes import ErrorCode
 from kproto.errors import DecodeError
 from kproto.schema.versions import Versions
 from kspec.wrong.client import Client
-from kspec.wrong.link import Link, Refused, TimedOutError
+from kspec.wrong.link import Link, LinkClosedError, Refused, TimedOutError
 from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
@@ -123,3 +123,13 @@ class RefusesAnApiListedTwice(Link):
         if len(set(keys)) < len(keys):
             raise DecodeError("an api is there twice", offset=0, path="api_keys")
         return super().take_versions(body)
+
+
+@misbehaves("hides-that-a-broker-is-too-old")
+class HidesThatABrokerIsTooOld(Link):
+    """Cannot talk to releases before Kafka 2.4, and says of them that no broker is available."""
+
+    async def negotiate(self) -> None:
+        await super().negotiate()
+        if self.versions[_METADATA].highest < _SETTLED[_METADATA]:
+            raise LinkClosedError("no broker is available")

@@ -85,3 +85,34 @@ class BelievesInTimeOuts(Client):
         return super().outcomes(
             asked, {key: (0, None) if row[0] == late else row for key, row in rows.items()}
         )
+
+
+@misbehaves("files-outcomes-by-partition-number")
+class FilesOutcomesByPartitionNumber(Client):
+    """Looks up a partition's outcome by its number alone, whatever topic it belongs to."""
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        numbered = {_number(key): row for key, row in rows.items()}
+        found = {key: numbered[_number(key)] for key in asked if _number(key) in numbered}
+        return super().outcomes(asked, found)
+
+
+@misbehaves("lists-by-partition-number")
+class ListsByPartitionNumber(Client):
+    """Looks up a partition's reassignment by its number alone, whatever topic it belongs to."""
+
+    def success(self, result: Any) -> dict[str, Any]:
+        if isinstance(result, dict) and all(_is_reassignment(row) for row in result.values()):
+            numbered = {_number(key): row for key, row in result.items()}
+            result = {key: numbered[_number(key)] for key in result}
+        return super().success(result)
+
+
+def _number(key: str) -> str:
+    return key.rpartition("-")[2]
+
+
+def _is_reassignment(row: Any) -> bool:
+    return isinstance(row, dict) and "adding" in row

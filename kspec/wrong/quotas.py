@@ -12,7 +12,7 @@ from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
 
-_FAR_TOO_LONG: Final = 9.0
+_FAR_TOO_LONG: Final = 12.0
 """Seconds, as many as anybody needs to see that there would be no end."""
 
 
@@ -76,4 +76,16 @@ class StormsAfterAThrottle(Client):
         if link is not None and link.closed is not None and link.quiet_until > loop.time():
             for _ in range(_STORM):
                 await (await super().link_to(address)).close()
+        return await super().link_to(address)
+
+
+@misbehaves("reconnects-to-dodge-throttles")
+class ReconnectsToDodgeThrottles(Client):
+    """Opens another connection where the broker asked for a pause on the one it has."""
+
+    async def link_to(self, address: tuple[str, int]) -> Link:
+        link = self.links.get(address)
+        throttled = link is not None and link.quiet_until > asyncio.get_running_loop().time()
+        if link is not None and throttled:
+            await link.close()
         return await super().link_to(address)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kspec.wrong.client import Client
-from kspec.wrong.link import Link
+from kspec.wrong.link import Link, LinkClosedError, Refused
 from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
+
+_RECONNECTS: Final = 180
 
 
 @misbehaves("retries-forever")
@@ -79,3 +83,16 @@ class ForgetsItsBootstrap(Client):
     def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
         super().learn_brokers(brokers, controller_id)
         self.bootstrap = []
+
+
+@misbehaves("reconnects-without-pause")
+class ReconnectsWithoutPause(Client):
+    """Where a new connection comes to nothing, opens the next at once, 180 times."""
+
+    async def link_to(self, address: tuple[str, int]) -> Link:
+        for _ in range(_RECONNECTS):
+            try:
+                return await super().link_to(address)
+            except (LinkClosedError, Refused):
+                continue
+        return await super().link_to(address)

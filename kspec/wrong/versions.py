@@ -13,6 +13,7 @@ from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
 
+_METADATA: Final = 3
 _ENDLESS: Final = 60
 """As many as anybody needs to see that there would be no end."""
 
@@ -118,3 +119,23 @@ class DropsWhatAVersionLacks(Client):
 
     def require(self, link: Link, api_key: int, version: int, problem: str) -> None:
         """Nothing is required."""
+
+
+@misbehaves("keeps-all-ranges-but-metadata")
+class KeepsAllRangesButMetadata(Client):
+    """Takes the range of Metadata from each connection's ApiVersions, and all others from the
+    first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[int, Versions] = {}
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect(arguments)
+        self.known = {}
+
+    async def link_to(self, address: tuple[str, int]) -> Link:
+        link = await super().link_to(address)
+        self.known = self.known or dict(link.versions)
+        link.versions = {**self.known, _METADATA: link.versions[_METADATA]}
+        return link
