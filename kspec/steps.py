@@ -21,6 +21,8 @@ _Step = Callable[[MockCluster, Sequence[str]], Any]
 
 STEPS: Final[Mapping[str, tuple[str, _Step]]] = {
     "failover": ("BROKER", lambda mock, words: mock.failover(int(words[0]))),
+    "resign-controller": ("", lambda mock, words: mock.resign_controller()),
+    "expire-session": ("BROKER", lambda mock, words: mock.expire_session(int(words[0]))),
     "stop-broker": ("BROKER", lambda mock, words: mock.stop_broker(int(words[0]))),
     "start-broker": ("BROKER", lambda mock, words: mock.start_broker(int(words[0]))),
     "join-isr": ("PARTITION BROKER", lambda mock, words: mock.join_isr(words[0], int(words[1]))),

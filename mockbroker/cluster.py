@@ -139,6 +139,7 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         self._controller.administration = administration_era(administration or kind)
         self._state.definitions = config_definitions(config_release)
         self._auto_progress = steps.AutoProgress(self._controller)
+        self._controller.on_session_expired = lambda: steps.session_expired(self._controller)
         self._new_topic_id = new_topic_id
         self._register(_broker_list(brokers))
         chosen.start(self._controller)
@@ -174,7 +175,8 @@ class Cluster(ElectionCalls, ReassignmentFacts):
 
     @property
     def controller_id(self) -> int:
-        """The broker that is the controller; it may be stopped when every broker is."""
+        """The broker that is the controller; KRaft's stays so when every broker is stopped. -1
+        while there is none (ZooKeeper only)."""
         return self._state.controller_id
 
     @property
@@ -248,7 +250,7 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         self, topics: ReassignmentRequest, *, allow_replication_factor_change: bool = True
     ) -> AlterReassignmentsResult:
         """Start, change or (None) cancel reassignments; one row a requested partition, in order."""
-        with self._acting():
+        with self._acting(by_controller=True):
             return self._controller.machine.alter(
                 self._controller,
                 topics,
@@ -259,7 +261,8 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         self, topics: PartitionsByTopic | None
     ) -> ListReassignmentsResult:
         """None lists everything; unknown and idle partitions are omitted."""
-        return self._controller.machine.list_ongoing(self._controller, topics)
+        with self.turn(by_controller=True):
+            return self._controller.machine.list_ongoing(self._controller, topics)
 
     # ---- topics (19, 20, 37) ---------------------------------------------------------------------
 
@@ -268,7 +271,7 @@ class Cluster(ElectionCalls, ReassignmentFacts):
     ) -> tuple[CreateTopicResult, ...]:
         """One result a distinct name. Replicas start at broker p mod N, not at a random one.
         ``wait_ms`` is how long the caller would wait; the answer comes at once all the same."""
-        with self._acting():
+        with self._acting(by_controller=True):
             return topic_rules.create(
                 self._controller,
                 topics,
@@ -293,7 +296,7 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         self, topics: Sequence[tuple[str | None, uuid.UUID]], *, wait_ms: int = 60_000
     ) -> tuple[DeleteTopicResult, ...]:
         """(name, zero uuid) by name, (None, id) by id."""
-        with self._acting():
+        with self._acting(by_controller=True):
             return topic_rules.delete(self._controller, topics, wait_ms=wait_ms)
 
     def create_partitions(
@@ -304,7 +307,7 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         wait_ms: int = 60_000,
     ) -> tuple[CreatePartitionsResult, ...]:
         """(name, new total count, None or the broker ids of each new partition)"""
-        with self._acting():
+        with self._acting(by_controller=True):
             return topic_rules.add_partitions(
                 self._controller, topics, validate_only=validate_only, wait_ms=wait_ms
             )

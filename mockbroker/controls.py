@@ -15,7 +15,7 @@ from types import MappingProxyType
 from kproto.schema.versions import Versions
 from kproto.znodes import Stat, ZnodeError
 from mockbroker import steps
-from mockbroker.errors import ClusterError, ControllerDiedError
+from mockbroker.errors import ClusterError, ControllerDiedError, NotControllerError
 from mockbroker.inter_broker.levels import own_apis
 from mockbroker.state.actions import (
     AutoProgressChanged,
@@ -27,7 +27,7 @@ from mockbroker.state.actions import (
     PropagationChanged,
 )
 from mockbroker.state.controller import ClusterState, Controller
-from mockbroker.state.model import Broker, Partition, Topic, TopicPartition
+from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic, TopicPartition
 from mockbroker.topics import administration as topic_rules
 from mockbroker.topics import spec as topic_spec
 
@@ -49,25 +49,34 @@ class Controls:
     on_step: Callable[[], None] = staticmethod(lambda: None)
     """Called when a step, with all that follows from it, is on record."""
 
+    turn: Callable[..., contextlib.AbstractContextManager[None]] = staticmethod(
+        lambda **_: contextlib.nullcontext()
+    )
+    """Around each step: see ``serving.operations``, where steps may have to wait."""
+
     @property
     def _state(self) -> ClusterState:
         return self._controller.state
 
     @contextlib.contextmanager
-    def _acting(self) -> Iterator[None]:
+    def _acting(self, *, by_controller: bool = False, first: bool = False) -> Iterator[None]:
         """Around everything that may change the cluster: what watches see is acted on after it,
-        and a controller that dies on the way is succeeded."""
-        try:
-            yield
-            self._settle()
-        except ControllerDiedError as death:
-            steps.bury(self._controller, death.broker_id)
-            self._settle()
-            self.on_death(death.broker_id)
-            raise
-        finally:
-            self.when_due(self._controller.elections.next_due())
-            self.on_step()
+        and a controller that dies on the way is succeeded. Raises NotControllerError for what is
+        the controller's (``by_controller``) while there is none."""
+        with self.turn(by_controller=by_controller, first=first):
+            if by_controller and self._state.controller_id == NO_CONTROLLER:
+                raise NotControllerError("there is no controller")
+            try:
+                yield
+                self._settle()
+            except ControllerDiedError as death:
+                steps.bury(self._controller, death.broker_id)
+                self._settle()
+                self.on_death(death.broker_id)
+                raise
+            finally:
+                self.when_due(self._controller.elections.next_due())
+                self.on_step()
 
     def _settle(self) -> None:
         """An election changes znodes, and a znode may ask for an election."""
@@ -138,6 +147,18 @@ class Controls:
         with self._acting():
             steps.fail_over(self._controller, to)
 
+    def resign_controller(self) -> None:
+        """Leave the cluster without a controller until ``failover``, or until a broker starts. What
+        others write to znodes meanwhile is the next controller's to find. ZooKeeper only."""
+        with self._asking_zookeeper(), self._acting():
+            steps.resign(self._controller)
+
+    def expire_session(self, broker_id: int) -> None:
+        """The broker's ZooKeeper session expires: the others see it go, and it registers anew, out
+        of the ISRs it was in. If it was the controller, another broker is. ZooKeeper only."""
+        with self._asking_zookeeper(), self._acting():
+            steps.expire_session(self._controller, broker_id)
+
     def kill_controller_after(self, changes: int) -> None:
         """The controller dies in the midst of what it does, once it has made this many more
         changes (each one an entry of the log); the call that meets its death raises
@@ -156,13 +177,13 @@ class Controls:
 
     def read_znode(self, path: str) -> tuple[str, Stat] | None:
         """Text and stat as they are now, None where there is no such znode."""
-        with self._asking_zookeeper():
+        with self._asking_zookeeper(), self.turn():
             text = self._controller.znodes.read(path)
             return None if text is None else (text, self._state.znode_stats[path])
 
     def znode_children(self, path: str) -> list[str]:
         """Names, sorted."""
-        with self._asking_zookeeper():
+        with self._asking_zookeeper(), self.turn():
             return self._controller.znodes.children(path)
 
     def write_znode(self, path: str, text: str | None) -> None:
@@ -170,7 +191,8 @@ class Controls:
         acts at once on those it watches, and reads the others when it takes over."""
         with self._asking_zookeeper(), self._acting():
             self._controller.znodes.read(path)
-            self._controller.znodes.put("write_znode", path, text)
+            self._controller.spend_life()
+            self._controller.znodes.set("write_znode", path, text)
 
     def append_znode(self, prefix: str, text: str) -> str:
         """Create a sequence znode; returns its path."""
@@ -178,8 +200,9 @@ class Controls:
             return self._controller.znodes.append("write_znode", prefix, text)
 
     def react(self) -> None:
-        """Act on what others have written to a ZooKeeper that is not this process's own."""
-        with self._acting():
+        """Act on what others have written to a ZooKeeper that is not this process's own, and on
+        the end of the session there."""
+        with self._acting(first=True):
             pass
 
     @contextlib.contextmanager
@@ -248,12 +271,19 @@ class Controls:
         reach brokers, time-outs of elections."""
         if milliseconds < 0:
             raise ClusterError(f"time does not go back: advance by {milliseconds} ms")
-        end = self._controller.now_ms + milliseconds
         with self._acting():
-            while (due := self._controller.elections.next_due()) is not None and due < end:
-                self._auto_progress.advance(max(due - self._controller.now_ms, 0))
-                self._settle()
-            self._auto_progress.advance(end - self._controller.now_ms)
+            self._advance_to(self._controller.now_ms + milliseconds)
+
+    def follow(self, clock: Callable[[], int]) -> None:
+        """Let the time pass until what ``clock`` says, once it is this step's turn."""
+        with self._acting():
+            self._advance_to(max(clock(), self._controller.now_ms))
+
+    def _advance_to(self, end: int) -> None:
+        while (due := self._controller.elections.next_due()) is not None and due < end:
+            self._auto_progress.advance(max(due - self._controller.now_ms, 0))
+            self._settle()
+        self._auto_progress.advance(end - self._controller.now_ms)
 
     def set_auto_progress(self, interval_ms: int | None) -> None:
         """One replica joins an ISR every ``interval_ms`` from now on; None switches it off."""

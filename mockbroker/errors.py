@@ -8,6 +8,7 @@ its way there it may be a ``Refusal``, which never leaves this package.
     kproto.KprotoError
     └── ClusterError            a command that the simulated cluster cannot carry out
         ├── ControllerDiedError     it was told to die in the midst of this, and did
+        ├── NotControllerError      there is no controller, or it went before it got to this
         ├── UnreadableError         Kafka's own class for the request refuses to be made of it
         ├── FaultError              a rule of faults that makes no sense: file, line, rule
         ├── UnknownBrokerError      no broker of that id was registered
@@ -22,6 +23,7 @@ __all__ = [
     "ClusterError",
     "ControllerDiedError",
     "FaultError",
+    "NotControllerError",
     "Refusal",
     "UnknownBrokerError",
     "UnknownPartitionError",
@@ -39,6 +41,11 @@ class ControllerDiedError(ClusterError):
     def __init__(self, broker_id: int) -> None:
         super().__init__(f"broker {broker_id} died in the midst of this, as it was told to")
         self.broker_id = broker_id
+
+
+class NotControllerError(ClusterError):
+    """There is no controller, or it resigned before it got to a request in its queue. Clients get
+    NOT_CONTROLLER(41) and look for the next one."""
 
 
 class UnreadableError(ClusterError):

@@ -7,18 +7,18 @@ This is where the pure state meets the event loop. It knows no wire format and n
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextlib
 import ssl
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 from kproto.dialects import Dialect
 from kproto.dialects import dialect as _dialect
-from kproto.errors import KprotoError
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
-from kproto.znodes import Stat, ZnodeStore
+from kproto.znodes import ZnodeStore
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.controls import InterBrokerControls, Level, brokers_of
@@ -34,19 +34,21 @@ from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.endpoints import Advertised, dialable, show
 from mockbroker.serving.fault_controls import FaultControls
 from mockbroker.serving.limits import DEFAULTS, Limits, Room
+from mockbroker.serving.operations import Operations, SuspendedOperations
 from mockbroker.serving.scripted_answers import ScriptedAnswers
 from mockbroker.serving.server import BrokerListener, BrokerProtocol
-from mockbroker.state.model import Broker, Partition, TopicPartition
-from mockbroker.topics.spec import parse_topic_partition
+from mockbroker.serving.step_controls import StepControls
+from mockbroker.state.model import Broker
 
 __all__ = ["Clock", "MockCluster"]
 
-_log = logging.getLogger("mockbroker")
+_SESSION_TIMEOUT = "zookeeper.session.timeout.ms"
+_SESSION_TIMEOUT_MS = 6_000
 
 Clock: TypeAlias = Literal["wall", "manual"]
 
 
-class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
+class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerControls):
     """Brokers that real Kafka clients can connect to, in this process::
 
         async with MockCluster(brokers=4, topics=["foo=1,2,3"], profile="kafka-4.1") as mock:
@@ -149,7 +151,8 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
         self._skipped_ms = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         check_release(self.profile, self.dialect, apis or {})
-        self._znodes = self._znode_store(zookeeper)
+        self.operations = Operations()
+        self._znodes = self._znode_store(zookeeper, broker_configs)
         served = served_versions(
             self.profile, self.dialect, apis, implemented_only=implemented_only
         )
@@ -172,6 +175,7 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
                 **broker_configs,
             },
         )
+        self.cluster.turn = self.operations.turn
         self.cluster.on_death = lambda broker_id: self._soon(self._close(broker_id))
         self._alarm = Alarm(lambda: self._loop, self._due)
         if clock == "wall":
@@ -187,6 +191,7 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
             reply35=reply35,
             follow_clock=self.follow_clock,
             security=Security.of(authorizer, sasl, scram_iterations, scram_final),
+            operations=self.operations,
         )
         self._dispatcher.faults.perform = self._perform
         self._strict_faults = strict_faults
@@ -225,6 +230,7 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
     async def start(self) -> None:
         """Open every live broker's listener; on return clients can connect."""
         self._loop = asyncio.get_running_loop()
+        self.operations.bind(self._loop)
         try:
             for broker in self.cluster.brokers.values():
                 if broker.live and broker.broker_id not in self._external:
@@ -236,7 +242,7 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
             raise
         if self._propagation_ms:
             # From here on: everybody knows where everybody listens.
-            self.set_propagation(self._propagation_ms)
+            await self.take(self.set_propagation, self._propagation_ms)
         self._schedule_tick()
 
     async def stop(self) -> None:
@@ -246,12 +252,13 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
             self._timer = None
         self._alarm.cancel()
         self._loop = None
+        if self._znodes is not None:
+            await asyncio.to_thread(self._znodes.close)
+        self.operations.bind(None)
         if self._network is not None:
             await self._network.stop()
         for listener in self._listeners.values():
             await listener.close()
-        if self._znodes is not None:
-            self._znodes.close()
 
     @property
     def bootstrap(self) -> str:
@@ -280,7 +287,9 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
 
     # ---- znodes ------------------------------------------------------------------------------
 
-    def _znode_store(self, zookeeper: str | ZnodeStore | None) -> ZnodeStore | None:
+    def _znode_store(
+        self, zookeeper: str | ZnodeStore | None, configs: Mapping[str, str]
+    ) -> ZnodeStore | None:
         if zookeeper is not None and not machine(self.profile.machine).keeps_znodes:
             raise ClusterError(
                 f"profile {self.profile.name} keeps nothing in ZooKeeper; `mockbroker profiles` "
@@ -290,21 +299,27 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
             return zookeeper
         from kproto.client.zookeeper import KazooStore  # kazoo is an extra
 
-        return KazooStore(zookeeper, wakeup=self._woken)
+        self.operations = operations = SuspendedOperations()
+        return KazooStore(
+            zookeeper,
+            session_timeout=int(configs.get(_SESSION_TIMEOUT, _SESSION_TIMEOUT_MS)) / 1000,
+            wakeup=self._woken,
+            suspend=operations.suspend,
+        )
 
     def _woken(self) -> None:
         """There are watch events to take. Called on a thread of kazoo's."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._react)
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._react)
 
     def _react(self) -> None:
         if self._loop is None:
             return
         self.follow_clock()
-        try:
-            self.cluster.react()
-        except KprotoError as error:
-            _log.error("%s", error)
+        if self._znodes is not None and self._znodes.expired:
+            self.operations.preempt()
+        self.operations.spawn(self.cluster.react)
 
     def _soon(self, coroutine: Coroutine[Any, Any, None]) -> None:
         if self._loop is None:
@@ -321,7 +336,7 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
         await listener.open()
         place = list(self.cluster.brokers).index(broker_id)
         host, port = self._advertised.endpoint(place, listener.host, listener.port)
-        self.cluster.set_endpoint(broker_id, host, port)
+        await self.take(self.cluster.set_endpoint, broker_id, host, port)
 
     async def _close(self, broker_id: int) -> None:
         """The broker's process has ended, if it is in this one."""
@@ -331,67 +346,6 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
         if self._network is not None:
             await self._network.close(broker_id)
 
-    # ---- steps -------------------------------------------------------------------------------
-
-    def join_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
-        """A replica has caught up. The partition is ``"foo-0"`` or ``("foo", 0)``."""
-        self.follow_clock()
-        return self.cluster.join_isr(_topic_partition(partition), broker_id)
-
-    def leave_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
-        """A replica fell behind."""
-        self.follow_clock()
-        return self.cluster.leave_isr(_topic_partition(partition), broker_id)
-
-    def failover(self, to: int) -> None:
-        """Another live broker becomes the controller."""
-        self.follow_clock()
-        self.cluster.failover(to)
-
-    def hold_metadata(self, broker_id: int) -> None:
-        """From now on this broker answers Metadata from what it knows at this moment."""
-        self.follow_clock()
-        self.cluster.hold_metadata(broker_id)
-
-    def release_metadata(self, broker_id: int) -> None:
-        self.follow_clock()
-        self.cluster.release_metadata(broker_id)
-
-    def set_propagation(self, milliseconds: int) -> None:
-        """From now on every broker hears of a change that much later; 0 for at once."""
-        self.follow_clock()
-        self.cluster.set_propagation(milliseconds)
-
-    def hold_elections(self) -> None:
-        """The controller does not get to the elections in its queue; their callers wait."""
-        self.follow_clock()
-        self.cluster.hold_elections()
-
-    def release_elections(self) -> None:
-        self.follow_clock()
-        self.cluster.release_elections()
-
-    def advance(self, milliseconds: int) -> None:
-        """Let simulated time pass at once, on top of real time where the clock follows that."""
-        self.follow_clock()
-        if milliseconds < 0:
-            raise ClusterError(f"time cannot go back by {-milliseconds} ms")
-        self.cluster.advance(milliseconds)
-        self._skipped_ms += milliseconds
-
-    async def stop_broker(self, broker_id: int) -> None:
-        """The broker dies: its connections break, its port refuses, leaders move."""
-        self.follow_clock()
-        self.cluster.stop_broker(broker_id)
-        await self._close(broker_id)
-
-    async def start_broker(self, broker_id: int) -> None:
-        """The broker comes back, on the same port."""
-        self.follow_clock()
-        self.cluster.broker(broker_id)
-        await self._reopen(broker_id)
-        self.cluster.start_broker(broker_id)
-
     async def _reopen(self, broker_id: int) -> None:
         """Listen again, on the same port."""
         listener = self._listeners.get(broker_id)
@@ -400,32 +354,15 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
         if self._network is not None:
             await self._network.open(broker_id)
 
-    def kill_controller_after(self, changes: int) -> None:
-        """Let the controller die in the midst of what it does, after this many more changes."""
-        self.cluster.kill_controller_after(changes)
-
-    def write_znode(self, path: str, text: str | None) -> None:
-        """As any client of ZooKeeper can; None deletes."""
-        self.follow_clock()
-        self.cluster.write_znode(path, text)
-
-    def append_znode(self, prefix: str, text: str) -> str:
-        """Create a sequence znode; returns its path."""
-        self.follow_clock()
-        return self.cluster.append_znode(prefix, text)
-
-    def read_znode(self, path: str) -> tuple[str, Stat] | None:
-        """Text and stat, None where there is no such znode."""
-        return self.cluster.read_znode(path)
-
     # ---- the clock ---------------------------------------------------------------------------
 
     def follow_clock(self) -> None:
         """Bring the simulated time up to the real one, where it follows that."""
-        if self.clock == "wall":
-            behind = wall_ms() + self._skipped_ms - self.cluster.now_ms
-            if behind > 0:
-                self.cluster.advance(behind)
+        if self.clock == "wall" and self._now() > self.cluster.now_ms and not self.operations.busy:
+            self.operations.spawn(partial(self.cluster.follow, self._now))
+
+    def _now(self) -> int:
+        return wall_ms() + self._skipped_ms
 
     def _set_alarm(self, due_ms: int | None) -> None:
         self._alarm.set(None if due_ms is None else due_ms - self.cluster.now_ms)
@@ -443,7 +380,3 @@ class MockCluster(FaultControls, ScriptedAnswers, InterBrokerControls):
     def _tick(self) -> None:
         self.follow_clock()
         self._schedule_tick()
-
-
-def _topic_partition(partition: str | TopicPartition) -> TopicPartition:
-    return parse_topic_partition(partition) if isinstance(partition, str) else partition

@@ -11,19 +11,24 @@ from dataclasses import replace
 from mockbroker.configs.effective import unclean_election_enabled
 from mockbroker.errors import ClusterError, UnknownBrokerError, UnknownPartitionError
 from mockbroker.inter_broker.levels import follows
-from mockbroker.state.actions import BrokerChanged, ControllerChanged
+from mockbroker.state.actions import BrokerChanged, BrokerRegistered, ControllerChanged
 from mockbroker.state.controller import Controller
-from mockbroker.state.model import NO_LEADER, Broker, Partition, TopicPartition
+from mockbroker.state.controller_znodes import SEEN
+from mockbroker.state.model import NO_CONTROLLER, NO_LEADER, Broker, Partition, TopicPartition
 from mockbroker.state.partition_change import Election, next_partition
 
 __all__ = [
     "AutoProgress",
     "bury",
+    "expire_session",
     "fail_over",
     "find_broker",
     "find_partition",
     "join_isr",
     "leave_isr",
+    "move_controller",
+    "resign",
+    "session_expired",
     "set_level",
     "start_broker",
     "stop_broker",
@@ -59,6 +64,7 @@ def join_isr(
     partition = _replica_of(controller, tp, broker_id)
     if broker_id in partition.isr:
         return partition
+    _check_controller(controller, tp)
     if not controller.is_live(broker_id):
         raise ClusterError(f"broker {broker_id} is stopped: it cannot join the ISR of {_name(tp)}")
     if partition.leader == NO_LEADER:
@@ -76,6 +82,7 @@ def leave_isr(controller: Controller, tp: TopicPartition, broker_id: int) -> Par
     partition = _replica_of(controller, tp, broker_id)
     if broker_id not in partition.isr:
         return partition
+    _check_controller(controller, tp)
     if broker_id == partition.leader:
         raise ClusterError(
             f"broker {broker_id} leads {_name(tp)} and stays in its ISR (stop the broker instead)"
@@ -95,6 +102,11 @@ def _replica_of(controller: Controller, tp: TopicPartition, broker_id: int) -> P
             f"broker {broker_id} holds no replica of {_name(tp)} (they are {replicas})"
         )
     return partition
+
+
+def _check_controller(controller: Controller, tp: TopicPartition) -> None:
+    if controller.state.controller_id == NO_CONTROLLER:
+        raise ClusterError(f"there is no controller to change the ISR of {_name(tp)}")
 
 
 def _apply(
@@ -123,7 +135,7 @@ def _election(controller: Controller, topic: str) -> Election:
 def stop_broker(controller: Controller, broker_id: int) -> None:
     """The broker leaves every ISR that does not end with it; what it led gets another leader from
     the ISR, in replica order, or goes offline. If it was the controller, the live broker with the
-    lowest id takes over."""
+    lowest id takes over; with ZooKeeper there is none once the last broker has stopped."""
     broker = find_broker(controller, broker_id)
     if not broker.live:
         raise ClusterError(f"broker {broker_id} is stopped already")
@@ -134,13 +146,22 @@ def stop_broker(controller: Controller, broker_id: int) -> None:
 def _part_with(controller: Controller, broker_id: int) -> None:
     """What follows from a broker's end, as far as it has not followed yet."""
     live = controller.live_ids()
-    if controller.state.controller_id == broker_id and live:
+    was_controller = controller.state.controller_id == broker_id
+    if controller.state.controller_id == NO_CONTROLLER:
+        return  # the next controller deals with it
+    if was_controller and live:
         # First: what the stopped one remembered, and had not put on record, is nobody's any more.
-        _move_controller(controller, live[0], "stop_broker")
+        move_controller(controller, live[0], "stop_broker")
+    _leave_isrs(controller, broker_id, "stop_broker")
+    if was_controller and not live and controller.keeps_znodes:
+        _leave_vacant(controller, "stop_broker")
+
+
+def _leave_isrs(controller: Controller, broker_id: int, cause: str) -> None:
     for name, partition in controller.partitions():
         if broker_id in partition.isr:
             isr = tuple(replica for replica in partition.isr if replica != broker_id)
-            _apply(controller, "stop_broker", (name, partition.index), partition, isr)
+            _apply(controller, cause, (name, partition.index), partition, isr)
 
 
 def start_broker(controller: Controller, broker_id: int) -> None:
@@ -154,12 +175,16 @@ def start_broker(controller: Controller, broker_id: int) -> None:
     controller.record("start_broker", BrokerChanged(broker, replace(broker, live=True)))
     succeeds = forgotten or not controller.is_live(controller.state.controller_id)
     if succeeds:
-        _move_controller(controller, broker_id, "start_broker")
+        move_controller(controller, broker_id, "start_broker")
+    _came_up(controller, broker_id, "start_broker", new_controller=succeeds)
+
+
+def _came_up(controller: Controller, broker_id: int, cause: str, *, new_controller: bool) -> None:
     for name, partition in controller.partitions():
         if partition.leader == NO_LEADER:
-            _apply(controller, "start_broker", (name, partition.index), partition, partition.isr)
-    if not succeeds:
-        controller.machine.broker_started(controller, "start_broker", broker_id)
+            _apply(controller, cause, (name, partition.index), partition, partition.isr)
+    if not new_controller:
+        controller.machine.broker_started(controller, cause, broker_id)
 
 
 def fail_over(controller: Controller, to: int) -> None:
@@ -169,7 +194,55 @@ def fail_over(controller: Controller, to: int) -> None:
         raise ClusterError(f"broker {to} is stopped: it cannot become the controller")
     if to == controller.state.controller_id:
         raise ClusterError(f"broker {to} is the controller already")
-    _move_controller(controller, to, "failover")
+    move_controller(controller, to, "failover")
+
+
+def resign(controller: Controller) -> None:
+    """The controller's znode goes, and no broker takes over before ``failover`` or a broker that
+    starts: what happens until then has no controller to see it."""
+    if controller.state.controller_id == NO_CONTROLLER:
+        raise ClusterError("there is no controller already")
+    _leave_vacant(controller, "resign_controller")
+
+
+def expire_session(controller: Controller, broker_id: int) -> None:
+    """ZooKeeper expires the broker's session: the broker is gone for the others, be it the
+    controller, and then registers anew. Its connections to clients stay."""
+    broker = find_broker(controller, broker_id)
+    cause = "expire_session"
+    if not broker.live:
+        raise ClusterError(f"broker {broker_id} is stopped: it has no session")
+    was_controller = controller.state.controller_id == broker_id
+    others = [each for each in controller.live_ids() if each != broker_id]
+    if was_controller:
+        _leave_vacant(controller, cause)
+    controller.record(cause, BrokerChanged(broker, replace(broker, live=False)))
+    if was_controller and others:
+        move_controller(controller, others[0], cause)
+    elif not was_controller and controller.state.controller_id != NO_CONTROLLER:
+        _leave_isrs(controller, broker_id, cause)
+    controller.record(cause, BrokerChanged(replace(broker, live=False), broker))
+    if was_controller and not others:
+        move_controller(controller, broker_id, cause)
+    elif controller.state.controller_id != NO_CONTROLLER:
+        _came_up(controller, broker_id, cause, new_controller=False)
+
+
+def session_expired(controller: Controller) -> None:
+    """The session of this process has expired, and every ephemeral znode with it: the controller
+    resigns, and once there is a new session the brokers register and elect a controller. Kafka's
+    brokers do the same (``KafkaController.Expire``, then ``RegisterBrokerAndReelect``)."""
+    before = controller.state.controller_id
+    controller.forget_session()
+    if before != NO_CONTROLLER:
+        _leave_vacant(controller, SEEN)
+    controller.znodes.renew()
+    for broker in list(controller.state.brokers.values()):
+        if broker.live:
+            controller.machine.store(controller, SEEN, BrokerRegistered(broker))
+    live = controller.live_ids()
+    if live and before != NO_CONTROLLER:
+        move_controller(controller, live[0], SEEN)
 
 
 def set_level(
@@ -182,7 +255,7 @@ def set_level(
         return
     controller.record("set_level", BrokerChanged(before, replace(before, apis=apis)))
     if broker_id == controller.state.controller_id and before.live:
-        _move_controller(controller, broker_id, "set_level")
+        move_controller(controller, broker_id, "set_level")
 
 
 def bury(controller: Controller, broker_id: int) -> None:
@@ -194,11 +267,23 @@ def bury(controller: Controller, broker_id: int) -> None:
         _part_with(controller, each.broker_id)
 
 
-def _move_controller(controller: Controller, to: int, cause: str) -> None:
+def move_controller(controller: Controller, to: int, cause: str) -> None:
+    """``to`` is elected, with the next epoch. After a time without a controller it also deals with
+    the brokers that are gone since."""
     state = controller.state
+    vacant = state.controller_id == NO_CONTROLLER
     change = ControllerChanged(state.controller_id, to, state.controller_epoch + 1)
     controller.record(cause, change)
     controller.machine.take_over(controller, cause)
+    for broker in list(state.brokers.values()) if vacant else ():
+        if not broker.live:
+            _leave_isrs(controller, broker.broker_id, cause)
+
+
+def _leave_vacant(controller: Controller, cause: str) -> None:
+    state = controller.state
+    change = ControllerChanged(state.controller_id, NO_CONTROLLER, state.controller_epoch)
+    controller.record(cause, change)
 
 
 def _name(tp: TopicPartition) -> str:
@@ -241,7 +326,7 @@ class AutoProgress:
 
     def _tick(self) -> bool:
         chosen = self._next_to_join()
-        if chosen is None:
+        if chosen is None or self._controller.state.controller_id == NO_CONTROLLER:
             return False
         join_isr(self._controller, *chosen, cause="auto_progress")
         return True

@@ -7,7 +7,6 @@ Knows nothing of what a cluster can do: every method and property of ``MockClust
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
@@ -115,8 +114,7 @@ class ThreadedCluster:
         return getattr(self.cluster, name)
 
     async def _called(self, name: str, arguments: Any, options: Any) -> Any:
-        result = getattr(self.cluster, name)(*arguments, **options)
-        return await result if inspect.isawaitable(result) else result
+        return await self.cluster.take(getattr(self.cluster, name), *arguments, **options)
 
 
 class _Awaited:

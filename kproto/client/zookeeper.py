@@ -11,7 +11,9 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kproto.znodes import requests
 from kproto.znodes.errors import (
@@ -43,7 +45,14 @@ from kproto.znodes.paths import ROOT, validate
 if TYPE_CHECKING:
     from kazoo.client import KazooClient, TransactionRequest
 
-__all__ = ["KazooStore"]
+__all__ = ["KazooStore", "Register", "Suspend"]
+
+Register: TypeAlias = Callable[[Callable[[], None]], object]
+Suspend: TypeAlias = Callable[[Register], bool]
+
+_CLOSE_SECONDS = 2.0
+_RECONNECT_SECONDS = 1.0
+"""At most so long between two attempts to connect."""
 
 _ERRORS: dict[int, type[ZnodeError]] = {
     kind.code: kind
@@ -76,7 +85,14 @@ class KazooStore:
     server answers in time.
 
     A connection that breaks is made anew behind the scenes, and the session lives on if that was
-    in time; its watches do not (``EventType.CONNECTION_LOST``). A session that expired stays so.
+    in time; its watches do not (``EventType.CONNECTION_LOST``). A session that expired stays so
+    until ``renew``.
+
+    ``suspend`` is for callers that must not block: given a function that registers a callback, it
+    returns True once that callback was called, on whatever thread, or False at once where it cannot
+    suspend its caller. A call that is suspended has no time-out, and what a broken connection cost
+    is sent again, as Kafka's ``retryRequestUntilConnected`` does: only the end of the session ends
+    it. ``take_events`` then asks the server only after a write.
     """
 
     def __init__(
@@ -86,6 +102,7 @@ class KazooStore:
         session_timeout: float = 6.0,
         timeout: float = 10.0,
         wakeup: Callable[[], None] | None = None,
+        suspend: Suspend | None = None,
     ) -> None:
         hosts, slash, chroot = connect.partition("/")
         self._chroot = (slash + chroot).rstrip("/")
@@ -95,7 +112,12 @@ class KazooStore:
         self._wakeup = wakeup
         self._events: deque[WatchedEvent] = deque()
         self._last_event: object = None
+        self._suspend = suspend
+        self._state_waiters: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._wrote = False
         self._ended = False
+        self._closed = False
         self._client = _client(hosts, session_timeout)
         self._client.add_listener(self._state_changed)
         self._start(hosts)
@@ -120,9 +142,9 @@ class KazooStore:
         path = ""
         for name in self._chroot.split("/")[1:]:
             path += f"/{name}"
-            if self._call(path, self._client.exists_async(path)) is None:
+            if self._call(path, methodcaller("exists_async", path)) is None:
                 with contextlib.suppress(NodeExistsError):  # another one was quicker
-                    self._call(path, self._client.create_async(path))
+                    self._call(path, methodcaller("create_async", path))
 
     @property
     def session_id(self) -> int:
@@ -134,36 +156,51 @@ class KazooStore:
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
         requests.validate(Create(path, data, ephemeral, sequential))
-        request = self._open(path).create_async(
-            self._full(path), data, ephemeral=ephemeral, sequence=sequential
+        self._wrote = True
+        made = self._call(
+            path,
+            lambda client: client.create_async(
+                self._full(path), data, ephemeral=ephemeral, sequence=sequential
+            ),
+            requests.request_size(Create(self._full(path), data, ephemeral, sequential)),
         )
-        return self._own(self._call(path, request))
+        return self._own(made)
 
     def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
         requests.validate(SetData(path, data, version))
-        request = self._open(path).set_async(self._full(path), data, version)
-        return Stat._make(self._call(path, request))
+        self._wrote = True
+        stat = self._call(
+            path,
+            lambda client: client.set_async(self._full(path), data, version),
+            requests.request_size(SetData(self._full(path), data, version)),
+        )
+        return Stat._make(stat)
 
     def delete(self, path: str, version: int = ANY_VERSION) -> None:
         requests.validate(Delete(path, version))
-        self._call(path, self._open(path).delete_async(self._full(path), version))
+        self._wrote = True
+        self._call(path, lambda client: client.delete_async(self._full(path), version))
 
     def get(self, path: str, *, watch: bool = False) -> Znode:
         validate(path)
-        request = self._open(path).get_async(self._full(path), self._watcher(watch))
-        data, stat = self._call(path, request)
+        data, stat = self._call(
+            path, lambda client: client.get_async(self._full(path), self._watcher(watch))
+        )
         return Znode(data or b"", Stat._make(stat))  # a znode without data is read as None
 
     def exists(self, path: str, *, watch: bool = False) -> Stat | None:
         validate(path)
-        request = self._open(path).exists_async(self._full(path), self._watcher(watch))
-        stat = self._call(path, request)
+        stat = self._call(
+            path, lambda client: client.exists_async(self._full(path), self._watcher(watch))
+        )
         return None if stat is None else Stat._make(stat)
 
     def children(self, path: str, *, watch: bool = False) -> list[str]:
         validate(path)
-        request = self._open(path).get_children_async(self._full(path), self._watcher(watch))
-        return sorted(self._call(path, request))
+        names = self._call(
+            path, lambda client: client.get_children_async(self._full(path), self._watcher(watch))
+        )
+        return sorted(names)
 
     def multi(self, operations: Sequence[Operation]) -> list[OperationResult]:
         for index, operation in enumerate(operations):
@@ -171,10 +208,15 @@ class KazooStore:
                 requests.validate(operation)
             except ZnodeError as error:
                 raise error.in_multi(index) from None
-        transaction = self._open("").transaction()
-        for operation in operations:
-            self._add(transaction, operation)
-        outcomes = self._call("", transaction.commit_async())
+        self._wrote = True
+
+        def commit(client: KazooClient) -> Any:
+            transaction = client.transaction()
+            for operation in operations:
+                self._add(transaction, operation)
+            return transaction.commit_async()
+
+        outcomes = self._call("", commit)
         self._raise_first(operations, outcomes)
         return [
             self._result(operation, outcome)
@@ -231,17 +273,17 @@ class KazooStore:
         It sends events before the answer to whatever is asked after the change, and kazoo hands
         out events one by one in that order: so ask something, then stand in line.
         """
-        if self._ended:
+        if self._ended or (self._suspend is not None and not self._wrote):
             return
         from kazoo.protocol.states import Callback
 
+        self._wrote = False
         try:
-            self._call(ROOT, self._client.exists_async(self._chroot or ROOT))
+            self._call(ROOT, lambda client: client.exists_async(self._chroot or ROOT))
         except ZnodeError:
             return  # the connection is gone, and what it had sent with it
-        reached = threading.Event()
-        self._client.handler.dispatch_callback(Callback("watch", reached.set, ()))
-        reached.wait(self._timeout)
+        handler = self._client.handler
+        self._wait(lambda done: handler.dispatch_callback(Callback("watch", done, ())))
 
     def _watcher(self, watch: bool) -> Callable[[Any], None] | None:
         return self._fired if watch else None
@@ -258,10 +300,16 @@ class KazooStore:
 
     def _state_changed(self, state: str) -> None:
         """Called by kazoo before it does anything about the change."""
-        if state == "LOST" and not self._ended:
-            # kazoo would go on with a new session, without the ephemeral znodes of the old one.
-            self._ended = True
+        with self._lock:
+            ends = state == "LOST" and not self._ended
+            if ends:
+                # kazoo goes on with a new session, without the ephemeral znodes of the old one.
+                self._ended = True
+            waiters, self._state_waiters = self._state_waiters, []
+        if ends:
             self._tell(WatchedEvent(EventType.SESSION_EXPIRED, ""))
+        for done in waiters:
+            done()
 
     def _tell(self, event: WatchedEvent) -> None:
         self._events.append(event)
@@ -270,26 +318,89 @@ class KazooStore:
 
     # ---- the session ---------------------------------------------------------------------------
 
+    @property
+    def expired(self) -> bool:
+        """Whether the session has ended and ``renew`` has not been called since."""
+        return self._ended
+
+    def renew(self) -> None:
+        """Go on with the session that kazoo begins after one that expired."""
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise SessionExpiredError("")
+                if self._client.connected:
+                    self._session = int(self._client.client_id[0])
+                    self._ended = False
+                    self._events.clear()
+                    return
+            if not self._wait(self._on_state_change):
+                detail = f"no new session within {self._timeout:g} s"
+                raise ConnectionLossError("", detail)
+
     def close(self) -> None:
-        self._client.stop()
-        self._client.close()
+        """Returns within ``timeout``, also where the server hangs: then it finds out by itself."""
+        self._closed = True
+        closing = threading.Thread(target=self._close, name="zookeeper-close", daemon=True)
+        closing.start()
+        closing.join(min(self._timeout, _CLOSE_SECONDS))
+        self._state_changed("LOST")
 
-    def _open(self, path: str) -> KazooClient:
-        if self._ended:
-            raise SessionExpiredError(path)
-        return self._client
-
-    def _call(self, path: str, request: Any) -> Any:
-        """Wait for an answer; kazoo's errors become ours."""
-        from kazoo.exceptions import KazooException
-        from kazoo.handlers.threading import KazooTimeoutError
+    def _close(self) -> None:
+        from kazoo.exceptions import WriterNotClosedException
 
         try:
-            return request.get(timeout=self._timeout)
-        except KazooTimeoutError:
-            raise ConnectionLossError(path, f"no answer within {self._timeout:g} s") from None
-        except KazooException as error:
-            raise _ours(error, path) from error
+            self._client.stop()
+        except WriterNotClosedException:
+            return  # the server hangs
+        self._client.close()
+
+    def _call(self, path: str, ask: Callable[[KazooClient], Any], size: int = 0) -> Any:
+        """Send a request and wait for its answer; kazoo's errors become ours. ``size`` is the
+        request's, which the server would break the connection over: again and again, where that
+        is why it is sent again."""
+        from kazoo.exceptions import ConnectionLoss, KazooException
+        from kazoo.handlers.threading import KazooTimeoutError
+
+        while True:
+            if self._ended or self._closed:
+                raise SessionExpiredError(path)
+            request = ask(self._client)
+            suspended = self._suspended(partial(_call_back, request))
+            try:
+                return request.get(timeout=self._timeout)
+            except KazooTimeoutError:
+                raise ConnectionLossError(path, f"no answer within {self._timeout:g} s") from None
+            except ConnectionLoss as error:
+                if not suspended:
+                    raise _ours(error, path) from error
+                requests.check_size(path, size, requests.MAX_REQUEST_BYTES)
+                self._until_connected()
+            except KazooException as error:
+                raise _ours(error, path) from error
+
+    def _until_connected(self) -> None:
+        """Or until the session has ended."""
+        while not self._client.connected and not self._ended:
+            if not self._wait(self._on_state_change):
+                return
+
+    def _on_state_change(self, done: Callable[[], None]) -> None:
+        with self._lock:
+            self._state_waiters.append(done)
+        if self._client.connected or self._closed:
+            done()  # that was before it could be registered
+
+    def _suspended(self, register: Register) -> bool:
+        return self._suspend is not None and self._suspend(register)
+
+    def _wait(self, register: Register) -> bool:
+        """Until the registered callback is called; False after the time-out."""
+        if self._suspended(register):
+            return True
+        reached = threading.Event()
+        register(reached.set)
+        return reached.wait(self._timeout)
 
     def _full(self, path: str) -> str:
         return self._chroot + path if path != ROOT else self._chroot or ROOT
@@ -297,6 +408,11 @@ class KazooStore:
     def _own(self, path: str) -> str:
         """A path as the server has it, seen from the chroot."""
         return path[len(self._chroot) :] or ROOT
+
+
+def _call_back(request: Any, done: Callable[[], None]) -> None:
+    """Once kazoo has an answer to the request."""
+    request.rawlink(lambda _: done())
 
 
 def _client(hosts: str, session_timeout: float) -> KazooClient:
@@ -308,7 +424,8 @@ def _client(hosts: str, session_timeout: float) -> KazooClient:
             name="kazoo",
         ) from None
     logger = logging.getLogger(__name__)
-    return KazooClient(hosts, timeout=session_timeout, logger=logger)
+    retry = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": _RECONNECT_SECONDS}
+    return KazooClient(hosts, timeout=session_timeout, connection_retry=retry, logger=logger)
 
 
 def _ours(error: Exception, path: str) -> ZnodeError:

@@ -19,6 +19,7 @@ from kproto.znodes.texts import BrokerId, Ids, Int32, decode, encode, scala_orde
 __all__ = [
     "BROKER_IDS",
     "CONFIG_CHANGES",
+    "CONFIG_CHANGE_PREFIX",
     "CONTROLLER",
     "CONTROLLER_EPOCH",
     "TOPICS",
@@ -51,6 +52,7 @@ TOPICS = "/brokers/topics"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 CONFIG_CHANGES = "/config/changes"
+CONFIG_CHANGE_PREFIX = "config_change_"
 
 
 def broker_path(broker_id: int) -> str:

@@ -43,6 +43,11 @@ class ZnodeStore(Protocol):
         """As in the ``ephemeral_owner`` of the session's own znodes."""
         ...
 
+    @property
+    def expired(self) -> bool:
+        """Whether the session has ended."""
+        ...
+
     def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
@@ -78,6 +83,11 @@ class ZnodeStore(Protocol):
         """What fired since the last call, oldest first."""
         ...
 
+    def renew(self) -> None:
+        """Begin another session after this one ended, without watches and events. Raises
+        ConnectionLoss where the server does not give one."""
+        ...
+
     def close(self) -> None:
         """End the session: its ephemeral znodes go. Twice is once."""
         ...
@@ -98,11 +108,16 @@ class EmbeddedStore:
     ) -> None:
         self._tree = tree
         self._now_ms = now_ms
+        self._wakeup = wakeup
         self._session = tree.open_session(wakeup=wakeup)
 
     @property
     def session_id(self) -> int:
         return self._session
+
+    @property
+    def expired(self) -> bool:
+        return not self._tree.is_open(self._session)
 
     def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
@@ -133,6 +148,10 @@ class EmbeddedStore:
 
     def take_events(self) -> list[WatchedEvent]:
         return self._tree.take_events(self._session)
+
+    def renew(self) -> None:
+        self.close()
+        self._session = self._tree.open_session(wakeup=self._wakeup)
 
     def close(self) -> None:
         self._tree.end_session(self._session, now_ms=self._now_ms())

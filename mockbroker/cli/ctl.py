@@ -122,6 +122,8 @@ def _add_step(name: str, text: str) -> None:
 
 _add_step("hold-elections", "Let elections lie in the controller's queue (ZooKeeper, KIP-183).")
 _add_step("release-elections", "Let the controller hold the elections that lie in its queue.")
+_add_step("resign-controller", "Leave the cluster without a controller (ZooKeeper).")
+_add_broker_step("expire-session", "Let a broker's ZooKeeper session expire.")
 
 
 @ctl.command("kill-controller-after")

@@ -10,6 +10,7 @@ from mockbroker.control.feed import Batch, Said, tell
 from mockbroker.control.routes import (
     STREAM,
     TEXT,
+    WAITS,
     WHOLE,
     Asked,
     Member,
@@ -17,6 +18,7 @@ from mockbroker.control.routes import (
     Route,
     query_integer,
     text_of,
+    within,
 )
 from mockbroker.control.schemas import array_of, ref
 
@@ -63,11 +65,11 @@ async def _log_stream(asked: Asked) -> web.StreamResponse:
 async def _znode(asked: Asked) -> dict[str, Any]:
     """Kafka's are JSON, but any bytes may lie there: what is no UTF-8 is shown as U+FFFD."""
     path = asked.query.get("path", "/")
-    found = asked.mock.read_znode(path)
+    found = await within(asked.mock.take(asked.mock.read_znode, path))
     text, stat = (None, None) if found is None else (found[0], found[1]._asdict())
     if text is not None:
         text = text.encode(errors="surrogateescape").decode(errors="replace")
-    children = asked.mock.cluster.znode_children(path)
+    children = await within(asked.mock.take(asked.mock.cluster.znode_children, path))
     return {"path": path, "text": text, "stat": stat, "children": children}
 
 
@@ -101,6 +103,7 @@ READING: Final = (
         "A znode with its stat, and the names below it; text and stat null where there is none.",
         _znode,
         ref("Znode"),
+        refusals=WAITS,
         query=(Member("path", {**TEXT, "default": "/"}, text_of),),
     ),
 )

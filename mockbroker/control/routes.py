@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from aiohttp import web
 
@@ -30,6 +30,7 @@ __all__ = [
     "MAX_INTEGER",
     "STREAM",
     "TEXT",
+    "WAITS",
     "WHOLE",
     "Asked",
     "Member",
@@ -44,7 +45,14 @@ __all__ = [
     "read_body",
     "read_query",
     "text_of",
+    "within",
 ]
+
+T = TypeVar("T")
+
+STEP_SECONDS: Final = 10.0
+"""After so long a step that waits for ZooKeeper is answered without its result."""
+WAITS: Final[Mapping[int, str]] = {503: "ZooKeeper does not answer; the step goes on when it does."}
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -185,6 +193,17 @@ def read_query(route: Route, request: web.Request) -> dict[str, Any]:
             raise ClusterError(f"the parameter {name!r} is given twice")
         found[name] = known[name].read(name, text)
     return found
+
+
+async def within(done: Awaitable[T]) -> T:
+    """The result of a step, unless ZooKeeper keeps it waiting. It is not undone then."""
+    try:
+        async with asyncio.timeout(STEP_SECONDS):
+            return await done
+    except TimeoutError:
+        raise RefusedError(
+            503, f"ZooKeeper has not answered for {STEP_SECONDS:g} s; the step goes on when it does"
+        ) from None
 
 
 async def read_body(route: Route, request: web.Request) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from mockbroker.control.routes import (
     DURATION,
     TEXT,
+    WAITS,
     WHOLE,
     Asked,
     Member,
@@ -17,6 +18,7 @@ from mockbroker.control.routes import (
     integer_of,
     partition_of,
     text_of,
+    within,
 )
 from mockbroker.control.schemas import ref
 from mockbroker.errors import ClusterError
@@ -128,6 +130,15 @@ COMMANDS: Final[dict[str, Step]] = {
         lambda mock, body: mock.append_znode(body["path"], body["text"]),
         (_PATH, Member("text", TEXT, text_of)),
     ),
+    "resign-controller": Step(
+        "Leave the cluster without a controller until `failover`, or until a broker starts.",
+        lambda mock, _: mock.resign_controller(),
+    ),
+    "expire-session": Step(
+        "Let a broker's ZooKeeper session expire; it registers anew.",
+        lambda mock, body: mock.expire_session(body["broker"]),
+        (_BROKER,),
+    ),
     "kill-controller-after": Step(
         "Let the controller die in the midst of what it does next, after so many changes.",
         lambda mock, body: mock.kill_controller_after(body["changes"]),
@@ -141,12 +152,12 @@ def _route(name: str, step: Step) -> Route:
     async def answer(asked: Asked) -> dict[str, Any]:
         log = asked.mock.cluster.log
         offset = len(log)
-        done = step.do(asked.mock, asked.body)
-        if isinstance(done, Awaitable):
-            await done
+        await within(asked.mock.take(step.do, asked.mock, asked.body))
         return {"actions": [action.to_dict() for action in log.since(offset)]}
 
-    return Route("POST", f"/{name}", step.text, answer, ref("Actions"), body=step.fields)
+    return Route(
+        "POST", f"/{name}", step.text, answer, ref("Actions"), body=step.fields, refusals=WAITS
+    )
 
 
 STEPS: Final = tuple(_route(name, step) for name, step in COMMANDS.items())

@@ -38,7 +38,7 @@ class ElectionCalls(Controls):
             return StartedElection.refused(refusal)
         asked = self._state.controller_id if broker_id is None else broker_id
         wanted = topics if topics is not None else self._every_partition(asked)
-        with self._acting():
+        with self._acting(by_controller=True):
             started = queue.start(election_type, wanted, topics is None, asked, timeout_ms)
         return started
 

@@ -28,7 +28,7 @@ from mockbroker.elections.eras import ElectionEra
 from mockbroker.state.actions import ElectionEnqueued, ElectionProcessed, Warned
 from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import bytes_of
-from mockbroker.state.model import TopicPartition
+from mockbroker.state.model import NO_CONTROLLER, TopicPartition
 from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
 __all__ = ["ElectionQueue", "StartedElection"]
@@ -214,7 +214,9 @@ class ElectionQueue:
     def _preempt(self) -> None:
         """What the last controller had not got to is lost with it. The next one finds the znode by
         itself; callers are told to ask that one."""
-        epoch = self._controller.state.controller_epoch
+        state = self._controller.state
+        # Nobody's epoch while there is no controller.
+        epoch = -1 if state.controller_id == NO_CONTROLLER else state.controller_epoch
         for number, election in list(self._enqueued.items()):
             if election.controller_epoch != epoch:
                 del self._enqueued[number]

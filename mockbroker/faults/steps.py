@@ -19,10 +19,10 @@ BrokerChoice: TypeAlias = int | Literal["self", "other"]
 
 _OF_A_BROKER: Final = (
     "failover", "stop-broker", "start-broker", "hold-metadata", "release-metadata",
-    "close-listener", "open-listener",
+    "close-listener", "open-listener", "expire-session",
 )  # fmt: skip
 _OF_A_REPLICA: Final = ("join-isr", "leave-isr")
-_COMMANDS: Final = (*_OF_A_BROKER, *_OF_A_REPLICA, "advance")
+_COMMANDS: Final = (*_OF_A_BROKER, *_OF_A_REPLICA, "resign-controller", "advance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class ClusterStep:
     def __str__(self) -> str:
         if self.command == "advance":
             return f"advance {self.milliseconds}ms"
+        if self.command == "resign-controller":
+            return self.command
         if self.partition is not None:
             topic, index = self.partition
             return f"{self.command} {topic}-{index} {self.broker}"
@@ -49,6 +51,8 @@ def parse_step(text: str) -> ClusterStep:
         match str(text).split():
             case ["advance", duration]:
                 return ClusterStep("advance", milliseconds=parse_milliseconds(duration))
+            case ["resign-controller"]:
+                return ClusterStep("resign-controller")
             case [command, broker] if command in _OF_A_BROKER:
                 return ClusterStep(command, _broker(broker))
             case [command, partition, broker] if command in _OF_A_REPLICA:

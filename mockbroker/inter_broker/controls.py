@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from kproto.dialects import AutoDialect, Dialect, dialect
@@ -20,6 +21,7 @@ from mockbroker.machines import machine
 from mockbroker.profiles import Profile
 from mockbroker.serving.advertised import check_release, own_versions
 from mockbroker.serving.dispatch import Dispatcher
+from mockbroker.serving.operations import Operations
 from mockbroker.serving.server import BrokerListener
 from mockbroker.state.broker_memory import BrokerMemory
 from mockbroker.state.model import Broker
@@ -37,6 +39,7 @@ class InterBrokerControls:
     dialect: Dialect
     journal: Journal
     follow_clock: Callable[[], None]
+    operations: Operations
     _dispatcher: Dispatcher
     _external: Mapping[int, tuple[str, int]]
     _listeners: dict[int, BrokerListener]
@@ -59,7 +62,8 @@ class InterBrokerControls:
         nothing on that account, and goes on at versions the broker has; if the broker is the
         controller, that has come up anew, and tells all brokers again."""
         self.follow_clock()
-        self.cluster.set_level(broker_id, self._own_versions(level))
+        own = self._own_versions(level)
+        await self.operations.run(partial(self.cluster.set_level, broker_id, own))
         listener = self._listeners.get(broker_id)
         for connection in list(listener.connections) if listener is not None else ():
             connection.abort()

@@ -57,7 +57,7 @@ from mockbroker.state.actions import (
 )
 from mockbroker.state.controller import TOPIC, Controller
 from mockbroker.state.controller_znodes import bytes_of
-from mockbroker.state.model import Broker, Partition, Topic, TopicPartition
+from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic, TopicPartition
 
 __all__ = ["KeepsZnodes", "warn"]
 
@@ -277,6 +277,8 @@ class KeepsZnodes:
     ) -> None:
         text = encode_controller(broker_id, controller.now_ms, self.controller_version)
         controller.znodes.put(cause, CONTROLLER, None)
+        if broker_id == NO_CONTROLLER:
+            return
         controller.znodes.put(cause, CONTROLLER, text.decode(), ephemeral=True)
         controller.znodes.put(cause, CONTROLLER_EPOCH, encode_controller_epoch(epoch).decode())
 

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kproto.schema.model import ZERO_UUID
 from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent
 from kproto.znodes.kafka_znodes import (
+    CONFIG_CHANGE_PREFIX,
     CONFIG_CHANGES,
+    CONTROLLER,
     TOPICS,
     decode_config_change,
     decode_topic,
@@ -28,8 +30,9 @@ from kproto.znodes.plan_znodes import (
 from mockbroker.errors import Refusal
 from mockbroker.state.actions import PartitionsAdded, Warned
 from mockbroker.state.controller import Controller
-from mockbroker.state.controller_znodes import bytes_of
-from mockbroker.state.model import Partition
+from mockbroker.state.controller_znodes import SEEN, bytes_of
+from mockbroker.state.model import NO_CONTROLLER, Partition
+from mockbroker.steps import move_controller
 from mockbroker.topics import administration as topic_rules
 from mockbroker.topics.assignments import new_partition
 
@@ -74,6 +77,9 @@ def _topics(machine: KeepsZnodes, controller: Controller, event: WatchedEvent | 
         if event.type is EventType.NODE_DATA_CHANGED and name in known:
             _more_partitions(machine, controller, name)
         return
+    if event is not None and not event.path:  # watches went with the connection
+        for name in sorted(known):
+            _more_partitions(machine, controller, name)
     for name in controller.znodes.children(TOPICS, watch=True):
         if name not in known:
             machine.load_topic(controller, "zookeeper", name)
@@ -117,12 +123,10 @@ def _deletions(machine: KeepsZnodes, controller: Controller, _: WatchedEvent | N
 
 
 def _config_changes(machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None) -> None:
-    """Each child says whose configs to read again. Kafka lets them lie for 15 minutes, and so
-    forever here; what was read once and did not change since is not news."""
-    for name in controller.znodes.children(CONFIG_CHANGES, watch=True):
+    """Each new child names the resource whose configs to read again. Kafka removes these znodes
+    after 15 minutes; here they stay."""
+    for name in controller.znodes.changes(CONFIG_CHANGES, CONFIG_CHANGE_PREFIX):
         path = f"{CONFIG_CHANGES}/{name}"
-        if path in controller.state.znodes:
-            continue
         text = controller.znodes.read(path) or ""
         try:
             about = decode_config_change(path, bytes_of(text))
@@ -131,6 +135,19 @@ def _config_changes(machine: KeepsZnodes, controller: Controller, _: WatchedEven
             continue
         if about is not None:
             machine.load_configs(controller, "zookeeper", *about)
+
+
+def _controller(_: KeepsZnodes, controller: Controller, event: WatchedEvent | None) -> None:
+    """Brokers elect a controller when this znode is gone. The one before takes part in Kafka's
+    race; here it wins only where it is alone."""
+    gone = controller.znodes.read(CONTROLLER, watch=True) is None
+    before = controller.state.controller_id
+    if event is None or not gone or before == NO_CONTROLLER:
+        return
+    live = controller.live_ids()
+    others = [broker for broker in live if broker != before]
+    if live:
+        move_controller(controller, (others or live)[0], SEEN)
 
 
 def _preferred_replicas(
@@ -142,6 +159,7 @@ def _preferred_replicas(
 
 
 WATCHED: Final = (
+    Watched(CONTROLLER, False, _controller),
     Watched(TOPICS, True, _topics, below=True),
     Watched(DELETE_TOPICS, True, _deletions),
     Watched(CONFIG_CHANGES, True, _config_changes),

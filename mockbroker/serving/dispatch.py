@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from kproto.codegen.base import Message
 from kproto.connection import (
@@ -35,7 +36,7 @@ from mockbroker.apis.refusals import error_response
 from mockbroker.apis.sasl import session_lifetime_ms
 from mockbroker.apis.usable import usable_handlers
 from mockbroker.cluster import Cluster
-from mockbroker.errors import ControllerDiedError, UnreadableError
+from mockbroker.errors import ControllerDiedError, NotControllerError, UnreadableError
 from mockbroker.faults.planning import Plan
 from mockbroker.inter_broker.levels import served_by
 from mockbroker.profiles import Profile
@@ -54,6 +55,7 @@ from mockbroker.serving.answered import CLOSE, Answered, Close
 from mockbroker.serving.fault_rules import Faults
 from mockbroker.serving.faulting import FaultedExchange
 from mockbroker.serving.known_answers import KnownAnswers
+from mockbroker.serving.operations import Operations
 from mockbroker.serving.quirks import tolerated
 from mockbroker.serving.replaying import Replaying
 from mockbroker.serving.scripts import Script, Scripts
@@ -70,7 +72,7 @@ class Dispatcher(Replaying):
     ``reply35`` answers a version outside that range with error 35, in the nearest version served,
     where brokers close the connection. ``follow_clock`` is called before anything may change.
     ``security`` says who may connect, and do what. ``connection_ids`` are shared where there are
-    two of these.
+    two of these. ``operations`` runs the handlers.
     """
 
     def __init__(
@@ -85,7 +87,9 @@ class Dispatcher(Replaying):
         follow_clock: Callable[[], None] = lambda: None,
         security: Security = OPEN,
         connection_ids: Iterator[int] | None = None,
+        operations: Operations | None = None,
     ) -> None:
+        self.operations = operations or Operations()
         self.cluster = cluster
         self.profile = profile
         self.codec = codec
@@ -277,22 +281,30 @@ class Dispatcher(Replaying):
             if body is None:
                 if handler is None or call.version not in handler.versions:
                     return self._unimplemented(connection, session, request)
-                body = handler.answer(call)
+                body = self._answered(handler, call)
             if isinstance(body, Message):
                 return self._send(connection, session, request, body)
         except Exception as error:  # a test's script may raise anything; the broker lives on
             return self._failed(connection, session, request, error)
         return self._respond_later(connection, session, request, body)
 
+    def _answered(self, handler: Handler, call: Call) -> Message | Awaitable[Any]:
+        answer: Callable[[], Any] = partial(handler.answer, call)
+        body: Message | Awaitable[Any] = self.operations.start(answer)
+        return body
+
     async def _respond_later(
         self,
         connection: ServerConnection,
         session: Session,
         request: RequestReceived,
-        later: Awaitable[Message],
+        later: Awaitable[Any],
     ) -> bytes | Close:
         try:
-            return self._send(connection, session, request, await later)
+            body = await later
+            if not isinstance(body, Message):  # an operation that was suspended, and then waits
+                body = await body
+            return self._send(connection, session, request, body)
         except Exception as error:  # as in ``_respond``
             return self._failed(connection, session, request, error)
 
@@ -347,6 +359,8 @@ class Dispatcher(Replaying):
         if isinstance(error, UnreadableError):
             self._note_request(session, request, "malformed", str(error))
             return CLOSE
+        if isinstance(error, NotControllerError):
+            return self._refuse(connection, session, request, ErrorCode.NOT_CONTROLLER, "")
         if not isinstance(error, KprotoError):
             _log.error(
                 "%s v%d failed", request.api.name, header.request_api_version, exc_info=error

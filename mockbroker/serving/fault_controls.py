@@ -97,6 +97,8 @@ class FaultControls:
         if step.command == "advance":
             return self.advance(step.milliseconds)
         self.follow_clock()
+        if step.command == "resign-controller":
+            return self.cluster.resign_controller()
         broker_id = self._broker_of(step, asked)
         if step.partition is not None:
             _OF_A_REPLICA[step.command](self.cluster, step.partition, broker_id)
@@ -137,6 +139,7 @@ class FaultControls:
 
 _OF_A_BROKER: Final[dict[str, Callable[[Cluster, int], object]]] = {
     "failover": Cluster.failover,
+    "expire-session": Cluster.expire_session,
     "stop-broker": Cluster.stop_broker,
     "start-broker": Cluster.start_broker,
     "hold-metadata": Cluster.hold_metadata,

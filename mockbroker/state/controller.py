@@ -8,11 +8,11 @@ writes, so the log is complete: ``replay`` of it gives an equal state.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kproto.znodes import Stat, ZnodeStore
+from kproto.znodes import EventType, Stat, ZnodeStore
 from mockbroker.configs.definitions import NEWEST_CONFIGS, ConfigDefinitions
 from mockbroker.errors import ControllerDiedError
 from mockbroker.inter_broker.levels import NEWEST, Told, addressed, forget_targets, note_sent
@@ -42,9 +42,9 @@ from mockbroker.state.actions import (
     TopicDeleted,
     ZnodeWritten,
 )
-from mockbroker.state.controller_znodes import ControllerZnodes
+from mockbroker.state.controller_znodes import SEEN, ControllerZnodes
 from mockbroker.state.metadata_views import MetadataView, ViewHistory
-from mockbroker.state.model import Broker, Partition, Topic
+from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic
 from mockbroker.state.partition_change import Completion
 from mockbroker.state.results import AclBinding
 from mockbroker.topics.eras import KRAFT, AdministrationEra
@@ -68,7 +68,8 @@ class ClusterState:
     ``static_configs`` are what every broker's properties file says. ``znodes`` are texts by path,
     and ``znode_stats`` the stat each had when it was written or seen; both are empty where the
     controller keeps nothing in ZooKeeper. ``told`` is which brokers know of the targets of
-    reassignments, where a draft tells them. ``deleting`` are topics that nobody sees any more, of
+    reassignments, where a draft tells them. ``last_controller_id`` is what brokers answer while
+    there is no controller. ``deleting`` are topics that nobody sees any more, of
     which a stopped broker still has replicas.
     """
 
@@ -77,6 +78,7 @@ class ClusterState:
     offset: int = 0
     controller_id: int = -1
     controller_epoch: int = 0
+    last_controller_id: int = -1
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     topic_names: dict[uuid.UUID, str] = field(default_factory=dict)
@@ -114,7 +116,7 @@ class ClusterState:
             self._view = MetadataView(
                 self.offset,
                 self.cluster_id,
-                self.controller_id,
+                self.last_controller_id,
                 dict(self.brokers),
                 dict(self.topics),
                 dict(self.topic_names),
@@ -134,6 +136,8 @@ class ClusterState:
                     forget_targets(self.told, before, after)
             case ControllerChanged(_, chosen, epoch):
                 self.controller_id, self.controller_epoch = chosen, epoch
+                if chosen != NO_CONTROLLER:
+                    self.last_controller_id = chosen
             case TopicCreated(topic):
                 self.topics[topic.name] = topic
                 self.deleting.pop(topic.name, None)
@@ -220,6 +224,8 @@ class Controller:
 
     elections: ElectionQueue
     """Whoever makes a controller gives it one."""
+    on_session_expired: Callable[[], None] = staticmethod(lambda: None)
+    """Called when the session has ended; a step, and so its maker's to give."""
     administration: AdministrationEra = KRAFT
     """How it administers topics and configs; whoever makes it may give it another."""
 
@@ -269,7 +275,7 @@ class Controller:
 
     def spend_life(self) -> None:
         """Called before each change. Raises ControllerDiedError when the controller is to die."""
-        if self._lives is None:
+        if self._lives is None or self.state.controller_id == NO_CONTROLLER:
             return
         if self._lives == 0:
             self._lives = None
@@ -277,13 +283,24 @@ class Controller:
         self._lives -= 1
 
     def react(self) -> None:
-        """Do what is to be done about znodes that others have written since the last time."""
+        """Do what is to be done about znodes that others have written since the last time. While
+        there is no controller nobody does; the next one looks at everything."""
         while self._znodes is not None:
             events = self._znodes.take_events()
             if not events:
                 return
             for event in events:
-                self.machine.react(self, event)
+                if event.type is EventType.SESSION_EXPIRED:
+                    self.on_session_expired()
+                elif self.state.controller_id != NO_CONTROLLER:
+                    self.machine.react(self, event)
+
+    def forget_session(self) -> None:
+        """The ephemeral znodes of the session, which has ended, are gone."""
+        for path, stat in list(self.state.znode_stats.items()):
+            if stat.ephemeral_owner == self.znodes.session_id:
+                change = ZnodeWritten(path, self.state.znodes.get(path), None, None)
+                self.record(SEEN, change)
 
     def change_partition(self, cause: str, topic: str, after: Partition) -> None:
         """Record a partition's new value, unless nothing changed."""

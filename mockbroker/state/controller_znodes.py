@@ -48,6 +48,7 @@ class ControllerZnodes:
     def __init__(self, store: ZnodeStore, controller: Controller) -> None:
         self._store = store
         self._controller = controller
+        self._last_change: dict[str, int] = {}
 
     # ---- reading -----------------------------------------------------------------------------
 
@@ -72,6 +73,21 @@ class ControllerZnodes:
         except NoNodeError:
             return []
 
+    def changes(self, path: str, prefix: str) -> list[str]:
+        """The sequence znodes below ``path`` that came since the last call, oldest first: those
+        with a greater number than any before, as Kafka's ZkNodeChangeNotificationListener has it.
+        A watch is left on the children."""
+        last = self._last_change.get(path, -1)
+        news: list[tuple[int, str]] = []
+        for name in self.children(path, watch=True):
+            number = name.removeprefix(prefix)
+            if name.startswith(prefix) and number.isascii() and number.isdigit():
+                news.append((int(number), name))
+        found = sorted(each for each in news if each[0] > last)
+        if found:
+            self._last_change[path] = found[-1][0]
+        return [name for _, name in found]
+
     def take_events(self) -> list[WatchedEvent]:
         return self._store.take_events()
 
@@ -91,8 +107,7 @@ class ControllerZnodes:
     def put(self, cause: str, path: str, text: str | None, *, ephemeral: bool = False) -> bool:
         """Make the znode say this; None removes it. Whether there was anything to do, as far as
         is known here. Znodes above it are made where they lack, empty and unlogged."""
-        before = self._controller.state.znodes.get(path)
-        if text == before:
+        if text == self._controller.state.znodes.get(path):
             return False
         self._controller.spend_life()
         stat = None
@@ -100,8 +115,21 @@ class ControllerZnodes:
             self._remove(path)
         else:
             stat = self._write(path, bytes_of(text), ephemeral)
-        self._controller.record(cause, ZnodeWritten(path, before, text, stat))
+        self._wrote(cause, path, text, stat)
         return True
+
+    def set(self, cause: str, path: str, text: str | None) -> None:
+        """Write as a client of ZooKeeper does: the same text again is a new version and fires
+        watches, and deleting what is not there is NoNode. The parents are made as by ``put``."""
+        if text is None:
+            self._store.delete(path)
+            self._wrote(cause, path, None, None)
+        else:
+            self._wrote(cause, path, text, self._write(path, bytes_of(text), ephemeral=False))
+
+    def _wrote(self, cause: str, path: str, text: str | None, stat: Stat | None) -> None:
+        before = self._controller.state.znodes.get(path)
+        self._controller.record(cause, ZnodeWritten(path, before, text, stat))
 
     def touch(self, path: str) -> None:
         """Have an empty, persistent znode there, and those above it."""
@@ -126,7 +154,9 @@ class ControllerZnodes:
         try:
             self._store.create(path, data, ephemeral=ephemeral)
         except NodeExistsError:
-            if ephemeral:
+            stat = self._store.exists(path)
+            ours = stat is not None and stat.ephemeral_owner == self._store.session_id
+            if ephemeral and not ours:
                 raise ClusterError(
                     f"{path} is there already: another cluster is at this ZooKeeper path, or one "
                     "that ended just now is still being waited for"
@@ -153,6 +183,14 @@ class ControllerZnodes:
     def remove_empty(self, path: str) -> None:
         """Remove a znode that held only others, unlogged as it came; quietly, if it is gone."""
         self._remove(path)
+
+    @property
+    def session_id(self) -> int:
+        return self._store.session_id
+
+    def renew(self) -> None:
+        """Begin a new session after one that expired."""
+        self._store.renew()
 
     def close(self) -> None:
         self._store.close()

@@ -22,7 +22,8 @@ class MetadataView:
     """A broker's picture of the cluster.
 
     ``offset`` is the length of the action log it reflects: equal offsets mean equal content.
-    ``controller_id`` is the actual controller; what Metadata shows is ``shown_controller_id``.
+    ``controller_id`` is the last controller that there was; what Metadata shows is
+    ``shown_controller_id``.
     """
 
     offset: int

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 __all__ = [
     "INTERNAL_TOPICS",
+    "NO_CONTROLLER",
     "NO_LEADER",
     "Broker",
     "Partition",
@@ -23,6 +24,9 @@ __all__ = [
 
 NO_LEADER: Final = -1
 """The leader id of a partition that is offline."""
+
+NO_CONTROLLER: Final = -1
+"""The controller's id while there is none (ZooKeeper only)."""
 
 INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state"}

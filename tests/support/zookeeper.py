@@ -6,6 +6,7 @@ Without a JDK or Maven the calling test is skipped, or fails where ``KPROTO_REQU
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import tempfile
@@ -17,7 +18,7 @@ from pathlib import Path
 from tests.support.maven import artifacts
 from tests.support.toolchain import require
 
-__all__ = ["VERSION", "running_server"]
+__all__ = ["VERSION", "ZooKeeperServer", "running_server", "steerable_server"]
 
 VERSION = "3.8.4"
 """What Kafka 3.9 ships."""
@@ -49,31 +50,72 @@ READY_SECONDS = 60.0
 @contextmanager
 def running_server() -> Iterator[str]:
     """Start a server; gives "127.0.0.1:PORT". It is stopped whatever happens."""
+    with steerable_server() as server:
+        yield server.address
+
+
+class ZooKeeperServer:
+    """A server that hangs, dies and comes back, at the same port and with the same data."""
+
+    def __init__(self, jars: list[Path], folder: Path) -> None:
+        self._jars, self._folder = jars, folder
+        self._process, self._port = _start(jars, folder)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def hang(self) -> None:
+        """It keeps its connections and answers nothing."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def restart(self) -> None:
+        """After ``kill``."""
+        self._process = _launch(
+            self._jars, _config(self._folder, self._port), self._folder / "output-restart"
+        )
+        if not _is_ready(self._process, self._port):
+            raise RuntimeError("ZooKeeper did not start again")
+
+
+@contextmanager
+def steerable_server() -> Iterator[ZooKeeperServer]:
+    """As ``running_server``, for tests that stop the server on the way."""
     require("java", "maven")
     jars = artifacts(_JARS)
     with tempfile.TemporaryDirectory(prefix="zookeeper-") as folder:
-        process, port = _start(jars, Path(folder))
+        server = ZooKeeperServer(jars, Path(folder))
         try:
-            yield f"127.0.0.1:{port}"
+            yield server
         finally:
-            process.kill()
-            process.wait()
+            server.kill()
 
 
 def _start(jars: list[Path], folder: Path) -> tuple[subprocess.Popen[bytes], int]:
     """A server takes no port 0, so a free one is chosen, and another if it was taken meanwhile."""
     for attempt in range(ATTEMPTS):
         port = _free_port()
-        settings = {**_SETTINGS, "clientPort": str(port), "dataDir": str(folder / "data")}
-        config = folder / f"zoo-{attempt}.cfg"
-        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), "utf-8")
         output = folder / f"output-{attempt}"
-        process = _launch(jars, config, output)
+        process = _launch(jars, _config(folder, port), output)
         if _is_ready(process, port):
             return process, port
         process.kill()
         process.wait()
     raise RuntimeError(f"ZooKeeper did not start:\n{output.read_text('utf-8', 'replace')}")
+
+
+def _config(folder: Path, port: int) -> Path:
+    settings = {**_SETTINGS, "clientPort": str(port), "dataDir": str(folder / "data")}
+    config = folder / f"zoo-{port}.cfg"
+    config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), "utf-8")
+    return config
 
 
 def _launch(jars: list[Path], config: Path, output: Path) -> subprocess.Popen[bytes]:

@@ -59,6 +59,8 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("write-znode", {"path": "/admin/mine", "text": None}),
     ("append-znode", {"path": "/admin/mine-", "text": ""}),
     ("failover", {"broker": 2}),
+    ("expire-session", {"broker": 4}),
+    ("resign-controller", {}),
     ("kill-controller-after", {"changes": 9}),
 ]
 """Each once, with a body that makes sense."""

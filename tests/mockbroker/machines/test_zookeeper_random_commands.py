@@ -58,7 +58,8 @@ class Commands(AnyCommands):
     @rule()
     def delete_the_plan(self) -> None:
         before = self.cluster.list_partition_reassignments(None)
-        self.cluster.write_znode(PLAN, None)
+        if self.cluster.read_znode(PLAN) is not None:
+            self.cluster.write_znode(PLAN, None)
         assert self.cluster.list_partition_reassignments(None) == before
 
     @rule(broker=BROKERS)

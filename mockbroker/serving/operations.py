@@ -1,0 +1,228 @@
+"""Operations on a cluster that wait for ZooKeeper, without stopping the event loop.
+
+A cluster is plain functions over a ``ZnodeStore``. With a real ZooKeeper each access is a round
+trip, and takes as long as the server likes. So every operation runs in a greenlet: where the store
+waits, the greenlet is suspended and the event loop serves others. Operations that change the
+cluster take turns, first come, first served, like the events of Kafka's controller
+(``controller-event-thread``). What only reads the cluster does not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from kproto.errors import KprotoError
+from mockbroker.errors import ClusterError, NotControllerError
+
+if TYPE_CHECKING:
+    from greenlet import greenlet
+
+__all__ = ["Operations", "SuspendedOperations"]
+
+_log = logging.getLogger("mockbroker")
+
+T = TypeVar("T")
+
+
+class Operations:
+    """Of a cluster whose znodes, if any, are in this process: nothing waits."""
+
+    def start(self, call: Callable[[], T]) -> T | Awaitable[T]:
+        """Begin; the result, or what gives it later."""
+        return call()
+
+    def spawn(self, call: Callable[[], object]) -> None:
+        """Begin, and log what goes wrong."""
+        try:
+            done = self.start(call)
+        except KprotoError as error:
+            _log.error("%s", error)
+            return
+        if isinstance(done, asyncio.Future):
+            done.add_done_callback(_log_failure)
+
+    async def run(self, call: Callable[[], T]) -> T:
+        done = self.start(call)
+        return await done if isinstance(done, asyncio.Future) else cast(T, done)
+
+    @property
+    def busy(self) -> bool:
+        """Whether some operation is suspended on its turn, and the caller is not part of it."""
+        return False
+
+    def turn(
+        self, *, by_controller: bool = False, first: bool = False
+    ) -> AbstractContextManager[None]:
+        """Around what changes the cluster. ``first``: before those that wait already;
+        ``by_controller``: raises NotControllerError if the controller resigns meanwhile."""
+        return contextlib.nullcontext()
+
+    def preempt(self) -> None:
+        """The controller has resigned: what waits for it will not be done."""
+
+    def bind(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Where to suspend operations from now on; None for nowhere: what is suspended ends."""
+
+
+class SuspendedOperations(Operations):
+    """Of a cluster on a real ZooKeeper. Needs greenlet, which the ``zookeeper`` extra brings."""
+
+    def __init__(self) -> None:
+        try:
+            import greenlet
+        except ImportError:
+            raise ModuleNotFoundError(
+                "a cluster on a ZooKeeper server needs greenlet: pip install 'kproto[zookeeper]'",
+                name="greenlet",
+            ) from None
+        self._greenlets = greenlet
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._begun: dict[greenlet, asyncio.Future[Any]] = {}
+        self._owner: greenlet | None = None
+        self._waiting: deque[tuple[asyncio.Future[None], bool]] = deque()
+
+    def bind(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._loop = loop
+        if loop is None:
+            begun, self._begun = self._begun, {}
+            for operation, outcome in begun.items():
+                operation.throw(self._greenlets.GreenletExit)
+                if not outcome.done():
+                    outcome.set_exception(ClusterError("the cluster has stopped"))
+
+    # ---- beginning, suspending, going on -----------------------------------------------------
+
+    def start(self, call: Callable[[], T]) -> T | Awaitable[T]:
+        if self._loop is None or self._current() is not None:
+            return call()
+        outcome: asyncio.Future[T] = self._loop.create_future()
+        operation = self._greenlets.greenlet(call)
+        operation.gr_context = contextvars.copy_context()
+        self._begun[operation] = outcome
+        try:
+            waited = operation.switch()
+        finally:
+            if operation.dead:
+                del self._begun[operation]
+        if operation.dead:
+            return cast(T, waited)
+        self._go_on_after(waited, operation)
+        return outcome
+
+    def _go_on_after(self, waited: asyncio.Future[None], operation: greenlet) -> None:
+        waited.add_done_callback(lambda _: self._go_on(operation))
+
+    def _go_on(self, operation: greenlet) -> None:
+        """Also where nobody waits for the outcome any more, and it is cancelled."""
+        if operation.dead:
+            return
+        outcome = self._begun[operation]
+        try:
+            waited = operation.switch()
+        except Exception as error:
+            del self._begun[operation]
+            if not outcome.done():
+                outcome.set_exception(error)
+            return
+        if not operation.dead:
+            return self._go_on_after(waited, operation)
+        del self._begun[operation]
+        if not outcome.done():
+            outcome.set_result(waited)
+
+    def _current(self) -> greenlet | None:
+        """The operation that is running, None outside any."""
+        current = self._greenlets.getcurrent()
+        return current if current in self._begun else None
+
+    def suspend(self, register: Callable[[Callable[[], None]], object]) -> bool:
+        """For a ``KazooStore``: suspend the running operation until the registered callback is
+        called, on whatever thread. False where none is running: then the caller has to block."""
+        loop = self._loop
+        if loop is None or self._current() is None:
+            return False
+        done: asyncio.Future[None] = loop.create_future()
+
+        def finish() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        def called() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(finish)
+
+        register(called)
+        self._suspend_until(done)
+        return True
+
+    def _suspend_until(self, done: asyncio.Future[None]) -> None:
+        parent = self._greenlets.getcurrent().parent
+        assert parent is not None, "an operation has been started by somebody"
+        parent.switch(done)
+
+    # ---- turns -------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        return self._owner is not None and self._owner is not self._current()
+
+    @contextlib.contextmanager
+    def turn(self, *, by_controller: bool = False, first: bool = False) -> Iterator[None]:
+        current = self._greenlets.getcurrent()
+        if self._owner is current:
+            yield
+            return
+        if self._owner is not None:
+            self._wait_for_turn(by_controller, first)
+        self._owner = current
+        try:
+            yield
+        finally:
+            self._owner = None
+            self._pass_on()
+
+    def _wait_for_turn(self, by_controller: bool, first: bool) -> None:
+        if self._loop is None or self._current() is None:
+            raise ClusterError(
+                "the cluster waits for ZooKeeper; `await mock.take(step, ...)` waits with it"
+            )
+        turn: asyncio.Future[None] = self._loop.create_future()
+        if first:
+            self._waiting.appendleft((turn, by_controller))
+        else:
+            self._waiting.append((turn, by_controller))
+        self._suspend_until(turn)
+        turn.result()
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            turn, _ = self._waiting.popleft()
+            if not turn.done():
+                # Until it is switched to, nobody else may take the turn.
+                self._owner = _NOBODY
+                turn.set_result(None)
+                return
+
+    def preempt(self) -> None:
+        for turn, by_controller in list(self._waiting):
+            if by_controller and not turn.done():
+                turn.set_exception(NotControllerError("the controller has resigned"))
+        self._waiting = deque(each for each in self._waiting if not each[0].done())
+
+
+_NOBODY: Any = object()
+
+
+def _log_failure(done: asyncio.Future[Any]) -> None:
+    error = None if done.cancelled() else done.exception()
+    if isinstance(error, KprotoError):
+        _log.error("%s", error)
+    elif error is not None:
+        _log.error("an operation on the cluster failed", exc_info=error)

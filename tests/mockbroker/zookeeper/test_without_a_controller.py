@@ -1,0 +1,136 @@
+"""``/controller`` deleted, every broker stopped, a session expired: who is the controller then.
+
+On the embedded tree and on a real ZooKeeper; the machine makes no difference.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kproto.znodes import ZnodeStore
+from mockbroker.cluster import Cluster
+from mockbroker.errors import ClusterError, NotControllerError
+from tests.mockbroker.machines.requesting import child, in_flight, request_text
+from tests.znodes.conftest import Place
+
+PLAN = '{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[2,3]}]}'
+REASSIGN = "/admin/reassign_partitions"
+
+
+def cluster_at(place: Place, machine: str = "zookeeper") -> Cluster:
+    return Cluster(3, topics=["foo=1,2"], machine=machine, znodes=place.open())
+
+
+def controller_on_record(store: ZnodeStore) -> tuple[int, int]:
+    """Broker id and epoch, as the znodes have them."""
+    found = json.loads(store.get("/controller").data)
+    return found["brokerid"], int(store.get("/controller_epoch").data)
+
+
+def test_deleting_the_controller_znode_moves_the_controller(
+    place: Place, store: ZnodeStore
+) -> None:
+    cluster = cluster_at(place)
+    cluster.write_znode("/controller", None)
+    cluster.react()
+    assert (cluster.controller_id, cluster.controller_epoch) == (2, 2)
+    assert controller_on_record(store) == (2, 2)
+    store.delete("/controller")  # by another client of ZooKeeper
+    cluster.react()
+    assert controller_on_record(store) == (1, 3)
+    assert (cluster.controller_id, cluster.controller_epoch) == (1, 3)
+
+
+def test_the_only_broker_elects_itself_again(place: Place, store: ZnodeStore) -> None:
+    cluster = Cluster(1, machine="zookeeper", znodes=place.open())
+    store.delete("/controller")
+    cluster.react()
+    assert controller_on_record(store) == (1, 2)
+
+
+def test_a_plan_written_while_every_broker_is_stopped(place: Place, store: ZnodeStore) -> None:
+    cluster = cluster_at(place)
+    for broker in (1, 2, 3):
+        cluster.stop_broker(broker)
+    assert cluster.controller_id == -1
+    assert store.exists("/controller") is None
+    store.create(REASSIGN, PLAN.encode())
+    cluster.react()
+    assert cluster.partition("foo", 0).target is None
+    cluster.start_broker(3)
+    assert (cluster.controller_id, cluster.controller_epoch) == (3, 4)
+    assert cluster.partition("foo", 0).target == (2, 3)
+
+
+@pytest.mark.requirement("K236-60")
+def test_a_request_created_while_there_is_no_controller(place: Place, store: ZnodeStore) -> None:
+    cluster = cluster_at(place, "kip-236-old")
+    cluster.resign_controller()
+    assert cluster.controller_id == -1
+    assert store.exists("/controller") is None
+    text = request_text({("foo", 0): [2, 3]})
+    cluster.append_znode("/admin/reassignment_requests/request_", text)
+    cluster.react()
+    assert in_flight(cluster) == set()
+    cluster.failover(2)
+    assert controller_on_record(store) == (2, 2)
+    found = child(cluster)
+    assert found is not None
+    assert found["replicas"] == [2, 3]
+
+
+def test_what_needs_a_controller_is_refused_without_one() -> None:
+    cluster = Cluster(3, topics=["foo=1,2"], machine="zookeeper")
+    cluster.resign_controller()
+    with pytest.raises(NotControllerError):
+        cluster.alter_partition_reassignments([("foo", [(0, [2, 3])])])
+    with pytest.raises(NotControllerError):
+        cluster.create_topics([])
+    with pytest.raises(ClusterError, match="there is no controller"):
+        cluster.leave_isr(("foo", 0), 2)
+    with pytest.raises(ClusterError, match="there is no controller already"):
+        cluster.resign_controller()
+    assert cluster.metadata_view(2).shown_controller_id(forwarding=False) == 1
+
+
+def test_brokers_that_stop_while_there_is_no_controller_are_dealt_with_by_the_next() -> None:
+    cluster = Cluster(3, topics=["foo=1,2"], machine="zookeeper")
+    cluster.resign_controller()
+    cluster.stop_broker(1)
+    assert cluster.partition("foo", 0).leader == 1
+    cluster.failover(3)
+    partition = cluster.partition("foo", 0)
+    assert (partition.leader, partition.isr) == (2, (2,))
+
+
+def test_kraft_has_neither_step() -> None:
+    cluster = Cluster(3)
+    with pytest.raises(ClusterError, match="keeps nothing in ZooKeeper"):
+        cluster.resign_controller()
+    with pytest.raises(ClusterError, match="keeps nothing in ZooKeeper"):
+        cluster.expire_session(1)
+
+
+def test_a_session_that_expires_registers_the_broker_anew(place: Place, store: ZnodeStore) -> None:
+    cluster = cluster_at(place)
+    before = store.get("/brokers/ids/2").stat
+    cluster.expire_session(2)
+    after = store.get("/brokers/ids/2").stat
+    assert after.czxid > before.czxid
+    assert cluster.broker_epoch(2) == after.czxid
+    assert cluster.broker(2).live
+    assert cluster.partition("foo", 0).isr == (1,)
+    assert controller_on_record(store) == (1, 1)
+
+
+def test_a_controller_whose_session_expires_is_succeeded(place: Place, store: ZnodeStore) -> None:
+    cluster = cluster_at(place)
+    cluster.expire_session(1)
+    assert controller_on_record(store) == (2, 2)
+    assert store.children("/brokers/ids") == ["1", "2", "3"]
+    partition = cluster.partition("foo", 0)
+    assert (partition.leader, partition.isr) == (2, (2,))
+    cluster.join_isr(("foo", 0), 1)
+    assert cluster.partition("foo", 0).isr == (2, 1)
