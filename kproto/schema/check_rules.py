@@ -93,13 +93,6 @@ def _flexible_versions(message: CheckedMessage) -> Iterator[Finding]:
             "flexibleVersions is missing",
             'a new message says "0+", one without flexible versions "none"',
         )
-    if schema.flexible_versions and schema.flexible_versions.highest != MAX_VERSION:
-        yield message.error(
-            "flexible-versions",
-            f"flexibleVersions {schema.flexible_versions} ends",
-            f'write "{schema.flexible_versions.lowest}+"',
-            "flexibleVersions",
-        )
 
 
 def _requests_only(message: CheckedMessage) -> Iterator[Finding]:
@@ -196,20 +189,6 @@ def _tags(message: CheckedMessage) -> Iterator[Finding]:
                     f'write "{item.tagged_versions.lowest}+"; a tag is never given up',
                     item,
                 )
-
-
-def _null_defaults(message: CheckedMessage) -> Iterator[Finding]:
-    for _, item in message.fields():
-        if item.default is not None or item.type.kind == "records":
-            continue
-        if not item.nullable_versions.covers(item.versions):
-            yield message.error(
-                "null-default",
-                f"the default is null, but versions {item.versions} are nullable only at"
-                f" {item.nullable_versions}",
-                "make every version nullable, or choose another default",
-                item,
-            )
 
 
 def _map_keys(message: CheckedMessage) -> Iterator[Finding]:
@@ -326,5 +305,5 @@ def _field_names(message: CheckedMessage) -> Iterator[Finding]:
 
 RULES: Final[tuple[Callable[[CheckedMessage], Iterable[Finding]], ...]] = (
     _flexible_versions, _requests_only, _name_ends, _coordinator, _message_ranges, _tags,
-    _null_defaults, _map_keys, _entity_types, _field_ranges, _unused_structs, _field_names,
+    _map_keys, _entity_types, _field_ranges, _unused_structs, _field_names,
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """Make the schema model out of Kafka's message JSON (and our few additions to it).
 
-Reads schema files and texts; what they may say is in ``parse``. What can be given a meaning is
-accepted, as Kafka's own generator does and a little beyond: a draft may leave out
-``flexibleVersions`` (it then means ``none``). ``check`` is where good manners are asked for.
+Reads schema files and texts; what they may say is in ``parse``. What Kafka's own generator accepts
+is accepted, and a little beyond: a draft may leave out ``flexibleVersions`` (it then means
+``none``). ``check`` is where good manners are asked for.
 Every refusal is a SchemaError with file, line, field and remedy, whatever the text was.
 
 Ours beyond Kafka's language: ``about`` anywhere, ``aliases`` (older names) on messages, fields

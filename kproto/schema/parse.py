@@ -75,6 +75,12 @@ class MessageParser(ValueReader):
                 "validVersions must end", ("validVersions",), f'write "{valid.lowest}-N"'
             )
         self.flexible = self.versions(node, "flexibleVersions", (), Versions.NONE)
+        if self.flexible and self.flexible.highest != MAX_VERSION:
+            raise self.refusal(
+                f"flexibleVersions {self.flexible} ends",
+                ("flexibleVersions",),
+                f'write "{self.flexible.lowest}+"',
+            )
         self.read_common(node)
         root = self.struct(name, node, (), valid)
         for struct_name in self.common:
@@ -211,6 +217,13 @@ class MessageParser(ValueReader):
         except ValueError as error:
             problem, _, remedy = str(error).partition("; ")
             raise self.refusal(problem, (*at, "default"), remedy) from None
+        has_null_default = made.default is None and field_type.kind != "records"
+        if has_null_default and not nullable.covers(versions):
+            raise self.refusal(
+                f"the default is null, but versions {versions} are nullable only at {nullable}",
+                (*at, "default"),
+                "make every version nullable, or choose another default",
+            )
         if made.zero_copy and field_type.kind != "bytes":
             raise self.refusal(
                 f"zeroCopy is for bytes, not {field_type}", (*at, "zeroCopy"), "remove zeroCopy"

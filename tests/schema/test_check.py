@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from kproto.dialects import load_dialect
+from kproto.errors import SchemaError
 from kproto.schema.check import Finding, check_directory, check_text
 from kproto.schema.load import schemas_directory
 
@@ -32,7 +34,7 @@ def test_a_clean_message_has_no_findings() -> None:
 RULES: list[tuple[str, str, str, str]] = [
     # rule, severity, text, part of the problem
     ("flexible-versions", "error", message(flexibleVersions=None), "is missing"),
-    ("flexible-versions", "error", message(flexibleVersions="2-3"), "ends"),
+    ("load", "error", message(flexibleVersions="2-3"), "flexibleVersions 2-3 ends"),
     ("request-only", "error",
      message(type="response", name="SmallResponse", listeners=["broker"]), "listeners on a"),
     ("request-only", "error",
@@ -53,7 +55,7 @@ RULES: list[tuple[str, str, str, str]] = [
     ("deprecated-versions", "error", message(deprecatedVersions="2-4"), "outside 0-3"),
     ("tag-gap", "error", message(field("A", tag=1, taggedVersions="2+")), "leaves out tag 0"),
     ("tagged-versions-end", "error", message(field("A", tag=0, taggedVersions="2-3")), "ends"),
-    ("null-default", "error",
+    ("load", "error",
      message(field("A", "string", nullableVersions="1+", default="null")), "nullable only at 1+"),
     ("map-key", "error", message(field("A", mapKey=True)), "of the message itself"),
     ("map-key", "warning",
@@ -172,3 +174,24 @@ def test_shipped_schemas_have_no_errors(folder: Path) -> None:
         ("duplicate-api-key", "TopicRecord"),
         ("duplicate-api-key", "RemoteLogSegmentMetadataSnapshotRecord"),
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (message(flexibleVersions="2-3"), "flexibleVersions 2-3 ends"),
+        (message(field("A", "string", nullableVersions="1+", default="null")), "nullable only at"),
+        (message(field("A", "[]int8", default="null")), "nullable only at none"),
+        (message(field("A", "S", default="null", fields=[field("B")])), "nullable only at none"),
+    ],
+)
+def test_a_dialect_refuses_what_the_lint_refuses(text: str, problem: str, tmp_path: Path) -> None:
+    """Both, as Kafka's own generator does: else values of a draft served here would not exist in
+    the broker that is generated from it."""
+    (tmp_path / "SmallRequest.json").write_text(text)
+    with pytest.raises(SchemaError, match=problem) as refused:
+        load_dialect(tmp_path)
+    (found,) = check_text(text, str(refused.value.source))
+    assert (found.rule, found.severity) == ("load", "error")
+    assert (found.problem, found.line) != ("", None)
+    assert found.problem == refused.value.problem
