@@ -65,9 +65,9 @@ def check_absent(new: TopicDraft) -> None:
     name, controller = new.asked.name, new.controller
     if name in controller.state.topics:
         raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    if controller.keeps_znodes and name in controller.state.deleting:
-        # As in 3.9.2; 2.4.1 says of it that it exists already.
-        raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
+    marked = new.era.marked
+    if marked is not None and name in controller.state.deleting:
+        raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, marked.format(name=name))
 
 
 def check_name(new: TopicDraft) -> None:

@@ -58,7 +58,8 @@ class CreationEra:
     and is told as often where ``told_each``. ``ids_drawn``: what is only to be validated has an id.
     ``reserved`` is for ``__cluster_metadata``; ``both_given`` takes {field}, the first count given
     beside listed replicas; ``few_brokers`` {factor} and {brokers}; ``no_broker_is_live`` {factor};
-    ``collides`` {name} and {others}. ``numbered_twice`` takes {index}; None: the last one counts.
+    ``collides`` {name} and {others}. ``marked`` is for a topic that is being deleted and takes
+    {name}; None where there is none. ``numbered_twice`` takes {index}; None: the last one counts.
     """
 
     checks: tuple[TopicCheck, ...]
@@ -73,6 +74,7 @@ class CreationEra:
     few_brokers: str
     no_broker_is_live: str
     collides: str
+    marked: str | None
     numbered_twice: str | None
     listed: ListedReplicas
 
@@ -181,6 +183,7 @@ _KRAFT_4_3: Final = AdministrationEra(
         no_broker_is_live="Unable to replicate the partition {factor} time(s): "
         "All brokers are currently fenced, or have all their log directories cordoned.",
         collides="Topic '{name}' collides with existing topic: {others}",
+        marked=None,
         numbered_twice="Found multiple manual partition assignments for partition {index}",
         listed=_KRAFT_LISTED,
     ),
@@ -246,6 +249,7 @@ _ZOOKEEPER: Final = AdministrationEra(
         few_brokers=_MOST_REPLICAS,
         no_broker_is_live=_MOST_REPLICAS,
         collides="Topic '{name}' collides with existing topics: {others}",
+        marked="Topic '{name}' is marked for deletion.",
         numbered_twice=None,
         listed=ListedReplicas(
             checks=("length", "repeated"),
@@ -301,10 +305,17 @@ _ZOOKEEPER: Final = AdministrationEra(
     waits=True,
 )
 
+_ZOOKEEPER_0_10: Final = replace(
+    _ZOOKEEPER,
+    name="zookeeper-0.10",
+    creation=replace(_ZOOKEEPER.creation, marked="Topic '{name}' already exists."),
+)
+"""Before 3.1, ``AdminZkClient.createTopic`` did not look for the mark."""
+
 ERAS: Final[Mapping[str, AdministrationEra]] = {
-    each.name: each for each in (_ZOOKEEPER, KRAFT, _KRAFT_4_3)
+    each.name: each for each in (_ZOOKEEPER_0_10, _ZOOKEEPER, KRAFT, _KRAFT_4_3)
 }
-"""By name. What controllers in ZooKeeper's time said is taken to be what the last of them said."""
+"""By name. What else controllers in ZooKeeper's time said is taken to be what the last one said."""
 
 
 def administration_era(name: str) -> AdministrationEra:
