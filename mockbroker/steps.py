@@ -202,6 +202,7 @@ def resign(controller: Controller) -> None:
     starts: what happens until then has no controller to see it."""
     if controller.state.controller_id == NO_CONTROLLER:
         raise ClusterError("there is no controller already")
+    controller.resigned = True
     _leave_vacant(controller, "resign_controller")
 
 
@@ -232,16 +233,15 @@ def session_expired(controller: Controller) -> None:
     """The session of this process has expired, and every ephemeral znode with it: the controller
     resigns, and once there is a new session the brokers register and elect a controller. Kafka's
     brokers do the same (``KafkaController.Expire``, then ``RegisterBrokerAndReelect``)."""
-    before = controller.state.controller_id
     controller.forget_session()
-    if before != NO_CONTROLLER:
+    if controller.state.controller_id != NO_CONTROLLER:
         _leave_vacant(controller, SEEN)
     controller.znodes.renew()
     for broker in list(controller.state.brokers.values()):
         if broker.live:
             controller.machine.store(controller, SEEN, BrokerRegistered(broker))
     live = controller.live_ids()
-    if live and before != NO_CONTROLLER:
+    if live and not controller.resigned:
         move_controller(controller, live[0], SEEN)
 
 
@@ -272,6 +272,7 @@ def move_controller(controller: Controller, to: int, cause: str) -> None:
     the brokers that are gone since."""
     state = controller.state
     vacant = state.controller_id == NO_CONTROLLER
+    controller.resigned = False
     change = ControllerChanged(state.controller_id, to, state.controller_epoch + 1)
     controller.record(cause, change)
     controller.machine.take_over(controller, cause)

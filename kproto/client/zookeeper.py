@@ -320,8 +320,8 @@ class KazooStore:
 
     @property
     def expired(self) -> bool:
-        """Whether the session has ended and ``renew`` has not been called since."""
-        return self._ended
+        """Whether the session has ended, not by ``close``, and no other began since."""
+        return self._ended and not self._closed
 
     def renew(self) -> None:
         """Go on with the session that kazoo begins after one that expired."""

@@ -45,7 +45,7 @@ class ZnodeStore(Protocol):
 
     @property
     def expired(self) -> bool:
-        """Whether the session has ended."""
+        """Whether the session has ended, and not by ``close``."""
         ...
 
     def create(
@@ -109,6 +109,7 @@ class EmbeddedStore:
         self._tree = tree
         self._now_ms = now_ms
         self._wakeup = wakeup
+        self._closed = False
         self._session = tree.open_session(wakeup=wakeup)
 
     @property
@@ -117,7 +118,7 @@ class EmbeddedStore:
 
     @property
     def expired(self) -> bool:
-        return not self._tree.is_open(self._session)
+        return not (self._closed or self._tree.is_open(self._session))
 
     def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
@@ -150,10 +151,11 @@ class EmbeddedStore:
         return self._tree.take_events(self._session)
 
     def renew(self) -> None:
-        self.close()
+        self._tree.end_session(self._session, now_ms=self._now_ms())
         self._session = self._tree.open_session(wakeup=self._wakeup)
 
     def close(self) -> None:
+        self._closed = True
         self._tree.end_session(self._session, now_ms=self._now_ms())
 
     def _write(self, operation: Operation) -> OperationResult:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kproto.znodes import EventType, Stat, ZnodeStore
+from kproto.znodes import Stat, ZnodeStore
 from mockbroker.configs.definitions import NEWEST_CONFIGS, ConfigDefinitions
 from mockbroker.errors import ControllerDiedError
 from mockbroker.inter_broker.levels import NEWEST, Told, addressed, forget_targets, note_sent
@@ -226,6 +226,8 @@ class Controller:
     """Whoever makes a controller gives it one."""
     on_session_expired: Callable[[], None] = staticmethod(lambda: None)
     """Called when the session has ended; a step, and so its maker's to give."""
+    resigned = False
+    """Whether a step left the cluster without a controller, which brokers then do not elect."""
     administration: AdministrationEra = KRAFT
     """How it administers topics and configs; whoever makes it may give it another."""
 
@@ -287,12 +289,14 @@ class Controller:
         there is no controller nobody does; the next one looks at everything."""
         while self._znodes is not None:
             events = self._znodes.take_events()
+            if self._znodes.expired:
+                # Whatever else happened, the next controller looks at everything.
+                self.on_session_expired()
+                continue
             if not events:
                 return
             for event in events:
-                if event.type is EventType.SESSION_EXPIRED:
-                    self.on_session_expired()
-                elif self.state.controller_id != NO_CONTROLLER:
+                if self.state.controller_id != NO_CONTROLLER:
                     self.machine.react(self, event)
 
     def forget_session(self) -> None:

@@ -188,6 +188,11 @@ class ControllerZnodes:
     def session_id(self) -> int:
         return self._store.session_id
 
+    @property
+    def expired(self) -> bool:
+        """Whether the session has ended without having been closed."""
+        return self._store.expired
+
     def renew(self) -> None:
         """Begin a new session after one that expired."""
         self._store.renew()

@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+import kproto
 from kproto.client.zookeeper import KazooStore
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
@@ -197,3 +204,81 @@ async def test_after_its_session_expired_the_brokers_register_and_elect(
     finally:
         await asyncio.to_thread(tool.close)
     assert "Traceback" not in caplog.text
+
+
+# ---- processes -----------------------------------------------------------------------------------
+
+
+_SHORT_SESSION = """
+import asyncio, sys
+from mockbroker import MockCluster
+
+async def main():
+    configs = {"zookeeper.session.timeout.ms": "1500"}
+    where = {"zookeeper": sys.argv[1], "broker_configs": configs}
+    async with MockCluster(2, profile="kafka-3.9-zk", **where):
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def started(*command: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process, and the line by which it says that it is ready."""
+    process = subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline()
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+
+
+def test_serve_ends_on_a_signal_while_the_server_hangs(server: ZooKeeperServer) -> None:
+    place = f"{server.address}/serve"
+    options = ("--topic", "foo=1,2", "--profile", "kafka-3.9-zk", "--zookeeper", place)
+    with started("-m", "mockbroker", "serve", *options) as (process, ready):
+        host, port = json.loads(ready)["brokers"]["1"].split(":")
+        server.hang()
+        try:
+            with socket.create_connection((host, int(port)), timeout=PATIENCE) as client:
+                request = kproto.encode_request(reassign(2, 3), api_version=0, correlation_id=1)
+                client.sendall(request)
+                client.settimeout(0.5)
+                with pytest.raises(TimeoutError):
+                    client.recv(1)
+            process.terminate()
+            _, errors = process.communicate(timeout=PATIENCE)
+        finally:
+            server.go_on()
+    assert process.returncode == 0
+    assert "Traceback" not in errors, errors
+
+
+def test_a_process_that_was_frozen_beyond_its_session(server: ZooKeeperServer) -> None:
+    place = f"{server.address}/frozen"
+    with started("-c", _SHORT_SESSION, place) as (process, _):
+        tool = KazooStore(place)
+        try:
+            process.send_signal(signal.SIGSTOP)
+            poll(lambda: tool.exists("/brokers/ids/1") is None)
+            process.send_signal(signal.SIGCONT)
+            poll(lambda: tool.exists("/controller") is not None)
+            poll(lambda: tool.children("/brokers/ids") == ["1", "2"])
+            assert int(tool.get("/controller_epoch").data) >= 2
+        finally:
+            tool.close()
+        process.kill()
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert "Traceback" not in errors, errors
+
+
+def poll(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 3 * PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
