@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from email.message import Message
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -24,6 +25,14 @@ class ControlClient:
     1."""
 
     def __init__(self, url: str, token: str | None, cluster: str | None = None) -> None:
+        self._url = url
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._prefix = "" if cluster is None else f"/clusters/{quote(cluster, safe='')}"
+
+    @cached_property
+    def _address(self) -> tuple[str, int]:
+        """Looked at with the first request, so that any URL will do for a command's --help."""
+        url = self._url
         try:
             parts = urlsplit(url if "//" in url else f"//{url}", scheme="http")
             port = parts.port
@@ -31,11 +40,7 @@ class ControlClient:
             port = None
         if port is None or parts.scheme != "http" or not parts.hostname:
             raise click.UsageError(f"{url!r} is no control URL; use http://HOST:PORT")
-        self._url = url
-        self._host = parts.hostname
-        self._port = port
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._prefix = "" if cluster is None else f"/clusters/{quote(cluster, safe='')}"
+        return parts.hostname, port
 
     def get(self, where: str, **query: Any) -> Any:
         return self._ask("GET", _with_query(where, query), None)[0]
@@ -82,7 +87,8 @@ class ControlClient:
             return self._read(response), response.headers
 
     def _connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_SECONDS)
+        host, port = self._address
+        return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
 
     def _send(
         self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None

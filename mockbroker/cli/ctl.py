@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -157,8 +157,6 @@ def znode_get(client: ControlClient, path: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(answer))
         return
-    if answer["stat"] is None:
-        raise click.ClickException(f"no znode {path}")
     click.echo(answer["text"])
     click.echo("  ".join(f"{name}={value}" for name, value in answer["stat"].items()))
     for name in answer["children"]:
@@ -167,12 +165,24 @@ def znode_get(client: ControlClient, path: str, as_json: bool) -> None:
 
 @znode.command("set")
 @click.argument("path")
-@click.argument("text")
+@click.argument("text", required=False)
+@click.option("--file", "file", type=click.File(encoding="utf-8"), metavar="FILE|-",
+              help="Read the text from this file, as one too long for a command line.")  # fmt: skip
 @click.option("--sequential", is_flag=True, help="Make a new znode with ten digits after PATH.")
 @_as_json
 @click.pass_obj
-def znode_set(client: ControlClient, path: str, text: str, sequential: bool, as_json: bool) -> None:
+def znode_set(
+    client: ControlClient,
+    path: str,
+    text: str | None,
+    file: TextIO | None,
+    sequential: bool,
+    as_json: bool,
+) -> None:
     """Create a znode or change it; a controller that watches it acts at once."""
+    if (text is None) == (file is None):
+        raise click.UsageError("give the znode's TEXT, or --file FILE")
+    text = text if file is None else file.read()
     command = "append-znode" if sequential else "write-znode"
     _step(client, command, {"path": path, "text": text}, as_json)
 

@@ -66,11 +66,11 @@ async def _znode(asked: Asked) -> dict[str, Any]:
     """Kafka's are JSON, but any bytes may lie there: what is no UTF-8 is shown as U+FFFD."""
     path = asked.query.get("path", "/")
     found = await within(asked.mock.take(asked.mock.read_znode, path))
-    text, stat = (None, None) if found is None else (found[0], found[1]._asdict())
-    if text is not None:
-        text = text.encode(errors="surrogateescape").decode(errors="replace")
+    if found is None:
+        raise RefusedError(404, f"no znode {path}")
+    text = found[0].encode(errors="surrogateescape").decode(errors="replace")
     children = await within(asked.mock.take(asked.mock.cluster.znode_children, path))
-    return {"path": path, "text": text, "stat": stat, "children": children}
+    return {"path": path, "text": text, "stat": found[1]._asdict(), "children": children}
 
 
 _SINCE: Final = Member(
@@ -100,10 +100,10 @@ READING: Final = (
     Route(
         "GET",
         "/znode",
-        "A znode with its stat, and the names below it; text and stat null where there is none.",
+        "A znode with its stat, and the names below it.",
         _znode,
         ref("Znode"),
-        refusals=WAITS,
         query=(Member("path", {**TEXT, "default": "/"}, text_of),),
+        refusals={**WAITS, 404: "There is no cluster of this id, or no znode at this path."},
     ),
 )

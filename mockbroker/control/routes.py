@@ -117,7 +117,7 @@ class Route:
     """``answer`` returns what ``schema`` describes, or a whole response. ``body`` is the members
     of an object, no more and no fewer, or the schema of a document that ``answer`` reads.
     ``also``: other media it may answer with. A route ``of_cluster`` is served twice: as it is, for
-    the first cluster, and below ``/clusters/ID``."""
+    the first cluster, and below ``/clusters/ID``. ``max_body`` is in bytes."""
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
@@ -131,6 +131,7 @@ class Route:
     also: Mapping[str, Schema] = field(default_factory=dict)
     of_cluster: bool = True
     refusals: Mapping[int, str] = field(default_factory=dict)
+    max_body: int = 64 * 1024
 
 
 # ---- values --------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ async def read_body(route: Route, request: web.Request) -> Any:
         raise ClusterError("send JSON, with Content-Type: application/json")
     try:
         async with asyncio.timeout(visitors.BODY_SECONDS):
-            sent = await request.read()
+            sent = await request.clone(client_max_size=route.max_body).read()
     except TimeoutError:
         raise RefusedError(408, f"the body did not come in {visitors.BODY_SECONDS:g} s") from None
     try:

@@ -137,8 +137,8 @@ COMPONENTS: Final[dict[str, Schema]] = {
     "Rules": object_of(faults=array_of(ref("Rule"))),
     "Znode": object_of(
         path=TEXT,
-        text=_or_null(TEXT),
-        stat=_or_null(map_of({"type": ["integer", "string", "boolean", "null"]})),
+        text=TEXT,
+        stat=map_of({"type": ["integer", "string", "boolean", "null"]}),
         children=array_of(TEXT),
     ),
     "Cluster": object_of(

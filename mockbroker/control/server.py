@@ -33,7 +33,6 @@ _http_log = logging.getLogger("mockbroker.http")
 # What is no HTTP is answered with 400. It is no mistake of ours, and anybody can send it for ever.
 _http_log.addFilter(lambda record: not _is_of_the_peer(record))
 
-_MAX_BODY: Final = 64 * 1024
 _SHUTDOWN_SECONDS: Final = 1.0
 """What requests under way are given when the server stops; streams end by themselves."""
 
@@ -91,7 +90,7 @@ class ControlServer:
 
     def application(self) -> web.Application:
         """All that is served, without a socket; ``start`` makes its own."""
-        app = web.Application(client_max_size=_MAX_BODY, middlewares=[self._guard])
+        app = web.Application(middlewares=[self._guard])
         for route in ROUTES:
             for path in served_paths(route):
                 app.router.add_route(route.method, path, self._handler(route))

@@ -31,11 +31,13 @@ Do: TypeAlias = Callable[[MockCluster, Mapping[str, Any]], Awaitable[object] | o
 
 
 class Step(NamedTuple):
-    """``fields`` are the members its JSON object must have: no more and no fewer."""
+    """``fields`` are the members its JSON object must have: no more and no fewer. ``max_body`` is
+    in bytes."""
 
     text: str
     do: Do
     fields: tuple[Member, ...] = ()
+    max_body: int = 64 * 1024
 
 
 def _level(name: str, value: Any) -> str:
@@ -47,6 +49,9 @@ def _level(name: str, value: Any) -> str:
 def _text_or_none(name: str, value: Any) -> str | None:
     return None if value is None else text_of(name, value)
 
+
+_ZNODE_BODY: Final = 8 * 1024 * 1024
+"""ZooKeeper takes 1 MiB, which JSON may write with six bytes for one."""
 
 _BROKER: Final = Member("broker", {"type": "integer"}, integer_of, "A broker's id.")
 _PARTITION: Final = Member(
@@ -124,11 +129,13 @@ COMMANDS: Final[dict[str, Step]] = {
         "Create or change a znode; null as text deletes it.",
         lambda mock, body: mock.write_znode(body["path"], body["text"]),
         (_PATH, Member("text", {"type": ["string", "null"]}, _text_or_none)),
+        _ZNODE_BODY,
     ),
     "append-znode": Step(
         "Create a sequence znode: ten digits after the path.",
         lambda mock, body: mock.append_znode(body["path"], body["text"]),
         (_PATH, Member("text", TEXT, text_of)),
+        _ZNODE_BODY,
     ),
     "resign-controller": Step(
         "Leave the cluster without a controller until `failover`, or until a broker starts.",
@@ -156,8 +163,9 @@ def _route(name: str, step: Step) -> Route:
         return {"actions": [action.to_dict() for action in log.since(offset)]}
 
     return Route(
-        "POST", f"/{name}", step.text, answer, ref("Actions"), body=step.fields, refusals=WAITS
-    )
+        "POST", f"/{name}", step.text, answer, ref("Actions"), body=step.fields, refusals=WAITS,
+        max_body=step.max_body,
+    )  # fmt: skip
 
 
 STEPS: Final = tuple(_route(name, step) for name, step in COMMANDS.items())

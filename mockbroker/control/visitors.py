@@ -20,7 +20,7 @@ MOST_CONNECTIONS: Final = 512
 QUIET_SECONDS: Final = 60.0
 """What a client has between two requests, and for the line and headers of one."""
 BODY_SECONDS: Final = 10.0
-"""What it has for a body, of 64 KiB at most."""
+"""What it has for a body."""
 
 _LOOK_SECONDS: Final = 1.0
 

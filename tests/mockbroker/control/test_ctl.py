@@ -122,3 +122,21 @@ def test_following(capsys: pytest.CaptureFixture[str]) -> None:
             for each in (said, happened):
                 each.kill()
                 each.communicate(timeout=PATIENCE)
+
+
+@pytest.mark.parametrize(
+    "words", [("join-isr",), ("znode", "set"), ("fault", "add"), ("journal",), ("cluster", "list")]
+)
+def test_help_is_given_whatever_the_url(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As usage lines say it, ``ctl URL COMMAND --help``, and before anything is running."""
+    code, out, err = ctl(capsys, "URL", *words, "--help")
+    assert (code, err) == (0, "")
+    assert out.startswith("Usage: ")
+
+
+def test_an_url_that_is_none_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = ctl(capsys, "URL", "state")
+    assert code == 2
+    assert "'URL' is no control URL; use http://HOST:PORT" in err

@@ -73,7 +73,7 @@ CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
     ("GET", "/log", {}, "?since=1", None),
     ("GET", "/log/stream", {}, "", None),
     ("GET", "/znode", {}, "?path=/brokers/topics/foo", None),
-    ("GET", "/znode", {}, "?path=/none", None),
+    ("GET", "/znode", {}, "?path=/", None),
     ("GET", "/journal", {}, "?api=Metadata&direction=response&raw=hex&last=1", None),
     ("GET", "/journal", {}, "?connection=1&broker=1&client_id=wire&limit=5&after=1", None),
     ("GET", "/journal/stream", {}, "", None),

@@ -10,10 +10,13 @@ import pytest
 
 from kproto.client.zookeeper import KazooStore
 from kproto.messages import MetadataRequest
+from kproto.znodes.requests import MAX_REQUEST_BYTES
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
 from mockbroker.errors import ClusterError, ControllerDiedError
 from tests.mockbroker.wire import PATIENCE, connect
+
+JSON = {"Content-Type": "application/json"}
 
 
 async def until(condition: Any) -> None:
@@ -100,7 +103,30 @@ async def test_znodes_over_the_control_port(control: Any) -> None:
     async with session.post("/write-znode", json={"path": path, "text": None}) as response:
         assert response.status == 200
     async with session.get("/znode", params={"path": path}) as response:
-        assert (await response.json())["text"] is None
+        assert response.status == 404
+        assert await response.json() == {"error": f"no znode {path}"}
+
+
+@pytest.mark.requirement("K236-03")
+async def test_a_plan_as_large_as_a_znode_goes_through_the_control_port(control: Any) -> None:
+    """Of characters that JSON writes with six bytes each; and one that ZooKeeper does not take."""
+    _, session = control
+
+    async def write(text: str) -> tuple[int, Any]:
+        data = json.dumps({"path": "/mine", "text": text})
+        async with session.post("/write-znode", data=data, headers=JSON) as response:
+            return response.status, await response.json()
+
+    plan = {"version": 1, "partitions": [{"topic": "é" * 100, "partition": 0, "replicas": [1]}]}
+    one = json.dumps(plan, ensure_ascii=False)
+    text = one * ((MAX_REQUEST_BYTES - 1000) // len(one.encode()))
+    assert (await write(text))[0] == 200
+    async with session.get("/znode", params={"path": "/mine"}) as response:
+        assert (await response.json())["text"] == text
+    status, answer = await write("é" * (MAX_REQUEST_BYTES // 2 + 1))
+    assert status == 400
+    assert "jute.maxbuffer" in answer["error"] or "ConnectionLoss" in answer["error"]
+    assert (await write("x" * 9_000_000))[0] == 413
 
 
 async def test_a_controller_that_dies_in_the_midst_of_a_request(control: Any) -> None:
