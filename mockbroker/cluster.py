@@ -96,6 +96,8 @@ class Cluster(ElectionCalls, ReassignmentFacts):
     is the newest that goes with the machine. ``busy_elections_fail`` is KIP-183's other reading:
     while an election is enqueued, others are told 7 at once.
 
+    ``zxid`` is the last one before this cluster's, where it keeps its znodes itself.
+
     Raises ClusterError for a description that makes no sense.
     """
 
@@ -116,11 +118,12 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         administration: str | None = None,
         config_release: tuple[int, int] = (4, 4),
         znodes: ZnodeStore | None = None,
+        zxid: int = 0,
         newest: Mapping[int, int] | None = None,
     ) -> None:
         chosen = machine_of(machine)
         if znodes is None and chosen.keeps_znodes:
-            znodes = EmbeddedStore(ZnodeTree(now_ms=now_ms), lambda: self.now_ms)
+            znodes = EmbeddedStore(ZnodeTree(now_ms=now_ms, zxid=zxid), lambda: self.now_ms)
         self._controller = Controller(
             cluster_id or topic_rules.fresh_cluster_id(),
             broker_configs,

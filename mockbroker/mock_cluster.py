@@ -69,7 +69,8 @@ class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerContr
 
     ``zookeeper`` is where a controller of the ZooKeeper kind keeps what it knows:
     "host:port[,host:port...][/chroot]" of a real one (needs the ``zookeeper`` extra), a session on
-    whatever you like, or None for one of this process's own.
+    whatever you like, or None for one of this process's own. There, ``zxid`` is the last one before
+    this cluster's.
 
     ``clock`` "wall" lets the simulated time follow real time, "manual" only ``advance``;
     ``auto_progress_ms`` lets one replica join an ISR each time it has passed. ``reply35`` answers
@@ -132,6 +133,7 @@ class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerContr
         tls: ssl.SSLContext | None = None,
         authorizer: Authorizer | None = None,
         zookeeper: str | ZnodeStore | None = None,
+        zxid: int = 0,
         propagation_ms: int = 0,
         busy_elections_fail: bool = False,
         inter_broker: bool | None = None,
@@ -152,7 +154,7 @@ class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerContr
         self._loop: asyncio.AbstractEventLoop | None = None
         check_release(self.profile, self.dialect, apis or {})
         self.operations = Operations()
-        self._znodes = self._znode_store(zookeeper, broker_configs)
+        self._znodes = self._znode_store(zookeeper, zxid, broker_configs)
         served = served_versions(
             self.profile, self.dialect, apis, implemented_only=implemented_only
         )
@@ -169,6 +171,7 @@ class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerContr
             administration=self.profile.administration,
             config_release=self.profile.line,
             znodes=self._znodes,
+            zxid=zxid,
             newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},
             broker_configs={
                 "auto.create.topics.enable": str(auto_create_topics).lower(),
@@ -288,9 +291,13 @@ class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerContr
     # ---- znodes ------------------------------------------------------------------------------
 
     def _znode_store(
-        self, zookeeper: str | ZnodeStore | None, configs: Mapping[str, str]
+        self, zookeeper: str | ZnodeStore | None, zxid: int, configs: Mapping[str, str]
     ) -> ZnodeStore | None:
-        if zookeeper is not None and not machine(self.profile.machine).keeps_znodes:
+        if not 0 <= zxid < 2**63 or (zxid and zookeeper is not None):
+            raise ClusterError(
+                f"zxid {zxid}: give 0 to {2**63 - 1}, of a ZooKeeper of this process's own"
+            )
+        if (zookeeper is not None or zxid) and not machine(self.profile.machine).keeps_znodes:
             raise ClusterError(
                 f"profile {self.profile.name} keeps nothing in ZooKeeper; `mockbroker profiles` "
                 "lists those that do"

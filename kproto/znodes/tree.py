@@ -38,6 +38,8 @@ class ZnodeTree:
     """Znodes from the root down, shared by any number of sessions.
 
     ``now_ms`` is the clock at which the root is made. ``max_request_bytes`` is ``jute.maxbuffer``.
+    ``zxid`` is that of the last transaction before any of these: the tree of a server that has run
+    for long, whose zxids have its epoch in their upper 32 bits.
     ``on_write`` is told each write as it is logged, after all writes of its transaction were
     applied and before any watch event is handed out.
     """
@@ -46,6 +48,7 @@ class ZnodeTree:
         self,
         *,
         now_ms: int = 0,
+        zxid: int = 0,
         max_request_bytes: int = MAX_REQUEST_BYTES,
         on_write: Callable[[ZnodeWrite], None] | None = None,
     ) -> None:
@@ -56,7 +59,7 @@ class ZnodeTree:
         self._watches = Watches()
         self._sessions: dict[int, Callable[[], None] | None] = {}
         self._last_session = 0
-        self._zxid = 0
+        self._zxid = zxid
         self._log: list[ZnodeWrite] = []
 
     # ---- sessions ------------------------------------------------------------------------------

@@ -196,6 +196,9 @@ def _kip_240(text: str) -> Dialect:
     help="Keep what a controller of the ZooKeeper kind knows in this ZooKeeper, where tools can "
     "reach it, and not in one of this process's own.",
 )
+@click.option("--zxid", type=click.IntRange(0, 2**63 - 1), default=0,
+              help="Let the ZooKeeper of this process's own count on from this zxid, as one does "
+                   "that has run for long: 0x500000000 is 21474836480.")  # fmt: skip
 @click.option("--kip-240-keys", type=_Parsed("LIST,DESCRIBE", _kip_240),
               help="Speak the dialect kip-240 with these two api keys, which are 32240,32241 "
                    "unless given: the proposal has none.")  # fmt: skip
@@ -260,6 +263,7 @@ def _build(
             auto_create_topics=options["auto_create_topics"],
             reply35=options["reply35"],
             zookeeper=options["zookeeper"],
+            zxid=options["zxid"],
             **inter_broker_of(options),
             **security_of(options),
             **limits_of(options),

@@ -179,6 +179,7 @@ _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
         "Enforce access rules.",
     ),
     "zookeeper": (TEXT, text_of, "HOST:PORT[/CHROOT] of a real one, to keep znodes in."),
+    "zxid": (*_between(0, 2**63 - 1), "The last one before this cluster's, without zookeeper."),
     "propagation_ms": (*_between(0, 10**9), "How long every broker takes to hear of a change."),
     "busy_elections_fail": (*_FLAG, "KIP-183: a second election at a time is told 7 at once."),
     "inter_broker": (*_nullable(_FLAG), "Whether the controller talks to its brokers."),

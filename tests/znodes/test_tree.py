@@ -139,3 +139,13 @@ def test_a_limit_of_ones_own_says_what_was_too_long():
     with pytest.raises(ConnectionLossError, match=r"has 101 bytes, and the server takes 100 \("):
         tree.write(session, Create("/b", bytes(100 - 47 - 1)), now_ms=0)
     assert tree.children(session, "/") == ["a"]
+
+
+def test_a_tree_counts_on_from_a_zxid() -> None:
+    """As the one of a server in its fifth epoch."""
+    before = 5 << 32 | 17
+    tree = ZnodeTree(zxid=before)
+    store = EmbeddedStore(tree, lambda: 0)
+    store.create("/a", b"")
+    stat = store.get("/a").stat
+    assert (tree.zxid, stat.czxid, stat.mzxid) == (before + 2, before + 2, before + 2)

@@ -165,3 +165,23 @@ async def test_a_controller_that_dies_in_the_midst_of_a_step() -> None:
         assert not mock.cluster.broker(1).live
         with pytest.raises(ClusterError, match="0 at least"):
             mock.kill_controller_after(-1)
+
+
+@pytest.mark.requirement("K236-57")
+async def test_a_reassignment_is_identified_by_a_zxid_of_more_than_32_bits() -> None:
+    before = 5 << 32
+    mock = MockCluster(3, topics=["foo=1,2"], profile="kip-236-old", zxid=before, clock="manual")
+    async with mock:
+        mock.cluster.alter_partition_reassignments([("foo", [(0, [2, 3])])])
+        found = mock.read_znode("/admin/reassignments/foo/0")
+        assert found is not None
+        assert before < found[1].czxid < before + 1000
+
+
+@pytest.mark.parametrize(
+    "options", [{"zxid": -1}, {"zxid": 2**63}, {"zxid": 1, "profile": "kafka-4.1"},
+                {"zxid": 1, "zookeeper": "127.0.0.1:1"}]
+)  # fmt: skip
+def test_a_zxid_is_of_a_tree_of_its_own(options: dict[str, Any]) -> None:
+    with pytest.raises(ClusterError):
+        MockCluster(**{"profile": "kafka-2.4", **options})
