@@ -255,10 +255,14 @@ class MockTarget(_Wires):
         self._mock = mock
 
     @staticmethod
-    def cluster(profile: str) -> MockCluster:
-        """A mock of the cluster that ``RealKafka`` starts."""
+    def cluster(profile: str, port: int = 0) -> MockCluster:
+        """A mock of the cluster that ``RealKafka`` starts; ``port`` is the first broker's."""
         return MockCluster(
-            len(BROKER_IDS), profile=profile, broker_configs=COMMON_CONFIGS, clock="manual"
+            len(BROKER_IDS),
+            profile=profile,
+            broker_configs=COMMON_CONFIGS,
+            clock="manual",
+            port=port,
         )
 
     async def ask(self, ask: Ask, body: Any, version: int) -> Any:

@@ -193,6 +193,27 @@ async def test_of_two_requests_at_once_every_order_is_an_outcome_and_one_is_chos
     await side.close()
 
 
+async def test_some_replicas_may_have_caught_up_when_the_second_request_comes() -> None:
+    brokers = Brokers()
+    side = await _side(CREATE, brokers=brokers)
+    steps = [{"do": "alter", "rows": [["a", 0, replicas]]} for replicas in ([3, 4], None)]
+    before = side.history
+
+    async def epoch(answers: Any) -> View:
+        mock = answers.target._mock
+        found = mock.cluster.partition("a", 0)
+        return {"replicas": found.replicas, "epochs": (found.leader_epoch, found.partition_epoch)}
+
+    common = await side.outcomes(steps, brokers, epoch)
+    assert {each.view["replicas"] for each in common} == {(1, 2), (3, 4)}
+    await side.go_to(before)
+    rare = await side.rare_outcomes(steps, brokers, epoch)
+    assert {each.view["replicas"] for each in rare} == {(1, 2), (3, 4)}
+    views = [each.view for each in common]
+    assert any(each.view not in views for each in rare)
+    await side.close()
+
+
 async def test_who_catches_up_before_a_reassignment_is_done_is_an_outcome_each() -> None:
     """Broker 2 leads and is frozen; broker 1 has come back, and broker 3 is to be added."""
     down = Brokers(frozen={2}, stopped={1})

@@ -8,8 +8,9 @@ cannot go back, so an outcome is played by replaying what led to it on a new moc
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -17,16 +18,21 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from mockbroker import MockCluster
 from mockbroker.state.model import Partition, TopicPartition
 from tests.real.answers import Answers
-from tests.real.kafka import BROKER_IDS
+from tests.real.kafka import BROKER_IDS, free_ports
 from tests.real.programs.model import CLUSTER_STEPS, ProgramStep
 from tests.real.targets import MockTarget
 
 __all__ = ["Brokers", "MockSide", "Outcome", "View"]
 
 OUTCOMES_AT_MOST: Final = 24
+ORDERS_AT_MOST: Final = 600
+ATTEMPTS: Final = 10
 
 View: TypeAlias = dict[str, Any]
 """What can be seen of a program's topics, by where it was seen."""
+
+Late: TypeAlias = tuple[tuple[TopicPartition, frozenset[int]], ...]
+"""Replicas that have not caught up yet when the second of two requests is taken."""
 
 Early: TypeAlias = tuple[tuple[TopicPartition, tuple[int, ...]], ...]
 """Replicas that catch up before those which a reassignment of their partition adds."""
@@ -60,6 +66,7 @@ class _Move:
     step: ProgramStep
     brokers: Brokers
     settles: bool = True
+    late: Late = ()
     early: Early = ()
 
 
@@ -86,12 +93,26 @@ class MockSide:
         self._stack = AsyncExitStack()
         self._history: list[_Move] = []
 
+    @property
+    def history(self) -> list[_Move]:
+        """What led here; for ``go_to``."""
+        return list(self._history)
+
     async def open(self) -> None:
         self._stack = AsyncExitStack()
-        self._mock = await self._stack.enter_async_context(MockTarget.cluster(self._profile))
+        self._mock = await self._started()
         self._target = await self._stack.enter_async_context(MockTarget(self._mock))
         self._answers = Answers(self._target, self._prefix, forwards=not self._zookeeper)
         self._history = []
+
+    async def _started(self) -> MockCluster:
+        """On ports that a broker which is down finds again: kernels give them to nobody."""
+        for _ in range(ATTEMPTS):
+            first, *_ = free_ports(1)
+            with contextlib.suppress(OSError):
+                mock = MockTarget.cluster(self._profile, first)
+                return await self._stack.enter_async_context(mock)
+        return await self._stack.enter_async_context(MockTarget.cluster(self._profile))
 
     async def close(self) -> None:
         await self._stack.aclose()
@@ -99,11 +120,39 @@ class MockSide:
     async def outcomes(
         self, steps: Sequence[ProgramStep], brokers: Brokers, see: See
     ) -> list[Outcome]:
-        """All that may come of these steps, taken at once. The mock is left at the last one."""
+        """What may come of these steps, taken at once. The mock is left at the last outcome."""
+        return await self._outcomes(steps, _orders(steps, brokers.copy()), see)
+
+    async def rare_outcomes(
+        self, steps: Sequence[ProgramStep], brokers: Brokers, see: See
+    ) -> list[Outcome]:
+        """As ``outcomes``, where some of the replicas alone catch up between two steps. They are
+        many, and taken to be wanted seldom."""
+        return await self._outcomes(steps, self._rare_orders(steps, brokers.copy()), see)
+
+    def _rare_orders(self, steps: Sequence[ProgramStep], brokers: Brokers) -> Iterator[list[_Move]]:
+        if len(steps) != 2:
+            return
+        both = {tuple(row[:2]) for row in steps[0].get("rows", ())}
+        both &= {tuple(row[:2]) for row in steps[1].get("rows", ())}
+        lags = [
+            frozenset(lag) for size in range(5) for lag in itertools.combinations(BROKER_IDS, size)
+        ]
+        for first, second in (steps, steps[::-1]):
+            for chosen in itertools.product(lags, repeat=len(both)):
+                late = tuple(
+                    ((f"{self._prefix}{topic}", index), lag)
+                    for (topic, index), lag in zip(sorted(both), chosen, strict=True)
+                )
+                yield [_Move(first, brokers, late=late), _Move(second, brokers)]
+
+    async def _outcomes(
+        self, steps: Sequence[ProgramStep], orders: Iterable[list[_Move]], see: See
+    ) -> list[Outcome]:
         before = list(self._history)
-        waiting = [list(each) for each in _orders(steps, brokers.copy())]
+        waiting = [list(each) for each in itertools.islice(orders, ORDERS_AT_MOST)]
         found: list[Outcome] = []
-        while waiting and len(found) < OUTCOMES_AT_MOST:
+        while waiting:
             moves = waiting.pop(0)
             if found:
                 await self.go_to(before)
@@ -114,7 +163,7 @@ class MockSide:
                 answers[_place(steps, move.step)] = answer
             ordered = [answers[place] for place in range(len(steps))]
             found.append(Outcome(ordered, await see(self._answers), list(self._history)))
-            if not moves[-1].early:
+            if not moves[-1].early and len(waiting) < OUTCOMES_AT_MOST:
                 waiting += [
                     [*moves[:-1], replace(moves[-1], early=early)] for early in _early(open_orders)
                 ]
@@ -179,12 +228,12 @@ def _early(open_orders: Mapping[TopicPartition, set[int]]) -> Iterator[Early]:
 
 def _settle(mock: MockCluster, move: _Move) -> dict[TopicPartition, set[int]]:
     able = set(move.brokers.answering)
-    early = dict(move.early)
+    early, late = dict(move.early), dict(move.late)
     open_orders: dict[TopicPartition, set[int]] = {}
     for name, topic in list(mock.cluster.topics.items()):
         for index in range(len(topic.partitions)):
             tp = (name, index)
-            while joining := _joining(mock.cluster.partition(*tp), able):
+            while joining := _joining(mock.cluster.partition(*tp), able, late.get(tp)):
                 now = mock.cluster.partition(*tp)
                 adding = [broker for broker in joining if broker in now.adding]
                 others = [broker for broker in joining if broker not in now.adding]
@@ -195,8 +244,9 @@ def _settle(mock: MockCluster, move: _Move) -> dict[TopicPartition, set[int]]:
     return open_orders
 
 
-def _joining(partition: Partition, able: set[int]) -> list[int]:
+def _joining(partition: Partition, able: set[int], late: frozenset[int] | None = None) -> list[int]:
     """Who is about to catch up."""
     if partition.leader not in able:
         return []
-    return [each for each in partition.replicas if each in able and each not in partition.isr]
+    ready = able - (late or frozenset())
+    return [each for each in partition.replicas if each in ready and each not in partition.isr]
