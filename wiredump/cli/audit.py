@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,11 @@ from wiredump.cli.making import jobs_option
 from wiredump.cli.output import Output
 from wiredump.cli.progress import reading
 from wiredump.conversation import DEFAULT_PORTS
+from wiredump.skipped import require_read, skipped_of
 
 if TYPE_CHECKING:
-    from wiredump.audit import Audit, Client, Observed
+    from wiredump.audit import Audit, Client
+    from wiredump.cli.observing import Traffic
 
 __all__ = ["audit_command"]
 
@@ -71,18 +73,22 @@ def audit_command(
     """
     from wiredump.audit import audit
 
-    observed = _observed(
+    observed, account, unread = _observed(
         captures, jobs, ports=frozenset(ports), keylog=keylog, zone=zone, memory=memory
     )
-    found = audit(observed.clients(), wanted)
+    found, skipped = audit(observed.clients(), wanted), skipped_of(account)
     if as_json:
-        click.echo(json.dumps(_record(found), ensure_ascii=False))
+        record = {**_record(found), "skipped": skipped}
+        click.echo(json.dumps(record, ensure_ascii=False))
     else:
-        _show(found)
+        _show(found, skipped)
+    require_read(unread, account)
     return 1 if found.refused else 0
 
 
-def _observed(paths: Sequence[str], jobs: int, **options: Any) -> Observed:
+def _observed(paths: Sequence[str], jobs: int, **options: Any) -> Traffic:
+    from wiredump.cli.observing import Traffic, observed_together, observed_within
+
     folders = [path for path in paths if os.path.isdir(path)]
     if folders and len(paths) > 1:
         raise click.UsageError(f"{folders[0]} is a folder of tables; audit it alone")
@@ -94,9 +100,7 @@ def _observed(paths: Sequence[str], jobs: int, **options: Any) -> Observed:
         for table in Observed.TABLES:
             for row in table_rows(folders[0], table, _COLUMNS[table]):
                 observed.add(table, row)
-        return observed
-    from wiredump.cli.observing import observed_together, observed_within
-
+        return Traffic(observed, {}, {})
     with reading(paths) as progress:
         if jobs == 1:
             return observed_within(paths, progress=progress, **options)
@@ -145,7 +149,7 @@ def _client_record(client: Client) -> dict[str, Any]:
     }
 
 
-def _show(found: Audit) -> None:
+def _show(found: Audit, skipped: Mapping[str, int]) -> None:
     output = Output()
     to = f"{found.release.name} ({found.release.release}, {found.release.mode})"
     if found.refused:
@@ -169,6 +173,9 @@ def _show(found: Audit) -> None:
     output.plain(f"{to} would refuse requests of {refused} of {clients} clients")
     if not_judged:
         output.plain(f"not judged: {not_judged} requests between brokers, or up to configuration")
+    if skipped:
+        named = ", ".join(f"{count} {what}" for what, count in skipped.items())
+        output.plain(f"packets without TCP: {named}")
     output.end()
 
 

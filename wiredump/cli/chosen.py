@@ -4,7 +4,7 @@ reading its sources takes."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, tzinfo
 from typing import Final, TypeVar
 
@@ -13,9 +13,18 @@ import click
 from kproto.dialects import DIALECTS
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
+from wiredump.skipped import bytes_of, skipped_of
 from wiredump.tables.run import is_run
 
-__all__ = ["chosen_tables", "counts", "local", "size", "source_options", "table_options"]
+__all__ = [
+    "account_lines",
+    "chosen_tables",
+    "counts",
+    "local",
+    "size",
+    "source_options",
+    "table_options",
+]
 
 _LEAST_MEMORY: Final = 1_000_000
 
@@ -139,6 +148,14 @@ def chosen_tables(wanted: str | None, bodies: bool, packets: bool = False) -> tu
     if not names:
         raise click.BadParameter("name at least one table", param_hint="--tables")
     return tuple(name for name in TABLES if name in {*names, *asked})
+
+
+def account_lines(account: Mapping[str, int]) -> Iterator[str]:
+    """An account as tables: bytes, and packets without TCP where there are any."""
+    if account:
+        yield counts("bytes of TCP payload", bytes_of(account))
+    if skipped_of(account):
+        yield counts("packets without TCP", skipped_of(account))
 
 
 def counts(title: str, numbers: Mapping[str, int]) -> str:

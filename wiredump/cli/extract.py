@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import tzinfo
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +15,11 @@ from kproto.transcript import Transcript, write_transcript
 from wiredump.cli.chosen import source_options
 from wiredump.cli.progress import reading
 from wiredump.conversation import DEFAULT_PORTS
+from wiredump.skipped import require_read, skipped_of
+
+if TYPE_CHECKING:
+    from wiredump.model import Item
+    from wiredump.sources import Sources
 
 __all__ = ["extract_command"]
 
@@ -76,11 +83,23 @@ def extract_command(
             memory=memory,
             progress=progress,
         )
-        choices = chosen(source, numbers=numbers, client_id=client_id)
+        choices = chosen(_checked(source), numbers=numbers, client_id=client_id)
     hiding = Hiding(
         secrets_too=not secrets, hosts=not keep_names, records=not values, names=anonymise
     )
     _write(transcript_of(choices, hiding, codec, raw=raw), out)
+
+
+def _checked(source: Sources) -> Iterator[Item]:
+    """Its items. Then packets without TCP are reported, and NothingReadError is raised where a
+    capture has no others."""
+    yield from source
+    account = source.account
+    require_read(source.unread, account)
+    skipped = skipped_of(account)
+    if skipped:
+        named = ", ".join(f"{count} {what}" for what, count in skipped.items())
+        click.echo(f"wiredump: packets without TCP: {named}", err=True)
 
 
 def _write(transcript: Transcript, out: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from kproto.errors import KprotoError
 from wiredump.audit import Observed
@@ -16,29 +16,46 @@ from wiredump.sources import open_sources
 from wiredump.sources.opening import kind_of
 from wiredump.tables.processes import Progress, share_out, usable_cores
 
-__all__ = ["observed_together", "observed_within"]
+__all__ = ["Traffic", "observed_together", "observed_within"]
 
 _API_VERSIONS = 18
 
 
-def observed_within(paths: Sequence[str], **options: Any) -> Observed:
-    """By one process; ``options`` are those of ``open_sources``."""
+class Traffic(NamedTuple):
+    """Who was observed; ``account`` and ``unread`` are those of ``Sources``."""
+
+    observed: Observed
+    account: dict[str, int]
+    unread: dict[str, str]
+
+    def merge(self, other: Traffic) -> None:
+        """Take in other connections, or other sources."""
+        self.observed.merge(other.observed)
+        for name, count in other.account.items():
+            self.account[name] = self.account.get(name, 0) + count
+        self.unread.update(other.unread)
+
+
+def observed_within(paths: Sequence[str], **options: Any) -> Traffic:
+    """By one process; ``options`` are those of ``open_sources``. Raises UnaccountedError or
+    AccountError where bytes went nowhere, a mistake of ours."""
     observed = Observed()
     names = {table: [each.name for each in TABLES[table].columns] for table in observed.TABLES}
-    for item in open_sources(paths, alone=True, **options):
+    sources = open_sources(paths, alone=True, **options)
+    for item in sources:
         if not isinstance(item, Exchange):
             continue
         # Bodies matter of ApiVersions alone: they are what was offered.
         for table, row in rows_of(item, bodies=item.api_key == _API_VERSIONS):
             if table in names:
                 observed.add(table, dict(zip(names[table], row, strict=True)))
-    return observed
+    return Traffic(observed, dict(sources.account), dict(sources.unread))
 
 
 def observed_together(
     paths: Sequence[str], jobs: int, progress: Progress, *, memory: int | None = None,
     **options: Any,
-) -> Observed:  # fmt: skip
+) -> Traffic:  # fmt: skip
     """The same by so many processes (0: one a processor). Each reads all captures and takes some of
     the connections. ``memory`` is for all of them."""
     if "-" in paths:
@@ -46,7 +63,7 @@ def observed_together(
     captures = [number for number, path in enumerate(paths) if kind_of(path) == "capture"]
     count = jobs or usable_cores()
     options["memory"] = None if memory is None else memory // count
-    found = Observed()
+    found = Traffic(Observed(), {}, {})
     for each in share_out(partial(_share_of, paths, captures, options), count, progress):
         found.merge(each)
     return found
@@ -55,8 +72,8 @@ def observed_together(
 def _share_of(
     paths: Sequence[str], captures: Sequence[int], options: dict[str, Any], share: Share,
     progress: Progress,
-) -> Observed:  # fmt: skip
-    observed = Observed()
+) -> Traffic:  # fmt: skip
+    traffic = Traffic(Observed(), {}, {})
     texts = [number for number in range(len(paths)) if number not in captures]
     wanted = [(captures, share)] if captures else []
     if share.is_first:
@@ -64,5 +81,5 @@ def _share_of(
     for numbers, mine in wanted:
         chosen = [paths[number] for number in numbers]
         told = {"numbers": numbers, "share": mine, "progress": progress, **options}
-        observed.merge(observed_within(chosen, **told))
-    return observed
+        traffic.merge(observed_within(chosen, **told))
+    return traffic

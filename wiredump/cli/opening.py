@@ -16,12 +16,16 @@ __all__ = ["Source", "open_items"]
 class Source(Protocol):
     """Items in the order in which they became known. One that follows a growing file blocks until
     there is another. ``account`` says, when the items have ended, where the bytes went: whatever it
-    counts, by name. ``connections`` are those met so far, by their numbers."""
+    counts, by name; ``unread`` which captures have no TCP, and why. ``connections`` are those met
+    so far, by their numbers."""
 
     def __iter__(self) -> Iterator[Item]: ...
 
     @property
     def account(self) -> Mapping[str, int]: ...
+
+    @property
+    def unread(self) -> Mapping[str, str]: ...
 
     @property
     def connections(self) -> Mapping[int, Connection]: ...

@@ -14,6 +14,7 @@ from wiredump.cli.chosen import source_options
 from wiredump.cli.making import jobs_option, make
 from wiredump.cli.progress import counting, reading
 from wiredump.conversation import DEFAULT_PORTS
+from wiredump.skipped import require_read
 from wiredump.tables import require_pyarrow
 from wiredump.tables.work import Work, passing_folder
 
@@ -72,8 +73,9 @@ def report_command(
             tables, folder, _TABLES, dialect_name, ports, keylog=keylog, zone=zone, memory=memory
         )
         with reading(tables) as progress:
-            make(work, jobs, progress)
+            made = make(work, jobs, progress)
         _write(folder, out, title)
+    require_read(made.unread, made.account)
 
 
 def _write(folder: str, out: str, title: str) -> None:

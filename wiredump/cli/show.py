@@ -21,6 +21,7 @@ from wiredump.show.lines import DEFAULT_WIDTH, LineWriter
 from wiredump.show.records import anomaly_record, exchange_record, json_line
 from wiredump.show.summary import Summary
 from wiredump.show.told import Told
+from wiredump.skipped import require_read
 
 __all__ = ["Show", "show_command"]
 
@@ -238,5 +239,7 @@ def show_command(
         # Half way through, the account of bytes does not add up yet.
         show.finish(source.account if ended else {}, source.connections.values())
     output.end()
+    if ended:
+        require_read(source.unread, source.account)
     # To follow ends no other way.
     return 130 if interrupted and not follow else 0

@@ -14,8 +14,16 @@ import click
 
 from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
-from wiredump.cli.chosen import chosen_tables, counts, local, source_options, table_options
+from wiredump.cli.chosen import (
+    account_lines,
+    chosen_tables,
+    counts,
+    local,
+    source_options,
+    table_options,
+)
 from wiredump.cli.following import cores_of, seconds, stopping
+from wiredump.skipped import bytes_of, require_read, skipped_of
 from wiredump.sources.opening import kind_of, open_key_log
 from wiredump.tables.run import derived_run, random_run
 
@@ -141,14 +149,17 @@ def spark_command(
     finally:
         spark.stop()
     if as_json:
-        record = {"out": out, "rows": made.rows, "bytes": made.account, "again": made.again}
+        record = {"out": out, "rows": made.rows, "bytes": bytes_of(made.account)}
+        record |= {"skipped": skipped_of(made.account), "again": made.again}
         click.echo(json.dumps({**record, "connections": made.connections, "run": options.run}))
+        require_read(made.unread, made.account)
         return 0
     click.echo(counts("rows", made.rows))
-    if made.account:
-        click.echo(counts("bytes of TCP payload", made.account))
+    for line in account_lines(made.account):
+        click.echo(line)
     for path in made.again:
         click.echo(f"wiredump: {path} had to be read twice", err=True)
+    require_read(made.unread, made.account)
     return 0
 
 

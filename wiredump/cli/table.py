@@ -11,9 +11,17 @@ from datetime import tzinfo
 import click
 
 from kproto.cli.dialect_option import named_dialect
-from wiredump.cli.chosen import chosen_tables, counts, local, source_options, table_options
+from wiredump.cli.chosen import (
+    account_lines,
+    chosen_tables,
+    counts,
+    local,
+    source_options,
+    table_options,
+)
 from wiredump.cli.making import jobs_option, make
 from wiredump.cli.progress import reading
+from wiredump.skipped import bytes_of, require_read, skipped_of
 from wiredump.tables import require_pyarrow
 from wiredump.tables.run import derived_run
 from wiredump.tables.work import Work
@@ -83,12 +91,15 @@ def table_command(
     with reading(captures) as progress:
         made = make(work, jobs, progress, rotated=rotated)
     if as_json:
-        record = {"out": out, "rows": dict(made.rows), "bytes": dict(made.account)}
+        record = {"out": out, "rows": dict(made.rows), "bytes": bytes_of(made.account)}
+        record |= {"skipped": skipped_of(made.account)}
         click.echo(json.dumps({**record, "late": made.late, "run": work.run}))
+        require_read(made.unread, made.account)
         return 0
     click.echo(counts("rows", made.rows))
-    if made.account:
-        click.echo(counts("bytes of TCP payload", made.account))
+    for line in account_lines(made.account):
+        click.echo(line)
     if made.late:
         click.echo(f"wiredump: {made.late} exchanges came too late to be in order", err=True)
+    require_read(made.unread, made.account)
     return 0

@@ -63,7 +63,7 @@ class Capture:
 
     @property
     def compression(self) -> str:
-        """``gzip``, ``zstd`` or empty."""
+        """``gzip``, ``zstd``, ``xz``, ``bzip2``, ``lz4`` or empty."""
         return self._reader.compression
 
     @property

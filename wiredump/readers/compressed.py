@@ -1,15 +1,20 @@
-"""Compressed bytes in, what they hold out, a piece at a time. No files; knows gzip and zstd.
+"""Compressed bytes in, what they hold out, a piece at a time. No files; knows gzip, zstd, xz, bzip2
+and lz4.
 
-gzip is zlib's (any number of members one after the other); zstd is Python's own from 3.14 on,
-before that ``backports.zstd`` of the extra ``records`` (any number of frames). No piece is larger
-than ``PIECE``, whatever a file pretends to hold, and zstd windows end at 128 MiB.
+gzip, xz and bzip2 are the standard library's; zstd is from Python 3.14 on, before that
+``backports.zstd`` of the extra ``records``, as lz4 is. Any number of members, frames or streams may
+follow each other. No piece is larger than ``PIECE``, whatever a file pretends to hold; zstd windows
+end at 128 MiB, and xz may not take more memory than that. Of damaged gzip and zstd everything in
+front of the damage is read; of the others the last piece before it may be lost.
 """
 
 from __future__ import annotations
 
+import bz2
 import importlib
+import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -25,7 +30,11 @@ small ones in one long input would cost the square of their number."""
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_XZ_MAGIC: Final = b"\xfd7zXZ\0"
+_BZIP2_MAGIC: Final = b"BZh"
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _GZIP_WBITS: Final = 31
+_XZ_MEMORY: Final = 128 << 20
 _LARGEST_WINDOW: Final = 27
 
 
@@ -36,12 +45,11 @@ class CannotInflate(Exception):
 def inflater_for(head: bytes) -> Inflater | None:
     """The inflater for a file that begins with ``head`` (4 bytes will do), None for none.
 
-    Raises MissingExtraError where zstd's library is not installed.
+    Raises MissingExtraError where the library that it takes is not installed.
     """
-    if head.startswith(_GZIP_MAGIC):
-        return _Gzip()
-    if head.startswith(_ZSTD_MAGIC):
-        return _Zstd()
+    for magic, made in _INFLATERS.items():
+        if head.startswith(magic[:4]):
+            return made()
     return None
 
 
@@ -79,7 +87,7 @@ class Inflater:
             piece = self._inflate(data)
             data = self._unread()
             if self._part.eof:
-                data = self._part.unused_data
+                data = self._part.unused_data or b""
                 self._part = None
             if piece:
                 yield piece
@@ -207,3 +215,62 @@ def _zstd_library() -> Any:
         except ImportError:
             continue
     raise MissingExtraError("zstd needs backports.zstd", extra="records")
+
+
+class _Library(Inflater):
+    """What a library's decompressor does by itself. ``errors`` are those that it raises."""
+
+    magic = b""
+    errors: tuple[type[Exception], ...] = ()
+
+    def _magics(self) -> tuple[bytes, ...]:
+        return (self.magic,)
+
+    def _inflate(self, data: bytes) -> bytes:
+        try:
+            piece: bytes = self._part.decompress(data, PIECE)
+        except self.errors as error:
+            raise CannotInflate(f"{self.name}: {error}") from None
+        return piece
+
+    def _unread(self) -> bytes:
+        # The decompressor keeps what it did not get to.
+        return b""
+
+    def _wants_input(self) -> bool:
+        wants: bool = self._part.needs_input
+        return wants
+
+
+class _Xz(_Library):
+    name, magic, errors = "xz", _XZ_MAGIC, (lzma.LZMAError, EOFError)
+
+    def _new_part(self) -> Any:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+
+
+class _Bzip2(_Library):
+    name, magic, errors = "bzip2", _BZIP2_MAGIC, (OSError, EOFError, ValueError)
+
+    def _new_part(self) -> Any:
+        return bz2.BZ2Decompressor()
+
+
+class _Lz4(_Library):
+    name, magic, errors = "lz4", _LZ4_MAGIC, (RuntimeError, EOFError)
+
+    def _new_part(self) -> Any:
+        try:
+            library: Any = importlib.import_module("lz4.frame")
+        except ImportError:
+            raise MissingExtraError("lz4 needs lz4", extra="records") from None
+        return library.LZ4FrameDecompressor()
+
+
+_INFLATERS: Final[dict[bytes, Callable[[], Inflater]]] = {
+    _GZIP_MAGIC: _Gzip,
+    _ZSTD_MAGIC: _Zstd,
+    _XZ_MAGIC: _Xz,
+    _BZIP2_MAGIC: _Bzip2,
+    _LZ4_MAGIC: _Lz4,
+}

@@ -18,6 +18,14 @@ __all__ = ["ContainerReader", "Format", "Walks"]
 _MAGIC_LENGTH: Final = 4
 
 
+_OTHERS: Final = {
+    b"snoo": "a snoop file (RFC 1761): convert it, as `editcap -F pcap` does",
+    b"PK\x03\x04": "a zip file: extract it first",
+    b"\x02\x21\x4c\x18": "lz4 of the legacy format: decompress it first",
+}
+"""What else a file may be that somebody takes for a capture, by its first bytes."""
+
+
 class Walks(NamedTuple):
     """Ways through the records of either format in bulk (``PcapReader``, ``PcapngReader``)."""
 
@@ -117,8 +125,9 @@ class ContainerReader:
                 self._reader = pcapng.PcapngReader(self.capture, self._walks.pcapng)
                 self.format = "pcapng"
             else:
-                head = data[:_MAGIC_LENGTH].hex()
-                return [self._stop(f"neither pcap nor pcapng: begins with {head}", at=0)]
+                head = data[:_MAGIC_LENGTH]
+                told = _OTHERS.get(head, f"begins with {head.hex()}")
+                return [self._stop(f"neither pcap nor pcapng: {told}", at=0)]
         packets = self._reader.feed(data)
         self.stopped = self._reader.stopped
         return packets

@@ -40,6 +40,10 @@ class Streams:
         self._share = share if share is not None else Share(0, 1)
         self._segments = SegmentReader(account)
         self._tcp = TcpReassembler(account, limits)
+        self.unread: dict[int, str] = {}
+        """Captures that gave packets, or what is none, but no TCP so far: why not, where their
+        format says it."""
+        self._with_tcp: set[int] = set()
 
     @property
     def account(self) -> Account:
@@ -77,6 +81,8 @@ class Streams:
                 out.append(packet)
             else:
                 segment = segment_in(packet, out)
+            if packet.capture not in self._with_tcp:
+                self._look_at(packet, segment is not None)
             if out and tells:
                 yield from out
             if sink is not None and segment is None and tells:
@@ -94,6 +100,14 @@ class Streams:
         if tells:
             yield from out
         yield from self._tcp.close()
+
+    def _look_at(self, packet: Packet | Anomaly, has_tcp: bool) -> None:
+        if has_tcp or (isinstance(packet, Packet) and self._segments.kept is not None):
+            self._with_tcp.add(packet.capture)
+            self.unread.pop(packet.capture, None)
+        else:
+            reason = packet.reason if isinstance(packet, Anomaly) else ""
+            self.unread.setdefault(packet.capture, reason)
 
     def _tell(self, sink: PacketSink, packet: Packet | Anomaly, out: list[Event]) -> None:
         """Of a packet without a segment."""

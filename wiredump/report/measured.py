@@ -41,6 +41,7 @@ class Measured(NamedTuple):
     anomaly_kinds: list[Row]
     anomalies: Cut
     account: dict[str, int]
+    skipped: dict[str, int]
     lineage: list[Row]
 
 
@@ -63,9 +64,14 @@ def measure(folder: TableFolder) -> Measured:
         _first(folder, "elections", lambda row: row["requested_ns"]),
         kinds,
         anomalies,
-        {row["what"]: row["bytes"] for row in _rows(folder, "account")},
+        {row["what"]: row["bytes"] for row in _account(folder) if row["bytes"] is not None},
+        {row["what"]: row["packets"] for row in _account(folder) if row["packets"] is not None},
         sorted(_rows(folder, "lineage"), key=lambda row: row["capture"]),
     )
+
+
+def _account(folder: TableFolder) -> list[Row]:
+    return sorted(_rows(folder, "account"), key=lambda row: row["packets"] or 0, reverse=True)
 
 
 def _rows(folder: TableFolder, name: str, columns: Sequence[str] = ()) -> Iterator[Row]:

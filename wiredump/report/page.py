@@ -290,7 +290,12 @@ def _account(measured: Measured) -> str:
         else f'<p class="bad">{count(account.get("payload"))} bytes of TCP payload, but '
         f"{count(placed)} accounted for.</p>\n"
     )
-    return told + table("account", ("what", "bytes#"), account.items())
+    told += table("account", ("what", "bytes#"), account.items())
+    if not measured.skipped:
+        return told
+    total = count(sum(measured.skipped.values()))
+    told += f"<p>{total} packets carry no TCP that could be read.</p>\n"
+    return told + table("skipped", ("packets of", "packets#"), measured.skipped.items())
 
 
 def _lineage(measured: Measured) -> str:

@@ -9,6 +9,7 @@ import kproto
 from wiredump.model import Connection, Exchange, Item
 from wiredump.rows.exchanges import Row
 from wiredump.rows.schema import SCHEMA_VERSION
+from wiredump.skipped import bytes_of, skipped_of
 
 __all__ = ["ConnectionCounts", "account_rows", "lineage_rows"]
 
@@ -77,6 +78,8 @@ def lineage_rows(sources: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
 
 
 def account_rows(account: Mapping[str, int]) -> Iterator[Row]:
-    """``account``: bytes by where they went."""
-    for what, count in account.items():
-        yield "account", (what, count)
+    """``account``: bytes by where they went, and packets without TCP (``skipped``)."""
+    for what, count in bytes_of(account).items():
+        yield "account", (what, count, None)
+    for what, count in skipped_of(account).items():
+        yield "account", (what, None, count)

@@ -187,11 +187,12 @@ ANOMALIES: Final = Table(
 
 ACCOUNT: Final = Table(
     "account",
-    "Where every byte of TCP payload went; no rows where no source was a capture.",
+    "Where bytes of TCP payload went, and packets without TCP. No rows without a capture.",
     columns(
         """
-        what   string  payload, of which are frames, retransmitted, anomalies, tls; missing is apart
-        bytes  int64   how many
+        what     string  payload, of it frames, retransmitted, anomalies, tls; missing; udp, ...
+        bytes    int64   how many; null for packets
+        packets  int64   how many packets carry that and no TCP that could be read; null for bytes
         """
     ),
     ("what",),

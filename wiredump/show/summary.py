@@ -15,6 +15,7 @@ from rich.text import Text
 from kproto.journal import printable
 from wiredump.model import Anomaly, Connection
 from wiredump.show.told import Told, seconds
+from wiredump.skipped import bytes_of, skipped_of
 
 __all__ = ["Latencies", "Summary"]
 
@@ -125,7 +126,8 @@ class Summary:
             "undecoded": self.undecoded,
             "anomalies": dict(sorted(self.anomalies.items())),
             "closed": dict(sorted(self.closed.items())),
-            "account": dict(self.account),
+            "account": bytes_of(self.account),
+            "skipped": skipped_of(self.account),
         }
 
     def render(self) -> Iterator[RenderableType]:
@@ -142,8 +144,11 @@ class Summary:
         if self.anomalies:
             yield Text(f"anomalies: {_counts(self.anomalies)}", style="yellow")
         if self.account:
-            named = (f"{name} {size}" for name, size in self.account.items())
+            named = (f"{name} {size}" for name, size in bytes_of(self.account).items())
             yield Text(f"bytes: {', '.join(named)}")
+        packets = Counter(skipped_of(self.account))
+        if packets:
+            yield Text(f"packets without TCP: {_counts(packets)}", style="yellow")
 
     def _table(self) -> Table:
         table = Table(box=None, pad_edge=False)

@@ -1,8 +1,8 @@
 """Files of any kind, and standard input, to items: what a file is, its own bytes say.
 
 Captures (pcap, pcapng) are one incident and are merged by time; journals and request logs follow,
-one after the other. Any of them may be compressed by gzip or zstd. This is the only file of the
-sources that opens anything.
+one after the other. Any of them may be compressed. This is the only file of the sources that opens
+anything.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from kproto.errors import KprotoError
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Anomaly, Connection, Item
 from wiredump.readers import TLS_KEY_LOG, Capture, Limits, Streams
-from wiredump.readers.compressed import inflater_for
+from wiredump.readers.compressed import CannotInflate, inflater_for
 from wiredump.readers.share import Share
+from wiredump.skipped import skipped_by
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.packets import PacketTeller, TakeRow
 from wiredump.sources.quick import QuickStreams, Sink, walks
@@ -127,13 +128,23 @@ class Sources:
 
     @property
     def account(self) -> Mapping[str, int]:
-        """Where the bytes of captures went, by name; empty without captures. Raises where the sums
-        do not agree, once the items have ended."""
+        """Where the bytes of captures went, by name, and packets without TCP (``skipped``); empty
+        without captures. Raises where the sums do not agree, once the items have ended."""
         if self._captures is None or self._streams is None:
             return {}
         self._streams.account.check()
         self._captures.account.check()
-        return self._captures.account.counts
+        tells = self._share is None or self._share.is_first
+        packets = skipped_by(self._streams.account) if tells else {}
+        return {**self._captures.account.counts, **packets}
+
+    @property
+    def unread(self) -> Mapping[str, str]:
+        """Captures without any TCP, by their paths: why, where their format says it."""
+        found = self._streams.unread if self._streams is not None else {}
+        if self._rotated and len(found) < len(self._files):
+            return {}
+        return {file.name: found[file.number] for file in self._files if file.number in found}
 
     @property
     def read(self) -> list[Read]:
@@ -409,7 +420,10 @@ def _kind(file: io.BufferedReader, follow: bool) -> Kind:
         head = file.peek(_HEAD)
     inflater = inflater_for(head[:4])
     if inflater is not None:
-        head = next(iter(inflater.feed(head)), b"")
+        try:
+            head = next(iter(inflater.feed(head)), b"")
+        except CannotInflate:
+            return "capture"
     if head[:4] in _MAGICS:
         return "capture"
     from wiredump.sources.hexadecimal import is_hexadecimal

@@ -238,6 +238,8 @@ class QuickStreams:
         self._tcp = TcpReassembler(Account(), limits)
         self._segments = QuickSegments(items, self._tcp, codec, sink, share)
         self._items = items
+        self.unread: dict[int, str] = {}
+        """As ``Streams`` has it, once all was read."""
 
     @property
     def account(self) -> Account:
@@ -257,14 +259,20 @@ class QuickStreams:
     def read(self, capture: Iterable[Any]) -> Iterator[Item]:
         """The items of all packets; those whose frames went to the sink are not among them."""
         found = self._segments
+        met: dict[int, str] = {}
         for packet in capture:
             if found.takes(packet):
+                met.setdefault(packet[0][-1], "")
                 yield from found.bulk(packet)
             elif isinstance(packet, Anomaly):
+                met.setdefault(packet.capture, packet.reason)
                 yield from found.told(packet)
             else:
+                met.setdefault(packet.capture, "")
                 yield from found.one(packet)
         found.end()
+        if not (self.account.segments or self.account.fragments):
+            self.unread = met
         yield from found.fragments_end()
         for event in self._tcp.close():
             yield from self._items.feed(event)

@@ -103,7 +103,7 @@ class SplitNote(msgspec.Struct):
     be read without, ``contexts_known`` whether it was told of those in front of it. ``late``: so
     many packets at most came before one of theirs that is older than they are; ``earliest`` and
     ``latest`` (the highest times, sorted) say the same across splits. ``secrets`` are TLS key
-    logs that it holds.
+    logs that it holds. ``reason`` is the first thing that its format has against it.
     """
 
     capture: int
@@ -117,6 +117,7 @@ class SplitNote(msgspec.Struct):
     fragments: int = 0
     malformed: int = 0
     others: dict[str, int] = {}
+    reason: str = ""
     payload: int = 0
     anomalous: int = 0
     damaged: bool = False

@@ -7,6 +7,7 @@ of the last is kept: memory does not grow with the number of connections, nor wi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +24,7 @@ from wiredump.rows.connections import ConnectionCounts
 from wiredump.rows.packets import Record, segment_row
 from wiredump.rows.pieces import Rows
 from wiredump.rows.together import TableRows
+from wiredump.skipped import skipped
 from wiredump.sources.captures import ByteAccount, CaptureItems
 from wiredump.sources.opening import open_key_log, span
 from wiredump.sources.quick import QuickSegments, Sink
@@ -126,6 +128,7 @@ class Work:
             self._columns = FramesOnly(self._writer, rows)
             self._writer.keep_in("frames", self._columns)
         self._account = ByteAccount()
+        self._skipped = Counter[str]()
         self._key: bytes | None = None
         self._group: Group | None = None
 
@@ -194,6 +197,7 @@ class Work:
         if kind == SPLIT:
             note = msgspec.msgpack.decode(payload, type=SplitNote)
             self._manifest.expected += note.payload
+            self._skipped.update(skipped(note.others, note.malformed))
             if self._keeps_notes:
                 self._manifest.notes.append(note)
         elif kind == ANOMALY:
@@ -257,7 +261,7 @@ class Work:
         self._writer.close()
         self._account.check()
         manifest = self._manifest
-        manifest.account = self._account.counts
+        manifest.account = {**self._account.counts, **self._skipped}
         manifest.parts = self._writer.parts()
         return manifest
 

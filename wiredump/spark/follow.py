@@ -302,8 +302,8 @@ class _Run:
         connections = sum(commit.connections for commit in self._store.commits)
         told = {name: rows[name] for name in self._out.tables}
         if end is not None:
-            return Made(told, end.account, connections + end.connections, [])
-        return Made(told, dict(account), connections, [])
+            return Made(told, end.account, connections + end.connections, [], {})
+        return Made(told, dict(account), connections, [], {})
 
     def _say(self, what: str, files: list[Taken]) -> None:
         size = sum(each.file.size for each in files)

@@ -6,6 +6,7 @@ the others move. What comes out are rows like any others, with their payload.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
@@ -40,6 +41,7 @@ def join_fragments(
     and without ``ending`` from these to others."""
     account, reader = waiting if waiting is not None else begin_waiting()
     before = account.anomalous
+    malformed, others = account.malformed, Counter(account.others)
     rows = PacketRows(0)
     payload = 0
     for batch in batches:
@@ -69,7 +71,10 @@ def join_fragments(
         reader.close(out)
         _tell(rows, out)
     anomalous = account.anomalous - before
-    note = SplitNote(_NO_CAPTURE, 0, payload=payload + anomalous, anomalous=anomalous)
+    note = SplitNote(
+        _NO_CAPTURE, 0, payload=payload + anomalous, anomalous=anomalous,
+        malformed=account.malformed - malformed, others=dict(Counter(account.others) - others),
+    )  # fmt: skip
     rows.other(SPLIT, note, (0, 0), (0, 0))
     yield rows.take()
 

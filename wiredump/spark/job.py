@@ -75,6 +75,7 @@ class Made(NamedTuple):
     account: dict[str, int]
     connections: int
     again: list[str]
+    unread: dict[str, str]
 
 
 class Job(msgspec.Struct, kw_only=True):
@@ -262,7 +263,24 @@ class Job(msgspec.Struct, kw_only=True):
         shutil.rmtree(root / STAGING)
         (root / "_SUCCESS").touch()
         rows = {name: sum(each[name].rows for each in parts if name in each) for name in wanted}
-        return Made(rows, told, sum(each.connections for each in manifests), redone)
+        count = sum(each.connections for each in manifests)
+        return Made(rows, told, count, redone, self._unread(notes))
+
+    def _unread(self, notes: list[SplitNote]) -> dict[str, str]:
+        """Captures without any TCP, by the paths that were given."""
+        met: dict[int, str] = {}
+        read = {note.capture for note in notes if note.segments or note.fragments}
+        for note in notes:
+            if note.packets or note.reason:
+                met[note.capture] = met.get(note.capture) or note.reason
+        if self.rotated and read:
+            return {}
+        paths = self.options.paths
+        return {
+            self.options.names.get(number, paths[number]): reason
+            for number, reason in met.items()
+            if number in paths and number not in read
+        }
 
     def _sources(
         self, manifests: list[Manifest], notes: list[SplitNote]

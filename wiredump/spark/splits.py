@@ -260,6 +260,7 @@ class _Reader:
             self._rows.other(ANOMALY, packet, (packet.offset, packet.timestamp_ns), order)
             if packet.kind == "packet":
                 self._tell(packet, None, order)
+            self._note.reason = self._note.reason or packet.reason
             if packet.kind == "damaged":
                 self._note.damaged = True
             return

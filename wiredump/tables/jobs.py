@@ -28,7 +28,7 @@ from kproto.errors import KprotoError
 from wiredump.readers.share import Share
 from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.rows.together import TableRows
-from wiredump.sources.opening import kind_of, open_sources
+from wiredump.sources.opening import Sources, kind_of, open_sources
 from wiredump.spark.apart import HEARD, NAMED, UNNAMED, Aside, unnamed
 from wiredump.spark.knowledge import gather_names, give_names, write_fetches, write_reassignments
 from wiredump.spark.parts import Part, PartWriter, commit
@@ -45,11 +45,12 @@ _LAST: Final = ("lineage", "account")
 
 
 class _Done(NamedTuple):
-    """A share: the files, where the bytes of captures went, and the sources."""
+    """A share: the files, where the bytes of captures went, the sources, and ``Sources.unread``."""
 
     parts: dict[str, Part]
     account: dict[str, int]
     read: list[tuple[Any, ...]]
+    unread: dict[str, str]
 
 
 def make_tables_together(work: Work, jobs: int, progress: Progress = lambda count: None) -> Made:
@@ -86,23 +87,26 @@ def _do(work: Work, kinds: Sequence[str], share: Share, progress: Progress) -> _
     writer = PartWriter(work.out, (*_taken(work), HEARD, *UNNAMED), share.number)
     captures = [number for number, kind in enumerate(kinds) if kind == "capture"]
     account: dict[str, int] = {}
+    unread: dict[str, str] = {}
     read: list[tuple[Any, ...]] = []
     if captures:
-        account, found = _read(work, captures, share, writer, progress)
-        read += found
+        sources = _read(work, captures, share, writer, progress)
+        account, unread = dict(sources.account), dict(sources.unread)
+        read += [tuple(each) for each in sources.read]
     if share.is_first:
         for number, kind in enumerate(kinds):
             if kind != "capture":
-                read += _read(work, [number], share, writer, progress)[1]
+                text = _read(work, [number], share, writer, progress)
+                read += [tuple(each) for each in text.read]
     writer.close()
-    return _Done(writer.parts(), account, read)
+    return _Done(writer.parts(), account, read, unread)
 
 
 def _read(
     work: Work, numbers: list[int], share: Share, writer: PartWriter,
     progress: Progress,
-) -> tuple[dict[str, int], list[tuple[Any, ...]]]:  # fmt: skip
-    """All captures, or one text."""
+) -> Sources:  # fmt: skip
+    """All captures, or one text: read to the end."""
     codec = named_dialect(work.dialect)
     sources = open_sources(
         [work.paths[number] for number in numbers], codec=codec, ports=frozenset(work.ports),
@@ -119,7 +123,7 @@ def _read(
     for item in sources:
         writer.add(aside.rows(rows.add(item)))
     writer.add(rows.end(sources.connections, (), {}))
-    return dict(sources.account), [tuple(each) for each in sources.read]
+    return sources
 
 
 # ---- all of them ------------------------------------------------------------------------------
@@ -143,7 +147,7 @@ def _put_together(work: Work, shares: list[_Done]) -> Made:
     wanted = [{name: part for name, part in each.items() if name in work.tables} for each in parts]
     commit(work.out, work.tables, wanted, work.run)
     rows = {name: sum(each[name].rows for each in wanted if name in each) for name in work.tables}
-    return Made(rows, told, 0)
+    return Made(rows, told, 0, shares[0].unread)
 
 
 def _sources(shares: list[_Done]) -> Iterator[tuple[Any, ...]]:

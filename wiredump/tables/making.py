@@ -18,11 +18,13 @@ __all__ = ["Made", "keep_apart", "make_tables"]
 
 class Made(NamedTuple):
     """``rows`` by table. ``account`` says where every byte of TCP payload went, by what it is;
-    empty where no source was a capture. ``late`` exchanges came too late to be in order."""
+    empty where no source was a capture. ``late`` exchanges came too late to be in order.
+    ``unread`` has captures without any TCP (``Sources.unread``)."""
 
     rows: Mapping[str, int]
     account: Mapping[str, int]
     late: int
+    unread: Mapping[str, str]
 
 
 def _source(item: Item) -> int:
@@ -80,4 +82,4 @@ def make_tables(
                 current = source
             writer.take(rows.add(item))
         writer.take(rows.end(sources.connections, sources.read, sources.account))
-    return Made(writer.rows, sources.account, rows.order.late)
+    return Made(writer.rows, sources.account, rows.order.late, sources.unread)

@@ -27,6 +27,7 @@ EVERYTHING = (
 
 class Source(list[Item]):
     account: ClassVar = {"frames": 5}
+    unread: ClassVar[dict[str, str]] = {}
     connections: ClassVar[dict[int, Any]] = {}
 
 
@@ -35,6 +36,7 @@ class Growing:
     this process may take a signal, and then it comes too late."""
 
     account: ClassVar = {"frames": 5}
+    unread: ClassVar[dict[str, str]] = {}
     connections: ClassVar[dict[int, Any]] = {}
 
     def __iter__(self) -> Iterator[Item]:

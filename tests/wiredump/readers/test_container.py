@@ -321,7 +321,8 @@ def test_a_length_no_snaplen_allows_ends_a_pcap():
     [
         (b"", "truncated", "the capture is empty"),
         (b"\xa1\xb2", "truncated", "the capture ends after 2 bytes"),
-        (b"PK\3\4rest", "damaged", "neither pcap nor pcapng: begins with 504b0304"),
+        (b"PK\3\4rest", "damaged", "neither pcap nor pcapng: a zip file"),
+        (b"PK\5\4rest", "damaged", "neither pcap nor pcapng: begins with 504b0504"),
         (container.pcap_header(1)[:20], "truncated", "ends inside the file header: 20 of"),
         (b"\xd4\xc3\xb2\xa1" + bytes(20), "damaged", "pcap version 0.0 is not known"),
     ],

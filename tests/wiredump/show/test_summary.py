@@ -87,4 +87,5 @@ def test_as_json() -> None:
         "anomalies": {},
         "closed": {},
         "account": {},
+        "skipped": {},
     }
