@@ -15,9 +15,37 @@ import msgspec
 from kspec.judge import VERDICTS, Verdict
 from kspec.report.data import FORMAT
 
-__all__ = ["Sentences", "as_markdown", "read_results", "stale_sentences", "unwritten"]
+__all__ = [
+    "Place",
+    "Sentences",
+    "Written",
+    "as_markdown",
+    "read_results",
+    "stale_sentences",
+    "unwritten",
+]
 
-Sentences = Mapping[str, Mapping[str, str]]
+
+class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A line of a client's source in one release. ``release`` begins with a package's name where
+    the file is that of another package, which the client is built on."""
+
+    file: str
+    line: int
+    release: str
+
+    def __str__(self) -> str:
+        return f"`{self.file}:{self.line}` ({self.release})"
+
+
+class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What somebody wrote about a failure, and where in the client's source it comes from."""
+
+    seen: str
+    source: list[Place]
+
+
+Sentences = Mapping[str, Mapping[str, Written]]
 """Client to case (``framing/002``) to what was seen there."""
 
 _MARKS: Final[Mapping[Verdict, str]] = {
@@ -245,12 +273,15 @@ def _findings(run: _Run, sentences: Sentences) -> Iterator[str]:
 
 
 def _failure(each: _Result, case: _Case, run: _Run, sentences: Sentences) -> str:
-    seen = _plain(sentences.get(each.client, {}).get(case.number) or _judged(each.why))
+    written = sentences.get(each.client, {}).get(case.number)
+    seen = _judged(each.why) if written is None else _plain(written.seen)
+    places = [] if written is None else [str(place) for place in written.source]
+    source = f" Source: {', '.join(places)}." if places else ""
     failed = [variant for variant in each.variants if variant.verdict == "fail"]
     parts = [_short(variant.name, 40) for variant in failed if variant.name]
     within = f" ({', '.join(parts)})" if 0 < len(parts) < len(each.variants) else ""
     return (
-        f"- **{each.client} {run.clients[each.client].version}**{within}: {seen}"
+        f"- **{each.client} {run.clients[each.client].version}**{within}: {seen}{source}"
         + "".join(_asked(level, each) for level in ("must", "must_not"))
         + f"\n  `kspec run --case {case.number} --client {each.client} -v`\n"
     )

@@ -11,6 +11,7 @@ import msgspec
 from kspec.errors import KspecError
 from kspec.report.published import (
     Sentences,
+    Written,
     as_markdown,
     read_results,
     stale_sentences,
@@ -27,7 +28,7 @@ FINDINGS: Final = Path(__file__).resolve().parents[1] / "findings.yaml"
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
               help="A file; standard output unless given.")  # fmt: skip
 @click.option("--findings", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              default=FINDINGS, help="YAML: client to case to what was seen.")  # fmt: skip
+              default=FINDINGS, help="YAML: client to case to `seen` and `source`.")  # fmt: skip
 def publish_command(results: Path, out: Path | None, findings: Path) -> None:
     """Write the results.json of a run as a page of Markdown.
 
@@ -55,7 +56,7 @@ def read_sentences(path: Path) -> Sentences:
     try:
         text = path.read_text("utf-8")
         parsed = _parsed(text)
-        return msgspec.convert({} if parsed is None else parsed, dict[str, dict[str, str]])
+        return msgspec.convert({} if parsed is None else parsed, dict[str, dict[str, Written]])
     except (OSError, ValueError) as error:  # msgspec's, and those of text that is not UTF-8
         raise KspecError(f"{path}: {error}") from None
 

@@ -10,10 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from kspec.catalog import CLIENTS
+from kspec.catalog import client as client_named
 from kspec.errors import KspecError
 from kspec.runner.cli import commands
 from kspec.runner.files import load_cases
 from kspec.runner.publishing import FINDINGS, read_sentences
+from tests.kspec.which import program
 
 ROOT = Path(__file__).resolve().parents[2]
 WRONG = "wrong:ignores-the-top-level-error"
@@ -46,9 +48,16 @@ def test_a_failure_without_a_sentence_is_told_in_the_judges_words(results, tmp_p
 
 
 def test_a_sentence_takes_their_place_and_a_stale_one_is_told(results, tmp_path):
-    text = f"{WRONG!r}:\n  reassignment/004: It looks | away.\n  negotiation/004: Gone.\n"
-    done = published(results, text + "elsewhere: {framing/001: Not played.}\n", tmp_path)
-    assert f"- **{WRONG} 1**: It looks | away. What must be: *the call," in done.stdout
+    place = "[{file: a/b.c, line: 7, release: '1.0'}]"
+    text = (
+        f"{WRONG!r}:\n"
+        f"  reassignment/004: {{seen: It looks | away., source: {place}}}\n"
+        "  negotiation/004: {seen: Gone., source: []}\n"
+        "elsewhere: {framing/001: {seen: Not played., source: []}}\n"
+    )
+    done = published(results, text, tmp_path)
+    words = "It looks | away. Source: `a/b.c:7` (1.0). What must be: *the call,"
+    assert f"- **{WRONG} 1**: {words}" in done.stdout
     assert "Gone." not in done.stdout
     assert done.stderr == f"stale in findings.yaml: {WRONG} no longer fails negotiation/004\n"
 
@@ -83,7 +92,18 @@ def test_the_matrix_has_a_row_a_case_and_a_column_a_client(results, tmp_path):
     assert numbers == ["negotiation/004", "reassignment/004"]
 
 
-@pytest.mark.parametrize("text", ["[]", "a: b", "a: {b: [c]}", "a: {b: 1}", "a: &b {c: *b", "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "a: b",
+        "a: {b: c}",
+        "a: {b: {seen: c}}",
+        "a: {b: {seen: c, source: [{file: d, line: e, release: f}]}}",
+        "a: &b {c: *b",
+        "\x00",
+    ],
+)
 def test_what_are_no_findings_is_told(text, tmp_path):
     path = tmp_path / "findings.yaml"
     path.write_text(text)
@@ -105,6 +125,54 @@ def test_the_suites_sentences_are_about_clients_and_cases_that_there_are():
     sentences = read_sentences(FINDINGS)
     assert set(sentences) <= {each.name for each in CLIENTS}
     assert {number for found in sentences.values() for number in found} <= numbers
+
+
+# Packages that a client is built on, by what pins them. Sources of librdkafka 2.16.0, which
+# confluent-kafka 2.16.1 is built with, are in no registry.
+BUILT_ON = {
+    "franz-go": {"kadm v1.19.0", "kmsg v1.15.0"},
+    "@platformatic/kafka": {"@platformatic/dynamic-buffer 0.3.1"},
+    "confluent-kafka": {"librdkafka 2.15.1"},
+    "kcat": {"librdkafka 2.0.2"},
+    "rskafka": {"rsasl 2.3.1"},
+}
+
+
+def test_every_finding_names_lines_of_the_release_that_is_played():
+    releases = {each.name: {each.release} | BUILT_ON.get(each.name, set()) for each in CLIENTS}
+    for client, found in read_sentences(FINDINGS).items():
+        for number, written in found.items():
+            assert written.seen.strip(), (client, number)
+            assert written.source, (client, number)
+            for place in written.source:
+                assert place.release in releases[client], (client, number, place)
+                assert place.line > 0
+                assert re.fullmatch(r"[\w./-]+\.(js|py|go|java|rs|c|h)", place.file), place
+
+
+def test_the_packages_that_clients_are_built_on_are_those_pinned():
+    adapters = ROOT / "kspec" / "adapters"
+    lock = json.loads((adapters / "node" / "package-lock.json").read_text())
+    modules = (adapters / "go" / "go.mod").read_text()
+    for package in BUILT_ON["@platformatic/kafka"]:
+        name, release = package.split()
+        assert lock["packages"][f"node_modules/{name}"]["version"] == release
+    for package in BUILT_ON["franz-go"]:
+        assert f"github.com/twmb/franz-go/pkg/{package}" in modules
+
+
+@pytest.mark.slow
+@pytest.mark.node
+@pytest.mark.parametrize("name", ["kafkajs", "@platformatic/kafka"])
+def test_the_lines_that_findings_name_are_in_the_installed_release(name):
+    launch = program(client_named(name)).launch
+    assert launch.cwd is not None
+    for number, written in read_sentences(FINDINGS)[name].items():
+        for place in written.source:
+            package = place.release.rpartition(" ")[0] or name
+            path = launch.cwd / "node_modules" / package / place.file
+            line = path.read_text().splitlines()[place.line - 1]
+            assert re.search(r"\w", line), (number, place)
 
 
 def test_what_is_published_is_what_is_known():
