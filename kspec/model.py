@@ -186,12 +186,13 @@ class Step(Strict, frozen=True):
 
 class Wrong(Strict, frozen=True):
     """The proof that the case can fail: ``by`` is the misbehaviour that must, or that gets the
-    ``verdict`` non-strict where that is all a case can give for it; ``also`` are others that are
-    known to fail it too, which the test of neighbours then expects."""
+    ``verdict`` non-strict where that is all a case can give for it; ``also`` are others that fail
+    it too, and ``lax`` others that break no more than a should."""
 
     by: str
     verdict: Literal["fail", "non-strict"] = "fail"
     also: list[str] = []
+    lax: list[str] = []
 
 
 class Case(Strict, frozen=True):
@@ -219,8 +220,9 @@ class Case(Strict, frozen=True):
 
     @property
     def misbehaviours(self) -> Sequence[str]:
-        """Those known to fail it; the one that proves it first."""
-        return () if self.wrong is None else (self.wrong.by, *self.wrong.also)
+        """Those known to fail it, or to break a should; the one that proves it first."""
+        wrong = self.wrong
+        return () if wrong is None else (wrong.by, *wrong.also, *wrong.lax)
 
     def expectations(self) -> Sequence[tuple[Level, Expectation]]:
         """Every expectation but ``applies``, strictest first."""

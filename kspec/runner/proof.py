@@ -1,7 +1,8 @@
 """The proof that a case can fail, and fails for what it is about: ``kspec prove``.
 
 The reference client passes; the misbehaviour that the case names does not; and of the misbehaviours
-that the cases of its group name, none fails it but those it declares.
+that the cases of its group name, none fails it but those it declares. Those that it declares as lax
+are non-strict.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ def _flaw_of(name: str, case: CaseFile, judgement: Judgement) -> Flaw | None:
         return Flaw(case.id, f"{name} does not fail it: {_told(judgement)}")
     if name in wrong.also and not failed:
         return Flaw(case.id, f"{name} is declared to fail it too, and does not")
+    if name in wrong.lax and judgement.verdict != "non-strict":
+        return Flaw(case.id, f"{name} is declared to be non-strict in it: {_told(judgement)}")
     if failed and name != wrong.by and name not in wrong.also:
         return Flaw(case.id, f"{name} fails it too, undeclared: {_told(judgement)}")
     return None

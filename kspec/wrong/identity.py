@@ -36,6 +36,10 @@ class _Scram(Link):
         """What the mechanism is to hear, or None to stop listening and be content."""
         return token
 
+    def said(self, token: bytes) -> bytes:
+        """What is sent for the mechanism's own token."""
+        return token
+
     async def authenticate(self, sasl: SaslMechanism) -> None:
         outer = self
 
@@ -50,7 +54,7 @@ class _Scram(Link):
                     heard = outer.heard(received, sent)
                     if heard is None:
                         return None
-                    sent = inner(heard) or b""
+                    sent = outer.said(inner(heard) or b"")
                     return sent or None
 
                 return step
@@ -160,3 +164,19 @@ class AcceptsAnEmptySignature(_Scram):
 
     def heard(self, token: bytes, sent: bytes) -> bytes | None:
         return None if sent.startswith(b"c=") and token == b"v=" else token
+
+
+@misbehaves("does-not-escape-its-name")
+class DoesNotEscapeItsName(_Scram):
+    """Writes commas and equals signs of the user's name into SCRAM's first token as they are."""
+
+    def said(self, token: bytes) -> bytes:
+        return token.replace(b"=2C", b",").replace(b"=3D", b"=") if b"n=" in token else token
+
+
+@misbehaves("writes-passwords-in-latin-1")
+class WritesPasswordsInLatin1(_Scram):
+    """Encodes what it says in PLAIN as Latin-1, where UTF-8 is due."""
+
+    def said(self, token: bytes) -> bytes:
+        return token.decode().encode("latin-1") if token.startswith(b"\0") else token

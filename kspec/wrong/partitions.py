@@ -116,3 +116,13 @@ def _number(key: str) -> str:
 
 def _is_reassignment(row: Any) -> bool:
     return isinstance(row, dict) and "adding" in row
+
+
+@misbehaves("elects-preferred-leaders-alone")
+class ElectsPreferredLeadersAlone(Link):
+    """Elects preferred leaders whatever type of election it was asked for."""
+
+    def send(self, body: Any, version: int) -> Any:
+        if getattr(body, "election_type", 0):
+            body.election_type = 0
+        return super().send(body, version)

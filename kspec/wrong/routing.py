@@ -136,3 +136,26 @@ class OverlooksNotControllerOfATopic(Client):
         if body.API_KEY == _CREATE_TOPICS:
             return await super().ask(where, body, lambda _answer: 0, *more)
         return await super().ask(where, body, code_of, *more)
+
+
+@misbehaves("takes-replicas-for-the-isr")
+class TakesReplicasForTheIsr(Client):
+    """Reports every replica of a partition as in sync."""
+
+    def success(self, result: Any) -> dict[str, Any]:
+        topics = result.values() if isinstance(result, dict) else ()
+        for topic in topics:
+            for row in topic.values() if isinstance(topic, dict) else ():
+                if isinstance(row, dict) and "isr" in row:
+                    row["isr"] = row["replicas"]
+        return super().success(result)
+
+
+@misbehaves("takes-the-first-broker-for-the-controller")
+class TakesTheFirstBrokerForTheController(Client):
+    """Reports the broker with the lowest id as the controller."""
+
+    def success(self, result: Any) -> dict[str, Any]:
+        if isinstance(result, dict) and "controller" in result:
+            result["controller"] = min(result["brokers"])
+        return super().success(result)

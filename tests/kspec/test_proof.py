@@ -62,12 +62,19 @@ wrong: {by: claims-success}
          "the reference client: fail: not so: it sends the request"),
         (SOUND.replace("by: claims-success", "by: claims-success, also: [hides-the-error]"),
          "hides-the-error is declared to fail it too, and does not"),
+        (SOUND.replace("by: claims-success", "by: claims-success, lax: [hides-the-error]"),
+         "hides-the-error is declared to be non-strict in it: pass"),
     ],
 )  # fmt: skip
 async def test_a_case_that_proves_nothing_is_found_out(text, problem):
     case = parse_case(text, "x/001-x.yaml")
     flaws = [str(flaw) for flaw in await prove([case], [case])]
     assert any(problem in flaw for flaw in flaws), flaws
+
+
+def test_every_misbehaviour_is_caught_by_a_case():
+    caught = {name for each in CASES for name in each.case.misbehaviours}
+    assert set(MISBEHAVIOURS) - caught == set()
 
 
 def test_every_misbehaviour_says_what_is_wrong_and_is_of_use():
