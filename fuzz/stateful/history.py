@@ -59,7 +59,7 @@ class History:
         """Of the changes of one millisecond only the last counts."""
         state = self.state
         moment = Known(
-            at_ms, state.offset, state.controller_id, dict(state.brokers), dict(state.topics)
+            at_ms, state.offset, state.last_controller_id, dict(state.brokers), dict(state.topics)
         )
         if self._moments and self._moments[-1].at_ms == at_ms:
             self._moments[-1] = moment

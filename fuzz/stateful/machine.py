@@ -31,6 +31,7 @@ from fuzz.stateful.world import World
 from kproto.codegen.base import Message
 from kproto.codegen.codec import schema_of
 from mockbroker.profiles import Profile
+from mockbroker.state.model import NO_CONTROLLER
 from tests.support.instances import to_instance
 from tests.support.strategies import message_trees
 
@@ -78,7 +79,8 @@ class ClusterMachine(Controls):
     def client(self, slot: int, broker_id: int | None) -> Client | None:
         """To this broker, or, with None, to the controller."""
         world = self.world
-        return world.client(slot, world.cluster.controller_id if broker_id is None else broker_id)
+        asked = world.cluster.controller_id if broker_id is None else broker_id
+        return None if asked == NO_CONTROLLER else world.client(slot, asked)
 
     def ask(self, name: str, client: Client | None, body: Message, version: int) -> Any:
         """The answer, of which what holds for every answer holds; None where there is none, or

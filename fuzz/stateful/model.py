@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mockbroker.cluster import Cluster
-from mockbroker.state.model import TopicPartition
+from mockbroker.state.model import NO_CONTROLLER, TopicPartition
 
 __all__ = ["Model"]
 
@@ -23,7 +23,8 @@ class Model:
     them that is not followed here."""
 
     live: set[int] = field(default_factory=set)
-    controller: int = -1
+    controller: int = NO_CONTROLLER
+    in_zookeeper: bool = False
     topics: dict[str, int] = field(default_factory=dict)
     goals: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     factors: dict[TopicPartition, int] = field(default_factory=dict)
@@ -32,6 +33,7 @@ class Model:
         """Look everything up, and expect nothing of reassignments."""
         self.live = {each.broker_id for each in cluster.brokers.values() if each.live}
         self.controller = cluster.controller_id
+        self.in_zookeeper = bool(cluster.znodes)
         self.topics = {name: len(topic.partitions) for name, topic in cluster.topics.items()}
         self.goals.clear()
         self.factors.clear()
@@ -59,11 +61,11 @@ class Model:
                 self.factors[tp] = len(target)
 
     def stopped(self, broker_id: int) -> None:
-        """Where that was the controller, the live broker with the lowest id is now; the last one
-        stays it in name."""
+        """Where that was the controller, the live broker with the lowest id is now. The last one
+        stays it in name; with ZooKeeper there is none."""
         self.live.discard(broker_id)
-        if broker_id == self.controller and self.live:
-            self.controller = min(self.live)
+        if broker_id == self.controller and (self.live or self.in_zookeeper):
+            self.controller = min(self.live, default=NO_CONTROLLER)
 
     def started(self, broker_id: int) -> None:
         """It takes over where nobody was there to be the controller."""

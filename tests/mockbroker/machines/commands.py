@@ -9,8 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError, ControllerDiedError
+from mockbroker.state.model import NO_CONTROLLER
 
-__all__ = ["BROKERS", "TARGETS", "TPS", "AnyCommands", "cluster_of"]
+__all__ = ["BROKERS", "TARGETS", "TPS", "AnyCommands", "cluster_of", "has_controller"]
 
 BROKERS = st.integers(1, 5)
 TPS = st.sampled_from([("foo", 0), ("foo", 1), ("bar", 0)])
@@ -21,6 +22,11 @@ TARGETS = st.permutations([1, 2, 3, 4, 5]).flatmap(
 
 def cluster_of(machine: str) -> Cluster:
     return Cluster(5, topics=["foo=1,2,3/3,4", "bar=2"], cluster_id="c", machine=machine)
+
+
+def has_controller(commands: AnyCommands) -> bool:
+    """Without one, nobody acts on znodes, and what the last one remembered may be half done."""
+    return commands.cluster.controller_id != NO_CONTROLLER
 
 
 class AnyCommands(RuleBasedStateMachine):

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
 from mockbroker.machines.kip_236_plans import PendingPartition, pending
@@ -16,7 +16,14 @@ from mockbroker.state.actions import PartitionChanged, StopReplicaSent
 from mockbroker.state.controller import replay
 from mockbroker.state.model import NO_LEADER
 from tests.mockbroker.machines.cancelling import CANCEL, NEW, PLAN, QUEUE, entry, plan
-from tests.mockbroker.machines.commands import BROKERS, TARGETS, TPS, AnyCommands, cluster_of
+from tests.mockbroker.machines.commands import (
+    BROKERS,
+    TARGETS,
+    TPS,
+    AnyCommands,
+    cluster_of,
+    has_controller,
+)
 
 _BAD = st.sampled_from([[], [1, 1], [9], [2, 3, 9]])
 _ENTRIES = st.builds(
@@ -50,6 +57,7 @@ class Commands(AnyCommands):
     def queue(self, text: str) -> None:
         self.perhaps(lambda: self.cluster.write_znode(QUEUE, text))
 
+    @precondition(has_controller)
     @rule()
     def cancel(self) -> None:
         before = {tp: self.cluster.partition(*tp) for tp in pending(self.cluster._controller)}
@@ -114,6 +122,7 @@ class Commands(AnyCommands):
 
     # ---- what must hold ----------------------------------------------------------------------
 
+    @precondition(has_controller)
     @invariant()
     def partitions_make_sense(self) -> None:
         for topic in self.cluster.topics.values():
@@ -131,6 +140,7 @@ class Commands(AnyCommands):
                     live = any(self.cluster.broker(b).live for b in each.target or ())
                     assert not (live and set(each.target or ()) <= set(each.isr))
 
+    @precondition(has_controller)
     @invariant()
     def what_is_pending_is_on_record(self) -> None:
         if not any(broker.live for broker in self.cluster.brokers.values()):
@@ -148,6 +158,7 @@ class Commands(AnyCommands):
         assert sorted(recorded, key=str) == sorted(remembered, key=str)
         assert found is None or recorded
 
+    @precondition(has_controller)
     @invariant()
     def znodes_hold_what_the_controller_remembers(self) -> None:
         for name, topic in self.cluster.topics.items():

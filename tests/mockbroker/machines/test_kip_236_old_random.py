@@ -8,13 +8,20 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from mockbroker.machines.kip_236_old_effects import RequestedPartition
 from mockbroker.state.actions import PartitionChanged
 from mockbroker.state.controller import replay
 from mockbroker.state.model import NO_LEADER
-from tests.mockbroker.machines.commands import BROKERS, TARGETS, TPS, AnyCommands, cluster_of
+from tests.mockbroker.machines.commands import (
+    BROKERS,
+    TARGETS,
+    TPS,
+    AnyCommands,
+    cluster_of,
+    has_controller,
+)
 from tests.mockbroker.machines.requesting import (
     CANCEL,
     EXTRA,
@@ -74,6 +81,7 @@ class Commands(AnyCommands):
         self.perhaps(lambda: legacy(self.cluster, asked, tp))
         self.cluster.kill_controller_after(1_000_000)
 
+    @precondition(has_controller)
     @invariant()
     def partitions_make_sense(self) -> None:
         disabled = self.cluster.read_znode(CANCEL) is not None
@@ -90,6 +98,7 @@ class Commands(AnyCommands):
                     caught_up = set(each.target_replicas) <= set(each.isr)
                     assert disabled or not caught_up or each.leader == NO_LEADER
 
+    @precondition(has_controller)
     @invariant()
     def what_is_on_record_is_what_is_in_flight(self) -> None:
         if not any(broker.live for broker in self.cluster.brokers.values()):

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
 from mockbroker.machines import MACHINES
@@ -15,7 +15,14 @@ from mockbroker.machines.zookeeper import ZooKeeperMachine
 from mockbroker.state.actions import PartitionChanged, StopReplicaSent
 from mockbroker.state.controller import replay
 from mockbroker.state.model import NO_LEADER, Partition
-from tests.mockbroker.machines.commands import BROKERS, TARGETS, TPS, AnyCommands, cluster_of
+from tests.mockbroker.machines.commands import (
+    BROKERS,
+    TARGETS,
+    TPS,
+    AnyCommands,
+    cluster_of,
+    has_controller,
+)
 from tests.mockbroker.machines.zookeeper_story import PLAN, ZK, plan_of, planned
 
 
@@ -28,6 +35,7 @@ class Commands(AnyCommands):
         for name, topic in self.cluster.topics.items():
             self.known |= {(name, each.index): each for each in topic.partitions}
 
+    @precondition(has_controller)
     @rule(tp=TPS, asked=st.one_of(TARGETS, TARGETS, st.none()))
     def alter(self, tp: tuple[str, int], asked: list[int] | None) -> None:
         before = self.cluster.partition(*tp)
@@ -69,6 +77,7 @@ class Commands(AnyCommands):
         if self.perhaps(lambda: self.cluster.failover(broker)) and nothing_new:
             assert self.cluster.list_partition_reassignments(None) == before
 
+    @precondition(has_controller)
     @invariant()
     def partitions_make_sense(self) -> None:
         for topic in self.cluster.topics.values():
@@ -86,6 +95,7 @@ class Commands(AnyCommands):
                 if each.reassigning and each.leader != NO_LEADER:
                     assert not target <= set(each.isr)
 
+    @precondition(has_controller)
     @invariant()
     def znodes_hold_what_the_controller_remembers(self) -> None:
         machine = MACHINES[ZK]
