@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mockbroker.cluster import Cluster
     from mockbroker.mock_cluster import MockCluster
+    from mockbroker.state.model import Broker
 
-__all__ = ["Cluster", "MockCluster"]
+__all__ = ["Broker", "Cluster", "MockCluster"]
 
 
 def __getattr__(name: str) -> Any:
     # Lazy, so that `mockbroker ctl` and `--help` do not pay for codecs they never use.
+    if name == "Broker":
+        from mockbroker.state.model import Broker
+
+        return Broker
     if name == "Cluster":
         from mockbroker.cluster import Cluster
 

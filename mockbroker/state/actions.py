@@ -50,6 +50,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistered:
+    """A broker joined the cluster."""
+
     broker: Broker
 
 
@@ -63,6 +65,9 @@ class BrokerChanged:
 
 @dataclass(frozen=True, slots=True)
 class ControllerChanged:
+    """Broker ids of the former controller and the new one; -1 for none. ``epoch`` is the new one's
+    controller epoch."""
+
     before: int
     after: int
     epoch: int
@@ -70,6 +75,8 @@ class ControllerChanged:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreated:
+    """A topic with all of its partitions."""
+
     topic: Topic
 
 
@@ -83,6 +90,8 @@ class TopicDeleted:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAdded:
+    """The new partitions of a topic."""
+
     topic: str
     partitions: tuple[Partition, ...]
 
@@ -109,21 +118,29 @@ class ConfigChanged:
 
 @dataclass(frozen=True, slots=True)
 class AclAdded:
+    """An access rule was created."""
+
     binding: AclBinding
 
 
 @dataclass(frozen=True, slots=True)
 class AclRemoved:
+    """An access rule was deleted."""
+
     binding: AclBinding
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataHeld:
+    """What a broker answers to Metadata is frozen."""
+
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataReleased:
+    """A broker's metadata follows the cluster again."""
+
     broker_id: int
 
 
@@ -159,11 +176,13 @@ class ElectionsHeld:
 
 @dataclass(frozen=True, slots=True)
 class ElectionsReleased:
-    pass
+    """The controller holds the elections in its queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class AutoProgressChanged:
+    """How often a replica joins an ISR by itself; None for never."""
+
     interval_ms: int | None
 
 
@@ -229,6 +248,8 @@ class ReplicasMoved:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataSent:
+    """One partition's state in an UpdateMetadata to brokers."""
+
     to: tuple[int, ...]
     topic: str
     index: int
