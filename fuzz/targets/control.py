@@ -136,7 +136,7 @@ def _without_sockets() -> Iterator[None]:
     async def at_once(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         return call(*arguments, **options)
 
-    def stores(_cluster: object, zookeeper: object) -> None:
+    def stores(_cluster: object, zookeeper: object, *_more: object) -> None:
         if zookeeper is not None:
             raise ClusterError("no ZooKeeper is dialled here")
 

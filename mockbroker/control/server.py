@@ -90,7 +90,9 @@ class ControlServer:
 
     def application(self) -> web.Application:
         """All that is served, without a socket; ``start`` makes its own."""
-        app = web.Application(middlewares=[self._guard])
+        app = web.Application(
+            client_max_size=max(route.max_body for route in ROUTES), middlewares=[self._guard]
+        )
         for route in ROUTES:
             for path in served_paths(route):
                 app.router.add_route(route.method, path, self._handler(route))
