@@ -20,6 +20,7 @@ from kproto.messages import (
     ListPartitionReassignmentsRequest,
     MetadataRequest,
     MetadataRequestTopic,
+    UnregisterBrokerRequest,
 )
 from kproto.schema.versions import Versions
 from kproto.znodes import NodeExistsError, NoNodeError, ZnodeStore
@@ -181,6 +182,14 @@ class RealTarget(_Wires):
             )
 
         await self.until(in_sync, str(step))
+
+    async def bring_back(self, broker_id: int, via: int) -> None:
+        """Start a broker that was stopped. A KRaft controller refuses it as long as the session of
+        its earlier life may go on, which is for half an hour here; so it forgets that life."""
+        if not self._kafka.zookeeper:
+            body = UnregisterBrokerRequest(broker_id=broker_id)
+            await self.exchange(via, body, 0, None)
+        await asyncio.to_thread(self._kafka.start, broker_id)
 
     async def freeze(self) -> None:
         self._kafka.freeze()

@@ -75,7 +75,6 @@ async def _check(
     request: pytest.FixtureRequest,
 ) -> None:
     comparison = await _compare(kafka, profile)
-    kafka.start(LAGGARD)
     played = await _play_programs(kafka, profile)
     comparisons[f"{kafka.release} ({profile})"] = comparison
     comparisons[f"{kafka.release} ({profile}), at random"] = played
@@ -97,10 +96,11 @@ async def _check(
 
 
 async def _play_programs(kafka: RealKafka, profile: str) -> Played:
-    """On the cluster that the sessions leave, of which broker 4 has just come back."""
+    """On the cluster that the sessions leave, once broker 4 has come back."""
     spared = frozenset() if kafka.zookeeper else frozenset({1})
     setting = Setting(kafka.release, profile, kafka.zookeeper, spared)
     async with RealTarget(kafka) as real:
+        await real.bring_back(LAGGARD, 1)
         arena = Arena(kafka, setting, real)
         await arena.ready()
         drawn = programs(str(seeds.seed()), 0, PROGRAMS, setting, events=2, steps=12)

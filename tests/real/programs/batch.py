@@ -153,7 +153,7 @@ class Arena:
                     brokers.controller = brokers.live[0]
                 await self._expire(broker, controller=succeeds)
             case "start":
-                await asyncio.to_thread(kafka.start, broker)
+                await self._real.bring_back(broker, brokers.answering[0])
                 brokers.stopped.discard(broker)
             case "freeze":
                 kafka.freeze(broker)
