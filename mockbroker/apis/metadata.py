@@ -36,6 +36,12 @@ _UNAUTHORIZED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _ZERO_OPERATIONS_UNTIL: Final = (2, 4)
 """Up to here operations that were not asked for are 0; later they are the field's default."""
 
+_OWN_ID_LOOKED_FOR: Final = ((2, 4), (2, 6))
+"""A broker that misses a partition's leader looks for itself among those alive, by mistake, and so
+takes the leader for one without a listener."""
+_NO_EPOCH_UNTIL: Final = (2, 5)
+"""Up to here, as far as is known, such a partition has no leader epoch."""
+
 
 @register(3, "0-13", cacheable=True)
 def metadata(call: Call) -> MetadataResponse:
@@ -87,7 +93,7 @@ def _topics(
     if wanted is None or (call.version == 0 and not wanted):
         # Topics the caller may not describe are not there at all.
         allowed = authorized_names(call, view.topics)
-        return [_topic(call.version, view, each) for each in view.topics.values()
+        return [_topic(call, view, each) for each in view.topics.values()
                 if each.name in allowed]  # fmt: skip
     if any(each.name is None for each in wanted):
         return [_by_id(call, view, each.topic_id) for each in wanted]
@@ -97,7 +103,7 @@ def _topics(
     return [
         MetadataResponseTopic(error_code=_UNAUTHORIZED, name=name)
         if name not in allowed
-        else _topic(call.version, view, view.topics[name])
+        else _topic(call, view, view.topics[name])
         if name in view.topics
         else _missing(call, name, may_create=request.allow_auto_topic_creation)
         for name in names
@@ -107,7 +113,7 @@ def _topics(
 def _by_id(call: Call, view: MetadataView, topic_id: uuid.UUID) -> MetadataResponseTopic:
     topic = view.topic_by_id(topic_id)
     if topic is not None and may(call, ResourceType.TOPIC, topic.name):
-        return _topic(call.version, view, topic)
+        return _topic(call, view, topic)
     if topic is not None:
         return MetadataResponseTopic(error_code=_UNAUTHORIZED, name=None, topic_id=topic_id)
     return MetadataResponseTopic(
@@ -135,16 +141,16 @@ def _may_create(call: Call, name: str) -> bool:
     )
 
 
-def _topic(version: int, view: MetadataView, topic: Topic) -> MetadataResponseTopic:
+def _topic(call: Call, view: MetadataView, topic: Topic) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.internal,
-        partitions=[_partition(version, view, partition) for partition in topic.partitions],
+        partitions=[_partition(call, view, partition) for partition in topic.partitions],
     )
 
 
-def _partition(version: int, view: MetadataView, partition: Partition) -> MetadataResponsePartition:
+def _partition(call: Call, view: MetadataView, partition: Partition) -> MetadataResponsePartition:
     offline = view.offline_replicas(partition)
     row = MetadataResponsePartition(
         error_code=view.partition_error(partition),
@@ -155,7 +161,12 @@ def _partition(version: int, view: MetadataView, partition: Partition) -> Metada
         isr_nodes=list(partition.isr),
         offline_replicas=list(offline),
     )
-    if version == 0 and offline:
+    first, last = _OWN_ID_LOOKED_FOR
+    if row.error_code and call.version >= 6 and first <= call.profile.line <= last:
+        row.error_code = ErrorCode.LISTENER_NOT_FOUND
+    if row.error_code and first <= call.profile.line <= _NO_EPOCH_UNTIL:
+        row.leader_epoch = -1
+    if call.version == 0 and offline:
         # Clients of version 0 cannot bear ids that are not among the brokers listed.
         row.replica_nodes = [r for r in partition.replicas if r not in offline]
         row.isr_nodes = [r for r in partition.isr if r not in offline]

@@ -157,6 +157,26 @@ def test_operations_that_are_not_asked_for_were_zero_until_2_4(
     assert silent.cluster_authorized_operations == unasked
 
 
+@pytest.mark.parametrize(
+    ("profile", "version", "code", "epoch"),
+    [
+        ("kafka-2.4", 9, 72, -1),
+        ("kafka-2.4", 5, 5, -1),
+        ("kafka-2.6", 9, 72, 1),
+        ("kafka-2.7", 9, 5, 1),
+    ],
+)
+def test_brokers_of_2_4_to_2_6_take_a_missing_leader_for_one_without_a_listener(
+    profile: str, version: int, code: int, epoch: int
+) -> None:
+    cluster = Cluster(3, topics=["foo=2"], machine="zookeeper")
+    cluster.stop_broker(2)
+    (topic,) = Asked(cluster, profile_name=profile).ask(named("foo"), version).topics
+    (partition,) = topic.partitions
+    assert (partition.error_code, partition.leader_id) == (code, -1)
+    assert partition.leader_epoch == (epoch if version >= 7 else -1)
+
+
 # ---- DescribeCluster -------------------------------------------------------------------------
 
 
