@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from kproto.journal import ClientSoftware
+from wiredump.readers.tally import Tally
 
 __all__ = ["Anomaly", "Connection", "Direction", "Exchange", "Frame", "Item", "Place"]
 
@@ -39,7 +40,8 @@ class Connection(msgspec.Struct, gc=False):
 
     ``protocol`` is "kafka", "tls" (nothing inside could be read) or "unknown". ``from_start`` says
     whether its first byte was captured. ``tunnel`` names what carried its first packet, the
-    outermost first (``vxlan 7``); empty for nothing.
+    outermost first (``vxlan 7``); empty for nothing. ``tally`` is how
+    its packets went, None without any.
     """
 
     number: int
@@ -56,6 +58,7 @@ class Connection(msgspec.Struct, gc=False):
     principal: str = ""
     place: Place | None = None
     tunnel: str = ""
+    tally: Tally | None = None
 
     @property
     def id(self) -> int:

@@ -81,6 +81,7 @@ int life_open(reading_object *self, const segment *of, const packet *from) {
     memcpy(on->flows[CLIENT], of->flow, KEY);
     memcpy(on->flows[SERVER], back, KEY);
     begin(on, CLIENT, of->sequence);
+    on->life.syn_ns = from->time;
     saw(on, from);
     if ((on->waiting = waiting_new()) == NULL || reading_put(self, on)) {
         connection_free(on);
@@ -212,10 +213,22 @@ static int take_fin(reading_object *self, connection *on, int direction, const s
     return 1;
 }
 
+/* What the client sends first behind the SYN-ACK ends the handshake: as TcpReassembler._shake. */
+static int shake(connection *on, const packet *from) {
+    on->life.shaken = 1;
+    if (from->time < on->life.syn_ns) return 0;
+    PyObject *tally = PyObject_GetAttrString(on->connection, "tally");
+    PyObject *took = tally == NULL ? NULL : PyLong_FromLongLong(from->time - on->life.syn_ns);
+    int failed = took == NULL || PyObject_SetAttrString(tally, "handshake_ns", took);
+    Py_XDECREF(tally);
+    Py_XDECREF(took);
+    return failed ? -1 : 0;
+}
+
 static int take_after(reading_object *self, connection *on, int direction, const segment *of,
                       const packet *from) {
     int64_t closed_at = on->life.closed_at;
-    if (of->size || closed_at > INT64_MAX - STALE_NS || from->time > closed_at + STALE_NS) return 0;
+    if (of->size || of->flags & RST || closed_at > INT64_MAX - STALE_NS || from->time > closed_at + STALE_NS) return 0;
     if (of->flags & SYN) {
         if ((of->flags & (CHANGES | ACK)) != SYN || of->sequence == on->life.isn[direction])
             return 0;
@@ -252,6 +265,9 @@ static int take_answer(reading_object *self, connection *on, int direction, cons
 int life_segment(reading_object *self, connection *on, int direction, const segment *of,
                  const packet *from, const uint8_t *chunk) {
     if (on->life.stage == LIFE_OVER) return take_after(self, on, direction, of, from);
+    if (UNLIKELY(!on->life.shaken) && direction == CLIENT && on->life.stage == LIFE_OPEN &&
+        (of->flags & (SYN | RST | ACK)) == ACK && shake(on, from))
+        return -1;
     if (of->flags & CHANGES)
         return (of->flags & CHANGES) == FIN ? take_fin(self, on, direction, of, from)
                                             : take_answer(self, on, direction, of, from);
@@ -269,7 +285,8 @@ int life_segment(reading_object *self, connection *on, int direction, const segm
 
 /* Of one that was opened here: (flow from the client, connection, sequence numbers of SYN and
    SYN-ACK (None: it has yet to come), whether it is known what it is, whether the client's FIN was
-   seen, and the server's, who sent the first (None: nobody), when it was closed or None). */
+   seen, and the server's, who sent the first (None: nobody), when it was closed or None, when its
+   SYN came, None once the handshake is over). */
 PyObject *life_state(const connection *on) {
     if (!on->life.stage) return Py_NewRef(Py_None);
     const uint8_t *flow = on->flows[CLIENT];
@@ -278,13 +295,15 @@ PyObject *life_state(const connection *on) {
     PyObject *by = on->life.ended ? PyLong_FromLong(on->life.ended_by) : Py_NewRef(Py_None);
     PyObject *at = on->life.stage == LIFE_OVER ? PyLong_FromLongLong(on->life.closed_at)
                                                : Py_NewRef(Py_None);
-    if (isn == NULL || by == NULL || at == NULL) {
+    PyObject *syn = on->life.shaken ? Py_NewRef(Py_None) : PyLong_FromLongLong(on->life.syn_ns);
+    if (isn == NULL || by == NULL || at == NULL || syn == NULL) {
         Py_XDECREF(isn);
         Py_XDECREF(by);
         Py_XDECREF(at);
+        Py_XDECREF(syn);
         return NULL;
     }
-    return Py_BuildValue("(y#OINiiiNN)", flow, (Py_ssize_t)flow[KEY - 1], on->connection,
+    return Py_BuildValue("(y#OINiiiNNN)", flow, (Py_ssize_t)flow[KEY - 1], on->connection,
                          (unsigned int)on->life.isn[CLIENT], isn, (int)on->life.recognised,
-                         on->life.ended & 1, on->life.ended >> 1 & 1, by, at);
+                         on->life.ended & 1, on->life.ended >> 1 & 1, by, at, syn);
 }

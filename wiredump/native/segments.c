@@ -1,5 +1,6 @@
 /* A packet to its TCP segment, where nothing is unusual about it: as readers/segments.py reads it,
-   less fragments, extension headers, lengths of 0 and packets that were not captured whole. */
+   less fragments, extension headers, lengths of 0, windows of 0 and packets that were not captured
+   whole. */
 #include "wire.h"
 
 enum { TCP = 6, TCP_HEADER = 20 };
@@ -99,6 +100,7 @@ static int read_ip(const uint8_t *data, uint32_t size, unsigned kind, uint32_t a
     out->sequence = get32(head + 4);
     out->acknowledgement = get32(head + 8);
     out->flags = head[13];
+    if (UNLIKELY(get16(head + 14) == 0)) return 0; /* a window of 0: Python counts them */
     out->at = tcp + header;
     out->size = end - tcp - header;
     return 1;

@@ -231,6 +231,8 @@ typedef struct {
         uint8_t recognised; /* its first bytes were a request */
         uint8_t ended;      /* a bit a direction: its FIN was seen */
         uint8_t ended_by;   /* the first one's direction */
+        uint8_t shaken;     /* the handshake is over */
+        int64_t syn_ns;     /* when its SYN came */
         uint32_t isn[2];
         int64_t closed_at;
     } life;

@@ -139,6 +139,7 @@ class Ledger:
     def gap(self, stream: Stream, length: int, reason: GapReason, at: At) -> None:
         """The stream's next ``length`` bytes are not there."""
         self.account.missing += length
+        stream.tally.missing_bytes += length
         self.events.append(
             Gap(
                 stream.connection, stream.direction, stream.next, length, reason,

@@ -11,6 +11,8 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from wiredump.readers.tally import Tally
+
 __all__ = [
     "FROM_CLIENT",
     "FROM_SERVER",
@@ -124,7 +126,8 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
 
     ``connection`` counts from 0 in the order of first packets. ``start`` tells how the client is
     known: it sent the SYN, was sent the SYN-ACK, or (``middle``: neither was captured) has the
-    higher port, which is a guess. ``tunnel`` is that of its first segment.
+    higher port, which is a guess. ``tunnel`` is that of its first segment. ``tally`` is
+    counted on as more of its segments come.
     """
 
     connection: int
@@ -134,6 +137,7 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
     timestamp_ns: int
     capture: int
     offset: int
+    tally: Tally
     tunnel: str = ""
 
 

@@ -20,6 +20,7 @@ from typing import Final
 from wiredump.readers.blocks import Block, Blocks, count_differing
 from wiredump.readers.ledger import OVERHEAD, Ledger, Piece
 from wiredump.readers.model import At, Data, GapReason, Segment
+from wiredump.readers.tally import Tally
 
 __all__ = ["SEQUENCES", "WINDOW", "Stream", "distance"]
 
@@ -49,12 +50,13 @@ class Stream:
         "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_delivered_ns",
         "_gaps", "_hole_at", "_hole_since", "_ledger", "_recent", "_stray_end", "closed",
         "connection", "direction", "end", "first_sequence", "isn", "next", "next_sequence",
-        "plain", "recent", "started", "waiting",
+        "plain", "recent", "started", "tally", "waiting",
     )  # fmt: skip
 
-    def __init__(self, connection: int, direction: int, ledger: Ledger) -> None:
+    def __init__(self, connection: int, direction: int, ledger: Ledger, tally: Tally) -> None:
         self.connection = connection
         self.direction = direction
+        self.tally = tally
         self.started = False
         self.closed = False
         self.plain = False
@@ -131,6 +133,7 @@ class Stream:
             return
         start = self.next + distance(sequence, self.next_sequence)
         whole_end = start + size + segment.missing
+        seen, repeated = self._seen, self.tally.retransmitted
         old = min(size, max(0, self.next - start))
         if old:
             self.place_old(start, bytes(payload[:old]), segment)
@@ -149,6 +152,10 @@ class Stream:
             self._add_cost(OVERHEAD)
         if fin and self.end is None:
             self._place_fin(whole_end, segment)
+        if size and start > seen:
+            self.tally.holes += 1
+        elif size and start < seen and self.tally.retransmitted == repeated:
+            self.tally.out_of_order += not self._is_keep_alive(segment, start)
         if self._cut or self._blocks:
             self._drain(segment, segment.timestamp_ns)
         self.settle(segment)
@@ -159,19 +166,35 @@ class Stream:
             return
         held, count = self._blocks.size, len(self._blocks)
         block = Block(start, data, segment.timestamp_ns, segment.capture, segment.offset)
+        before = self._ledger.account.retransmitted
         for again in self._blocks.insert(block):
             self._ledger.repeated(self, again.start, again.length, again.differing, segment)
+        self._count_repeated(before)
         added = self._blocks.size - held
         self._ledger.account.buffered += added
         self._add_cost(added + OVERHEAD * (len(self._blocks) - count))
 
     def place_old(self, start: int, data: bytes, segment: Segment) -> None:
         """Before the next byte expected: repeated, late for its gap, or before the beginning."""
-        in_gap = bool(self._gaps) and self._gaps[-1][1] == self.next
-        if len(segment.payload) == 1 and start == self.next - 1 and not in_gap:
-            # A keep-alive may repeat the last byte with any value, also before there was one.
+        if self._is_keep_alive(segment, start):
             self._ledger.repeated(self, start, 1, None, segment)
             return
+        before = self._ledger.account.retransmitted
+        self._place_old(start, data, segment)
+        self._count_repeated(before)
+
+    def _is_keep_alive(self, segment: Segment, start: int) -> bool:
+        """Whether it may repeat the last byte with any value, also before there was one."""
+        in_gap = bool(self._gaps) and self._gaps[-1][1] == self.next
+        return len(segment.payload) == 1 and start == self.next - 1 and not in_gap
+
+    def _count_repeated(self, before: int) -> None:
+        again = self._ledger.account.retransmitted - before
+        if again:
+            self.tally.retransmitted += 1
+            self.tally.retransmitted_bytes += again
+
+    def _place_old(self, start: int, data: bytes, segment: Segment) -> None:
         end = start + len(data)
         position = start
         if position < 0:
@@ -209,10 +232,14 @@ class Stream:
         known = differing if compared == len(data) or differing else None
         self._ledger.repeated(self, start, len(data), known, segment)
 
-    def _place_fin(self, end: int, segment: Segment) -> None:
+    @property
+    def _seen(self) -> int:
+        """Where the bytes end that are known to have been sent."""
         last = self._blocks.last
-        seen = max([self.next, last.end if last else 0, *(cut for _, cut in self._cut)])
-        if end < seen:
+        return max([self.next, last.end if last else 0, *(cut for _, cut in self._cut)])
+
+    def _place_fin(self, end: int, segment: Segment) -> None:
+        if end < self._seen:
             reason = f"a FIN at {end}, before bytes that were sent"
             self._ledger.anomaly("out-of-window", reason, 0, self, end, segment)
         else:

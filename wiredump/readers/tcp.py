@@ -7,10 +7,10 @@ says what is concluded from it. One direction's bytes are ``stream``'s business.
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address
 from typing import Final, Literal
 
 from wiredump.readers.account import Account
+from wiredump.readers.flows import endpoints_of, port_of, reverse
 from wiredump.readers.ledger import OVERHEAD, Ledger, Limits
 from wiredump.readers.model import (
     FROM_CLIENT,
@@ -19,12 +19,12 @@ from wiredump.readers.model import (
     Closed,
     CloseReason,
     EndedWith,
-    Endpoint,
     Event,
     Opened,
     Segment,
 )
 from wiredump.readers.stream import SEQUENCES, Stream, distance
+from wiredump.readers.tally import Tally
 
 __all__ = ["STALE_NS", "Limits", "TcpReassembler"]
 
@@ -34,7 +34,6 @@ RST: Final = 0x04
 ACK: Final = 0x10
 
 _CHANGES: Final = FIN | SYN | RST
-_IPV4_FLOW: Final = 12
 _HANDSHAKE: Final = 1 << 16
 """How far a SYN-ACK may acknowledge past the SYN: data that came with it (TCP Fast Open)."""
 _RESET_WINDOW: Final = 1 << 24
@@ -49,17 +48,20 @@ class _Connection:
 
     __slots__ = (
         "capture", "closed", "closed_at", "ended_by", "ended_with", "flow", "number", "offset",
-        "reversed_flow", "start", "streams", "timestamp_ns",
+        "reversed_flow", "start", "streams", "syn_ns", "tally", "timestamp_ns",
     )  # fmt: skip
 
     def __init__(
-        self, number: int, flow: bytes, start: Literal["syn", "syn-ack", "middle"]
+        self, number: int, flow: bytes, start: Literal["syn", "syn-ack", "middle"], tally: Tally
     ) -> None:
         self.number = number
         self.flow = flow  # from the client
-        self.reversed_flow = _reverse(flow)
+        self.reversed_flow = reverse(flow)
         self.start = start
         self.streams: tuple[Stream, Stream]
+        self.tally = tally
+        self.syn_ns: int | None = None
+        """When its last SYN came, until the handshake is over."""
         self.closed = False
         self.closed_at = 0
         self.ended_by: int | None = None
@@ -141,6 +143,10 @@ class TcpReassembler:
         connection.timestamp_ns = time = segment.timestamp_ns
         connection.capture = capture = segment.capture
         connection.offset = offset = segment.offset
+        if not segment.window:
+            connection.tally.zero_windows += 1
+        if connection.syn_ns is not None:
+            self._shake(connection, stream, other, segment)
         if flags & ACK and segment.acknowledgement != other.next_sequence:
             self._acknowledge(connection, stream, other, segment)
         if segment.sequence == stream.next_sequence and stream.plain and not segment.missing:
@@ -231,6 +237,7 @@ class TcpReassembler:
             found = None
         connection, stream, other = found = found or self._open(segment)
         connection.saw(segment)
+        self._count_flags(connection, stream, other, segment)
         if flags & SYN and not flags & RST:
             stream.isn = segment.sequence
             if not stream.started:
@@ -249,6 +256,32 @@ class TcpReassembler:
             if stream.end is not None:
                 connection.ends(stream.direction, "fin")
             self._settle(connection, segment)
+
+    def _count_flags(
+        self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
+    ) -> None:
+        flags = segment.flags
+        if flags & RST:
+            connection.tally.resets += 1
+        elif flags & SYN:
+            if not flags & ACK and other.isn is None and stream.direction == FROM_CLIENT:
+                connection.syn_ns = segment.timestamp_ns
+        else:
+            if not segment.window and not flags & FIN:
+                connection.tally.zero_windows += 1
+            self._shake(connection, stream, other, segment)
+
+    def _shake(
+        self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
+    ) -> None:
+        """What the client sends first behind the SYN-ACK ends the handshake."""
+        syn_ns = connection.syn_ns
+        if syn_ns is None or stream.direction != FROM_CLIENT or other.isn is None:
+            return
+        if segment.flags & ACK:
+            connection.syn_ns = None
+            if segment.timestamp_ns >= syn_ns:
+                connection.tally.handshake_ns = segment.timestamp_ns - syn_ns
 
     def _reset(self, connection: _Connection, stream: Stream, segment: Segment) -> None:
         size = len(segment.payload)
@@ -308,21 +341,22 @@ class TcpReassembler:
     def _open(self, segment: Segment) -> _Found:
         flow = segment.flow
         start: Literal["syn", "syn-ack", "middle"] = "middle"
-        from_client = _port(flow, 0) >= _port(flow, 1)
+        from_client = port_of(flow, 0) >= port_of(flow, 1)
         if segment.flags & SYN:
             from_client = not segment.flags & ACK
             start = "syn" if from_client else "syn-ack"
-        elif _port(flow, 0) == _port(flow, 1):
-            from_client = flow > _reverse(flow)
-        client_flow = flow if from_client else _reverse(flow)
-        connection = _Connection(self.take_number(), client_flow, start)
+        elif port_of(flow, 0) == port_of(flow, 1):
+            from_client = flow > reverse(flow)
+        client_flow = flow if from_client else reverse(flow)
+        connection = _Connection(self.take_number(), client_flow, start, Tally())
         self.know(connection)
         connection.saw(segment)
-        endpoints = _endpoints(connection.flow)
+        endpoints = endpoints_of(connection.flow)
         self._ledger.events.append(
             Opened(
                 connection.number, *endpoints, start,
-                segment.timestamp_ns, segment.capture, segment.offset, segment.tunnel,
+                segment.timestamp_ns, segment.capture, segment.offset, connection.tally,
+                segment.tunnel,
             )
         )  # fmt: skip
         if len(self._connections) > self._ledger.limits.connections and not self._alone:
@@ -340,8 +374,9 @@ class TcpReassembler:
 
     def know(self, connection: _Connection) -> None:
         """Its segments are its own from here on."""
-        client = Stream(connection.number, FROM_CLIENT, self._ledger)
-        server = Stream(connection.number, FROM_SERVER, self._ledger)
+        tally = connection.tally
+        client = Stream(connection.number, FROM_CLIENT, self._ledger, tally)
+        server = Stream(connection.number, FROM_SERVER, self._ledger, tally)
         connection.streams = (client, server)
         self._connections[connection.number] = connection
         self._flows[connection.flow] = (connection, client, server)
@@ -394,26 +429,3 @@ class TcpReassembler:
                 stream.forget()
         while ledger.held > limit // 2:
             next(iter(ledger.waiting)).give_up(at, "memory")
-
-
-def _reverse(flow: bytes) -> bytes:
-    """The flow of what is sent the other way."""
-    address = 4 if len(flow) == _IPV4_FLOW else 16
-    ports = 2 * address
-    return (
-        flow[address:ports] + flow[:address] + flow[ports + 2 : ports + 4] + flow[ports : ports + 2]
-    )
-
-
-def _port(flow: bytes, which: int) -> int:
-    """0: the source's; 1: the destination's."""
-    at = len(flow) - 4 + 2 * which
-    return int.from_bytes(flow[at : at + 2])
-
-
-def _endpoints(flow: bytes) -> tuple[Endpoint, Endpoint]:
-    if len(flow) == _IPV4_FLOW:
-        source, destination = str(IPv4Address(flow[:4])), str(IPv4Address(flow[4:8]))
-    else:
-        source, destination = str(IPv6Address(flow[:16])), str(IPv6Address(flow[16:32]))
-    return Endpoint(source, _port(flow, 0)), Endpoint(destination, _port(flow, 1))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from wiredump.report.network import Network, measure_network
 from wiredump.report.requests import Requests, measure_requests
 from wiredump.rows.schema import TABLES
 from wiredump.tables.reading import TableFolder
@@ -32,7 +33,7 @@ class Measured(NamedTuple):
 
     tables: list[str]
     requests: Requests
-    connections: int
+    network: Network
     offered: dict[int, Counter[tuple[int, int]]]
     unsupported: Cut
     reassignments: Cut
@@ -47,7 +48,6 @@ class Measured(NamedTuple):
 
 def measure(folder: TableFolder) -> Measured:
     """Read all tables, each once or twice. Raises InputError."""
-    connections = sum(each.num_rows for each in folder.batches("connections", ["connection"]))
     offered, unsupported = _negotiations(folder)
     outcomes: Counter[str] = Counter()
     for rows in folder.batches("reassignments", ["outcome"]):
@@ -56,7 +56,7 @@ def measure(folder: TableFolder) -> Measured:
     return Measured(
         folder.names,
         measure_requests(folder),
-        connections,
+        measure_network(folder),
         offered,
         unsupported,
         _first(folder, "reassignments", lambda row: _started(row)),

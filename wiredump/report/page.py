@@ -19,6 +19,7 @@ from wiredump.report.html import (
     text,
 )
 from wiredump.report.measured import Cut, Measured, Row
+from wiredump.report.network import network_section
 from wiredump.report.plots import errors_plot, latency_plot, reassignments_plot, traffic_plot
 from wiredump.report.requests import QUANTILES, Client
 
@@ -74,7 +75,7 @@ def _facts(measured: Measured) -> str:
         "requests": requests.total,
         "with errors": requests.failed,
         "not answered": requests.unanswered,
-        "connections": measured.connections,
+        "connections": measured.network.connections,
         "reassignments": measured.reassignments.total,
         "anomalies": measured.anomalies.total,
     }
@@ -318,6 +319,7 @@ SECTIONS: Final[dict[str, tuple[str, str, Callable[[Measured], str]]]] = {
     "unsupported": ("Unsupported versions", "negotiations", _unsupported),
     "reassignments": ("Reassignments", "reassignments", _reassignments),
     "elections": ("Elections", "elections", _elections),
+    "network": ("Network", "connections", lambda measured: network_section(measured.network)),
     "anomalies": ("Anomalies", "anomalies", _anomalies),
     "account": ("Byte account", "account", _account),
     "lineage": ("Lineage", "lineage", _lineage),

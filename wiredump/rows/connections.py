@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 import kproto
 from wiredump.model import Connection, Exchange, Item
+from wiredump.readers.tally import Tally
 from wiredump.rows.exchanges import Row
 from wiredump.rows.schema import SCHEMA_VERSION
 from wiredump.skipped import bytes_of, skipped_of
 
 __all__ = ["ConnectionCounts", "account_rows", "lineage_rows"]
+
+
+_NO_TALLY: Final = (None,) * len(Tally.__struct_fields__)
 
 
 class ConnectionCounts:
@@ -58,9 +64,13 @@ class ConnectionCounts:
                     software.name if software else None,
                     software.version if software else None,
                     *self._counts.get(each.id, [0, 0, 0, 0]),
-                    each.tunnel or None,
+                    each.tunnel or None, *_tally(each.tally),
                 ),
             )  # fmt: skip
+
+
+def _tally(tally: Tally | None) -> tuple[int | None, ...]:
+    return _NO_TALLY if tally is None else msgspec.structs.astuple(tally)
 
 
 def _count(item: Exchange, counts: list[int]) -> None:

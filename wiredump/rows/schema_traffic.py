@@ -59,6 +59,14 @@ CONNECTIONS: Final = Table(
         response_bytes    int64      bytes of frames from the broker
         anomalies         int64      rows of anomalies it has
         tunnel            string     around its first packet, outermost first; null: none
+        retransmitted     int64      segments with bytes captured before; null in journals and logs
+        retransmitted_bytes  int64   how many bytes those were; null likewise, as all that follow
+        out_of_order      int64      other segments captured behind bytes that follow theirs
+        holes             int64      segments captured while bytes in front of them were missing
+        missing_bytes     int64      bytes that were never captured
+        zero_windows      int64      segments that announce a window of 0
+        resets            int64      segments with RST
+        handshake_ns      int64      round trip of the handshake, SYN to ACK; null if not captured
         """
     ),
     ("connection",),

@@ -150,6 +150,7 @@ class CaptureItems:
             from_start=event.start != "middle",
             place=Place(event.capture, event.offset),
             tunnel=event.tunnel,
+            tally=event.tally,
         )
         self.connections[event.connection] = connection
         talk = self.converse(connection)

@@ -20,6 +20,7 @@ from wiredump.dialects import certain
 from wiredump.model import Connection, Place
 from wiredump.pairing import software_of
 from wiredump.readers import FROM_CLIENT
+from wiredump.readers.tally import Tally
 from wiredump.readers.tcp import TcpReassembler, _Connection
 from wiredump.sources.captures import CaptureItems
 
@@ -63,8 +64,9 @@ class Lives:
         number = self._tcp.take_number()
         client, server = _ends(flow)
         connection = Connection(
-            number, client, server, time, from_start=True, place=Place(capture, packet)
-        )
+            number, client, server, time, from_start=True, place=Place(capture, packet),
+            tally=Tally(),
+        )  # fmt: skip
         items.connections[number] = connection
         return connection
 
@@ -92,8 +94,9 @@ class Lives:
         """The connection is Python's from here on. ``life`` as native/opening.c has it, ``ends``
         where the streams do, ``at`` its newest packet. Whether there is more to restore: what was
         said on it so far."""
-        flow, connection, client_isn, server_isn, recognised, *fins, ended_by, closed_at = life
-        made = _Connection(connection.number, flow, "syn")
+        flow, connection, client_isn, server_isn, recognised, *fins, ended_by, closed_at = life[:-1]
+        made = _Connection(connection.number, flow, "syn", connection.tally)
+        made.syn_ns = life[-1]
         self._tcp.know(made)
         made.timestamp_ns, made.capture, made.offset = at
         for stream, isn, fin, end in zip(

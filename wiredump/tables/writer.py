@@ -206,6 +206,10 @@ class RowGroups:
             self._take(name, ROW_GROUP)
 
     def _take(self, name: str, count: int) -> None:
+        if name not in self.rows:  # which nobody wants: connections, say, take frames to be counted
+            if count:
+                self._columns[name].take(count)
+            return
         if count and name not in self._files:
             self._files[name] = self._open(name)
         if count:

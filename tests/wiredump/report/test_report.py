@@ -31,10 +31,11 @@ from kproto.messages.api_versions_response import ApiVersion
 from kproto.messages.elect_leaders_request import TopicPartitions
 from tests.captures.reading import file_of
 from tests.support.full import quick
-from tests.wiredump.rows.tabled import connections_of, exchange
+from tests.wiredump.rows.tabled import connection, connections_of, exchange
 from tests.wiredump.spark.made_up import capture
 from wiredump.cli import main
-from wiredump.model import Anomaly, Item, Place
+from wiredump.model import Anomaly, Exchange, Item, Place
+from wiredump.readers.tally import Tally
 from wiredump.report.measured import MOST_SHOWN, measure
 from wiredump.report.page import SECTIONS, page
 from wiredump.report.requests import Client, measure_requests
@@ -317,3 +318,27 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr == "wiredump: a report needs matplotlib: pip install 'kproto[report]'\n"
+
+
+def test_what_became_of_packets_is_told_by_connection(tmp_path: Path) -> None:
+    """All together, and those with the most first; of journals, which have no packets, nothing."""
+    items: list[Item] = []
+    for number, tally in enumerate((
+        Tally(retransmitted=2, retransmitted_bytes=2_500_000, handshake_ns=30_000),
+        Tally(out_of_order=1, holes=3, missing_bytes=9, zero_windows=4, resets=1),
+        Tally(handshake_ns=50_000), None,
+    )):  # fmt: skip
+        found = metadata(1 + number)
+        assert isinstance(found, Exchange)
+        found.connection = connection(number)
+        found.connection.tally = tally
+        items.append(found)
+    network = measure(written(tmp_path / "t", items)).network
+    assert (network.connections, network.troubled) == (4, 2)
+    assert network.totals["retransmitted_bytes"] == 2_500_000
+    assert network.handshakes == (30_000, 40_000, 50_000)
+    assert [row["connection"] for row in network.worst] == [1, 0]
+    shown = page(measure(TableFolder(str(tmp_path / "t"))))
+    assert '<section id="network"' in shown
+    assert "2,500,000" in shown
+    assert "2 of 4 connections had" in shown

@@ -1,0 +1,35 @@
+"""``Segment.flow``: two addresses and two ports as they stand on the wire."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final
+
+from wiredump.readers.model import Endpoint
+
+__all__ = ["endpoints_of", "port_of", "reverse"]
+
+_IPV4_FLOW: Final = 12
+
+
+def reverse(flow: bytes) -> bytes:
+    """The flow of what is sent the other way."""
+    address = 4 if len(flow) == _IPV4_FLOW else 16
+    ports = 2 * address
+    return (
+        flow[address:ports] + flow[:address] + flow[ports + 2 : ports + 4] + flow[ports : ports + 2]
+    )
+
+
+def port_of(flow: bytes, which: int) -> int:
+    """0: the source's; 1: the destination's."""
+    at = len(flow) - 4 + 2 * which
+    return int.from_bytes(flow[at : at + 2])
+
+
+def endpoints_of(flow: bytes) -> tuple[Endpoint, Endpoint]:
+    if len(flow) == _IPV4_FLOW:
+        source, destination = str(IPv4Address(flow[:4])), str(IPv4Address(flow[4:8]))
+    else:
+        source, destination = str(IPv6Address(flow[:16])), str(IPv6Address(flow[16:32]))
+    return Endpoint(source, port_of(flow, 0)), Endpoint(destination, port_of(flow, 1))
