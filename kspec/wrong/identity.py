@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kproto.client.sasl import Exchange, SaslMechanism
+from kproto.error_codes import ErrorCode
 from kspec.wrong.client import Client
 from kspec.wrong.link import Link, Refused
 from kspec.wrong.registry import misbehaves
@@ -180,3 +181,15 @@ class WritesPasswordsInLatin1(_Scram):
 
     def said(self, token: bytes) -> bytes:
         return token.decode().encode("latin-1") if token.startswith(b"\0") else token
+
+
+@misbehaves("goes-on-unauthenticated")
+class GoesOnUnauthenticated(Link):
+    """Where the broker refuses the handshake, asks for what it wants all the same."""
+
+    async def authenticate(self, sasl: SaslMechanism) -> None:
+        try:
+            await super().authenticate(sasl)
+        except Refused as refused:
+            if refused.code != ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+                raise

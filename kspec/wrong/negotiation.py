@@ -133,3 +133,14 @@ class HidesThatABrokerIsTooOld(Link):
         await super().negotiate()
         if self.versions[_METADATA].highest < _SETTLED[_METADATA]:
             raise LinkClosedError("no broker is available")
+
+
+@misbehaves("numbers-itself-freely")
+class NumbersItselfFreely(NamesItselfFreely):
+    """Gives a software version with blanks in it; refused, asks in a version that has none."""
+
+    def api_versions(self) -> Any:
+        request = Link.api_versions(self)
+        if not self.nameless:
+            request.client_software_version = "1.0 (beta)"
+        return request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kspec.wrong.client import Client
@@ -14,6 +14,7 @@ __all__: list[str] = []
 _CREATE_TOPICS: Final = 19
 _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _LEADER_NOT_AVAILABLE: Final = 5
+_NOT_CONTROLLER: Final = 41
 
 
 @misbehaves("keeps-the-first-address")
@@ -158,4 +159,32 @@ class TakesTheFirstBrokerForTheController(Client):
     def success(self, result: Any) -> dict[str, Any]:
         if isinstance(result, dict) and "controller" in result:
             result["controller"] = min(result["brokers"])
+        return super().success(result)
+
+
+@misbehaves("takes-not-controller-for-success")
+class TakesNotControllerForSuccess(OverlooksNotControllerOfATopic):
+    """Reports a topic as created where the answer says NOT_CONTROLLER for it."""
+
+    def outcomes(
+        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+    ) -> dict[str, Any]:
+        created = {
+            key: (0, None) if row[0] == _NOT_CONTROLLER else row for key, row in rows.items()
+        }
+        return super().outcomes(asked, created)
+
+
+@misbehaves("describes-unknown-topics")
+class DescribesUnknownTopics(Client):
+    """Describes a topic that does not exist as one without partitions."""
+
+    def success(self, result: Any) -> dict[str, Any]:
+        if isinstance(result, dict):
+            unknown = [
+                key
+                for key, row in result.items()
+                if isinstance(row, dict) and row.get("code") == _UNKNOWN_TOPIC_OR_PARTITION
+            ]
+            result = result | {key: {} for key in unknown}
         return super().success(result)
