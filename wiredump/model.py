@@ -40,8 +40,8 @@ class Connection(msgspec.Struct, gc=False):
 
     ``protocol`` is "kafka", "tls" (nothing inside could be read) or "unknown". ``from_start`` says
     whether its first byte was captured. ``tunnel`` names what carried its first packet, the
-    outermost first (``vxlan 7``); empty for nothing. ``tally`` is how
-    its packets went, None without any.
+    outermost first (``vxlan 7``); empty for nothing. ``tally`` is how its packets went; None
+    without any.
     """
 
     number: int

@@ -126,8 +126,8 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
 
     ``connection`` counts from 0 in the order of first packets. ``start`` tells how the client is
     known: it sent the SYN, was sent the SYN-ACK, or (``middle``: neither was captured) has the
-    higher port, which is a guess. ``tunnel`` is that of its first segment. ``tally`` is
-    counted on as more of its segments come.
+    higher port, which is a guess. ``tally`` is counted on as more of its segments come;
+    ``tunnel`` is that of its first segment.
     """
 
     connection: int

@@ -64,7 +64,8 @@ class ConnectionCounts:
                     software.name if software else None,
                     software.version if software else None,
                     *self._counts.get(each.id, [0, 0, 0, 0]),
-                    each.tunnel or None, *_tally(each.tally),
+                    each.tunnel or None,
+                    *_tally(each.tally),
                 ),
             )  # fmt: skip
 

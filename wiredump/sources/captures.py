@@ -149,8 +149,8 @@ class CaptureItems:
             event.timestamp_ns,
             from_start=event.start != "middle",
             place=Place(event.capture, event.offset),
-            tunnel=event.tunnel,
             tally=event.tally,
+            tunnel=event.tunnel,
         )
         self.connections[event.connection] = connection
         talk = self.converse(connection)
