@@ -185,19 +185,23 @@ def test_a_broker_that_returns_is_told_of_what_is_planned_for_it() -> None:
 
 @pytest.mark.requirement("K455-60")
 def test_what_is_in_sync_and_down_ends_without_a_leader() -> None:
-    cluster = cluster_of("foo=1,2", machine=LAST)
-    for broker in (1, 2):
-        cluster.stop_broker(broker)
+    cluster = cluster_of("foo=2,1,3", machine=LAST)
+    for broker in (1, 3):
+        cluster.leave_isr(FOO, broker)
+    cluster.stop_broker(2)
     before = shape(cluster)
-    assert before[:3] == ([1, 2], [2], -1)
+    assert before[:3] == ([2, 1, 3], [2], -1)
     since = len(cluster.log)
     submit(cluster, {FOO: [2]})
     assert shape(cluster) == ([2], *before[1:])
+    told = f"UpdateMetadata to 1,3,4,5,6 2 isr 2 -1@{before[3]}"
     assert story(cluster, since)[1:] == [
-        f"memory 1,2 isr 2 -1@{before[3]}",
+        f"memory 2,1,3 isr 2 -1@{before[3]}",
         f"memory 2 isr 2 -1@{before[3]}",
-        f"UpdateMetadata to 3,4,5,6 2 isr 2 -1@{before[3]}",
+        told,
+        "StopReplica to 1,3",
+        "StopReplica delete to 1,3",
         "topic znode 2+-",
         "plan gone",
-        f"UpdateMetadata to 3,4,5,6 2 isr 2 -1@{before[3]}",
+        told,
     ]
