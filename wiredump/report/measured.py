@@ -64,14 +64,19 @@ def measure(folder: TableFolder) -> Measured:
         _first(folder, "elections", lambda row: row["requested_ns"]),
         kinds,
         anomalies,
-        {row["what"]: row["bytes"] for row in _account(folder) if row["bytes"] is not None},
-        {row["what"]: row["packets"] for row in _account(folder) if row["packets"] is not None},
+        _account(folder, "bytes"),
+        dict(Counter(_account(folder, "packets")).most_common()),
         sorted(_rows(folder, "lineage"), key=lambda row: row["capture"]),
     )
 
 
-def _account(folder: TableFolder) -> list[Row]:
-    return sorted(_rows(folder, "account"), key=lambda row: row["packets"] or 0, reverse=True)
+def _account(folder: TableFolder, column: str) -> dict[str, int]:
+    """One of the two counts, over all runs."""
+    found: dict[str, int] = {}
+    for row in _rows(folder, "account"):
+        if row[column] is not None:
+            found[row["what"]] = found.get(row["what"], 0) + row[column]
+    return found
 
 
 def _rows(folder: TableFolder, name: str, columns: Sequence[str] = ()) -> Iterator[Row]:
