@@ -124,7 +124,10 @@ class Calls:
                 self.nodes.forget()
                 pause = backoff.next()
                 if pause >= deadline.remaining:
-                    raise _final(error, allowed) from error
+                    if isinstance(error, NotControllerError | RequestTimeoutError):
+                        raise
+                    text = f"nothing came of it within {allowed} ms: {error}"
+                    raise RequestTimeoutError(text) from error
             await asyncio.sleep(pause)
             wire_timeout = deadline.remaining_ms
 
@@ -143,9 +146,3 @@ def _look(future: asyncio.Future[Any], task: asyncio.Task[Any]) -> None:
         task.cancel()
     else:
         future.exception()
-
-
-def _final(error: Exception, timeout_ms: int) -> Exception:
-    if isinstance(error, NotControllerError | RequestTimeoutError):
-        return error
-    return RequestTimeoutError(f"nothing came of it within {timeout_ms} ms: {error}")

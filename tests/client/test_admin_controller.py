@@ -92,8 +92,9 @@ async def test_not_controller_to_the_end() -> None:
         admin_of(mock.bootstrap) as admin,
     ):
         mock.script(46, ListPartitionReassignmentsResponse(error_code=41, error_message=None))
-        with pytest.raises(NotControllerError):
+        with pytest.raises(NotControllerError) as raised:
             await admin.list_partition_reassignments(timeout_ms=400)
+        assert raised.value.__cause__ is None, "an error is not its own cause"
         asked = mock.journal.select(api=46, direction="request")
         assert len(asked) > 2
         # The first says the time-out as given, each later one what is left.

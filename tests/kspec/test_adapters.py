@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from kspec.adapters.python.lines import outcome
 from kspec.catalog import Client
 from kspec.errors import AdapterError, AdapterFault
 from kspec.kinds import Answer
@@ -71,6 +72,17 @@ async def test_what_the_adapter_does_wrong_is_its_own_fault(tmp_path, line):
 async def test_who_does_not_greet_is_ended(tmp_path, said):
     with pytest.raises(AdapterFault, match=r"greeting|protocol"):
         await started(tmp_path, f"print({said!r}, flush=True); sys.stdin.read()")
+
+
+def test_errors_that_cause_each_other_are_described_once():
+    """``raise error from error``, and longer circles: a client may raise them."""
+    error, other = ValueError("a"), KeyError("b")
+    error.__cause__ = error
+    assert "cause" not in outcome(error)
+    error.__cause__, other.__cause__ = other, error
+    told = outcome(error)
+    assert (told["error"], told["cause"]["error"]) == ("ValueError", "KeyError")
+    assert "cause" not in told["cause"]
 
 
 async def test_a_command_that_is_not_there_is_an_error():

@@ -160,7 +160,12 @@ def answered(
 
 
 def outcome(error: BaseException) -> dict[str, Any]:
-    """An error: its class, Kafka's code where it shows one, what it says, and its cause."""
+    """An error: its class, Kafka's code where it shows one, what it says, and its cause. A cause
+    that is one of the errors before it, as ``raise error from error`` makes it, is left out."""
+    return _outcome(error, frozenset())
+
+
+def _outcome(error: BaseException, before: frozenset[int]) -> dict[str, Any]:
     if isinstance(error, Failure):
         return {"error": error.name, "code": error.code, "message": str(error)}
     told: dict[str, Any] = {
@@ -171,8 +176,9 @@ def outcome(error: BaseException) -> dict[str, Any]:
     stack = traceback.extract_tb(error.__traceback__)
     if stack:
         told["at"] = f"{_short(stack[-1].filename)} {stack[-1].name}"
-    if error.__cause__ is not None:
-        told["cause"] = outcome(error.__cause__)
+    seen = before | {id(error)}
+    if error.__cause__ is not None and id(error.__cause__) not in seen:
+        told["cause"] = _outcome(error.__cause__, seen)
     return told
 
 
