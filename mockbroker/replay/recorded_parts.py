@@ -155,7 +155,7 @@ class RecordedParts:
             last = self._last.get((connection, part.key))
             if part.key not in known.parts and last is not None:
                 known.parts[part.key] = [nothing_new(last)]
-        if key == FETCH:
+        if key == FETCH and known.asked is not None:  # else the request was not whole
             self._sessions[connection].answered(getattr(known.response, "session_id", 0))
 
 
