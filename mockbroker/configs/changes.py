@@ -26,6 +26,11 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 _OPERATION_NAMES: Final = {APPEND: "append", SUBTRACT: "subtract"}
 
 _NOT_A_LIST: Final = "Config value {operation} is not allowed for config key: {name}"
+_NULL_POINTER: Final = (
+    'Cannot invoke "String.split(String)" because the return value of '
+    '"java.util.Properties.getProperty(String)" is null'
+)
+"""In the words of Java 15 and later; before, a NullPointerException had none."""
 
 _Operations: TypeAlias = Sequence[tuple[str, int, str | None]]
 """[(config, operation, value)]"""
@@ -87,8 +92,11 @@ def _altered(
     controller: Controller, resource_type: int, name: str, operations: _Operations
 ) -> dict[str, str]:
     """All values of the resource after the operations."""
-    if len({config for config, _, _ in operations}) < len(operations):
-        raise _invalid("Error due to duplicate config keys")
+    era = controller.administration.configs
+    times = Counter(config for config, _, _ in operations)
+    repeated = [config for config, count in times.items() if count > 1]
+    if repeated:
+        raise _invalid(era.repeated.format(names=",".join(repeated)))
     nulls = [config for config, how, value in operations if how != DELETE and value is None]
     if nulls:
         raise _invalid(f"Null value not supported for : {', '.join(nulls)}")
@@ -113,8 +121,7 @@ def _altered_topic(controller: Controller, name: str, operations: _Operations) -
     try:
         _check_values(controller.state, TOPIC, _touched(after, operations))
     except _BadValue as bad:
-        text = era.bad_value.format(topic=name, problem=bad.message)
-        raise Refusal(bad.code, text) from None
+        raise Refusal(era.wrong, era.bad_value.format(topic=name, problem=bad.message)) from None
     _check_exists(controller, name)
     return after
 
@@ -143,7 +150,8 @@ def _touched(after: Mapping[str, str], operations: _Operations) -> dict[str, str
 
 def _check_exists(controller: Controller, name: str) -> None:
     if name not in controller.state.topics:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        code, text = controller.administration.configs.unknown_topic
+        raise Refusal(code, text.format(name=name))
 
 
 def _check_broker(state: ClusterState, name: str) -> None:
@@ -164,6 +172,7 @@ def _edited(
     not_a_list: str,
 ) -> dict[str, str]:
     """All values after the operations, unchecked."""
+    era = controller.administration.configs
     after = dict(controller.state.configs.get((resource_type, name), {}))
     for config, how, value in operations:
         if how == DELETE:
@@ -175,16 +184,20 @@ def _edited(
             if definition.type != "LIST":
                 verb = _OPERATION_NAMES[how]
                 text = not_a_list.format(operation=verb, OPERATION=verb.upper(), name=config)
-                raise Refusal(ErrorCode.INVALID_CONFIG, text)
-            after[config] = _edited_list(definition, after.get(config), how, value or "")
+                raise Refusal(era.wrong, text)
+            present = after.get(config)
+            if present is None and era.null_lists:
+                raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, _NULL_POINTER)
+            present = definition.default or "" if present is None else present
+            edited = _edited_text if era.lists == "texts" else _edited_set
+            after[config] = edited(present, how, value or "")
         else:
             # What becomes of a null pointer in Kafka.
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     return after
 
 
-def _edited_list(definition: ConfigDefinition, current: str | None, how: int, value: str) -> str:
-    present = current if current is not None else definition.default or ""
+def _edited_set(present: str, how: int, value: str) -> str:
     items = [item for item in present.split(",") if item]
     for item in value.split(","):
         if how == APPEND and item not in items:
@@ -192,6 +205,29 @@ def _edited_list(definition: ConfigDefinition, current: str | None, how: int, va
         elif how == SUBTRACT and item in items:
             items.remove(item)
     return ",".join(items)
+
+
+def _edited_text(present: str, how: int, value: str) -> str:
+    """Nothing is an item, too: what is appended to an empty list has a comma before it."""
+    items, changed = _java_split(present), _java_split(value)
+    if how == APPEND:
+        items += changed
+    else:
+        for item in changed:
+            if item in items:
+                items.remove(item)
+    return ",".join(items)
+
+
+def _java_split(text: str) -> list[str]:
+    """``String.split(",")``: of an empty text itself, of any other without empty items at its
+    end."""
+    if not text:
+        return [""]
+    items = text.split(",")
+    while items and not items[-1]:
+        items.pop()
+    return items
 
 
 # ---- values --------------------------------------------------------------------------------------

@@ -25,7 +25,15 @@ DEFAULT_PROFILE: Final = "kafka-4.1"
 _FALLBACK_ROW_SINCE: Final = (2, 4)
 _EARLY_COMPLETION_SINCE: Final = (4, 3)
 _JAVA_NAMES_SINCE: Final = (4, 3)
-_DELETION_MARKS_TOLD_SINCE: Final = (3, 1)
+_ADMINISTRATION: Final = (
+    ((3, 3), "zookeeper"),
+    ((3, 2), "zookeeper-3.2"),
+    ((3, 1), "zookeeper-3.1"),
+    ((2, 7), "zookeeper-2.7"),
+    ((2, 6), "zookeeper-2.6"),
+    ((0, 0), "zookeeper-0.10"),
+)
+"""The first that had begun with a release."""
 _DEFAULTS_TOLD_UNTIL: Final = (2, 6)
 _FEATURE_ZNODE_SINCE: Final = (2, 7)
 _ELECTIONS: Final = (
@@ -141,7 +149,7 @@ class Profile:
     def administration(self) -> str:
         """How topics and configs are administered (``mockbroker.topics.eras``)."""
         if not self.forwarding:
-            return "zookeeper" if self.line >= _DELETION_MARKS_TOLD_SINCE else "zookeeper-0.10"
+            return next(name for since, name in _ADMINISTRATION if self.line >= since)
         return "kraft-4.3" if self.line >= _JAVA_NAMES_SINCE else "kraft-3.3"
 
     @property

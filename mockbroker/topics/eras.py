@@ -118,13 +118,26 @@ class ConfigEra:
     """IncrementalAlterConfigs (44), of topics but for ``static``, which takes {names}.
     ``values_first``: values are checked before the topic has to exist.
     ``names_checked``: a bad name is told of, else it is one that does not exist. ``bad_value``
-    takes {topic} and {problem}, ``not_a_list`` {operation} (or {OPERATION}) and {name}."""
+    takes {topic} and {problem}, ``not_a_list`` {operation} (or {OPERATION}) and {name}; both are
+    answered with ``wrong``. ``unknown_topic`` takes {name}, ``repeated`` {names} of configs.
+
+    ``lists``: APPEND and SUBTRACT treat a list as a set, or join and cut texts. ``null_lists``: a
+    list without a value of its own ends both in a null pointer; else they begin with its default.
+    """
 
     names_checked: bool
     values_first: bool
     bad_value: str
     not_a_list: str
     static: str
+    wrong: ErrorCode = ErrorCode.INVALID_CONFIG
+    unknown_topic: tuple[ErrorCode, str] = (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "The topic '{name}' does not exist.",
+    )
+    repeated: str = "Error due to duplicate config keys"
+    lists: Literal["sets", "texts"] = "sets"
+    null_lists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,17 +318,48 @@ _ZOOKEEPER: Final = AdministrationEra(
     waits=True,
 )
 
-_ZOOKEEPER_0_10: Final = replace(
+_ZOOKEEPER_3_2: Final = replace(
     _ZOOKEEPER,
-    name="zookeeper-0.10",
+    name="zookeeper-3.2",
+    configs=replace(_ZOOKEEPER.configs, wrong=ErrorCode.INVALID_REQUEST, lists="texts"),
+)
+_ZOOKEEPER_3_1: Final = replace(
+    _ZOOKEEPER_3_2,
+    name="zookeeper-3.1",
+    configs=replace(
+        _ZOOKEEPER_3_2.configs, repeated="Error due to duplicate config keys : {names}"
+    ),
+)
+_ZOOKEEPER_2_7: Final = replace(
+    _ZOOKEEPER_3_1,
+    name="zookeeper-2.7",
     creation=replace(_ZOOKEEPER.creation, marked="Topic '{name}' already exists."),
 )
 """Before 3.1, ``AdminZkClient.createTopic`` did not look for the mark."""
+_ZOOKEEPER_2_6: Final = replace(
+    _ZOOKEEPER_2_7,
+    name="zookeeper-2.6",
+    configs=replace(
+        _ZOOKEEPER_2_7.configs,
+        unknown_topic=(ErrorCode.UNKNOWN_SERVER_ERROR, 'Topic "{name}" does not exist.'),
+    ),
+)
+_ZOOKEEPER_0_10: Final = replace(
+    _ZOOKEEPER_2_6,
+    name="zookeeper-0.10",
+    configs=replace(_ZOOKEEPER_2_6.configs, null_lists=True),
+)
 
 ERAS: Final[Mapping[str, AdministrationEra]] = {
-    each.name: each for each in (_ZOOKEEPER_0_10, _ZOOKEEPER, KRAFT, _KRAFT_4_3)
-}
-"""By name. What else controllers in ZooKeeper's time said is taken to be what the last one said."""
+    each.name: each
+    for each in (
+        _ZOOKEEPER_0_10, _ZOOKEEPER_2_6, _ZOOKEEPER_2_7, _ZOOKEEPER_3_1, _ZOOKEEPER_3_2, _ZOOKEEPER,
+        KRAFT, _KRAFT_4_3,
+    )
+}  # fmt: skip
+"""By name. What else controllers in ZooKeeper's time said is taken to be what the last one said.
+Configs were compared with ``AdminManager``, ``ZkAdminManager`` and ``ConfigAdminManager`` of 2.4.1,
+2.5.1, 2.6.3, 2.7.2, 2.8.2 and the last releases of 3.0 to 3.9."""
 
 
 def administration_era(name: str) -> AdministrationEra:

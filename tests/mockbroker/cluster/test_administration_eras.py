@@ -26,8 +26,9 @@ def zookeeper(brokers: int = 4, *topics: str, release: tuple[int, int] = (3, 9))
 def test_every_profile_has_an_era_and_an_unknown_one_is_told_of() -> None:
     used = {each.administration for each in all_profiles()}
     assert used == set(ERAS)
-    assert profile("kafka-3.1-zk").administration == "zookeeper"
-    assert profile("kafka-3.0-zk").administration == "zookeeper-0.10"
+    assert profile("kafka-3.3-zk").administration == "zookeeper"
+    assert profile("kafka-3.0-zk").administration == "zookeeper-2.7"
+    assert profile("kafka-1.1").administration == "zookeeper-0.10"
     with pytest.raises(ClusterError, match="no administration as of 'x'; there are zookeeper"):
         administration_era("x")
 
@@ -104,6 +105,78 @@ def test_new_partitions_have_as_many_replicas_as_one_that_the_era_takes(
     cluster = zookeeper(4, topic)
     (grown,) = cluster.create_partitions([("t", present + 1, None)])
     assert len(cluster.partition("t", present).replicas) == (3 if model == 0 else 1)
+
+
+APPEND, SUBTRACT = 2, 3
+THROTTLED = "leader.replication.throttled.replicas"
+
+
+@pytest.mark.parametrize(
+    ("name", "appended", "twice", "subtracted"),
+    [
+        ("kafka-2.5", None, "0:1,0:1", None),
+        ("kafka-2.6", ",0:1", "0:1,0:1", ""),
+        ("kafka-3.2-zk", ",0:1", "0:1,0:1", ""),
+        ("kafka-3.3-zk", "0:1", "0:1", ""),
+    ],
+)
+def test_lists_were_texts_before_3_3(
+    name: str, appended: str | None, twice: str, subtracted: str | None
+) -> None:
+    """To 2.5 a list without a value of its own ended in a null pointer (Kafka 2.4.1); then its
+    default was an item, too, also an empty one (2.8.2). None stands for error -1."""
+    assert _edited(name, None, APPEND) == appended
+    assert _edited(name, None, SUBTRACT) == subtracted
+    assert _edited(name, "0:1", APPEND) == twice
+    assert _edited(name, "0:1,0:2,0:1", SUBTRACT) == "0:2,0:1"
+
+
+def _edited(name: str, before: str | None, operation: int) -> str | None:
+    cluster = _of(name)
+    topic = (2, "t")
+    if before is not None:
+        cluster.incremental_alter_configs([(*topic, [(THROTTLED, 0, before)])])
+    (result,) = cluster.incremental_alter_configs([(*topic, [(THROTTLED, operation, "0:1")])])
+    if result.error_code:
+        assert result.error_code == -1
+        assert "is null" in (result.error_message or "")
+        return None
+    return cluster.topic_config("t", THROTTLED).value
+
+
+@pytest.mark.parametrize(
+    ("name", "bad_value", "unknown", "repeated"),
+    [
+        ("kafka-2.6", 42, (-1, 'Topic "u" does not exist.'), "keys : retention.ms"),
+        ("kafka-2.7", 42, (3, "The topic 'u' does not exist."), "keys : retention.ms"),
+        ("kafka-3.2-zk", 42, (3, "The topic 'u' does not exist."), "keys"),
+        ("kafka-3.3-zk", 40, (3, "The topic 'u' does not exist."), "keys"),
+    ],
+)
+def test_configs_are_refused_as_by_their_release(
+    name: str, bad_value: int, unknown: tuple[int, str], repeated: str
+) -> None:
+    """From the classes of each release; 2.4.1 was seen to answer so."""
+    cluster = _of(name)
+    good = ("retention.ms", 0, "1")
+    rows = [
+        (2, "t", [("retention.ms", 0, "soon")]),
+        (2, "t", [("retention.ms", APPEND, "1")]),
+        (2, "u", [good]),
+        (2, "t", [good, good]),
+    ]
+    results = [cluster.incremental_alter_configs([row])[0] for row in rows]
+    assert [each.error_code for each in results] == [bad_value, bad_value, unknown[0], 42]
+    assert results[2].error_message == unknown[1]
+    assert results[3].error_message == f"Error due to duplicate config {repeated}"
+
+
+def _of(name: str) -> Cluster:
+    chosen = profile(name)
+    return Cluster(
+        4, topics=["t=1,2"], machine="zookeeper", administration=chosen.administration,
+        config_release=chosen.line,
+    )  # fmt: skip
 
 
 def test_a_stopped_broker_is_no_broker() -> None:
