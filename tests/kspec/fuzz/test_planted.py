@@ -18,13 +18,13 @@ CLIENT_CASES = 300
 CALM_CASES = either(300, sampled=100)
 
 
-@pytest.mark.parametrize("bug", quickly_drawn("planted", BUGS["decoder"], 3))
+@pytest.mark.parametrize("bug", quickly_drawn("planted", [*BUGS["decoder"]], 3))
 def test_a_decoder_s_bug_is_found(bug: int) -> None:
     assert hunt("decoder", bug, seed=DECODER_SEED, cases=DECODER_CASES, seconds=300).found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", drawn("sample client", BUGS["client"], few=4))
+@pytest.mark.parametrize("bug", drawn("sample client", [*BUGS["client"]], few=4))
 def test_a_client_s_bug_is_found(bug: int) -> None:
     assert hunt("client", bug, seed=CLIENT_SEED, cases=CLIENT_CASES, seconds=300).found
 
