@@ -24,8 +24,8 @@ background:Canvas}
 .v{display:inline-block;min-width:1.5rem;text-align:center;border-radius:.25rem;font-weight:700;
 color:#fff}
 .pass{background:#25703a}.non-strict{background:#8a6100}.informational{background:#2b5d94}
-.fail{background:#b3261e}.unsupported{background:#6b6b6b}.known{outline:2px dashed #b3261e;
-outline-offset:1px;background:#8b5651}
+.fail{background:#b3261e}.error{background:#6a3d9a}.unsupported{background:#6b6b6b}
+.known{outline:2px dashed #b3261e;outline-offset:1px;background:#8b5651}
 details{border-top:1px solid var(--line);padding:.2rem 0 .2rem .2rem}
 summary{cursor:pointer;overflow-wrap:anywhere}details:has(:target){outline:2px solid #2b5d94}
 .broken{color:#b3261e}@media(prefers-color-scheme:dark){.broken{color:#ff8a80}}

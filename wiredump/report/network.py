@@ -62,9 +62,14 @@ def network_section(network: Network) -> str:
         told += f"<p>Handshakes took {least} to {most}, half of them at most {middle}.</p>\n"
     if not network.troubled:
         return told
+    told += (
+        '<p class="soft">resent, bytes: segments sent again, and their bytes. late: segments out '
+        "of order. missing: bytes that were never captured. full: segments that announce a "
+        "window of 0.</p>\n"
+    )
     heads = (
-        "connection", "client", "broker", "sent again#", "bytes sent again#", "out of order#",
-        "holes#", "bytes missing#", "windows of 0#", "resets#", "handshake#",
+        "connection", "client", "broker", "resent#", "bytes#", "late#", "holes#", "missing#",
+        "full#", "resets#", "handshake#",
     )  # fmt: skip
     rows: list[tuple[Any, ...]] = [
         ("all", "", "", *(network.totals[name] for name in _COUNTS), ""),
