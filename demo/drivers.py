@@ -19,17 +19,21 @@ from kspec.kinds import Failure
 from kspec.runner.adapters import ProcessAdapter
 from kspec.runner.install import Launch
 
-__all__ = ["CLIENT_TIMEOUT_MS", "Answer", "Driver", "DriverError", "drive"]
+__all__ = ["CLIENT_TIMEOUT_MS", "NO_OUTCOME", "Answer", "Driver", "DriverError", "drive"]
 
 CLIENT_TIMEOUT_MS = 8_000
 """What each client is told as its own time-out."""
+
+NO_OUTCOME = "no outcome"
+"""The error of an answer that leaves out the partition it was asked about."""
 
 DriverError = AdapterError
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a call. ``code`` is Kafka's error code, where the client showed one."""
+    """What came of a call. ``code`` is Kafka's error code, where the client's error, or one that it
+    wraps, has it."""
 
     ok: bool
     result: Any = None
@@ -65,11 +69,11 @@ class Driver:
         answer = self._runner.run(self._adapter.call(name, given))
         if answer.unsupported is not None:
             return Answer(ok=False, unsupported=answer.unsupported)
-        failure = answer.failure or answer.partitions.get(key)
-        if failure is not None:
-            return _failed(failure)
-        per_partition = op in ("alter", "elect")
-        return _missing(key, answer) if per_partition else Answer(ok=True, result=answer.result)
+        if op in ("alter", "elect"):
+            return _of_partition(key, answer)
+        if answer.failure is not None:
+            return _failed(answer.failure)
+        return Answer(ok=True, result=answer.result)
 
 
 def _translated(op: str, key: str, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -84,15 +88,18 @@ def _translated(op: str, key: str, given: Mapping[str, Any]) -> tuple[str, dict[
     return op, dict(given)
 
 
+def _of_partition(key: str, answer: AdapterAnswer) -> Answer:
+    """A client that returns outcomes, but none for this partition, has not answered the call."""
+    try:
+        failure = answer.outcome(key)
+    except KeyError:
+        return Answer(ok=False, error=NO_OUTCOME, message=f"the client says nothing about {key}")
+    return Answer(ok=True) if failure is None else _failed(failure)
+
+
 def _failed(failure: Failure) -> Answer:
-    return Answer(ok=False, error=failure.error, code=failure.code, message=failure.message)
-
-
-def _missing(key: str, answer: AdapterAnswer) -> Answer:
-    """A client that gives no outcome of the partition has not done what it was asked to."""
-    if key in answer.partitions:
-        return Answer(ok=True)
-    return Answer(ok=False, error="no outcome", message=f"the client says nothing about {key}")
+    codes = (each.code for each in failure.chain() if each.code is not None)
+    return Answer(ok=False, error=failure.error, code=next(codes, None), message=failure.message)
 
 
 @contextmanager
