@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ WRAPPED = {"error": "wrapError", "code": None, "message": "foo-0: x", "errors": 
 WHOLE = {"ok": False, "error": "ResponseError", "code": None, "message": "it failed"}
 
 
-def asked(op: str, said: dict) -> Answer:
+def asked(op: str, said: dict[str, Any]) -> Answer:
     """What the demo makes of a line that an adapter says."""
 
     async def call(name, given):
