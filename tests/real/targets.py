@@ -278,10 +278,14 @@ class MockTarget(_Wires):
         return await self.exchange(ask.broker_id, body, version, ask.forged)
 
     async def settle(self, topics: list[str]) -> None:
-        for name in topics:
-            topic = self._mock.cluster.topics.get(name)
-            for index in range(len(topic.partitions) if topic else 0):
-                self._settle_partition(name, index)
+        await self._mock.take(self._settle, topics)
+
+    def _settle(self, topics: list[str]) -> None:
+        with self._mock.operations.turn():
+            for name in topics:
+                topic = self._mock.cluster.topics.get(name)
+                for index in range(len(topic.partitions) if topic else 0):
+                    self._settle_partition(name, index)
 
     def _settle_partition(self, name: str, index: int) -> None:
         live = {i for i, broker in self._mock.cluster.brokers.items() if broker.live}
@@ -291,7 +295,7 @@ class MockTarget(_Wires):
                 self._mock.join_isr((name, index), broker_id)
 
     async def catch_up(self, step: CatchUp) -> None:
-        self._mock.join_isr((step.topic, step.partition), step.broker_id)
+        await self._mock.take(self._mock.join_isr, (step.topic, step.partition), step.broker_id)
 
     async def freeze(self) -> None:
         """Its replicas stay where they are anyway."""
@@ -301,11 +305,11 @@ class MockTarget(_Wires):
         await self._mock.stop_broker(LAGGARD)
 
     async def read_znode(self, path: str) -> str | None:
-        found = self._mock.read_znode(path)
+        found = await self._mock.take(self._mock.read_znode, path)
         return None if found is None else found[0]
 
     async def write_znode(self, path: str, text: str | None) -> None:
-        self._mock.write_znode(path, text)
+        await self._mock.take(self._mock.write_znode, path, text)
 
     async def append_znode(self, prefix: str, text: str) -> None:
-        self._mock.append_znode(prefix, text)
+        await self._mock.take(self._mock.append_znode, prefix, text)

@@ -12,6 +12,7 @@ import pytest
 from mockbroker.mock_cluster import MockCluster
 from mockbroker.state.actions import ZnodeWritten
 from tests.support.toolchain import require_module
+from tests.support.waiting import until
 from tests.support.zookeeper import running_server
 from tests.tools.commands import Outcome, admin, at
 
@@ -73,7 +74,7 @@ async def test_reassign_cancel_and_queue(place: tuple[str, MockCluster], tmp_pat
         "Please run --verify to have the previous reassignments (not just the cancelled "
         "reassignments in progress) throttle removed.",
     ]
-    assert mock.cluster.partition("foo", 0).replicas == (1, 2, 3)
+    await until(lambda: mock.cluster.partition("foo", 0).replicas == (1, 2, 3), "rolled back")
     outcome = await through(where, "--verify", plan_file(tmp_path, "foo", [1, 2, 4]))
     assert "foo-0 was cancelled or failed" in outcome.out
     outcome = await through(where, "--execute-queue", plan_file(tmp_path, "bar", [4, 5]))
@@ -90,12 +91,12 @@ async def test_the_older_draft(place: tuple[str, MockCluster], tmp_path: Path) -
     moving = plan_file(tmp_path, "foo", [1, 2, 4])
     assert (await through(where, "--execute", moving, profile="kip-236-old")).code == 0
     assert (await through(where, "--cancel", profile="kip-236-old")).code == 0
-    assert mock.read_znode("/admin/reassign_cancel") is not None
+    assert await mock.take(mock.read_znode, "/admin/reassign_cancel") is not None
     refused = await through(where, "--execute", moving, profile="kip-236-old")
     assert (refused.code, "disabled" in refused.err) == (1, True)
     outcome = await through(where, "--remove-cancel", profile="kip-236-old")
     assert outcome.out == "Successfully remove the znode /admin/reassign_cancel\n"
-    assert mock.read_znode("/admin/reassign_cancel") is None
+    assert await mock.take(mock.read_znode, "/admin/reassign_cancel") is None
 
 
 @pytest.mark.java
@@ -105,7 +106,7 @@ async def test_an_election_through_zookeeper_is_warned_about_and_held(
     place: tuple[str, MockCluster],
 ) -> None:
     where, mock = place
-    mock.leave_isr("bar-0", 1)
+    await mock.take(mock.leave_isr, "bar-0", 1)
     outcome = await admin("preferred-replica-election", "--zookeeper", where)
     assert outcome.code == 0
     assert outcome.err.startswith("Warning: --zookeeper is deprecated and will be removed in a")
@@ -115,8 +116,11 @@ async def test_an_election_through_zookeeper_is_warned_about_and_held(
         outcome.out
     )
     assert not mock.journal.select(api=43)
-    written = {a.change.path for a in mock.cluster.log if isinstance(a.change, ZnodeWritten)}
-    assert "/admin/preferred_replica_election" in written
+
+    def written() -> set[str]:
+        return {a.change.path for a in mock.cluster.log if isinstance(a.change, ZnodeWritten)}
+
+    await until(lambda: "/admin/preferred_replica_election" in written(), "the controller saw it")
 
 
 @pytest.mark.slow

@@ -79,6 +79,10 @@ OTHERWISE = {
            "entries: [foo]",
     "Partitions reassignment failed due to Broker list contains duplicate entries: 2":
         "Partitions reassignment failed due to Broker list contains duplicate entries: [2]",
+    # With KIP-236 it may have been cancelled. Of a topic that is not there ours say as Kafka's do.
+    **{f"Reassignment of partition {each} failed":
+           f"Reassignment of partition {each} was cancelled or failed"
+       for each in ("foo-0", "bar-0")},
 }  # fmt: skip
 """Lines of ours by Kafka's."""
 

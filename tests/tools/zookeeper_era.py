@@ -234,10 +234,14 @@ class MockSide(Side):
         self._frozen = False
 
     async def go_on(self) -> None:
-        for name, topic in list(self.mock.cluster.topics.items()):
-            for each in topic.partitions:
-                for broker_id in (*each.replicas, *(each.target or ())):
-                    self._catch_up((name, each.index), broker_id)
+        await self.mock.take(self._all_catch_up)
+
+    def _all_catch_up(self) -> None:
+        with self.mock.operations.turn():
+            for name, topic in list(self.mock.cluster.topics.items()):
+                for each in topic.partitions:
+                    for broker_id in (*each.replicas, *(each.target or ())):
+                        self._catch_up((name, each.index), broker_id)
 
     def _catch_up(self, tp: tuple[str, int], broker_id: int) -> None:
         partition = self.mock.cluster.partition(*tp)
