@@ -77,8 +77,13 @@ def test_to_2_6_the_first_request_calls_no_replica_new(release: str) -> None:
     cluster = cluster_of(machine=profile(release).machine)
     since = len(cluster.log)
     alter(cluster, [4, 5, 6])
-    assert [line for line in story(cluster, since) if "LeaderAndIsr" in line] == [
+    assert story(cluster, since) == [
+        "topic znode 4,5,6,1,2,3+4,5,6-1,2,3",
+        "memory 4,5,6,1,2,3 isr 1,2,3 1@0",
+        "state znode isr 1,2,3 1@1",
+        "memory 4,5,6,1,2,3 isr 1,2,3 1@1",
         f"LeaderAndIsr to 4,5,6,1,2,3 {ADDED}",
+        f"UpdateMetadata to {ALL} 4,5,6,1,2,3 isr 1,2,3 1@1",
         f"LeaderAndIsr new to 4,5,6 {ADDED}",
     ]
 
