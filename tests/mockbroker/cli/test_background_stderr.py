@@ -10,6 +10,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 
@@ -57,7 +58,10 @@ def test_lines_beyond_the_bound_are_counted_and_reported_once(
     kept = [each for each in written if each.startswith("line ")]
     (said,) = [each for each in written if "were not written" in each]
     assert said == f"mockbroker: {lines - len(kept)} lines were not written: nobody read stderr"
-    assert kept == [f"line {number:06}" for number in range(len(kept))]
+    numbers = [int(each.removeprefix("line ")) for each in kept]
+    # What the pipe takes meanwhile makes room for later lines: the gap may be in the middle.
+    assert numbers[0] == 0
+    assert all(one < next_ for one, next_ in pairwise(numbers))
 
 
 def test_a_stderr_that_is_no_file_stays(monkeypatch: pytest.MonkeyPatch) -> None:
