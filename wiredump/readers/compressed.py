@@ -170,7 +170,35 @@ class _Gzip(Inflater):
     _error = ""
 
 
-class _Zstd(Inflater):
+class _Library(Inflater):
+    """What a library's decompressor does by itself. ``errors`` are those that it raises."""
+
+    magic = b""
+    errors: tuple[type[Exception], ...] = ()
+
+    def _magics(self) -> tuple[bytes, ...]:
+        return (self.magic,)
+
+    def _errors(self) -> tuple[type[Exception], ...]:
+        return self.errors
+
+    def _inflate(self, data: bytes) -> bytes:
+        try:
+            piece: bytes = self._part.decompress(data, PIECE)
+        except self._errors() as error:
+            raise CannotInflate(f"{self.name}: {error}") from None
+        return piece
+
+    def _unread(self) -> bytes:
+        # The decompressor keeps what it did not get to.
+        return b""
+
+    def _wants_input(self) -> bool:
+        wants: bool = self._part.needs_input
+        return wants
+
+
+class _Zstd(_Library):
     """Of a damaged frame, every block before the damaged one is read."""
 
     name = "zstd"
@@ -191,20 +219,8 @@ class _Zstd(Inflater):
         window = {library.DecompressionParameter.window_log_max: _LARGEST_WINDOW}
         return library.ZstdDecompressor(options=window)
 
-    def _inflate(self, data: bytes) -> bytes:
-        try:
-            piece: bytes = self._part.decompress(data, PIECE)
-        except _zstd_library().ZstdError as error:
-            raise CannotInflate(f"zstd: {error}") from None
-        return piece
-
-    def _unread(self) -> bytes:
-        # The decompressor keeps what it did not get to.
-        return b""
-
-    def _wants_input(self) -> bool:
-        wants: bool = self._part.needs_input
-        return wants
+    def _errors(self) -> tuple[type[Exception], ...]:
+        return (_zstd_library().ZstdError,)
 
 
 @cache
@@ -215,31 +231,6 @@ def _zstd_library() -> Any:
         except ImportError:
             continue
     raise MissingExtraError("zstd needs backports.zstd", extra="records")
-
-
-class _Library(Inflater):
-    """What a library's decompressor does by itself. ``errors`` are those that it raises."""
-
-    magic = b""
-    errors: tuple[type[Exception], ...] = ()
-
-    def _magics(self) -> tuple[bytes, ...]:
-        return (self.magic,)
-
-    def _inflate(self, data: bytes) -> bytes:
-        try:
-            piece: bytes = self._part.decompress(data, PIECE)
-        except self.errors as error:
-            raise CannotInflate(f"{self.name}: {error}") from None
-        return piece
-
-    def _unread(self) -> bytes:
-        # The decompressor keeps what it did not get to.
-        return b""
-
-    def _wants_input(self) -> bool:
-        wants: bool = self._part.needs_input
-        return wants
 
 
 class _Xz(_Library):
