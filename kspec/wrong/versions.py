@@ -98,8 +98,12 @@ class OneBrokerSpeaksForAll(Client):
     async def link_to(self, address: tuple[str, int]) -> Link:
         link = await super().link_to(address)
         self.known = self.known or dict(link.versions)
-        link.versions = self.known
+        link.versions = self.kept(link.versions)
         return link
+
+    def kept(self, offered: Mapping[int, Versions]) -> Mapping[int, Versions]:
+        """What the client believes of a broker that has offered this."""
+        return self.known
 
 
 @misbehaves("drops-what-a-version-lacks")
@@ -122,20 +126,9 @@ class DropsWhatAVersionLacks(Client):
 
 
 @misbehaves("keeps-all-ranges-but-metadata")
-class KeepsAllRangesButMetadata(Client):
+class KeepsAllRangesButMetadata(OneBrokerSpeaksForAll):
     """Takes the range of Metadata from each connection's ApiVersions, and all others from the
     first."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.known: dict[int, Versions] = {}
-
-    def connect(self, arguments: Mapping[str, Any]) -> None:
-        super().connect(arguments)
-        self.known = {}
-
-    async def link_to(self, address: tuple[str, int]) -> Link:
-        link = await super().link_to(address)
-        self.known = self.known or dict(link.versions)
-        link.versions = {**self.known, _METADATA: link.versions[_METADATA]}
-        return link
+    def kept(self, offered: Mapping[int, Versions]) -> Mapping[int, Versions]:
+        return {**self.known, _METADATA: offered[_METADATA]}
