@@ -1,0 +1,40 @@
+"""``kproto.deprecation``: renamed names stay importable and warn."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+
+import pytest
+
+from kproto.deprecation import deprecated_names
+from kproto.errors import DecodeError
+
+
+@pytest.fixture
+def renamed() -> Iterator[types.ModuleType]:
+    module = types.ModuleType("renamed_for_a_test")
+    names = {"OldError": "kproto.errors:DecodeError"}
+    module.__getattr__ = deprecated_names(module.__name__, names)  # type: ignore[method-assign]
+    sys.modules[module.__name__] = module
+    yield module
+    del sys.modules[module.__name__]
+
+
+def test_the_old_name_is_the_new_object_and_warns_at_the_call_site(
+    renamed: types.ModuleType,
+) -> None:
+    with pytest.warns(DeprecationWarning, match=r"use kproto\.errors\.DecodeError") as warned:
+        assert renamed.OldError is DecodeError
+    assert warned[0].filename == __file__
+
+
+def test_importing_the_old_name_warns_too(renamed: types.ModuleType) -> None:
+    with pytest.warns(DeprecationWarning, match=r"renamed_for_a_test\.OldError is deprecated"):
+        exec("from renamed_for_a_test import OldError", {})
+
+
+def test_other_names_stay_unknown(renamed: types.ModuleType) -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Missing'"):
+        renamed.Missing  # noqa: B018
