@@ -1,0 +1,161 @@
+"""How far one request travels: the project's files that run for it, and the hops between them.
+
+The request is an AlterPartitionReassignments that moves partition foo-0 from brokers 1, 2, 3 to
+4, 5, 6. It goes to a running MockCluster over a socket. The same request for another partition is
+sent first, so that imports and codecs made at first use are not counted.
+
+What is counted are Python calls (``sys.setprofile``, event "call"; resuming a generator is one)
+into files of this repository, from the moment the bytes reach the server's protocol until the
+client has the answer and the journal has both entries:
+
+* files: how many distinct files were called into;
+* calls: how many calls there were;
+* hops: how many calls were into another file than the call before. Returns do not count: a call
+  there and back is one hop, and a second one if the caller then calls into its own file.
+
+C code does not appear, so the native engine hides what it does. Counts on the same sources are
+the same each time.
+
+    python -m scripts.request_trip                        # kafka-4.1 and kafka-2.4
+    python -m scripts.request_trip --profile kafka-3.9 --list
+    python -m scripts.request_trip --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import kproto
+from kproto.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from mockbroker import MockCluster
+
+__all__ = ["PROFILES", "Trip", "main", "trace"]
+
+PROFILES = ("kafka-4.1", "kafka-2.4")
+API_KEY = 45
+_ROOT = f"{Path(__file__).resolve().parent.parent}/"
+_PACKAGES = tuple(f"{_ROOT}{name}/" for name in ("kproto", "mockbroker"))
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """The calls that one request made, in order: (file relative to the repository, function)."""
+
+    profile: str
+    calls: tuple[tuple[str, str], ...]
+
+    @property
+    def files(self) -> dict[str, int]:
+        """Calls by file, in the order in which files were first called into."""
+        return dict(Counter(file for file, _ in self.calls))
+
+    @property
+    def hops(self) -> int:
+        return sum(before[0] != after[0] for before, after in itertools.pairwise(self.calls))
+
+    def to_dict(self) -> dict[str, object]:
+        counts = {"files": len(self.files), "calls": len(self.calls), "hops": self.hops}
+        return {"profile": self.profile, **counts, "calls_by_file": self.files}
+
+
+def trace(profile: str) -> Trip:
+    """Start a cluster, send the request and return its calls.
+
+    Raises RuntimeError if the cluster refuses the request or does not record it in its journal.
+    """
+    return asyncio.run(_trace(profile))
+
+
+async def _trace(profile: str) -> Trip:
+    calls: list[tuple[str, str]] = []
+
+    def on_event(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(_PACKAGES):
+            calls.append((frame.f_code.co_filename.removeprefix(_ROOT), frame.f_code.co_name))
+
+    topics = ["foo=1,2,3/1,2,3"]
+    async with MockCluster(brokers=6, topics=topics, profile=profile, port=0) as mock:
+        host, _, port = mock.bootstrap.partition(",")[0].rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        await _send(reader, writer, partition=1)
+        recorded = len(mock.journal.select(api=API_KEY))
+        await asyncio.sleep(0.01)  # the cluster's clock, in ms, always has to catch up
+        sys.setprofile(on_event)
+        try:
+            await _send(reader, writer, partition=0)
+        finally:
+            sys.setprofile(None)
+        recorded = len(mock.journal.select(api=API_KEY)) - recorded
+        writer.close()
+    if recorded != 2:
+        raise RuntimeError(f"the journal has {recorded} entries of the request instead of 2")
+    received = next(i for i, (_, function) in enumerate(calls) if function == "data_received")
+    return Trip(profile, tuple(calls[received:]))
+
+
+async def _send(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, partition: int
+) -> None:
+    """Ask for the reassignment, and read the answer without decoding it while calls are traced."""
+    tracing = sys.getprofile()
+    sys.setprofile(None)
+    moved = ReassignablePartition(partition_index=partition, replicas=[4, 5, 6])
+    topic = ReassignableTopic(name="foo", partitions=[moved])
+    request = AlterPartitionReassignmentsRequest(topics=[topic])
+    frame = kproto.encode_request(
+        request, api_version=0, correlation_id=partition, client_id="request-trip"
+    )
+    sys.setprofile(tracing)
+    writer.write(frame)
+    size = await reader.readexactly(4)
+    answer = size + await reader.readexactly(int.from_bytes(size, "big"))
+    sys.setprofile(None)
+    _, body = kproto.decode_response(answer, api_key=API_KEY, api_version=0)
+    assert isinstance(body, AlterPartitionReassignmentsResponse)
+    errors = [body.error_code, *(p.error_code for t in body.responses for p in t.partitions)]
+    if any(errors):
+        raise RuntimeError(f"the cluster refused the request: error codes {errors}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.request_trip",
+        description="Count the files, calls and hops between files of one request's trip through "
+        "a mock cluster.",
+    )
+    parser.add_argument(
+        "--profile",
+        action="append",
+        help=f"profile of the cluster; repeatable (default: {' and '.join(PROFILES)})",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--list", action="store_true", help="list each file and its calls")
+    options = parser.parse_args(arguments)
+    trips = [trace(profile) for profile in options.profile or PROFILES]
+    if options.json:
+        print(json.dumps([trip.to_dict() for trip in trips], indent=2))
+        return 0
+    for trip in trips:
+        print(f"{trip.profile}: {len(trip.files)} files, {len(trip.calls)} calls, {trip.hops} hops")
+        if options.list:
+            for file, count in trip.files.items():
+                print(f"  {count:4d}  {file}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
