@@ -1,0 +1,265 @@
+"""Find modules that import each other in a circle.
+
+Every import statement counts: those under ``if TYPE_CHECKING`` and those inside functions, too. An
+import of a submodule is not one of its package, and names that a package's ``__getattr__`` resolves
+are not followed. A circle is a strongly connected component of two or more modules.
+
+    python -m scripts.import_cycles             # circles, each with a shortest way round
+    python -m scripts.import_cycles --json
+    python -m scripts.import_cycles --sizes     # lines, files and functions by package
+
+Exits with 1 if there is a circle that ``ACCEPTED`` does not list, or an entry without a circle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ACCEPTED", "Accepted", "Cycle", "cycles", "imports", "main", "modules", "sizes"]
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("kproto", "mockbroker", "wiredump", "kspec", "fuzz")
+GENERATED = "kproto/messages/*"
+"""Left out of ``--sizes``: it would dwarf the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Circles may consist of modules that match ``pattern``."""
+
+    pattern: str
+    reason: str
+
+
+ACCEPTED = (Accepted("wiredump.*", "wiredump has yet to be restructured"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """``modules`` all reach each other; ``path`` is a shortest way round, without its return."""
+
+    modules: tuple[str, ...]
+    path: tuple[str, ...]
+
+
+Graph = Mapping[str, Mapping[str, int]]
+"""By module, the modules that it imports, each with the line of the first import."""
+
+# ---- imports -------------------------------------------------------------------------------------
+
+
+def modules(root: Path = ROOT, packages: Sequence[str] = PACKAGES) -> dict[str, Path]:
+    """The modules of the packages, by dotted name."""
+    found = {}
+    for package in packages:
+        for path in sorted((root / package).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(files: Mapping[str, Path]) -> dict[str, dict[str, int]]:
+    """Which of the modules each of them imports."""
+    graph: dict[str, dict[str, int]] = {}
+    for module, path in files.items():
+        edges: dict[str, int] = {}
+        graph[module] = edges
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
+            for name in _imported(node, package):
+                target = name if name in files else name.rpartition(".")[0]
+                if target in files and target != module:
+                    edges[target] = min(node.lineno, edges.get(target, sys.maxsize))  # type: ignore[attr-defined]
+    return graph
+
+
+def _imported(node: ast.AST, package: str) -> Iterator[str]:
+    """The dotted names that a statement imports; the last part may be a member of a module."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+        origin = ".".join([*base, *([node.module] if node.module else [])])
+        yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+# ---- circles -------------------------------------------------------------------------------------
+
+
+def cycles(graph: Graph) -> list[Cycle]:
+    """The circles, the largest first."""
+    found = [
+        Cycle(tuple(sorted(component)), _shortest(graph, component))
+        for component in _components(graph)
+        if len(component) > 1
+    ]
+    return sorted(found, key=lambda cycle: (-len(cycle.modules), cycle.modules))
+
+
+def _components(graph: Graph) -> Iterator[set[str]]:
+    """Strongly connected components: Tarjan's algorithm, without recursion."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    for root in graph:
+        if root in index:
+            continue
+        work = [(root, iter(graph[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            module, targets = work[-1]
+            target = next(targets, None)
+            if target is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[module])
+                if low[module] == index[module]:
+                    cut = stack.index(module)
+                    component = set(stack[cut:])
+                    del stack[cut:]
+                    on_stack -= component
+                    yield component
+            elif target not in index:
+                index[target] = low[target] = len(index)
+                stack.append(target)
+                on_stack.add(target)
+                work.append((target, iter(graph[target])))
+            elif target in on_stack:
+                low[module] = min(low[module], index[target])
+
+
+def _shortest(graph: Graph, component: set[str]) -> tuple[str, ...]:
+    """A shortest circle inside a component: breadth-first from each of its modules."""
+    best: tuple[str, ...] = ()
+    for start in sorted(component):
+        before: dict[str, str] = {}
+        queue = deque([start])
+        while queue and start not in before:
+            module = queue.popleft()
+            for target in graph[module]:
+                if target in component and target not in before:
+                    before[target] = module
+                    queue.append(target)
+        path = [before[start]]
+        while path[-1] != start:
+            path.append(before[path[-1]])
+        if not best or len(path) < len(best):
+            best = tuple(reversed(path))
+    return best
+
+
+# ---- sizes ---------------------------------------------------------------------------------------
+
+
+def sizes(root: Path = ROOT, packages: Sequence[str] = PACKAGES) -> list[dict[str, Any]]:
+    """Lines, files and functions of each package and its folders; generated modules left out.
+
+    A folder's counts include those of its own folders, and "C" counts .c and .h files.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for package in packages:
+        for path in sorted((root / package).rglob("*")):
+            relative = path.relative_to(root)
+            if path.suffix not in (".py", ".c", ".h") or fnmatchcase(str(relative), GENERATED):
+                continue
+            source = path.read_bytes()
+            counts = {"files": 1, "lines": source.count(b"\n"), "functions": 0, "c_lines": 0}
+            if path.suffix == ".py":
+                tree = ast.parse(source, str(path))
+                functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+                counts["functions"] = sum(isinstance(node, functions) for node in ast.walk(tree))
+            else:
+                counts = {"files": 0, "lines": 0, "functions": 0, "c_lines": counts["lines"]}
+            for name in {package, ".".join(relative.parts[:-1][:2])}:
+                row = rows.setdefault(name, {"package": name, **dict.fromkeys(counts, 0)})
+                for key, count in counts.items():
+                    row[key] += count
+    return [rows[name] for name in sorted(rows)]
+
+
+# ---- command line --------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.import_cycles",
+        description="Find circles of imports; type-only imports and those in functions count.",
+    )
+    parser.add_argument(
+        "--sizes", action="store_true", help="count lines, files and functions by package instead"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args(arguments)
+    if options.sizes:
+        return _print_sizes(options.json)
+    files = modules()
+    graph = imports(files)
+    found = cycles(graph)
+    new = [cycle for cycle in found if _accepted_by(cycle) is None]
+    used = {_accepted_by(cycle) for cycle in found}
+    unused = [accepted for accepted in ACCEPTED if accepted not in used]
+    if options.json:
+        listed = [
+            {"modules": cycle.modules, "path": cycle.path, "accepted": cycle not in new}
+            for cycle in found
+        ]
+        print(json.dumps(listed, indent=2))
+    else:
+        for cycle in found:
+            _print_cycle(cycle, graph, files)
+        print(
+            f"{len(files)} modules, {len(found)} circles of {sum(len(c.modules) for c in found)} "
+            f"modules; {len(new)} are not accepted"
+        )
+    for accepted in unused:
+        print(
+            f"No circle matches {accepted.pattern!r} any more: remove it from ACCEPTED.",
+            file=sys.stderr,
+        )
+    return 1 if new or unused else 0
+
+
+def _accepted_by(cycle: Cycle) -> Accepted | None:
+    for accepted in ACCEPTED:
+        if all(fnmatchcase(module, accepted.pattern) for module in cycle.modules):
+            return accepted
+    return None
+
+
+def _print_cycle(cycle: Cycle, graph: Graph, files: Mapping[str, Path]) -> None:
+    accepted = _accepted_by(cycle)
+    print(f"{len(cycle.modules)} modules" + (f" (accepted: {accepted.reason})" if accepted else ""))
+    print(f"  {' '.join(cycle.modules)}")
+    for module, target in zip(cycle.path, (*cycle.path[1:], cycle.path[0]), strict=True):
+        place = files[module].relative_to(ROOT)
+        print(f"  {place}:{graph[module][target]} imports {target}")
+
+
+def _print_sizes(as_json: bool) -> int:
+    rows = sizes()
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    print(f"{'package':34}{'files':>7}{'lines':>8}{'functions':>11}{'C lines':>9}")
+    for row in rows:
+        print(
+            f"{row['package']:34}{row['files']:7}{row['lines']:8}{row['functions']:11}"
+            f"{row['c_lines']:9}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
