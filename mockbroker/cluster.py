@@ -25,22 +25,21 @@ from mockbroker.configs import effective as configs
 from mockbroker.configs.definitions import config_definitions
 from mockbroker.elections.calls import ElectionCalls
 from mockbroker.elections.eras import election_era
+from mockbroker.elections.partition_change import Completion
 from mockbroker.elections.queue import ElectionQueue
 from mockbroker.errors import ClusterError
-from mockbroker.inter_broker.levels import newest_of
+from mockbroker.inter_broker.broker_memory import BrokerMemory
+from mockbroker.inter_broker.software_versions import newest_of
 from mockbroker.machines import machine as machine_of
 from mockbroker.security import acls
-from mockbroker.state import log_dirs
 from mockbroker.state.actions import (
     ActionLog,
     BrokerRegistered,
     ControllerChanged,
 )
-from mockbroker.state.broker_memory import BrokerMemory
 from mockbroker.state.controller import Controller
 from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.model import Broker, Partition, Topic
-from mockbroker.state.partition_change import Completion
 from mockbroker.state.partition_state import partition_state
 from mockbroker.state.reassignment_ids import ReassignmentFacts
 from mockbroker.state.results import (
@@ -61,6 +60,7 @@ from mockbroker.state.results import (
     NewTopic,
 )
 from mockbroker.topics import administration as topic_rules
+from mockbroker.topics import log_dirs
 from mockbroker.topics.eras import administration_era
 
 __all__ = ["Cluster", "ConfigOperation", "PartitionsByTopic", "ReassignmentRequest"]
@@ -85,8 +85,8 @@ class Cluster(ElectionCalls, ReassignmentFacts):
     ``machine`` is how the controller reassigns partitions, one of ``mockbroker.machines.MACHINES``;
     where that one keeps znodes it does so in ``znodes``, a session of its own, or else in a
     ZooKeeper of its own in this process. ``newest`` is the highest version of each request between
-    brokers that these know (``mockbroker.inter_broker.levels``), but for brokers with ranges of
-    their own.
+    brokers that the cluster's software knows (``inter_broker.software_versions``); a broker's own
+    ranges override it.
 
     ``administration`` is how topics and configs are administered, one of
     ``mockbroker.topics.eras.ERAS``; None is the newest that goes with the machine.

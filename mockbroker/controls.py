@@ -16,7 +16,7 @@ from kproto.schema.versions import Versions
 from kproto.znodes import Stat, ZnodeError
 from mockbroker import steps
 from mockbroker.errors import ClusterError, ControllerDiedError, NotControllerError
-from mockbroker.inter_broker.levels import own_apis
+from mockbroker.inter_broker.software_versions import own_apis
 from mockbroker.state.actions import (
     AutoProgressChanged,
     BrokerChanged,

@@ -21,8 +21,7 @@ from kproto.schema.versions import Versions
 from kproto.znodes import ZnodeStore
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
-from mockbroker.inter_broker.controls import InterBrokerControls, Level, brokers_of
-from mockbroker.inter_broker.levels import INTER_BROKER
+from mockbroker.inter_broker.software_versions import INTER_BROKER
 from mockbroker.machines import machine
 from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.profiles import profile as _profile
@@ -33,6 +32,7 @@ from mockbroker.serving.alarm import Alarm, wall_ms
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.endpoints import Advertised, dialable, show
 from mockbroker.serving.fault_controls import FaultControls
+from mockbroker.serving.inter_broker_controls import InterBrokerControls, Level, brokers_of
 from mockbroker.serving.limits import DEFAULTS, Limits, Room
 from mockbroker.serving.operations import Operations, SuspendedOperations
 from mockbroker.serving.scripted_answers import ScriptedAnswers

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mockbroker.configs.effective import unclean_election_enabled
+from mockbroker.elections.partition_change import Election, next_partition
 from mockbroker.errors import ClusterError, UnknownBrokerError, UnknownPartitionError
-from mockbroker.inter_broker.levels import follows
+from mockbroker.inter_broker.software_versions import follows
 from mockbroker.state.actions import BrokerChanged, BrokerRegistered, ControllerChanged
 from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import SEEN
 from mockbroker.state.model import NO_CONTROLLER, NO_LEADER, Broker, Partition, TopicPartition
-from mockbroker.state.partition_change import Election, next_partition
 
 __all__ = [
     "AutoProgress",

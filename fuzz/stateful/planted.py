@@ -17,6 +17,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from fuzz.stateful.machine import machine_of
 from mockbroker.elections import elect as elections
+from mockbroker.elections.partition_change import Completion, Election
 from mockbroker.machines import kraft_rows
 from mockbroker.machines.effects import WriteStateZnode
 from mockbroker.machines.engine import Row, Work
@@ -28,7 +29,6 @@ from mockbroker.state import partition_change
 from mockbroker.state.actions import Action, PartitionChanged, TopicDeleted
 from mockbroker.state.controller import ClusterState, Controller
 from mockbroker.state.model import Partition
-from mockbroker.state.partition_change import Completion, Election
 from mockbroker.state.results import ListReassignmentsResult
 
 __all__ = ["PLANTED", "Planted", "found"]

@@ -21,7 +21,7 @@ from mockbroker.apis.authorized import topic_operations
 from mockbroker.apis.registry import Call, register
 from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.model import INTERNAL_TOPICS, Partition, Topic
-from mockbroker.topics.names import name_problem
+from mockbroker.state.topic_names import name_problem
 
 __all__ = ["describe_topic_partitions"]
 

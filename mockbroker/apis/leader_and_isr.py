@@ -22,7 +22,7 @@ from kproto.messages.leader_and_isr_response import (
 )
 from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.state.broker_memory import HostedReplica
+from mockbroker.inter_broker.broker_memory import HostedReplica
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["leader_and_isr", "leader_and_isr_of_drafts"]

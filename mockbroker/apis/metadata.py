@@ -26,7 +26,7 @@ from mockbroker.apis.registry import Call, register
 from mockbroker.security.authorizer import AclOperation, ResourceType
 from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.model import INTERNAL_TOPICS, Partition, Topic
-from mockbroker.topics.names import name_problem
+from mockbroker.state.topic_names import name_problem
 
 __all__ = ["metadata"]
 

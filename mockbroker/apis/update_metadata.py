@@ -18,7 +18,7 @@ from kproto.messages.update_metadata_request import (
 from kproto.messages.update_metadata_response import UpdateMetadataResponse
 from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.state.broker_memory import KnownPartition
+from mockbroker.inter_broker.broker_memory import KnownPartition
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["update_metadata"]

@@ -18,7 +18,7 @@ from mockbroker.errors import Refusal
 from mockbroker.state.actions import ConfigChanged
 from mockbroker.state.controller import BROKER, TOPIC, ClusterState, Controller
 from mockbroker.state.results import AlterConfigsResult
-from mockbroker.topics.names import check_topic_name
+from mockbroker.state.topic_names import check_topic_name
 
 __all__ = ["alter_incrementally", "check_no_nulls", "store_new", "topic_values"]
 

@@ -20,7 +20,7 @@ from mockbroker.state.results import (
     ConfigSynonym,
     DescribeConfigsResult,
 )
-from mockbroker.topics.names import check_topic_name
+from mockbroker.state.topic_names import check_topic_name
 
 __all__ = [
     "broker_definition",

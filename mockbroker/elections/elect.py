@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.elections.eras import ElectionEra
+from mockbroker.elections.partition_change import Election, next_partition, redone
 from mockbroker.errors import Refusal
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import NO_LEADER, Topic, TopicPartition
-from mockbroker.state.partition_change import Election, next_partition, redone
 from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
 __all__ = ["PREFERRED", "UNCLEAN", "Elected", "Wanted", "elect", "refused", "unknown_type"]

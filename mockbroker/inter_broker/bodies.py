@@ -33,7 +33,7 @@ from kproto.messages.update_metadata_request import (
     UpdateMetadataTopicState,
 )
 from kproto.schema.model import ZERO_UUID
-from mockbroker.inter_broker.levels import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from mockbroker.inter_broker.software_versions import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from mockbroker.state.actions import (
     LeaderAndIsrSent,
     LiveBrokersSent,

@@ -17,7 +17,7 @@ from kproto.codegen.base import Message
 from kproto.dialects import Dialect
 from kproto.znodes.kafka_znodes import broker_path
 from mockbroker.inter_broker.bodies import Facts, body_of
-from mockbroker.inter_broker.levels import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from mockbroker.inter_broker.software_versions import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from mockbroker.state.actions import (
     Action,
     BrokerChanged,

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kproto.error_codes import ErrorCode
+from mockbroker.elections.partition_change import Election, completed, counted, elected, redone
 from mockbroker.errors import Refusal
 from mockbroker.machines.engine import Brokers, Effect, Moment, Row, Work
-from mockbroker.state.partition_change import Election, completed, counted, elected, redone
 
 __all__ = ["GUARDED", "ON_ALTER", "ON_CANCEL", "UNCLEAN_ALLOWED"]
 

@@ -14,9 +14,9 @@ from typing import Final
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Mode, Release, load_releases, release
 from kproto.schema.versions import Versions
+from mockbroker.elections.partition_change import Completion
 from mockbroker.machines.zookeeper_eras import era_of
 from mockbroker.profiles.features import Feature, features_of
-from mockbroker.state.partition_change import Completion
 
 __all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile"]
 

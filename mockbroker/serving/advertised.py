@@ -12,7 +12,7 @@ from kproto.errors import UnknownNameError
 from kproto.schema.versions import Versions
 from mockbroker.apis.usable import usable_handlers
 from mockbroker.errors import ClusterError
-from mockbroker.inter_broker.levels import INTER_BROKER
+from mockbroker.inter_broker.software_versions import INTER_BROKER
 from mockbroker.profiles import Profile, all_profiles, profile
 
 __all__ = [

@@ -38,7 +38,7 @@ from mockbroker.apis.usable import usable_handlers
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError, NotControllerError, UnreadableError
 from mockbroker.faults.planning import Plan
-from mockbroker.inter_broker.levels import served_by
+from mockbroker.inter_broker.software_versions import served_by
 from mockbroker.profiles import Profile
 from mockbroker.security.policy import OPEN, Security
 from mockbroker.security.sasl import SaslRefusedError

@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING
 
 from kproto.znodes import Stat, ZnodeStore
 from mockbroker.configs.definitions import NEWEST_CONFIGS, ConfigDefinitions
+from mockbroker.elections.partition_change import Completion
 from mockbroker.errors import ControllerDiedError
-from mockbroker.inter_broker.levels import NEWEST, Told, addressed, forget_targets, note_sent
+from mockbroker.inter_broker.software_versions import (
+    NEWEST,
+    Told,
+    addressed,
+    forget_targets,
+    note_sent,
+)
 from mockbroker.state.actions import (
     AclAdded,
     AclRemoved,
@@ -45,7 +52,6 @@ from mockbroker.state.actions import (
 from mockbroker.state.controller_znodes import SEEN, ControllerZnodes
 from mockbroker.state.metadata_views import MetadataView, ViewHistory
 from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic
-from mockbroker.state.partition_change import Completion
 from mockbroker.state.results import AclBinding
 from mockbroker.topics.eras import KRAFT, AdministrationEra
 

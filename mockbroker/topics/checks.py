@@ -17,10 +17,10 @@ from mockbroker.errors import Refusal
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition
 from mockbroker.state.results import NewTopic
+from mockbroker.state.topic_names import check_topic_name, collide
 from mockbroker.topics.assignments import new_partition, spread
 from mockbroker.topics.eras import CreationEra, TopicCheck
 from mockbroker.topics.listed_replicas import check_listed
-from mockbroker.topics.names import check_topic_name, collide
 
 __all__ = [
     "CHECKS",

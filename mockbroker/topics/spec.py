@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mockbroker.errors import ClusterError
 from mockbroker.state.model import TopicPartition
-from mockbroker.topics.names import name_problem
+from mockbroker.state.topic_names import name_problem
 
 __all__ = ["default_assignment", "parse_milliseconds", "parse_topic", "parse_topic_partition"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from mockbroker.cluster import Cluster
+from mockbroker.elections.partition_change import Completion
 from mockbroker.state.model import Broker, Partition
-from mockbroker.state.partition_change import Completion
 from mockbroker.state.results import (
     ListReassignmentsResult,
     OngoingReassignment,

@@ -15,15 +15,15 @@ from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
-from mockbroker.inter_broker.levels import INTER_BROKER, own_apis
-from mockbroker.inter_broker.network import InterBrokerNetwork
+from mockbroker.inter_broker.broker_memory import BrokerMemory
+from mockbroker.inter_broker.software_versions import INTER_BROKER, own_apis
 from mockbroker.machines import machine
 from mockbroker.profiles import Profile
 from mockbroker.serving.advertised import check_release, own_versions
 from mockbroker.serving.dispatch import Dispatcher
+from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.operations import Operations
 from mockbroker.serving.server import BrokerListener
-from mockbroker.state.broker_memory import BrokerMemory
 from mockbroker.state.model import Broker
 
 __all__ = ["InterBrokerControls", "Level", "brokers_of"]
