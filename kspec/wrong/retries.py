@@ -38,8 +38,10 @@ class NeverRetries(Client):
 class PausesEvenly(Client):
     """Pauses as long before the tenth attempt as before the second."""
 
+    least_attempts = 10
+
     def pause(self, attempt: int) -> float:
-        return 0.4
+        return 0.3
 
 
 @misbehaves("keeps-the-stale-controller")

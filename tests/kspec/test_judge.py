@@ -110,7 +110,9 @@ def test_pauses_have_to_grow():
     growing = {"requests": {}, "growing": True}
     assert verdict(growing, at(0, 100, 300, 700)).verdict == "pass"
     assert verdict(growing, at(0, 100, 180, 340)).verdict == "pass", "shaken by a fifth"
-    for even in (at(0, 100, 200, 300), at(0, 100, 210, 330), at(0, 100), at(0)):
+    assert verdict(growing, at(0, 250, 450, 850, 1650)).verdict == "pass", "the first is late"
+    late_last = at(0, 100, 200, 300, 400, 800)
+    for even in (at(0, 100, 200, 300), at(0, 100, 210, 330), late_last, at(0, 100), at(0)):
         assert verdict(growing, even).verdict == "fail"
 
 

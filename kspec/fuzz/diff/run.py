@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kproto import Dialect
@@ -72,16 +72,26 @@ def play(
     batch: int = BATCH,
     told: Callable[[Outcome], None] | None = None,
 ) -> Outcome:
-    """``cases`` from number ``first`` on. ``told`` is called after each batch."""
+    """Judge ``cases`` cases from number ``first`` on. ``told`` is called after each batch.
+
+    A signal may interrupt this function anywhere. Each batch is therefore counted in a copy, so
+    that an outcome given to ``told`` never holds part of a batch.
+    """
     outcome = Outcome(seed)
     started = time.monotonic()
     for numbers in _batches(first, cases, batch):
         played = [case_of(dialect, bases, seed, number) for number in numbers]
         samples = [case.sample for case in played]
         said = {decoder.name: decoder.judge(samples) for decoder in decoders}
+        counted = replace(
+            outcome,
+            seconds=time.monotonic() - started,
+            causes={cause: replace(finding) for cause, finding in outcome.causes.items()},
+            rows=dict(outcome.rows),
+        )
         for place, case in enumerate(played):
-            _count(outcome, case, {name: verdicts[place] for name, verdicts in said.items()})
-        outcome.seconds = time.monotonic() - started
+            _count(counted, case, {name: verdicts[place] for name, verdicts in said.items()})
+        outcome = counted
         if told is not None:
             told(outcome)
     return outcome
