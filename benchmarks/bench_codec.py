@@ -52,7 +52,7 @@ from benchmarks.report import Section, conclude, machine
 from benchmarks.timing import Case, Timing, interleave
 from benchmarks.worker import Worker
 from benchmarks.workloads import WORKLOADS, Workload
-from kproto.codegen import codec
+from kproto.codec import registry
 from kspec.runner.install import AbsentError
 
 __all__ = ["main", "measure"]
@@ -134,7 +134,7 @@ def _measure_one(
         else:
             add(KIO, peers.local_cases(peers.kio(workload, body)))
         add(KAFKA_PYTHON, peers.local_cases(peers.kafka_python(workload, body)))
-        plan = codec.plan_of(type(workload.message()), workload.version)
+        plan = registry.plan_of(type(workload.message()), workload.version)
         add(CONSTRUCT, peers.local_cases(construct_peer.operations(plan.root, body)))
         add(OURS, peers.local_cases(peers.ours(workload, body)))
         if kproto.engine == "native":

@@ -26,7 +26,7 @@ from benchmarks.peers import local_cases
 from benchmarks.report import Mark, Section, conclude, machine
 from benchmarks.timing import Timing, interleave
 from benchmarks.workloads import WORKLOADS, Workload
-from kproto.codegen import codec
+from kproto.codec import registry
 from kproto.columns import MOST_BYTES, Selection, select
 from kproto.columns.layout import lay_out
 from kproto.columns.pure import PureSelection
@@ -135,8 +135,8 @@ def _kio(workload: Workload) -> Decode:
 def _pure(selection: Selection) -> Callable[[list[bytes]], Any]:
     """Its buffers, made without the native engine whichever is in use."""
     cls, version = selection.message, selection.version
-    layout = lay_out(codec.plan_of(cls, version), {f.name: f.path for f in selection.fields})
-    pure = PureSelection(layout, codec.generated_decoder(cls, version))
+    layout = lay_out(registry.plan_of(cls, version), {f.name: f.path for f in selection.fields})
+    pure = PureSelection(layout, registry.generated_decoder(cls, version))
     return lambda bodies: pure.read(tuple(bodies), MOST_BYTES, False)
 
 

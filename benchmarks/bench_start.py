@@ -120,7 +120,7 @@ def _use_in_fresh(name: str, version: int) -> Use:
 def _message_classes() -> dict[str, Any]:
     """Every message class, imported here so that a first use is the codec's alone."""
     from kproto import messages
-    from kproto.codegen.base import Message
+    from kproto.codec.message import Message
 
     found = {}
     for name in dir(messages):

@@ -21,7 +21,7 @@ from benchmarks.kio_worker import operations as kio_operations
 from benchmarks.timing import Case, calibrate, run_slice
 from benchmarks.worker import Worker
 from benchmarks.workloads import Workload
-from kproto.codegen import codec
+from kproto.codec import registry
 from kproto.schema.model import python_name
 from kspec.runner.install import cache
 
@@ -57,8 +57,8 @@ def generated(workload: Workload, body: bytes) -> dict[str, Callable[[], object]
     """Generated Python beside the native engine, entered as a message's methods enter it."""
     message = workload.message()
     kind, version = type(message), workload.version
-    readers = {version: codec.generated_decoder(kind, version)}
-    encoders = {version: codec.generated_encoder(kind, version)}
+    readers = {version: registry.generated_decoder(kind, version)}
+    encoders = {version: registry.generated_encoder(kind, version)}
 
     def decode(data: bytes, version: int, *, allow_trailing: bool = False) -> object:
         if type(data) is not bytes:

@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 import kproto
-from kproto.codegen import codec
+from kproto.codec import registry
 from kproto.schema.model import MessageSchema
 from kspec.vectors import vectors
 
@@ -42,7 +42,7 @@ class Choice(NamedTuple):
 
     @property
     def schema(self) -> MessageSchema:
-        return codec.schema_of(self.message)
+        return registry.schema_of(self.message)
 
 
 def chosen(head: bytes) -> Choice:

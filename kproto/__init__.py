@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-import kproto.native  # and with it codegen.codec: loaded here, not at the first encode
 from kproto.errors import (
     DecodeError,
     EncodeError,
@@ -31,11 +30,12 @@ from kproto.errors import (
     UnsupportedFrameError,
     UnsupportedVersionError,
 )
+from kproto.native import choice as _choice  # loads the codecs too, ahead of the first encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kproto.codegen.base import Buffer, Message
+    from kproto.codec.message import Buffer, Message
     from kproto.dialects import Api, Dialect, dialect, load_dialect
     from kproto.messages.request_header import RequestHeader
     from kproto.messages.response_header import ResponseHeader
@@ -66,7 +66,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-engine, engine_note = kproto.native.choose(os.environ.get("KPROTO_ENGINE", ""))
+engine, engine_note = _choice.choose(os.environ.get("KPROTO_ENGINE", ""))
 """Which engine runs the codecs, "native" or "pure"; and, where it is pure, why, or what the native
 one did to this interpreter. The second is empty where there is nothing to say."""
 
@@ -129,7 +129,7 @@ def __getattr__(name: str) -> Any:
 
         value = getattr(dialects, name)
     elif name == "Message":
-        from kproto.codegen.base import Message as value
+        from kproto.codec.message import Message as value
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from kproto import reference
-from kproto.codegen.base import Buffer
-from kproto.codegen.codec import schema_of
+from kproto.codec.message import Buffer
+from kproto.codec.registry import schema_of
 from kproto.dialects import Dialect
 from kproto.errors import DecodeError, KprotoError
 from kproto.partial import (

@@ -22,9 +22,9 @@ from types import MappingProxyType
 from typing import Final
 
 from kproto import messages
-from kproto.codegen.base import Buffer, Message
-from kproto.codegen.classes import make_message_class
-from kproto.codegen.codec import trailing_bytes
+from kproto.codec.classes import make_message_class
+from kproto.codec.message import Buffer, Message
+from kproto.codec.registry import trailing_bytes
 from kproto.errors import (
     DecodeError,
     EncodeError,

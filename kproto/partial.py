@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kproto.codegen.base import Buffer, Message
-from kproto.codegen.codec import trailing_bytes
-from kproto.codegen.partial import Partial, decode_partly
+from kproto.codec.message import Buffer, Message
+from kproto.codec.partial import Partial, decode_partly
+from kproto.codec.registry import trailing_bytes
 from kproto.dialects import Dialect
 from kproto.errors import DecodeError, KprotoError
 from kproto.framing import SIZE_LENGTH

@@ -10,7 +10,7 @@ import base64
 from typing import Any, Final, NamedTuple
 
 from kproto import error_codes
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH

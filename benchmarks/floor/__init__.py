@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kproto.codegen import codec
-from kproto.codegen.base import Message, MessageStruct
+from kproto.codec import registry
+from kproto.codec.message import Message
+from kproto.codec.structs import MessageStruct
 from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan
 from kspec.runner.install import AbsentError, built, run
 
@@ -38,7 +39,7 @@ Slot = tuple[str, int, int]
 
 def clone_of(cls: type[Message], version: int) -> Callable[[M], M]:
     """What clones a decoded message of ``cls``: its structs and lists anew, the rest shared."""
-    plan, structs = codec.plan_of(cls, version), codec.structs_of(cls)
+    plan, structs = registry.plan_of(cls, version), registry.structs_of(cls)
     clone: Callable[[M], M] = _module().Floor(_rows(plan, structs)).clone
     return clone
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from kproto.codegen.base import Message
-from kproto.codegen.codec import generated_decoder, generated_encoder
+from kproto.codec.message import Message
+from kproto.codec.registry import generated_decoder, generated_encoder
 from kproto.dialects import Dialect
 from kproto.messages.response_header import ResponseHeader
 

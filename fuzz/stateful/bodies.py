@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.dialects import Dialect
 
 __all__ = ["alter_configs", "create_partitions", "create_topic", "delete_topic", "elect", "listing",

@@ -28,8 +28,8 @@ from fuzz.stateful.strategies import (
 from fuzz.stateful.told import told_created, told_deleted, told_grown, told_reassigned
 from fuzz.stateful.wire import Client
 from fuzz.stateful.world import World
-from kproto.codegen.base import Message
-from kproto.codegen.codec import schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of
 from mockbroker.profiles import Profile
 from mockbroker.state.model import NO_CONTROLLER
 from tests.support.instances import to_instance

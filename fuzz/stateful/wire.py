@@ -13,7 +13,7 @@ from typing import Any
 
 from fuzz.stateful.answers import correlation_id_of, read_strictly
 from fuzz.stateful.loop import VirtualLoop
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.dialects import Dialect
 from kproto.framing import FrameSplitter
 from mockbroker.serving.server import BrokerProtocol

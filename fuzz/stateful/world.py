@@ -15,7 +15,7 @@ from fuzz.stateful.history import History
 from fuzz.stateful.loop import VirtualLoop
 from fuzz.stateful.model import Model
 from fuzz.stateful.wire import Asked, Client
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.connection.client import has_response
 from kproto.errors import UnsupportedVersionError
 from kproto.journal import Entry, Journal

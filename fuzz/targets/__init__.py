@@ -40,14 +40,19 @@ class Loaded(Protocol):
         """Inputs to begin with, the same ones each time."""
 
 
-_CODECS: Final = ("kproto.codegen", "kproto.native.compiled", "kproto.native.describe")
+_CODECS: Final = (
+    "kproto.codegen",
+    "kproto.codec",
+    "kproto.native.compiled",
+    "kproto.native.describe",
+)
 _COMPRESSION: Final = ("cramjam", "lz4.frame")
 
 _ALL: Final = (
     Target("schema", ("kproto.schema",)),
     Target("bodies", _CODECS, ("python", "c")),
     Target("columns", ("kproto.columns",), ("python", "c")),
-    Target("json", ("kproto.codegen.json_form", "kproto.codegen.json_quick")),
+    Target("json", ("kproto.codec.json_form", "kproto.codec.json_quick")),
     Target("frames", ("kproto.framing", "kproto.dialects", "kproto.connection")),
     Target("records", ("kproto.records",), ("python", "c"), 8192, _COMPRESSION),
     Target("captures", ("wiredump.readers", "wiredump.sources.captures", "wiredump.sources.lent",

@@ -29,8 +29,8 @@ from fuzz import bounds, choosing
 from fuzz.instruments import instrumented
 from fuzz.mutations import Mutate, telling
 from kproto import reference
-from kproto.codegen import codec
-from kproto.codegen.runtime import unsigned_varint
+from kproto.codec import registry
+from kproto.codec.runtime import unsigned_varint
 from kproto.errors import DecodeError
 from kproto.native.compiled import Refused, compile_plan
 from kproto.schema.model import MessageSchema
@@ -56,14 +56,14 @@ class _Codecs(NamedTuple):
 @cache
 def _codecs(choice: choosing.Choice) -> _Codecs:
     cls, version = choice.message, choice.version
-    plan, structs = codec.plan_of(cls, version), codec.structs_of(cls)
-    explained = codec._explain_decode(plan, structs), codec._explain_encode(plan, structs)
+    plan, structs = registry.plan_of(cls, version), registry.structs_of(cls)
+    explained = registry._explain_decode(plan, structs), registry._explain_encode(plan, structs)
     try:
         native: Any = compile_plan(plan, structs, *explained)
     except Refused as error:
         raise AssertionError(f"{choice} is not taken by the engine: {error}") from None
-    pure_decode = instrumented(codec.generated_decoder(cls, version))
-    pure_encode = instrumented(codec.generated_encoder(cls, version))
+    pure_decode = instrumented(registry.generated_decoder(cls, version))
+    pure_encode = instrumented(registry.generated_encoder(cls, version))
     return _Codecs(choice.schema, pure_decode, pure_encode, native)
 
 

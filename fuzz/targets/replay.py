@@ -19,7 +19,7 @@ from typing import Final
 import kproto
 from fuzz import bounds
 from fuzz.mutations import Mutate, with_words
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.connection import RequestReceived, ServerConnection, UnsupportedRequest
 from kproto.errors import DecodeError, KprotoError
 from kproto.messages import RequestHeader

@@ -18,7 +18,7 @@ from typing import Final
 
 from fuzz import bounds
 from fuzz.mutations import Mutate, with_words
-from kproto.codegen.classes import make_message_class
+from kproto.codec.classes import make_message_class
 from kproto.errors import EncodeError, SchemaError
 from kproto.schema.check import check_text
 from kproto.schema.load import parse_message, schemas_directory

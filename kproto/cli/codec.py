@@ -19,7 +19,7 @@ from kproto.annotate import (
     response_fields_partly,
 )
 from kproto.cli.dialect_option import dialect_option, named_dialect
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import KprotoError, UnknownNameError
 from kproto.hexview import hex_lines

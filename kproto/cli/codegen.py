@@ -13,8 +13,9 @@ from rich.syntax import Syntax
 
 import kproto
 from kproto.cli.dialect_option import dialect_option, named_dialect
-from kproto.codegen import codec, modules
-from kproto.codegen.base import Message
+from kproto.codec import registry
+from kproto.codec.message import Message
+from kproto.codegen import modules
 from kproto.errors import UnknownNameError
 from kproto.schema.load import load_directory, schemas_directory
 
@@ -67,7 +68,7 @@ def _show(name: str, version: int, dialect_name: str) -> None:
     cls = named_dialect(dialect_name).message(name)
     if not issubclass(cls, Message):
         raise UnknownNameError(f"{name} is a struct; its codec is part of its message's")
-    source = codec.source_of(cls, version)
+    source = registry.source_of(cls, version)
     if sys.stdout.isatty():
         Console().print(Syntax(source, "python"))
     else:
@@ -82,8 +83,8 @@ def _make_all() -> None:
         cls = kafka.message(name)
         for version in cls.VALID_VERSIONS:
             start = time.perf_counter()
-            codec.encoder(cls, version)
-            codec.decoder(cls, version)
+            registry.encoder(cls, version)
+            registry.decoder(cls, version)
             slowest = max(slowest, (time.perf_counter() - start, f"{name} v{version}"))
             made += 2
     click.echo(

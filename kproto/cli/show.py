@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kproto.cli.dialect_option import dialect_option, named_dialect
-from kproto.codegen.base import Message
-from kproto.codegen.codec import plan_of, schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import plan_of, schema_of
 from kproto.codegen.plan import FieldPlan, StructPlan
 from kproto.errors import UnknownNameError
 from kproto.schema.model import NewStruct

@@ -81,8 +81,9 @@ def _module(schema: MessageSchema) -> str:
     lines.append("")
     if any(isinstance(item.default, NewStruct) for s in schema.structs for item in s.fields):
         lines += ["from msgspec import field", ""]
-    names = ["Message"] + (["MessageStruct"] if len(schema.structs) > 1 else [])
-    lines.append(f"from kproto.codegen.base import {', '.join(names)}")
+    lines.append("from kproto.codec.message import Message")
+    if len(schema.structs) > 1:
+        lines.append("from kproto.codec.structs import MessageStruct")
     if any(item.default == ZERO_UUID for struct in schema.structs for item in struct.fields):
         lines.append("from kproto.schema.model import ZERO_UUID")
     lines += ["from kproto.schema.versions import Versions", ""]

@@ -12,8 +12,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from kproto.codec.runtime import unsigned_varint
 from kproto.codegen.plan import FORMATS, FieldPlan, MessagePlan, StructPlan
-from kproto.codegen.runtime import unsigned_varint
 from kproto.errors import SelectionError, UnknownNameError
 from kproto.schema.model import Kind, NewStruct
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from kproto.codegen.codec import Decoder
+from kproto.codec.registry import Decoder
 from kproto.codegen.plan import FORMATS
 from kproto.columns.layout import Field, Layout, Level
 from kproto.errors import DecodeError

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from kproto.arrow import Column, Table
-from kproto.codegen import codec
-from kproto.codegen.base import Buffer, Message
+from kproto.codec import registry
+from kproto.codec.message import Buffer, Message
 from kproto.columns.layout import ARROW_FORMATS, Field, lay_out
 from kproto.columns.pure import PureSelection
 from kproto.errors import BodyError, DecodeError, LimitError, SelectionError
@@ -68,15 +68,15 @@ class Selection:
     __slots__ = ("_compiled", "_decode", "_pure", "fields", "message", "row", "version")
 
     def __init__(self, message: type[Message], version: int, columns: Mapping[str, str]) -> None:
-        layout = lay_out(codec.plan_of(message, version), columns)
+        layout = lay_out(registry.plan_of(message, version), columns)
         self.message = message
         self.version = version
         self.fields: tuple[Field, ...] = layout.fields
         self.row = layout.row
-        self._decode = codec.decoder(message, version)
+        self._decode = registry.decoder(message, version)
         self._pure = PureSelection(layout, self._decode)
-        plan = codec.compiled_plan(message, version)
-        self._compiled: codec.CompiledSelection = self._pure
+        plan = registry.compiled_plan(message, version)
+        self._compiled: registry.CompiledSelection = self._pure
         if plan is not None:
             described = tuple(level.described() for level in layout.levels)
             self._compiled = plan.select(described, len(layout.fields))
@@ -142,7 +142,7 @@ class Selection:
                 continue
             if end == len(data):
                 return None
-            found.append(BodyError(codec.trailing_bytes(data, end), index=index))
+            found.append(BodyError(registry.trailing_bytes(data, end), index=index))
         return found
 
 

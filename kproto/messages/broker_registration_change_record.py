@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 from uuid import UUID
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.schema.versions import Versions
 
 __all__ = [

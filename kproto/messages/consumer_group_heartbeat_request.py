@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import ClassVar
 from uuid import UUID
 
-from kproto.codegen.base import Message, MessageStruct
+from kproto.codec.message import Message
+from kproto.codec.structs import MessageStruct
 from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kproto.codegen.base import Message, MessageStruct
+from kproto.codec.message import Message
+from kproto.codec.structs import MessageStruct
 from kproto.schema.versions import Versions
 
 __all__ = [

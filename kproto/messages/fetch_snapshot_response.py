@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from msgspec import field
 
-from kproto.codegen.base import Message, MessageStruct
+from kproto.codec.message import Message
+from kproto.codec.structs import MessageStruct
 from kproto.schema.versions import Versions
 
 __all__ = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.schema.versions import Versions
 
 __all__ = [

@@ -10,7 +10,8 @@ from uuid import UUID
 
 from msgspec import field
 
-from kproto.codegen.base import Message, MessageStruct
+from kproto.codec.message import Message
+from kproto.codec.structs import MessageStruct
 from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 

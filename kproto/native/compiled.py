@@ -3,7 +3,7 @@
 Importing this raises ImportError where the extension is not built. ``compile_plan`` makes a
 ``Plan`` of a (message, version); its ``decode``, ``encode`` and ``validate`` take what the
 generated Python takes and give what it gives; ``select`` is for ``kproto.columns``. Whatever
-the engine cannot read or write it hands to ``kproto.codegen.interpret``, so values, errors, offsets
+the engine cannot read or write it hands to ``kproto.codec.interpreter``, so values, errors, offsets
 and paths are the same by construction.
 
 How objects are made, and what the collector sees of them: ``decode.c``. What runs no Python code,
@@ -19,9 +19,10 @@ from typing import Any
 
 import msgspec
 
-from kproto.codegen.base import NO_TAGS, Message, MessageStruct
+from kproto.codec.message import Message
+from kproto.codec.runtime import make_uuid
+from kproto.codec.structs import NO_TAGS, MessageStruct
 from kproto.codegen.plan import MessagePlan
-from kproto.codegen.runtime import make_uuid
 from kproto.native._engine import INTERFACE, Plan, methods_of, set_up
 from kproto.native.describe import Refused, describe
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kproto.codegen.base import NO_TAGS, MessageStruct
+from kproto.codec.structs import NO_TAGS, MessageStruct
 from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan
 from kproto.native import _engine
 from kproto.schema.model import NewStruct

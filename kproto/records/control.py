@@ -11,7 +11,7 @@ import struct
 from enum import IntEnum
 from typing import Final, NamedTuple, Unpack
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.errors import DecodeError, EncodeError
 from kproto.messages.end_txn_marker import EndTxnMarker
 from kproto.messages.kraft_version_record import KRaftVersionRecord

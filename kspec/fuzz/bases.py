@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from kproto import Dialect
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from kproto.errors import UnsupportedVersionError
 from kspec.vectors.frames import wrapping
 from kspec.vectors.values import instances

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kproto import reference
-from kproto.codegen.runtime import unsigned_varint
+from kproto.codec.runtime import unsigned_varint
 from kproto.reference import FieldSpan
 from kproto.schema.model import MessageSchema
 from kspec.vectors.model import Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from kproto import Dialect
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.framing import encode_frame
 from kproto.messages import RequestHeader, ResponseHeader
 from kspec.vectors.values import UNKNOWN_TAGS

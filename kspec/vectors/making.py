@@ -7,8 +7,8 @@ from typing import Any
 
 from kproto import Dialect, reference
 from kproto.annotate import FrameField, request_fields, response_fields
-from kproto.codegen.base import Message
-from kproto.codegen.codec import schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of
 from kproto.errors import DecodeError
 from kproto.schema.model import MessageSchema
 from kspec.vectors.damage import Damaged, damaged

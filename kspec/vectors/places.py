@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kproto.codegen.runtime import unsigned_varint
+from kproto.codec.runtime import unsigned_varint
 from kproto.reference import FieldSpan
 from kproto.schema.model import Field, MessageSchema
 

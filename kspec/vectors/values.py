@@ -11,7 +11,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from kproto.codegen.base import Message, MessageStruct
+from kproto.codec.message import Message
+from kproto.codec.structs import MessageStruct
 from kproto.reference import default_value
 from kproto.schema.model import Field, FieldType, MessageSchema, Struct
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.authorization import Refused, cluster_refusal
 from mockbroker.apis.registry import Answer, Call, register

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from mockbroker.apis.kip_240_list import kip_240_refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.state.model import TopicPartition

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register

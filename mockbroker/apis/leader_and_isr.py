@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
 from kproto.messages.leader_and_isr_request import LeaderAndIsrRequest
 from kproto.messages.leader_and_isr_response import (

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from mockbroker.apis.alter_partition_reassignments_drafts import request_error
 from mockbroker.apis.registry import Call, register
 from mockbroker.state.model import Topic

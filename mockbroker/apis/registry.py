@@ -32,7 +32,7 @@ from mockbroker.security.authorizer import (
 from mockbroker.security.sasl import SaslRefusedError, SaslSession
 
 if TYPE_CHECKING:
-    from kproto.codegen.base import Message
+    from kproto.codec.message import Message
     from kproto.dialects import Api
     from mockbroker.cluster import Cluster
     from mockbroker.profiles import Profile

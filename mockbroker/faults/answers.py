@@ -8,8 +8,9 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kproto.codegen.base import Message, MessageStruct
-from kproto.codegen.codec import schema_of, structs_of
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of, structs_of
+from kproto.codec.structs import MessageStruct
 from kproto.schema.model import Field, Struct
 from mockbroker.faults.echo import Echo
 from mockbroker.faults.model import Fault

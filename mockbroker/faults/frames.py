@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kproto.annotate import PARTS, FrameField, response_fields
-from kproto.codegen.runtime import unsigned_varint
+from kproto.codec.runtime import unsigned_varint
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.schema.model import FIXED_SIZES

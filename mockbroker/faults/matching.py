@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypeAlias
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.journal import ClientSoftware, squash
 from kproto.schema.versions import MAX_VERSION, Versions
 from mockbroker.errors import FaultError

@@ -8,8 +8,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from kproto.codegen.base import Message
-from kproto.codegen.codec import schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of
 from kproto.schema.model import Field, Struct
 from mockbroker.faults.placing import Place
 from mockbroker.faults.things import (

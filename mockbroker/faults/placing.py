@@ -7,8 +7,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from kproto.codegen.base import Message
-from kproto.codegen.codec import schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of
 from kproto.schema.model import Field, Struct
 from mockbroker.faults.things import (
     Kind,

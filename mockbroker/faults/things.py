@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from kproto.codegen.base import Message
-from kproto.codegen.codec import schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of
 from kproto.schema.model import Field, Struct
 from mockbroker.state.model import Topic
 

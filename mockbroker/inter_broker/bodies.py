@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.dialects import Dialect
 from kproto.messages.leader_and_isr_request import (
     LeaderAndIsrLiveLeader,

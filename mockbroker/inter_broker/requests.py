@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.dialects import Dialect
 from kproto.znodes.kafka_znodes import broker_path
 from mockbroker.inter_broker.bodies import Facts, body_of

@@ -20,8 +20,8 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kproto.codegen.base import Message
-from kproto.codegen.codec import schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of
 from kproto.dialects import Api
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Final, NamedTuple
 
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from kproto.error_codes import ErrorCode
 from mockbroker.replay.partition_names import Key, Part, TopicNames
 

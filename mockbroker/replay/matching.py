@@ -25,7 +25,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.errors import KprotoError
 from kproto.transcript import Exchange, Said, Transcript
 from mockbroker.faults.things import named_by

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from kproto.codegen.base import Message
-from kproto.codegen.codec import schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of
 from kproto.schema.model import ZERO_UUID, Field, Struct
 from mockbroker.faults.things import (
     fields_of,

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.connection import RequestReceived, ServerConnection, ServerState, UnexpectedRequest
 from kproto.dialects import Dialect
 from kproto.error_codes import ErrorCode

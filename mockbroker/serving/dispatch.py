@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.connection import (
     MalformedRequest,
     RequestReceived,

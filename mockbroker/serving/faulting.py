@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.connection import RequestReceived, ServerConnection
 from kproto.dialects import Api, Dialect
 from kproto.errors import KprotoError

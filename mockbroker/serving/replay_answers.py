@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.connection import RequestReceived, ServerConnection, UnsupportedRequest
 from kproto.dialects import Api, dialect
 from kproto.transcript import Exchange, Said, Transcript

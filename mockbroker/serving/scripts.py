@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.dialects import Api
 from mockbroker.apis.registry import Answer, Call
 

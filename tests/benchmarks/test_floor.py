@@ -11,7 +11,7 @@ import kproto
 from benchmarks import bench_start, construct_peer
 from benchmarks.floor import clone_of
 from benchmarks.workloads import WORKLOADS, Workload
-from kproto.codegen import codec
+from kproto.codec import registry
 from kproto.messages import HeartbeatRequest
 from kproto.schema.load import load_directory, schemas_directory
 from kspec.runner.install import AbsentError
@@ -84,7 +84,7 @@ def test_another_object_is_not_cloned():
 @pytest.mark.parametrize("workload", BY_KEY)
 def test_construct_reads_what_we_read(workload: Workload):
     message, body = workload.message(), workload.body()
-    plan = codec.plan_of(type(message), workload.version).root
+    plan = registry.plan_of(type(message), workload.version).root
     operations = construct_peer.operations(plan, body)
     assert operations["encode"]() == body
     check_container(operations["decode"](), message)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.codegen import codec, interpret, shapes
+from kproto.codec import interpreter, registry
+from kproto.codegen import shapes
 from kproto.errors import DecodeError
 from kproto.messages import HeartbeatRequest, OffsetCommitRequest, SaslAuthenticateResponse
 
@@ -37,19 +38,22 @@ def test_any_order_of_shapes(
     version: int, messages: list[HeartbeatRequest], data: st.DataObject
 ) -> None:
     """Many share a size and differ in how it is divided; some are damaged."""
-    decode = codec.generated_decoder(HeartbeatRequest, version)
-    plan, structs = codec.plan_of(HeartbeatRequest, version), codec.structs_of(HeartbeatRequest)
+    decode = registry.generated_decoder(HeartbeatRequest, version)
+    plan, structs = (
+        registry.plan_of(HeartbeatRequest, version),
+        registry.structs_of(HeartbeatRequest),
+    )
     for message in messages:
         if version == 3:
             message.unknown_tags = {}
-        body = interpret.encode(plan.root, structs, message)
+        body = interpreter.encode(plan.root, structs, message)
         assert decode(body) == message
         assert decode(body) == message
         assert decode(b"..." + body + b"..", 3) == (message, 3 + len(body))
         at = data.draw(st.integers(0, len(body) - 1))
         damaged = body[:at] + data.draw(st.binary(min_size=1, max_size=1)) + body[at + 1 :]
         for wrong in (damaged, body[:at], body + b"\0"):
-            expected = outcome(interpret.decode, plan.root, structs, wrong, 0)
+            expected = outcome(interpreter.decode, plan.root, structs, wrong, 0)
             if isinstance(expected[0], HeartbeatRequest):
                 trailing = f"bytes left over after the message: {len(wrong) - expected[1]}"
                 error = DecodeError(trailing, offset=expected[1])
@@ -59,7 +63,7 @@ def test_any_order_of_shapes(
 
 
 def test_sizes_from_outside_are_bounded() -> None:
-    decode = codec.generated_decoder(HeartbeatRequest, 4)
+    decode = registry.generated_decoder(HeartbeatRequest, 4)
     bodies = decode.__globals__["bodies"]  # type: ignore[attr-defined]
     sizes = range(3 * shapes.MAX_SHAPES)
     for first, second in itertools.chain(zip(sizes, sizes, strict=True), [(400, 1), (1, 400)]):
@@ -75,6 +79,8 @@ def test_which_messages_have_them() -> None:
         (OffsetCommitRequest, 8, False),
         (SaslAuthenticateResponse, 1, False),  # holds bytes
     ):
-        plan = codec.plan_of(cls, version).root
+        plan = registry.plan_of(cls, version).root
         assert shapes.has_body_shape(plan) is expected
-        assert ("bodies" in codec.decoder_text(codec.plan_of(cls, version)).source) is expected
+        assert (
+            "bodies" in registry.decoder_text(registry.plan_of(cls, version)).source
+        ) is expected

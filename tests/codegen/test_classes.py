@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 import kproto.messages
+from kproto.codec.classes import make_message_class
+from kproto.codec.message import Message
+from kproto.codec.structs import NO_TAGS, MessageStruct
 from kproto.codegen import modules
-from kproto.codegen.base import NO_TAGS, Message, MessageStruct
-from kproto.codegen.classes import make_message_class
 from kproto.messages import HeartbeatRequest, MetadataRequest, MetadataResponse
 from kproto.messages.metadata_response import MetadataResponseTopic
 from kproto.schema.load import load_directory, parse_message, schemas_directory

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.codegen import codec, interpret
+from kproto.codec import interpreter, registry
 from kproto.schema.load import load_directory, schemas_directory
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
@@ -26,8 +26,8 @@ def test_valid_bodies_never_reach_the_interpreter(
     def unexpected(*_args: Any) -> Any:
         raise AssertionError("handed to the interpreter")
 
-    monkeypatch.setattr(interpret, "decode", unexpected)
-    monkeypatch.setattr(interpret, "encode", unexpected)
+    monkeypatch.setattr(interpreter, "decode", unexpected)
+    monkeypatch.setattr(interpreter, "encode", unexpected)
     dialect = kproto.dialect(folder.replace("_", "-"))
     schemas = list(load_directory(schemas_directory() / folder).values())
     for schema in quickly_drawn(f"fast path:{folder}", schemas, 80):
@@ -49,5 +49,5 @@ def test_source_is_shown_by_tracebacks_and_is_deterministic() -> None:
         cls.decode(cls().encode(9), 9)
     lines = linecache.getlines("<kproto decode MetadataResponse v9>")
     assert lines[0].startswith("def decode(buf, offset=None):")
-    assert codec.source_of(cls, 9) == codec.source_of(cls, 9)
-    assert "".join(lines).strip() in codec.source_of(cls, 9)
+    assert registry.source_of(cls, 9) == registry.source_of(cls, 9)
+    assert "".join(lines).strip() in registry.source_of(cls, 9)

@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from kproto.codegen.classes import make_message_class
-from kproto.codegen.runtime import unsigned_varint
+from kproto.codec.classes import make_message_class
+from kproto.codec.runtime import unsigned_varint
 from kproto.errors import DecodeError
 from kproto.messages import (
     AlterClientQuotasRequest,

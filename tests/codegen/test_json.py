@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kproto.codegen.classes import make_message_class
+from kproto.codec.classes import make_message_class
 from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,

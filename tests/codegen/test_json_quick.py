@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import kproto
-from kproto.codegen.codec import plan_of, schema_of, structs_of
-from kproto.codegen.json_form import StructWriter, to_value
-from kproto.codegen.json_quick import quick_writer
+from kproto.codec.json_form import StructWriter, to_value
+from kproto.codec.json_quick import quick_writer
+from kproto.codec.registry import plan_of, schema_of, structs_of
 from tests.support import seeds
 from tests.support.instances import to_instance
 from tests.support.shaken import shake

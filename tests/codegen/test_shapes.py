@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.codegen import interpret, shapes
-from kproto.codegen.codec import decoder, plan_of, structs_of
+from kproto.codec import interpreter
+from kproto.codec.registry import decoder, plan_of, structs_of
+from kproto.codegen import shapes
 from kproto.errors import DecodeError
 from kproto.messages import LeaderAndIsrRequest, MetadataResponse
 from kproto.messages.leader_and_isr_request import (
@@ -38,7 +39,7 @@ def test_runs_of_mixed_shapes(
     body = message.encode(9)
     assert MetadataResponse.decode(body, 9) == message
     plan = plan_of(MetadataResponse, 9).root
-    assert interpret.encode(plan, structs_of(MetadataResponse), message) == body
+    assert interpreter.encode(plan, structs_of(MetadataResponse), message) == body
     cut = data.draw(st.integers(0, len(body) - 1))
     with pytest.raises(DecodeError):
         MetadataResponse.decode(body[:cut], 9)

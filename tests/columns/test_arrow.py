@@ -14,7 +14,7 @@ import pyarrow
 import pytest
 
 import kproto
-from kproto.codegen.classes import make_message_class
+from kproto.codec.classes import make_message_class
 from kproto.columns import select
 from kproto.errors import MissingExtraError
 from kproto.messages import HeartbeatRequest

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import kproto
 from kproto import reference
-from kproto.codegen import codec
+from kproto.codec import registry
 from kproto.columns import MOST_BYTES, Selection, select
 from kproto.columns.layout import lay_out
 from kproto.columns.pure import PureSelection
@@ -41,8 +41,8 @@ def selected(schema: MessageSchema, version: int, paths: list[str]) -> Selection
 def generated(selection: Selection) -> PureSelection:
     """Generated Python all the way, the decoder included."""
     cls, version = selection.message, selection.version
-    layout = lay_out(codec.plan_of(cls, version), {f.name: f.path for f in selection.fields})
-    return PureSelection(layout, codec.generated_decoder(cls, version))
+    layout = lay_out(registry.plan_of(cls, version), {f.name: f.path for f in selection.fields})
+    return PureSelection(layout, registry.generated_decoder(cls, version))
 
 
 def same(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.workloads import WORKLOADS
-from kproto.codegen.classes import make_message_class
+from kproto.codec.classes import make_message_class
 from kproto.columns import Selection, select
 from kproto.errors import BodyError, DecodeError, LimitError
 from kproto.messages import ApiVersionsResponse, HeartbeatRequest, MetadataResponse

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kproto
 from kproto.annotate import request_fields_partly, response_fields_partly
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from kproto.hexview import Hidden, hex_lines
 from kproto.messages import AlterPartitionReassignmentsRequest, MetadataRequest
 from tests.support import seeds

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kproto.native import GIL_IS_OFF, GIL_IS_ON
+from kproto.native.choice import GIL_IS_OFF, GIL_IS_ON
 from tests.support import engines
 
 ABSENT = "import sys; sys.modules['kproto.native._engine'] = None\n"

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from benchmarks.workloads import WORKLOADS
-from kproto.codegen import codec
-from kproto.codegen.base import Message
-from kproto.codegen.classes import make_message_class
+from kproto.codec import registry
+from kproto.codec.classes import make_message_class
+from kproto.codec.message import Message
 from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
 from kproto.messages import HeartbeatRequest, MetadataResponse
 from kproto.messages.metadata_response import MetadataResponseTopic
@@ -28,7 +28,7 @@ BODY = HeartbeatRequest(group_id="g", generation_id=3, member_id="m").encode(4)
 
 
 def is_native(cls: type[Message], version: int) -> bool:
-    return codec.compiled_plan(cls, version) is not None
+    return registry.compiled_plan(cls, version) is not None
 
 
 def post_init() -> type[HeartbeatRequest]:
@@ -234,11 +234,11 @@ def test_a_schema_made_up_here() -> None:
     cls = make_message_class(schema)
     rng = random.Random(20)
     for version in (0, 1):
-        pure = codec.generated_encoder(cls, version)
+        pure = registry.generated_encoder(cls, version)
 
         class Codecs:
-            native: Any = codec.compiled_plan(cls, version)
-            pure_decode = staticmethod(codec.generated_decoder(cls, version))
+            native: Any = registry.compiled_plan(cls, version)
+            pure_decode = staticmethod(registry.generated_decoder(cls, version))
 
         for _ in range(30):
             message = to_instance(cls, random_tree(schema, version, rng, size=60), schema)
@@ -265,7 +265,7 @@ def test_nesting_is_bounded() -> None:
     assert is_native(cls, 0)
     assert cls.decode(message.encode(0), 0) == message
 
-    rows = describe.describe(codec.plan_of(cls, 0), codec.structs_of(cls))
+    rows = describe.describe(registry.plan_of(cls, 0), registry.structs_of(cls))
     kind, flexible, foreign, inline, *rest = rows[1]
     chain: list[Any] = [rows[0]]
     while len(chain) < 64:
@@ -315,7 +315,7 @@ def test_plans_that_were_tampered_with() -> None:
     taken = 0
     for key, cls, version in (("b", MetadataResponse, 12), ("e", HeartbeatRequest, 4)):
         message = next(each for each in WORKLOADS if each.key == key).message()
-        rows = describe.describe(codec.plan_of(cls, version), codec.structs_of(cls))
+        rows = describe.describe(registry.plan_of(cls, version), registry.structs_of(cls))
         for _ in range(3000):
             broken: Any = _changed(rows, rng, wild)
             try:

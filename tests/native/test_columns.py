@@ -12,8 +12,8 @@ import pytest
 
 import kproto
 from benchmarks.workloads import WORKLOADS
-from kproto.codegen import codec
-from kproto.codegen.classes import make_message_class
+from kproto.codec import registry
+from kproto.codec.classes import make_message_class
 from kproto.columns import MOST_BYTES, select
 from kproto.errors import KprotoError
 from kproto.messages import (
@@ -35,7 +35,7 @@ GOOD = HeartbeatRequest(group_id="g", generation_id=1, member_id="m").encode(4)
 
 
 def plan_of(cls: Any, version: int) -> Any:
-    compiled = codec.compiled_plan(cls, version)
+    compiled = registry.compiled_plan(cls, version)
     assert compiled is not None
     return compiled
 
@@ -125,7 +125,7 @@ def test_announced_counts_reserve_nothing() -> None:
     """Eight levels that each announce a million elements and a half."""
     depth = 8
     cls = make_message_class(parse_message(nested_schema(depth)))
-    schema = codec.schema_of(cls)
+    schema = registry.schema_of(cls)
     size = 4_000_000
     data = b"\xe1\xc6\x5b" * depth + bytes(size - 4 * depth)
     selection = select(cls, 0, max(lines(schema), key=len))
@@ -168,8 +168,8 @@ def test_a_selection_outlives_what_it_was_made_of() -> None:
         pass
 
     selection = select(Draft, 4, ["member_id"])
-    codec._plans.pop((Draft, 4))
-    codec._compiled.pop((Draft, 4))
+    registry._plans.pop((Draft, 4))
+    registry._compiled.pop((Draft, 4))
     compiled = selection._compiled
     del selection, Draft
     gc.collect()
@@ -194,8 +194,8 @@ def test_selections_are_freed() -> None:
             pass
 
         type.__setattr__(Draft, "kept", select(Draft, 4, ["member_id"]))
-        codec._plans.pop((Draft, 4))
-        codec._compiled.pop((Draft, 4))
+        registry._plans.pop((Draft, 4))
+        registry._compiled.pop((Draft, 4))
 
     assert least_growth(once, 100) < 100
 

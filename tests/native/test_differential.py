@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import kproto
 import kproto.messages
 from kproto import reference
-from kproto.codegen import codec
+from kproto.codec import registry
 from kproto.errors import DecodeError, KprotoError
 from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema
@@ -33,11 +33,11 @@ class Codecs:
 
     def __init__(self, schema: MessageSchema, version: int, folder: str = "kafka") -> None:
         self.cls = kproto.dialect(folder.replace("_", "-")).message(schema.name)
-        compiled = codec.compiled_plan(self.cls, version)
+        compiled = registry.compiled_plan(self.cls, version)
         assert compiled is not None, "refused"
         self.native: Any = compiled
-        self.pure_decode = codec.generated_decoder(self.cls, version)
-        self.pure_encode = codec.generated_encoder(self.cls, version)
+        self.pure_decode = registry.generated_decoder(self.cls, version)
+        self.pure_encode = registry.generated_encoder(self.cls, version)
 
 
 def outcome(call: Any, *args: Any) -> Any:

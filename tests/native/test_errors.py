@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kproto.codegen import codec
-from kproto.codegen.classes import make_message_class
+from kproto.codec import registry
+from kproto.codec.classes import make_message_class
 from kproto.errors import DecodeError, EncodeError
 from kproto.messages import ConsumerGroupMemberMetadataValue, HeartbeatRequest
 from kproto.schema.load import parse_message
@@ -39,7 +39,7 @@ EDGES = bytes.fromhex("00 7f 80 8f 90 9f a0 bf c0 c1 c2 df e0 ec ed ee ef f0 f1 
 
 def test_utf_8_is_what_python_says_it_is() -> None:
     """Every sequence of up to four bytes from the edges of the ranges that UTF-8 knows."""
-    plan: Any = codec.compiled_plan(HeartbeatRequest, 4)
+    plan: Any = registry.compiled_plan(HeartbeatRequest, 4)
     rest = b"\0\0\0\1\1\1\0"
     accepted = 0
     for size in range(1, 5):
@@ -59,7 +59,7 @@ def test_utf_8_is_what_python_says_it_is() -> None:
 
 def test_the_longest_string() -> None:
     """An int16 bounds it, whatever its length is written as; the ends of what a varint may be."""
-    plan: Any = codec.compiled_plan(HeartbeatRequest, 4)
+    plan: Any = registry.compiled_plan(HeartbeatRequest, 4)
     rest = b"\0\0\0\1\1\1\0"
     assert plan.takes(b"\x80\x80\x02" + b"x" * 32767 + rest) == (True, True)
     assert plan.takes(b"\x81\x80\x02" + b"x" * 32768 + rest) == (False, False)
@@ -75,7 +75,7 @@ def test_tags_are_written_in_order() -> None:
     tags = {9: b"nine", 2: b"two", 0: b"", 300: b"x" * 200}
     message: Any = cls(note="n", extra=5, last=cls.STRUCTS["Last"](at=7), unknown_tags=tags)
     body = message.encode(2)
-    assert body == codec.generated_encoder(cls, 2)(message)
+    assert body == registry.generated_encoder(cls, 2)(message)
     assert list(cls.decode(body, 2).unknown_tags) == [0, 2, 9, 300]
     many = cls(unknown_tags=dict.fromkeys(range(40, 4, -1), b""))
     assert list(cls.decode(many.encode(2), 2).unknown_tags) == list(range(5, 41))
@@ -100,7 +100,7 @@ def test_what_is_at_its_default() -> None:
         )
     )
     inner = cls.STRUCTS["Inner"]
-    pure = codec.generated_encoder(cls, 0)
+    pure = registry.generated_encoder(cls, 0)
     cases = {
         b"\0": [cls(), cls(ids=()), cls(inner=inner(rate=-0.0)), cls(inner=inner(on=0))],
         None: [
@@ -123,7 +123,7 @@ def test_null_and_empty_structs_in_tags() -> None:
     cls = ConsumerGroupMemberMetadataValue
     for message in (cls(), cls(classic_member_metadata=None)):
         body = message.encode(0)
-        assert body == codec.generated_encoder(cls, 0)(message)
+        assert body == registry.generated_encoder(cls, 0)(message)
         assert cls.decode(body, 0) == message
 
 
@@ -131,7 +131,7 @@ def test_plans_that_would_read_amiss_are_refused() -> None:
     from kproto.native import _engine, describe
 
     (row,) = describe.describe(
-        codec.plan_of(HeartbeatRequest, 4), {"HeartbeatRequest": HeartbeatRequest}
+        registry.plan_of(HeartbeatRequest, 4), {"HeartbeatRequest": HeartbeatRequest}
     )
     cls, flexible, foreign, inline, tagged, absent = row
 

@@ -14,9 +14,9 @@ import pytest
 
 import kproto
 from benchmarks.workloads import WORKLOADS
-from kproto.codegen import codec
-from kproto.codegen.base import NO_TAGS
-from kproto.codegen.classes import make_message_class
+from kproto.codec import registry
+from kproto.codec.classes import make_message_class
+from kproto.codec.structs import NO_TAGS
 from kproto.errors import KprotoError
 from kproto.messages import ConsumerGroupMemberMetadataValue, HeartbeatRequest, MetadataResponse
 from kproto.schema.load import load_directory, parse_message, schemas_directory
@@ -72,7 +72,7 @@ def bare_plan(cls: type, version: int) -> Any:
     def give_up(*_args: object) -> Any:
         raise Marker
 
-    return compile_plan(codec.plan_of(cls, version), codec.structs_of(cls), give_up, give_up)
+    return compile_plan(registry.plan_of(cls, version), registry.structs_of(cls), give_up, give_up)
 
 
 def good_and_bad(name: str, version: int) -> Callable[[], None]:
@@ -184,7 +184,7 @@ def test_plans_are_freed() -> None:
     """Compiled, refused half way, and part of a cycle with the class that keeps them."""
     from kproto.native import _engine, describe
 
-    plan, structs = codec.plan_of(MetadataResponse, 12), codec.structs_of(MetadataResponse)
+    plan, structs = registry.plan_of(MetadataResponse, 12), registry.structs_of(MetadataResponse)
     rows = describe.describe(plan, structs)
     broken = [(*rows[:at], (dict, *rows[at][1:]), *rows[at + 1 :]) for at in range(len(rows))]
     broken += [(*rows[:-1], (*rows[-1][:-1], ((1, 2),))), (*rows, 5), ()]
@@ -202,8 +202,8 @@ def test_plans_are_freed() -> None:
             pass
 
         assert Draft.decode(Draft(group_id="g").encode(4), 4) == Draft(group_id="g")
-        codec._plans.pop((Draft, 4))
-        codec._compiled.pop((Draft, 4))
+        registry._plans.pop((Draft, 4))
+        registry._compiled.pop((Draft, 4))
 
     assert least_growth(once, 250) < 250
 

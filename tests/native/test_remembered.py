@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kproto.codegen import codec
-from kproto.codegen.base import Message
+from kproto.codec import registry
+from kproto.codec.message import Message
 from kproto.errors import DecodeError, UnsupportedVersionError
 from kproto.messages import HeartbeatRequest
 from tests.support import engines
@@ -46,7 +46,7 @@ def kept(cls: Any, name: str) -> Any:
 
 def plans(version: int) -> list[Any]:
     """Plans of several classes: what they decode tells which of them ran."""
-    return [codec.compiled_plan(used(draft()), version) for _ in range(4)]
+    return [registry.compiled_plan(used(draft()), version) for _ in range(4)]
 
 
 def test_any_order_of_changes() -> None:
@@ -116,8 +116,8 @@ def test_classes_that_go_and_come() -> None:
         for _ in range(20):
             cls = used(draft())
             gone, bound = weakref.ref(cls), weakref.ref(cls.decode)
-            codec._plans.clear()
-            codec._compiled.clear()
+            registry._plans.clear()
+            registry._compiled.clear()
             del cls
             gc.collect()
             assert gone() is None
@@ -131,7 +131,7 @@ def test_the_codec_that_is_switched() -> None:
     for engine in ("pure", "native", "pure"):
         with engines.running(engine):
             used(cls)
-            assert (codec.compiled_plan(cls, 4) is None) is (engine == "pure")
+            assert (registry.compiled_plan(cls, 4) is None) is (engine == "pure")
             for name in DICTS:
                 in_c = isinstance(kept(cls, name)[4], types.BuiltinMethodType)
                 assert in_c is (engine == "native")

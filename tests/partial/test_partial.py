@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import kproto
 from kproto import reference
 from kproto.annotate import PARTS, PartialFields, request_fields_partly, response_fields_partly
-from kproto.codegen.base import Message
-from kproto.codegen.codec import schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of
 from kproto.dialects import Dialect
 from kproto.errors import DecodeError
 from kproto.messages import HeartbeatRequest, SaslHandshakeResponse

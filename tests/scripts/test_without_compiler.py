@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kproto.native import HOW_TO_BUILD
+from kproto.native.choice import HOW_TO_BUILD
 from scripts import without_compiler
 from scripts.without_compiler import Unexpected
 

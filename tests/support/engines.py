@@ -11,8 +11,8 @@ from types import ModuleType
 
 import kproto
 from kproto import extension
-from kproto.codegen import codec
-from kproto.codegen.base import Message
+from kproto.codec import registry
+from kproto.codec.message import Message
 from tests.support import toolchain
 
 __all__ = ["BUILT", "require_native", "running"]
@@ -56,15 +56,15 @@ def running(engine: str) -> Iterator[None]:
         from kproto.native.compiled import Refused, compile_plan, enter_in_c
 
         enter_in_c()  # for good: with another engine's codecs these methods are Python's
-        native, module = codec.Native(compile_plan, Refused), _engine
-    before = codec.use_native(native)
+        native, module = registry.Native(compile_plan, Refused), _engine
+    before = registry.use_native(native)
     module_before = extension.use(module)
     name, kproto.engine = kproto.engine, engine
     _forget()
     try:
         yield
     finally:
-        codec.use_native(before)
+        registry.use_native(before)
         extension.use(module_before)
         kproto.engine = name
         _forget()

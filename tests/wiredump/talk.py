@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 import kproto
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from kproto.connection import has_response
 from kproto.dialects import Dialect
 from tests.support.instances import to_instance

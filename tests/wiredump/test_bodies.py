@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.codegen.base import Message
-from kproto.codegen.codec import schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of
 from tests.support import seeds
 from tests.support.instances import to_instance
 from tests.support.values import random_tree

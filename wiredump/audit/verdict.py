@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from kproto.dialects import dialect
 from kproto.errors import KprotoError
 from kproto.journal import ClientSoftware

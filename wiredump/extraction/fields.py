@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from kproto.codegen.base import Message
-from kproto.codegen.codec import plan_of, schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import plan_of, schema_of
 from kproto.codegen.plan import FieldPlan, StructPlan
 from kproto.schema.model import Field, Struct
 

@@ -15,7 +15,7 @@ import secrets
 from ipaddress import ip_address
 from typing import Any, Final
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from wiredump.extraction.emptied import emptied
 from wiredump.extraction.fields import Sort, changed, sorts_of
 from wiredump.redact import holds_secrets, redacted

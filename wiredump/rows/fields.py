@@ -16,7 +16,7 @@ from struct import Struct
 from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kproto.codegen.codec import plan_of
+from kproto.codec.registry import plan_of
 from kproto.codegen.plan import StructPlan
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from kproto import Dialect
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.messages import (
     AlterPartitionReassignmentsResponse,
     CreatableTopicResult,

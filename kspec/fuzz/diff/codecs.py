@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from kproto import Dialect, reference
-from kproto.codegen import codec
-from kproto.codegen.base import Message
+from kproto.codec import registry
+from kproto.codec.message import Message
 from kproto.errors import DecodeError, KprotoError, RemoteProtocolError
 from kproto.framing import SIZE_LENGTH, FrameSplitter
 from kproto.partial import FrameLayout, request_layout, response_layout
@@ -88,7 +88,7 @@ class Codec:
             header, at = self._part(layout.header, layout.header_version, frame, SIZE_LENGTH)
             body, end = self._part(layout.body, layout.version, frame, at)
             if end != len(frame):
-                raise codec.trailing_bytes(frame, end)
+                raise registry.trailing_bytes(frame, end)
         except DecodeError as error:
             return Verdict("rejected", text=str(error))
         except Exception as error:  # whatever else it is, no peer's bytes may lead to it
@@ -99,7 +99,7 @@ class Codec:
 def codecs(dialect: Dialect) -> list[Codec]:
     """Those this machine has: ``native`` only where the extension is in use."""
     made = [Codec("pure", dialect, _Generated().part)]
-    if codec.compiled_plan(dialect.message("ResponseHeader"), 0) is not None:
+    if registry.compiled_plan(dialect.message("ResponseHeader"), 0) is not None:
         made.append(Codec("native", dialect, _native))
     return [*made, Codec("reference", dialect, _reference)]
 
@@ -114,8 +114,8 @@ class _Generated:
         key = cls, version
         if key not in self._made:
             decode, encode = (
-                codec.generated_decoder(cls, version),
-                codec.generated_encoder(cls, version),
+                registry.generated_decoder(cls, version),
+                registry.generated_encoder(cls, version),
             )
             self._made[key] = decode, encode
         decode, encode = self._made[key]
@@ -124,7 +124,7 @@ class _Generated:
 
 
 def _native(cls: type[Message], version: int, data: bytes, at: int) -> tuple[str, int]:
-    plan = codec.compiled_plan(cls, version)
+    plan = registry.compiled_plan(cls, version)
     assert plan is not None, "asked on the engine that is in use"
     message, end = plan.decode(data, at)
     return plan.encode(message).hex(), end
@@ -134,7 +134,7 @@ _LEFT_OVER: Final = "bytes left over after the message: "
 
 
 def _reference(cls: type[Message], version: int, data: bytes, at: int) -> tuple[str, int]:
-    schema = codec.schema_of(cls)
+    schema = registry.schema_of(cls)
     inside, end = data[at:], len(data)
     try:
         try:

@@ -3,7 +3,7 @@ size, or gone."""
 
 from __future__ import annotations
 
-from kproto.codegen.runtime import unsigned_varint
+from kproto.codec.runtime import unsigned_varint
 from kspec.fuzz.mutators.draws import Draws
 from kspec.fuzz.mutators.model import Change, Edit
 from kspec.fuzz.mutators.tree import FrameTree, Spot, varint

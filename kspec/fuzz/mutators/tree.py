@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from kproto import Dialect, reference
-from kproto.codegen.codec import schema_of
-from kproto.codegen.runtime import unsigned_varint
+from kproto.codec.registry import schema_of
+from kproto.codec.runtime import unsigned_varint
 from kproto.framing import SIZE_LENGTH
 from kproto.partial import FrameLayout, request_layout, response_layout
 from kproto.reference import FieldSpan

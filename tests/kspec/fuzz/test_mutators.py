@@ -12,8 +12,8 @@ import pytest
 
 import kproto
 from kproto.annotate import response_fields
-from kproto.codegen.base import MessageStruct
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
+from kproto.codec.structs import MessageStruct
 from kproto.errors import DecodeError, UnsupportedVersionError
 from kproto.framing import SIZE_LENGTH
 from kspec.fuzz.bases import bases

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import kproto
 from kproto import reference
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from kproto.errors import DecodeError
 from kspec.runner.vectors import vectors_command
 from kspec.vectors import Vector, file_lines, vectors

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mockbroker.apis
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from kproto.dialects import dialect
 from kproto.schema.versions import Versions
 from mockbroker.apis import HANDLERS

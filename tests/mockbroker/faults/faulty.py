@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.connection import ServerConnection
 from kproto.dialects import dialect
 from kproto.journal import Journal

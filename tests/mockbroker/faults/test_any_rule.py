@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import kproto.errors
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
 from mockbroker.faults.planning import Hold, Plan, Write

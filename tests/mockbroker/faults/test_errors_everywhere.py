@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kproto.codegen.base import Message
-from kproto.codegen.codec import schema_of
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of
 from kproto.dialects import DIALECTS, dialect
 from mockbroker.apis import HANDLERS
 from mockbroker.faults import Fault

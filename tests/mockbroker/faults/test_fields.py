@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from kproto.annotate import PARTS, FrameField, response_fields
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from kproto.errors import DecodeError
 from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
 from mockbroker.faults import Fault

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kproto.codegen.base import Message
+from kproto.codec.message import Message
 from kproto.dialects import Api, dialect
 from kproto.messages import (
     FetchRequest,

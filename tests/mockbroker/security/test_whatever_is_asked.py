@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from mockbroker.apis import HANDLERS
 from mockbroker.apis.authorization import NEEDS
 from tests.mockbroker.broker import Asked

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from kproto.messages import AlterClientQuotasRequest
 from kproto.messages.alter_client_quotas_request import EntryData, OpData
 from tests.wiredump.rows.tabled import KAFKA, exchange, tables_of

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kproto
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from kproto.reference import default_value
 from kproto.schema.model import Struct
 from tests.support.instances import to_instance

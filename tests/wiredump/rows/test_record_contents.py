@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.codegen.base import Message, MessageStruct
-from kproto.codegen.codec import plan_of, structs_of
+from kproto.codec.message import Message
+from kproto.codec.registry import plan_of, structs_of
+from kproto.codec.structs import MessageStruct
 from kproto.codegen.plan import StructPlan
 from kproto.dialects import Api
 from kproto.records import Compression, Record, build_batch

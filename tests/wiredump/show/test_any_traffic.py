@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kproto.codegen.codec import schema_of
+from kproto.codec.registry import schema_of
 from kproto.framing import encode_frame
 from tests.support.instances import to_instance
 from tests.support.values import random_tree

@@ -16,25 +16,26 @@ import math
 import struct
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from kproto.codegen.base import Message, MessageStruct
-from kproto.codegen.codec import plan_of, structs_of
-from kproto.codegen.interpret import fresh_default, is_default
-from kproto.codegen.json_quick import quick_writer
+from kproto.codec.interpreter import fresh_default, is_default
+from kproto.codec.json_quick import quick_writer
+from kproto.codec.registry import plan_of, structs_of
+from kproto.codec.structs import MessageStruct, RootStruct
 from kproto.codegen.plan import FORMATS, FieldPlan, StructPlan
 from kproto.errors import EncodeError, JsonError, UnsupportedVersionError
 
 __all__ = ["StructWriter", "dumps", "from_value", "to_value"]
 
 Classes = Mapping[str, type[MessageStruct]]
+R = TypeVar("R", bound=RootStruct)
 
 
-def dumps(message: Message, version: int) -> str:
+def dumps(message: RootStruct, version: int) -> str:
     return json.dumps(to_value(message, version), ensure_ascii=False, separators=(",", ":"))
 
 
-def to_value(message: Message, version: int) -> dict[str, Any]:
+def to_value(message: RootStruct, version: int) -> dict[str, Any]:
     """Raises EncodeError or UnsupportedVersionError as ``encode`` would."""
     cls = type(message)
     write = quick_writer(cls, version)
@@ -44,7 +45,7 @@ def to_value(message: Message, version: int) -> dict[str, Any]:
         return StructWriter(structs_of(cls)).struct(plan_of(cls, version).root, message, "")
 
 
-def from_value(cls: type[Message], data: str | bytes | Mapping[str, Any], version: int) -> Message:
+def from_value(cls: type[R], data: str | bytes | Mapping[str, Any], version: int) -> R:
     """Raises JsonError with the path of the wrong field, or UnsupportedVersionError for a
     value at a version that lacks its field."""
     if isinstance(data, str | bytes | bytearray):

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kproto.codegen.base import Message, MessageStruct
-from kproto.codegen.codec import plan_of, structs_of
-from kproto.codegen.interpret import fresh_default
+from kproto.codec.interpreter import fresh_default
+from kproto.codec.registry import plan_of, structs_of
+from kproto.codec.structs import MessageStruct, RootStruct
 from kproto.codegen.plan import FieldPlan, StructPlan
 
 __all__ = ["OddError", "quick_writer"]
@@ -38,7 +38,7 @@ class _Step(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def quick_writer(cls: type[Message], version: int) -> Callable[[Any], dict[str, Any]]:
+def quick_writer(cls: type[RootStruct], version: int) -> Callable[[Any], dict[str, Any]]:
     """What makes JSON of messages of ``cls``. Raises UnsupportedVersionError."""
     return _struct(plan_of(cls, version).root, structs_of(cls))
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from kproto.codegen.base import Message, MessageStruct
+from kproto.codec.message import Message
+from kproto.codec.structs import MessageStruct
 from kproto.schema.model import Field, MessageSchema, NewStruct, Struct
 
 __all__ = ["make_message_class"]

@@ -16,13 +16,13 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, overload
 
-from kproto.codegen import interpret, runtime
-from kproto.codegen.base import Message, MessageStruct
+from kproto.codec import interpreter, runtime
+from kproto.codec.shape_tables import BodyTable, PackTable, RunReader
+from kproto.codec.structs import MessageStruct, RootStruct
 from kproto.codegen.emit_decode import decoder_text
 from kproto.codegen.emit_encode import encoder_text
 from kproto.codegen.names import class_name
 from kproto.codegen.plan import MessagePlan, build_plan
-from kproto.codegen.shapes import BodyTable, PackTable, RunReader
 from kproto.errors import DecodeError
 from kproto.schema.load import load_message, schemas_directory
 from kproto.schema.model import MessageSchema
@@ -93,9 +93,9 @@ class Native(NamedTuple):
 
 _lock = threading.RLock()
 _schemas: dict[str, MessageSchema] = {}
-_plans: dict[tuple[type[Message], int], MessagePlan] = {}
+_plans: dict[tuple[type[RootStruct], int], MessagePlan] = {}
 _native: Native | None = None
-_compiled: dict[tuple[type[Message], int], CompiledPlan | None] = {}
+_compiled: dict[tuple[type[RootStruct], int], CompiledPlan | None] = {}
 
 
 def trailing_bytes(data: bytes, end: int) -> DecodeError:
@@ -111,7 +111,7 @@ _GLOBALS: dict[str, Any] = {
 }
 
 
-def schema_of(cls: type[Message]) -> MessageSchema:
+def schema_of(cls: type[RootStruct]) -> MessageSchema:
     """The schema a class was generated from. Raises SchemaError if its file is damaged."""
     if cls._SCHEMA is not None:
         return cls._SCHEMA
@@ -122,7 +122,7 @@ def schema_of(cls: type[Message]) -> MessageSchema:
     return schema
 
 
-def plan_of(cls: type[Message], version: int) -> MessagePlan:
+def plan_of(cls: type[RootStruct], version: int) -> MessagePlan:
     """Raises UnsupportedVersionError when the message has no such version."""
     key = cls, version
     plan = _plans.get(key)
@@ -131,7 +131,7 @@ def plan_of(cls: type[Message], version: int) -> MessagePlan:
     return plan
 
 
-def structs_of(cls: type[Message]) -> Mapping[str, type[MessageStruct]]:
+def structs_of(cls: type[RootStruct]) -> Mapping[str, type[MessageStruct]]:
     """Every class of a message by schema name, its own included."""
     return {**cls.STRUCTS, cls.MESSAGE_NAME: cls}
 
@@ -146,7 +146,7 @@ def use_native(native: Native | None) -> Native | None:
         return before
 
 
-def encoder(cls: type[Message], version: int) -> Encoder:
+def encoder(cls: type[RootStruct], version: int) -> Encoder:
     """The function that writes a body of ``cls`` at ``version``."""
     with _lock:
         made = cls._ENCODERS.get(version)
@@ -157,7 +157,7 @@ def encoder(cls: type[Message], version: int) -> Encoder:
         return made
 
 
-def decoder(cls: type[Message], version: int) -> Decoder:
+def decoder(cls: type[RootStruct], version: int) -> Decoder:
     """The function ``(data, offset) -> (message, end)`` that reads a body of ``cls``."""
     with _lock:
         made = cls._DECODERS.get(version)
@@ -168,7 +168,7 @@ def decoder(cls: type[Message], version: int) -> Decoder:
         return made
 
 
-def reader(cls: type[Message], version: int) -> Reader:
+def reader(cls: type[RootStruct], version: int) -> Reader:
     """The function ``data -> message`` that reads a body of ``cls`` which fills ``data``."""
     with _lock:
         made = cls._READERS.get(version)
@@ -189,7 +189,7 @@ def _fills(decode: Decoder) -> Reader:
     return read
 
 
-def validator(cls: type[Message], version: int) -> Validator:
+def validator(cls: type[RootStruct], version: int) -> Validator:
     """The function ``(data, offset) -> end`` that only looks whether a body is valid."""
     with _lock:
         compiled = compiled_plan(cls, version)
@@ -199,7 +199,7 @@ def validator(cls: type[Message], version: int) -> Validator:
         return lambda data, offset: decode(data, offset)[1]
 
 
-def generated_encoder(cls: type[Message], version: int) -> Encoder:
+def generated_encoder(cls: type[RootStruct], version: int) -> Encoder:
     """A new encoder in Python, whichever engine is in use."""
     plan, structs = plan_of(cls, version), structs_of(cls)
     text = encoder_text(plan)
@@ -210,7 +210,7 @@ def generated_encoder(cls: type[Message], version: int) -> Encoder:
     return made
 
 
-def generated_decoder(cls: type[Message], version: int) -> GeneratedDecoder:
+def generated_decoder(cls: type[RootStruct], version: int) -> GeneratedDecoder:
     """A new decoder in Python, whichever engine is in use."""
     plan, structs = plan_of(cls, version), structs_of(cls)
     text = decoder_text(plan)
@@ -222,7 +222,7 @@ def generated_decoder(cls: type[Message], version: int) -> GeneratedDecoder:
     return made
 
 
-def compiled_plan(cls: type[Message], version: int) -> CompiledPlan | None:
+def compiled_plan(cls: type[RootStruct], version: int) -> CompiledPlan | None:
     """A message as the native engine runs it; None where there is none, or it does not take it."""
     if _native is None:
         return None
@@ -237,7 +237,7 @@ def compiled_plan(cls: type[Message], version: int) -> CompiledPlan | None:
     return _compiled[key]
 
 
-def source_of(cls: type[Message], version: int) -> str:
+def source_of(cls: type[RootStruct], version: int) -> str:
     """The generated source of both, for people to read."""
     plan = plan_of(cls, version)
     decode, encode = decoder_text(plan), encoder_text(plan)
@@ -249,14 +249,14 @@ def source_of(cls: type[Message], version: int) -> str:
 
 def _explain_encode(plan: MessagePlan, structs: Mapping[str, type[MessageStruct]]) -> Encoder:
     def explain(value: MessageStruct) -> bytes:
-        return interpret.encode(plan.root, structs, value)
+        return interpreter.encode(plan.root, structs, value)
 
     return explain
 
 
 def _explain_decode(plan: MessagePlan, structs: Mapping[str, type[MessageStruct]]) -> Any:
     def decode(data: bytes, offset: int) -> tuple[Any, int]:
-        return interpret.decode(plan.root, structs, data, offset)
+        return interpreter.decode(plan.root, structs, data, offset)
 
     whole = _fills(decode)
 

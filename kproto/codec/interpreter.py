@@ -12,9 +12,9 @@ import uuid
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from kproto.codegen.base import MessageStruct
+from kproto.codec.runtime import unsigned_varint
+from kproto.codec.structs import MessageStruct
 from kproto.codegen.plan import FieldPlan, StructPlan
-from kproto.codegen.runtime import unsigned_varint
 from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
 from kproto.schema.model import FIXED_SIZES, NewStruct
 

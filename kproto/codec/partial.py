@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kproto.codegen.base import Buffer, Message, MessageStruct
-from kproto.codegen.codec import plan_of, structs_of, trailing_bytes
-from kproto.codegen.interpret import Classes, Reader
-from kproto.codegen.json_form import StructWriter
+from kproto.codec.interpreter import Classes, Reader
+from kproto.codec.json_form import StructWriter
+from kproto.codec.message import Buffer, Message
+from kproto.codec.registry import plan_of, structs_of, trailing_bytes
+from kproto.codec.structs import MessageStruct
 from kproto.codegen.plan import FieldPlan, StructPlan
 from kproto.errors import DecodeError
 
