@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mockbroker.heard import Heard
+from mockbroker.recorded_requests import RecordedRequests
 from mockbroker.serving.limits import Limits
 from mockbroker.threaded import ThreadedCluster
 
@@ -13,7 +13,7 @@ __all__ = ["MockKafka"]
 _OF_THE_JOURNAL = ("journal_entries", "journal_bytes")
 
 
-class MockKafka(ThreadedCluster, Heard):
+class MockKafka(ThreadedCluster, RecordedRequests):
     """A ``MockCluster`` for any thread, with assertions on what clients asked of it::
 
     def test_reassignment(mock_kafka):
@@ -26,7 +26,7 @@ class MockKafka(ThreadedCluster, Heard):
         bounds = {name: options[name] for name in _OF_THE_JOURNAL if name in options}
         options.setdefault("journal", Limits(**bounds).journal())
         ThreadedCluster.__init__(self, **options)
-        Heard.__init__(self, options["journal"])
+        RecordedRequests.__init__(self, options["journal"])
 
     def said(self, most: int | None = None) -> str:
         """The journal for eyes, a line a frame."""

@@ -27,18 +27,18 @@ from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.profiles import profile as _profile
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.security.policy import Security
-from mockbroker.serving.advertised import check_release, served_versions
-from mockbroker.serving.alarm import Alarm, wall_ms
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.endpoints import Advertised, dialable, show
 from mockbroker.serving.fault_controls import FaultControls
 from mockbroker.serving.inter_broker_controls import InterBrokerControls, Level, brokers_of
-from mockbroker.serving.limits import DEFAULTS, Limits, Room
+from mockbroker.serving.limits import DEFAULTS, BufferBudget, Limits
 from mockbroker.serving.operations import Operations, SuspendedOperations
 from mockbroker.serving.scripted_answers import ScriptedAnswers
+from mockbroker.serving.served_versions import check_release, served_versions
 from mockbroker.serving.server import BrokerListener, BrokerProtocol
 from mockbroker.serving.step_controls import StepControls
 from mockbroker.state.model import Broker
+from mockbroker.timers import Alarm, wall_ms
 
 __all__ = ["Clock", "MockCluster"]
 
@@ -198,7 +198,7 @@ class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerContr
         )
         self._dispatcher.faults.perform = self._perform
         self._strict_faults = strict_faults
-        self._room = Room(limits)
+        self._room = BufferBudget(limits)
         self._advertised = Advertised(advertise)
         idle_ms = limits.idle_timeout_ms
         self._listeners = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from click import Option
 
 from mockbroker.cli.serve import serve
-from mockbroker.control import visitors
+from mockbroker.control import connection_limits
 from mockbroker.serving import limits, server
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +40,10 @@ def test_every_limit_is_told_with_its_default_and_its_option():
 def test_the_others_are_as_told():
     assert limits.MAX_BEFORE_SASL == 512 * 1024
     assert server.TLS_HANDSHAKE_SECONDS == 10
-    assert (visitors.MOST_CONNECTIONS, visitors.QUIET_SECONDS, visitors.BODY_SECONDS) == (
+    assert (
+        connection_limits.MOST_CONNECTIONS,
+        connection_limits.QUIET_SECONDS,
+        connection_limits.BODY_SECONDS,
+    ) == (
         512, 60, 10,
     )  # fmt: skip

@@ -15,7 +15,7 @@ import kproto
 from kproto.messages import SaslAuthenticateRequest, SaslHandshakeRequest
 from kspec.vectors import vectors
 from mockbroker.profiles import profile
-from mockbroker.serving.advertised import served_versions
+from mockbroker.serving.served_versions import served_versions
 
 __all__ = ["ANSWERED_ID", "Magazine", "Shooter", "Shot", "load"]
 

@@ -24,7 +24,7 @@ from mockbroker.machines.engine import Row, Work
 from mockbroker.machines.kraft import KRaft
 from mockbroker.machines.registry import KeepsZnodes
 from mockbroker.profiles import profile
-from mockbroker.serving.known_answers import KnownAnswers
+from mockbroker.serving.response_cache import ResponseCache
 from mockbroker.state import partition_change
 from mockbroker.state.actions import Action, PartitionChanged, TopicDeleted
 from mockbroker.state.controller import ClusterState, Controller
@@ -126,13 +126,13 @@ def _guard_is_off() -> Iterator[None]:
 
 
 def _old_answers_stay() -> AbstractContextManager[object]:
-    answer_one = KnownAnswers.answer_one
+    answer_one = ResponseCache.answer_one
 
-    def wrong(self: KnownAnswers, session: Any, frame: bytes) -> bytes | None:
+    def wrong(self: ResponseCache, session: Any, frame: bytes) -> bytes | None:
         self._offset = len(self._log)
         return answer_one(self, session, frame)
 
-    return patch.object(KnownAnswers, "answer_one", wrong)
+    return patch.object(ResponseCache, "answer_one", wrong)
 
 
 def _preferred_is_unclean() -> AbstractContextManager[object]:

@@ -62,7 +62,7 @@ _ALL: Final = (
     Target("texts", ("wiredump.sources.hexadecimal", "wiredump.sources.journals",
                      "wiredump.sources.request_logs", "kproto.journal")),
     Target("control", ("mockbroker.control", "mockbroker.topics.spec",
-                       "mockbroker.serving.advertised",
+                       "mockbroker.serving.served_versions",
                        "mockbroker.controls", "mockbroker.serving.fault_controls"),
            modules=("aiohttp",)),
     Target("faults", ("mockbroker.faults",), modules=("yaml",)),

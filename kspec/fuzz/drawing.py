@@ -78,7 +78,7 @@ def draw_case(
 
 def _possible(case: Case) -> bool:
     """Whether a rule can say both: ``swap`` goes with few others."""
-    from mockbroker.faults.parse import fault_of
+    from mockbroker.faults.documents import fault_of
 
     try:
         fault_of(case.rule())

@@ -14,7 +14,7 @@ from kproto.messages.describe_cluster_response import (
     DescribeClusterBroker,
     DescribeClusterResponse,
 )
-from mockbroker.apis.authorized import cluster_operations
+from mockbroker.apis.authorized_operations import cluster_operations
 from mockbroker.apis.registry import Call, register
 
 __all__ = ["describe_cluster"]

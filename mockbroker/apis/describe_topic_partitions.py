@@ -17,7 +17,7 @@ from kproto.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponseTopic,
 )
 from mockbroker.apis.authorization import authorized_names
-from mockbroker.apis.authorized import topic_operations
+from mockbroker.apis.authorized_operations import topic_operations
 from mockbroker.apis.registry import Call, register
 from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.model import INTERNAL_TOPICS, Partition, Topic

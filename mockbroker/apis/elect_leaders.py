@@ -16,8 +16,8 @@ from kproto.error_codes import ErrorCode
 from mockbroker.apis.authorization import Refused, cluster_refusal
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.elections.queue import StartedElection
-from mockbroker.serving.alarm import called_back
 from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
+from mockbroker.timers import called_back
 
 __all__ = ["elect_leaders"]
 

@@ -21,7 +21,7 @@ from kproto.messages.metadata_response import (
 )
 from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.authorization import authorized_names, may
-from mockbroker.apis.authorized import cluster_operations, topic_operations
+from mockbroker.apis.authorized_operations import cluster_operations, topic_operations
 from mockbroker.apis.registry import Call, register
 from mockbroker.security.authorizer import AclOperation, ResourceType
 from mockbroker.state.metadata_views import MetadataView

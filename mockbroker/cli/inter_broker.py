@@ -55,7 +55,7 @@ def inter_broker_options(command: CommandT) -> CommandT:
 def inter_broker_of(options: dict[str, Any]) -> dict[str, Any]:
     """What they say, as arguments of ``MockCluster``. Raises ClusterError."""
     # Codecs are slow to import for a command line that may only want --help.
-    from mockbroker.serving.advertised import parse_broker_apis
+    from mockbroker.serving.served_versions import parse_broker_apis
 
     levels: dict[int, str] = {}
     for text in options["broker_apis"]:

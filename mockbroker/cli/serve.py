@@ -80,7 +80,7 @@ def _propagation(text: str) -> int:
 
 def _api(text: str) -> tuple[int, Versions | None]:
     # Codecs are slow to import for a command line that may only want --help.
-    from mockbroker.serving.advertised import parse_api_override
+    from mockbroker.serving.served_versions import parse_api_override
 
     return parse_api_override(text)
 

@@ -25,8 +25,8 @@ from mockbroker.control.schemas import array_of, ref
 from mockbroker.errors import ClusterError
 from mockbroker.faults import faults_of
 from mockbroker.security.authorizer import Authorizer
-from mockbroker.serving.advertised import parse_api_override
 from mockbroker.serving.endpoints import parse_endpoint
+from mockbroker.serving.served_versions import parse_api_override
 
 __all__ = ["OPTIONS"]
 

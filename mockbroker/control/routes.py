@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from aiohttp import web
 
-from mockbroker.control import visitors
+from mockbroker.control import connection_limits
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
 from mockbroker.topics.spec import parse_milliseconds, parse_topic_partition
@@ -215,10 +215,12 @@ async def read_body(route: Route, request: web.Request) -> Any:
     if request.content_type != JSON:
         raise ClusterError("send JSON, with Content-Type: application/json")
     try:
-        async with asyncio.timeout(visitors.BODY_SECONDS):
+        async with asyncio.timeout(connection_limits.BODY_SECONDS):
             sent = await _read(request, route.max_body)
     except TimeoutError:
-        raise RefusedError(408, f"the body did not come in {visitors.BODY_SECONDS:g} s") from None
+        raise RefusedError(
+            408, f"the body did not come in {connection_limits.BODY_SECONDS:g} s"
+        ) from None
     try:
         body = json.loads(sent)
     except (ValueError, RecursionError) as error:

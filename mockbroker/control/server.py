@@ -15,13 +15,13 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from kproto.errors import KprotoError
-from mockbroker.control import visitors
+from mockbroker.control import connection_limits
+from mockbroker.control.connection_limits import ConnectionLimits
 from mockbroker.control.hosting import FIRST, Hosting
 from mockbroker.control.openapi import served_paths
 from mockbroker.control.page import opens_page
 from mockbroker.control.routes import Asked, RefusedError, Route, read_body, read_query
 from mockbroker.control.table import ROUTES
-from mockbroker.control.visitors import Visitors
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
 from mockbroker.serving.endpoints import dialable, is_loopback, parse_endpoint, show
@@ -52,7 +52,7 @@ class ControlServer:
         self._port = port
         self._token = token
         self._runner: web.AppRunner | None = None
-        self._visitors: Visitors | None = None
+        self._limits: ConnectionLimits | None = None
 
     @property
     def url(self) -> str:
@@ -81,12 +81,12 @@ class ControlServer:
             raise
         self._port = self._runner.addresses[0][1]
         assert self._runner.server is not None
-        self._visitors = Visitors(
+        self._limits = ConnectionLimits(
             self._runner.server,
-            most=visitors.MOST_CONNECTIONS,
-            quiet_seconds=visitors.QUIET_SECONDS,
+            most=connection_limits.MOST_CONNECTIONS,
+            quiet_seconds=connection_limits.QUIET_SECONDS,
         )
-        self._visitors.start()
+        self._limits.start()
 
     def application(self) -> web.Application:
         """All that is served, without a socket; ``start`` makes its own."""
@@ -100,8 +100,8 @@ class ControlServer:
 
     async def stop(self) -> None:
         await self._hosting.close()
-        if self._visitors is not None:
-            self._visitors.stop()
+        if self._limits is not None:
+            self._limits.stop()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
@@ -136,7 +136,7 @@ class ControlServer:
             return _error(403, "this control port answers to its own address, and to its own page")
         if not self._may(request):
             return _error(401, "this control port wants its token: Authorization: Bearer TOKEN")
-        visit = nullcontext() if self._visitors is None else self._visitors.asking(request)
+        visit = nullcontext() if self._limits is None else self._limits.asking(request)
         try:
             with visit:
                 return await handler(request)

@@ -7,7 +7,7 @@ which bytes go out when. None of them knows a socket: ``serving.server`` perform
 
 from __future__ import annotations
 
-from mockbroker.faults.model import Fault
-from mockbroker.faults.parse import fault_of, faults_of, read_faults
+from mockbroker.faults.documents import fault_of, faults_of, read_faults
+from mockbroker.faults.rule import Fault
 
 __all__ = ["Fault", "fault_of", "faults_of", "read_faults"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from mockbroker.faults.model import Fault
+    from mockbroker.faults.rule import Fault
 
 __all__ = ["conflict"]
 

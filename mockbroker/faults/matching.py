@@ -15,16 +15,16 @@ from kproto.codec.message import Message
 from kproto.journal import ClientSoftware, squash
 from kproto.schema.versions import MAX_VERSION, Versions
 from mockbroker.errors import FaultError
-from mockbroker.faults.model import Fault
-from mockbroker.faults.things import Named, Topics, Wanted, named_by
+from mockbroker.faults.request_entities import Named, Topics, Wanted, named_by
+from mockbroker.faults.rule import Fault
 
-__all__ = ["ActiveFault", "Asked", "FaultRules", "Predicate"]
+__all__ = ["ActiveFault", "FaultRules", "Predicate", "RequestFacts"]
 
 Predicate: TypeAlias = Callable[[Any], object]
 """Given the call a handler is given."""
 
 
-class Asked(NamedTuple):
+class RequestFacts(NamedTuple):
     """A request, as far as rules look at it. ``body``, and ``call``, which makes what handlers
     are given, are None for one that the broker does not serve."""
 
@@ -90,7 +90,7 @@ class ActiveFault:
         if self._ends_ms is not None and now_ms >= self._ends_ms and not self._removed:
             self.end()
 
-    def takes(self, asked: Asked) -> bool:
+    def takes(self, asked: RequestFacts) -> bool:
         """Whether this request is one of its own; counted if so."""
         if not (self.live and self._agrees(asked)):
             return False
@@ -117,7 +117,7 @@ class ActiveFault:
             self._connections[connection_id] = number
         return number
 
-    def _agrees(self, asked: Asked) -> bool:
+    def _agrees(self, asked: RequestFacts) -> bool:
         fault, software = self.fault, asked.software
         return (
             (fault.broker is None or fault.broker == asked.broker_id)
@@ -130,7 +130,7 @@ class ActiveFault:
             and (self._when is None or (asked.call is not None and bool(self._when(asked.call()))))
         )
 
-    def _names_wanted(self, asked: Asked) -> bool:
+    def _names_wanted(self, asked: RequestFacts) -> bool:
         if asked.body is None:
             return False
         return any(
@@ -237,7 +237,7 @@ class FaultRules:
         self._count()
 
     def take(
-        self, asked: Asked, failed: Callable[[ActiveFault, Exception], None]
+        self, asked: RequestFacts, failed: Callable[[ActiveFault, Exception], None]
     ) -> ActiveFault | None:
         """The rule that takes the request, hit by it; None where none does. ``failed`` is told of a
         predicate that raised: its rule does not agree."""

@@ -6,14 +6,14 @@ recorded exchange answers any other, ``addresses`` puts the mock's own hosts and
 answers. ``serving.replay_answers`` is where the dispatcher meets them.
 """
 
-from mockbroker.replay.addresses import restamp
-from mockbroker.replay.composing import Composed, Composing
+from mockbroker.replay.broker_addresses import restamp
+from mockbroker.replay.composition import Composed, Composition
 from mockbroker.replay.matching import Cursor, Found, Recording
 from mockbroker.replay.recorded_parts import RecordedParts, codec_of, forms_at, readable
 
 __all__ = [
     "Composed",
-    "Composing",
+    "Composition",
     "Cursor",
     "Found",
     "RecordedParts",

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kproto.codec.registry import schema_of
 from kproto.error_codes import ErrorCode
-from mockbroker.replay.partition_names import Key, Part, TopicNames
+from mockbroker.replay.partition_names import Key, MessagePart, TopicNames
 
 __all__ = ["FETCH", "SHARE_FETCH", "FetchSessions", "Opened", "nothing_new"]
 
@@ -24,18 +24,18 @@ class Opened(NamedTuple):
     """``parts``: what the request stands for, or None of an unknown session, to which a broker
     answers ``error_code``. ``incremental``: the request named a part of it."""
 
-    parts: list[Part] | None
+    parts: list[MessagePart] | None
     incremental: bool
     error_code: int = 0
 
 
 class FetchSessions:
     def __init__(self) -> None:
-        self._sessions: dict[Any, dict[Key, Part]] = {}
-        self._opening: dict[Key, Part] | None = None
+        self._sessions: dict[Any, dict[Key, MessagePart]] = {}
+        self._opening: dict[Key, MessagePart] | None = None
 
     def open(
-        self, api_key: int, body: Any, parts: list[Part], version: int, names: TopicNames
+        self, api_key: int, body: Any, parts: list[MessagePart], version: int, names: TopicNames
     ) -> Opened:
         """What a request stands for. Shares of a partition are the same in this as fetches."""
         is_share = api_key == SHARE_FETCH
@@ -80,7 +80,7 @@ def _forgotten(body: Any, version: int, names: TopicNames) -> list[Key]:
     ]
 
 
-def nothing_new(part: Part) -> Part:
+def nothing_new(part: MessagePart) -> MessagePart:
     """What a session's answer means by leaving out a partition, said as a full answer says it."""
     *topic, element = part.steps
     quiet = copy.copy(element)

@@ -28,10 +28,10 @@ from typing import NamedTuple
 from kproto.codec.message import Message
 from kproto.errors import KprotoError
 from kproto.transcript import Exchange, Said, Transcript
-from mockbroker.faults.things import named_by
-from mockbroker.replay.meanings import meaning
+from mockbroker.faults.request_entities import named_by
 from mockbroker.replay.partition_names import TopicNames
 from mockbroker.replay.recorded_parts import codec_of, readable
+from mockbroker.replay.request_meanings import meaning
 from mockbroker.state.model import Topic
 
 __all__ = ["Cursor", "Found", "Recording"]

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
 from kproto.schema.model import ZERO_UUID, Field, Struct
-from mockbroker.faults.things import (
+from mockbroker.faults.request_entities import (
     fields_of,
     id_field,
     is_partitions,
@@ -27,7 +27,7 @@ from mockbroker.faults.things import (
     topic_field,
 )
 
-__all__ = ["Form", "Forms", "Key", "Part", "TopicNames", "forms_of"]
+__all__ = ["Form", "Forms", "Key", "MessagePart", "TopicNames", "forms_of"]
 
 
 class Key(NamedTuple):
@@ -48,7 +48,7 @@ class Key(NamedTuple):
         return topic if self.partition is None else f"{topic}-{self.partition}"
 
 
-class Part(NamedTuple):
+class MessagePart(NamedTuple):
     """What a message says of one key: the elements from the outermost array inwards, each with the
     array of the next one emptied."""
 
@@ -117,19 +117,19 @@ class Form(NamedTuple):
     identities: tuple[tuple[str, ...], ...]
     level: Literal["topic", "partition"]
 
-    def take_apart(self, body: Message, version: int, names: TopicNames) -> list[Part]:
+    def take_apart(self, body: Message, version: int, names: TopicNames) -> list[MessagePart]:
         """The parts of a message. An array that is null is one part, and so is an empty one below
         the root."""
         return list(self._parts(body, (), Key((), None, None), version, names))
 
     def _parts(
         self, holder: Any, steps: tuple[Any, ...], key: Key, version: int, names: TopicNames
-    ) -> Iterator[Part]:
+    ) -> Iterator[MessagePart]:
         at = len(steps)
         elements = getattr(holder, self.path[at].python_name) if at < len(self.path) else None
         if not elements:
             if elements is None or steps:
-                yield Part(key, steps)
+                yield MessagePart(key, steps)
             return
         for element in elements:
             if at < self.depth:
@@ -144,7 +144,7 @@ class Form(NamedTuple):
     def _identity(self, element: Any, at: int) -> tuple[Any, ...]:
         return tuple(getattr(element, name) for name in self.identities[at])
 
-    def put_together(self, base: Message, parts: Iterable[Part]) -> Message:
+    def put_together(self, base: Message, parts: Iterable[MessagePart]) -> Message:
         """``base`` with the parts in its arrays, in their order."""
         body: Message = _without(base, self.path[0])
         places: dict[tuple[Any, ...], Any] = {}

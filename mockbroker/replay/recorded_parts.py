@@ -12,16 +12,24 @@ from kproto.errors import KprotoError
 from kproto.schema.model import Field
 from kproto.transcript import REDACTED, Exchange, Transcript
 from mockbroker.replay.fetch_sessions import FETCH, SHARE_FETCH, FetchSessions, nothing_new
-from mockbroker.replay.meanings import PASSING, meaning_of_fields
-from mockbroker.replay.partition_names import Form, Forms, Key, Part, TopicNames, forms_of
+from mockbroker.replay.partition_names import Form, Forms, Key, MessagePart, TopicNames, forms_of
+from mockbroker.replay.request_meanings import PASSING, meaning_of_fields
 
-__all__ = ["Asked", "Known", "RecordedParts", "asked_of", "codec_of", "forms_at", "readable"]
+__all__ = [
+    "Known",
+    "RecordedParts",
+    "RequestMeaning",
+    "asked_of",
+    "codec_of",
+    "forms_at",
+    "readable",
+]
 
 _METADATA = 3
 
 
 @dataclass(slots=True)
-class Asked:
+class RequestMeaning:
     """A request: ``base`` is what it means apart from its parts, ``meanings`` what each of these
     means; None of a partition that only the answer named."""
 
@@ -41,9 +49,9 @@ class Known:
     exchange: Exchange
     api: Api
     forms: Forms
-    asked: Asked | None = None
+    asked: RequestMeaning | None = None
     response: Message | None = None
-    parts: dict[Key, list[Part]] = field(default_factory=dict)
+    parts: dict[Key, list[MessagePart]] = field(default_factory=dict)
     whole: Any = None
 
     @property
@@ -53,7 +61,7 @@ class Known:
             return True
         return bool(getattr(self.response, "error_code", 0)) and not self.parts
 
-    def says(self, key: Key) -> list[Part]:
+    def says(self, key: Key) -> list[MessagePart]:
         """Its parts about a key: the partition's, or else the whole topic's, or the group's."""
         wider = key.wider if self.forms.same_holders else key.wider[:1]
         for wanted in (key, *wider):
@@ -78,7 +86,7 @@ class RecordedParts:
         self.unfit: dict[int, KprotoError] = {}
         """Of each api key, why the last answer that cannot be used is none of its version."""
         self._sessions: dict[int, FetchSessions] = {}
-        self._last: dict[tuple[int, Key], Part] = {}
+        self._last: dict[tuple[int, Key], MessagePart] = {}
         usable = [
             each
             for each in transcript.exchanges
@@ -114,7 +122,7 @@ class RecordedParts:
         if forms is None:
             return None
         known = Known(exchange, api, forms)
-        parts: list[Part] = []
+        parts: list[MessagePart] = []
         incremental = False
         try:
             body: Any = api.request.from_json(readable(exchange.request.body or {}), version)
@@ -139,12 +147,12 @@ class RecordedParts:
         if known.asked is None:
             if known.response is None:
                 return None
-            known.asked = Asked(None, {})
+            known.asked = RequestMeaning(None, {})
         else:
             known.whole = known.asked.whole
         return known
 
-    def _take(self, known: Known, session: list[Part], version: int) -> None:
+    def _take(self, known: Known, session: list[MessagePart], version: int) -> None:
         """Take a response apart, with what it says by leaving it out."""
         assert known.response is not None
         connection, key = known.exchange.connection, known.exchange.api_key
@@ -159,7 +167,7 @@ class RecordedParts:
             self._sessions[connection].answered(getattr(known.response, "session_id", 0))
 
 
-def asked_of(body: Message, version: int, forms: Forms, parts: list[Part]) -> Asked:
+def asked_of(body: Message, version: int, forms: Forms, parts: list[MessagePart]) -> RequestMeaning:
     form = forms.request
     root = schema_of(type(body)).root
     skipped = [each for each in root.fields if each.name == "ForgottenTopicsData"]
@@ -169,10 +177,10 @@ def asked_of(body: Message, version: int, forms: Forms, parts: list[Part]) -> As
         meanings[part.key] = (*meanings.get(part.key, ()), *_meaning(part, form))
     if not parts and (type(body).API_KEY, version) == (_METADATA, 0):
         meanings[Key((), None, None)] = ()  # an empty list means all, as null does later
-    return Asked(base, meanings)
+    return RequestMeaning(base, meanings)
 
 
-def _meaning(part: Part, form: Form) -> tuple[Any, ...]:
+def _meaning(part: MessagePart, form: Form) -> tuple[Any, ...]:
     """Of each step; what names the topic is in the key, which is the same by name and by id."""
     out = []
     for at, step in enumerate(part.steps):

@@ -37,7 +37,7 @@ from mockbroker.apis.sasl import session_lifetime_ms
 from mockbroker.apis.usable import usable_handlers
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError, NotControllerError, UnreadableError
-from mockbroker.faults.planning import Plan
+from mockbroker.faults.delivery import Plan
 from mockbroker.inter_broker.software_versions import served_by
 from mockbroker.profiles import Profile
 from mockbroker.security.policy import OPEN, Security
@@ -51,21 +51,21 @@ from mockbroker.security.sasl_frames import (
     journalled_token,
     outlived,
 )
-from mockbroker.serving.answered import CLOSE, Answered, Close
 from mockbroker.serving.fault_rules import Faults
-from mockbroker.serving.faulting import FaultedExchange
-from mockbroker.serving.known_answers import KnownAnswers
+from mockbroker.serving.fault_stage import FaultedExchange
 from mockbroker.serving.operations import Operations
+from mockbroker.serving.outcome import CLOSE, Close, Outcome
 from mockbroker.serving.quirks import tolerated
-from mockbroker.serving.replaying import Replaying
+from mockbroker.serving.replay_stage import ReplayStage
+from mockbroker.serving.response_cache import ResponseCache
 from mockbroker.serving.scripts import Script, Scripts
 
-__all__ = ["CLOSE", "Answered", "Close", "Dispatcher"]
+__all__ = ["CLOSE", "Close", "Dispatcher", "Outcome"]
 
 _log = logging.getLogger("mockbroker")
 
 
-class Dispatcher(Replaying):
+class Dispatcher(ReplayStage):
     """Shared by all connections of a mock cluster.
 
     ``served`` is what every listener advertises, and the only keys and versions it accepts.
@@ -102,12 +102,12 @@ class Dispatcher(Replaying):
         self.faults = Faults(self._api_names)
         self.connection_ids = itertools.count(1) if connection_ids is None else connection_ids
         self._handlers: dict[Dialect, dict[int, Handler]] = {}
-        self.known_answers = KnownAnswers(cluster.log, journal)
+        self.response_cache = ResponseCache(cluster.log, journal)
 
     def add_script(self, api_key: int, script: Script, times: int | None) -> None:
         """As ``Scripts.add``; answers given so far say nothing about the next."""
         self.scripts.add(api_key, script, times)
-        self.known_answers.forget()
+        self.response_cache.forget()
 
     def served_by(self, broker_id: int) -> Mapping[int, Versions]:
         """``served``, but for what this broker's own software has otherwise."""
@@ -124,9 +124,7 @@ class Dispatcher(Replaying):
 
     # ---- one event ---------------------------------------------------------------------------
 
-    def answer(
-        self, connection: ServerConnection, session: Session, event: ServerEvent
-    ) -> Answered:
+    def answer(self, connection: ServerConnection, session: Session, event: ServerEvent) -> Outcome:
         """What to write for ``event``; never raises."""
         if isinstance(event, RequestReceived):
             return self._request(connection, session, event)
@@ -145,7 +143,7 @@ class Dispatcher(Replaying):
 
     def _token(
         self, connection: ServerConnection, session: Session, event: SaslTokenReceived
-    ) -> Answered:
+    ) -> Outcome:
         """A raw token, which has no way to say no but to close."""
         self._note_token(session, "request", journalled_token(session, event.token))
         try:
@@ -159,7 +157,7 @@ class Dispatcher(Replaying):
 
     def _unexpected(
         self, connection: ServerConnection, session: Session, event: UnexpectedRequest
-    ) -> Answered:
+    ) -> Outcome:
         self._note(session, event, "unexpected", "SaslAuthenticate was due")
         body = illegal_state(self.codec, event)
         session.ended = True
@@ -178,7 +176,7 @@ class Dispatcher(Replaying):
         session: Session,
         request: RequestReceived,
         mark: str = "",
-    ) -> Answered:
+    ) -> Outcome:
         header = request.header
         if header.request_api_key == API_VERSIONS:
             identify(session, header.request_api_version, request.body)
@@ -212,7 +210,7 @@ class Dispatcher(Replaying):
         if rule is None:
             return None
 
-        def own(dispatcher: Dispatcher, asked: RequestReceived | UnsupportedRequest) -> Answered:
+        def own(dispatcher: Dispatcher, asked: RequestReceived | UnsupportedRequest) -> Outcome:
             if isinstance(asked, RequestReceived):
                 return dispatcher._served(connection, session, asked, mark)
             return dispatcher._refused(connection, session, asked)
@@ -221,7 +219,7 @@ class Dispatcher(Replaying):
 
     def _served(
         self, connection: ServerConnection, session: Session, request: RequestReceived, mark: str
-    ) -> Answered:
+    ) -> Outcome:
         """The answer of whoever has one: a recording, scripts, the broker."""
         header = request.header
         if self.replay is not None:
@@ -231,7 +229,7 @@ class Dispatcher(Replaying):
             served = self.served_by(session.broker_id).get(header.request_api_key)
             if served is None or header.request_api_version not in served:
                 return self._not_served(connection, session, _as_unsupported(request))
-        known = self.known_answers.answer_one(session, request.frame)
+        known = self.response_cache.answer_one(session, request.frame)
         if known is not None:
             self._record(session, request, "response", known)
             return connection.send_bytes(request, known)
@@ -249,7 +247,7 @@ class Dispatcher(Replaying):
             and not self.cluster.propagation_ms  # what a broker knows would change by itself
             and self.security.authorizer is None
         ):
-            self.known_answers.remember(session, request, answered, offset)
+            self.response_cache.remember(session, request, answered, offset)
         return answered
 
     def handler_of(self, codec: Dialect, api_key: int) -> Handler | None:
@@ -274,7 +272,7 @@ class Dispatcher(Replaying):
         session: Session,
         request: RequestReceived,
         handler: Handler | None,
-    ) -> Answered:
+    ) -> Outcome:
         call = self._call(session, request)
         try:
             body = self.scripts.answer(request.api, call)
@@ -390,7 +388,7 @@ class Dispatcher(Replaying):
 
     def _unsupported(
         self, connection: ServerConnection, session: Session, event: UnsupportedRequest
-    ) -> Answered:
+    ) -> Outcome:
         """Brokers answer ApiVersions at a version above theirs, so that the client can come down,
         and close the connection on anything else."""
         served = self.served_by(session.broker_id).get(event.api_key)
@@ -404,7 +402,7 @@ class Dispatcher(Replaying):
 
     def _refused(
         self, connection: ServerConnection, session: Session, event: UnsupportedRequest
-    ) -> Answered:
+    ) -> Outcome:
         if self.replay is not None:
             replayed = self._replayed(connection, session, event)
             if replayed is not None:

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError, FaultError
+from mockbroker.faults.documents import fault_of
 from mockbroker.faults.matching import ActiveFault, Predicate
-from mockbroker.faults.model import Fault
-from mockbroker.faults.parse import fault_of
+from mockbroker.faults.rule import Fault
 from mockbroker.faults.steps import ClusterStep
-from mockbroker.serving.alarm import called_back, sleep
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.state.model import TopicPartition
+from mockbroker.timers import called_back, sleep
 
 __all__ = ["FaultControls"]
 

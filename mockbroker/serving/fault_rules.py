@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kproto.connection import RequestReceived, UnsupportedRequest
 from mockbroker.apis import Session
-from mockbroker.faults.matching import ActiveFault, Asked, FaultRules
+from mockbroker.faults.matching import ActiveFault, FaultRules, RequestFacts
 from mockbroker.faults.steps import ClusterStep
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Faults(FaultRules):
     ) -> ActiveFault | None:
         """The rule that takes this request. What a predicate raises is told in the journal."""
         key, version, client_id = about(request)
-        asked = Asked(
+        asked = RequestFacts(
             session.broker_id, session.connection_id, key, version, client_id, session.software,
             dispatcher.cluster.topics, dispatcher.cluster.now_ms,
             request.body if isinstance(request, RequestReceived) else None, call,

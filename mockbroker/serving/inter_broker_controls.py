@@ -19,10 +19,10 @@ from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import INTER_BROKER, own_apis
 from mockbroker.machines import machine
 from mockbroker.profiles import Profile
-from mockbroker.serving.advertised import check_release, own_versions
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.operations import Operations
+from mockbroker.serving.served_versions import check_release, own_versions
 from mockbroker.serving.server import BrokerListener
 from mockbroker.state.model import Broker
 

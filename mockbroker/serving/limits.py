@@ -15,7 +15,7 @@ from kproto.framing import DEFAULT_MAX_SIZE
 from kproto.journal import DEFAULT_MAX_BYTES, DEFAULT_MAX_ENTRIES, Journal
 from mockbroker.errors import ClusterError
 
-__all__ = ["DEFAULTS", "MAX_BEFORE_SASL", "Limits", "Room"]
+__all__ = ["DEFAULTS", "MAX_BEFORE_SASL", "BufferBudget", "Limits"]
 
 MAX_BEFORE_SASL: Final = 512 * 1024
 """Of a frame, while its sender has yet to authenticate: ``sasl.server.max.receive.size``, which
@@ -65,7 +65,7 @@ class Limits:
 DEFAULTS: Final = Limits()
 
 
-class Room:
+class BufferBudget:
     """Who holds how many of ``max_buffered_bytes``."""
 
     def __init__(self, limits: Limits = DEFAULTS) -> None:

@@ -16,7 +16,7 @@ from kproto.transcript import Exchange, Said, Transcript
 from mockbroker.apis import Session
 from mockbroker.cluster import Cluster
 from mockbroker.replay import (
-    Composing,
+    Composition,
     Cursor,
     Found,
     RecordedParts,
@@ -70,7 +70,7 @@ class Replay:
         self._cluster = cluster
         self._latency = latency
         self._cursors: WeakKeyDictionary[ServerConnection, Cursor] = WeakKeyDictionary()
-        self._composing: WeakKeyDictionary[ServerConnection, Composing] = WeakKeyDictionary()
+        self._composing: WeakKeyDictionary[ServerConnection, Composition] = WeakKeyDictionary()
 
     def answer(
         self,
@@ -118,7 +118,7 @@ class Replay:
         """An answer put together by topic and partition."""
         composing = self._composing.get(connection)
         if composing is None:
-            composing = self._composing[connection] = Composing(self._parts)
+            composing = self._composing[connection] = Composition(self._parts)
         api, version, body = request.api, request.header.request_api_version, request.body
         found = composing.answer(api, version, body)
         if found is None:

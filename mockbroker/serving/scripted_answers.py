@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from kproto.transcript import Transcript
 from mockbroker.errors import ClusterError
-from mockbroker.serving.alarm import sleep
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.replay_answers import Replay
 from mockbroker.serving.scripts import Script, Scripted
+from mockbroker.timers import sleep
 
 __all__ = ["ScriptedAnswers"]
 
@@ -55,7 +55,7 @@ class ScriptedAnswers:
         """
         dispatcher = self._dispatcher
         dispatcher.replay = Replay(transcript, dispatcher.cluster, latency=latency, sleep=sleep)
-        dispatcher.known_answers.forget()
+        dispatcher.response_cache.forget()
 
     def _check_served(self, api_key: int) -> None:
         if api_key not in self._dispatcher.served:

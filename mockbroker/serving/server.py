@@ -19,13 +19,13 @@ from kproto.connection import ServerConnection
 from kproto.errors import RemoteProtocolError
 from kproto.journal import CLOSED_BY_BROKER, CLOSED_BY_CLIENT
 from mockbroker.apis import Session
-from mockbroker.faults.model import CloseWith
-from mockbroker.faults.planning import End, Hold, LateAnswers, Plan, Sleep, Step, Write
+from mockbroker.faults.delivery import End, Hold, LateAnswers, Plan, Sleep, Step, Write
+from mockbroker.faults.rule import CloseWith
 from mockbroker.security.policy import certificate_principal
 from mockbroker.security.sasl import SaslSession
-from mockbroker.serving.answered import Close
 from mockbroker.serving.dispatch import Dispatcher
-from mockbroker.serving.limits import MAX_BEFORE_SASL, Room
+from mockbroker.serving.limits import MAX_BEFORE_SASL, BufferBudget
+from mockbroker.serving.outcome import Close
 
 __all__ = ["TLS_HANDSHAKE_SECONDS", "BrokerListener", "BrokerProtocol"]
 
@@ -50,10 +50,10 @@ class BrokerProtocol(asyncio.Protocol):
         dispatcher: Dispatcher,
         broker_id: int,
         open_connections: set[BrokerProtocol],
-        room: Room | None = None,
+        room: BufferBudget | None = None,
     ) -> None:
         self._dispatcher = dispatcher
-        self._room = Room() if room is None else room
+        self._room = BufferBudget() if room is None else room
         users = dispatcher.security.sasl
         self._connection = ServerConnection(
             codec=dispatcher.codec,
@@ -176,7 +176,7 @@ class BrokerProtocol(asyncio.Protocol):
 
     def _serve_known(self, data: bytes) -> bytes:
         """Answer the questions that were asked before; return what is behind them."""
-        known = self._dispatcher.known_answers
+        known = self._dispatcher.response_cache
         while data and not (self._closing or self._writing_paused):
             answers, used = known.answer(self._session, data, _FLUSH_AT)
             if not used:

@@ -14,8 +14,8 @@ from mockbroker.cluster import Cluster
 from mockbroker.profiles import profile
 from mockbroker.security.authorizer import ANONYMOUS
 from mockbroker.security.policy import OPEN, Security
-from mockbroker.serving.advertised import served_versions
 from mockbroker.serving.dispatch import Dispatcher
+from mockbroker.serving.served_versions import served_versions
 
 __all__ = ["Asked"]
 

@@ -13,7 +13,7 @@ from kspec.fuzz.mutators import lengths, tags, values, whole
 from kspec.fuzz.mutators.draws import Draws, seed_from
 from kspec.fuzz.mutators.model import Change, Direction, Mutation, MutationError
 from kspec.fuzz.mutators.tree import FrameTree, frame_tree
-from mockbroker.faults.answers import recast
+from mockbroker.faults.message_edits import recast
 
 __all__ = ["KINDS", "Kind", "mutate", "mutation_of", "written_at"]
 

@@ -18,7 +18,7 @@ from kspec.fuzz.mutators import MutationError, mutate, mutation_of
 from kspec.fuzz.watch import Usage
 from kspec.kinds import Answer, Failure
 from mockbroker.faults import fault_of
-from mockbroker.faults.frames import altered, edit_fields
+from mockbroker.faults.frame_edits import altered, edit_fields
 from tests.kspec.fuzz.test_mutators import KAFKA, good_frame, some_frames
 
 LISTED = good_frame(46, 0)

@@ -13,10 +13,10 @@ from kproto.schema.versions import Versions
 from mockbroker.apis import Session
 from mockbroker.cluster import Cluster
 from mockbroker.faults import Fault
-from mockbroker.faults.planning import Plan, Write
+from mockbroker.faults.delivery import Plan, Write
 from mockbroker.profiles import profile
-from mockbroker.serving.answered import Close
 from mockbroker.serving.dispatch import Dispatcher
+from mockbroker.serving.outcome import Close
 
 __all__ = ["KAFKA", "Faulty"]
 

@@ -13,9 +13,9 @@ from kproto.codec.registry import schema_of
 from kproto.dialects import DIALECTS, dialect
 from mockbroker.apis import HANDLERS
 from mockbroker.faults import Fault
-from mockbroker.faults.answers import refusal
-from mockbroker.faults.placing import Place, chosen_places, places_of
-from mockbroker.faults.things import Wanted, named_by
+from mockbroker.faults.error_places import Place, chosen_places, places_of
+from mockbroker.faults.message_edits import refusal
+from mockbroker.faults.request_entities import Wanted, named_by
 from mockbroker.profiles import all_profiles
 from tests.mockbroker.faults.faulty import KAFKA, Faulty
 from tests.support.full import quick

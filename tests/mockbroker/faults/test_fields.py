@@ -14,9 +14,9 @@ from kproto.codec.registry import schema_of
 from kproto.errors import DecodeError
 from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
 from mockbroker.faults import Fault
-from mockbroker.faults.answers import recast
-from mockbroker.faults.frames import edit_fields
-from mockbroker.serving.answered import Close
+from mockbroker.faults.frame_edits import edit_fields
+from mockbroker.faults.message_edits import recast
+from mockbroker.serving.outcome import Close
 from tests.mockbroker.faults.faulty import KAFKA, Faulty, written
 from tests.support.full import quick
 from tests.support.instances import to_instance

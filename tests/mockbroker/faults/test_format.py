@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault, fault_of, faults_of, read_faults
-from mockbroker.faults.model import ErrorAt
+from mockbroker.faults.rule import ErrorAt
 from tests.support.full import quick
 
 NAMES = st.text(st.characters(codec="ascii", categories=["Ll", "Nd"]), max_size=8)

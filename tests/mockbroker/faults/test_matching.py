@@ -21,7 +21,7 @@ from kproto.messages import (
 from mockbroker.cluster import Cluster
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
-from mockbroker.faults.matching import ActiveFault, Asked, FaultRules
+from mockbroker.faults.matching import ActiveFault, FaultRules, RequestFacts
 
 TOPICS = Cluster(3, topics=["foo:2:1", "bar:1:1"]).topics
 NAMES = {"metadata": 3, "alterpartitionreassignments": 45}
@@ -33,12 +33,14 @@ def rules(*faults: Fault, **named: Any) -> FaultRules:
     return made
 
 
-def asked(**changed: Any) -> Asked:
-    usual = Asked(1, 1, 3, 9, "me", ClientSoftware("kproto", "1.2"), TOPICS, 0, MetadataRequest())
+def asked(**changed: Any) -> RequestFacts:
+    usual = RequestFacts(
+        1, 1, 3, 9, "me", ClientSoftware("kproto", "1.2"), TOPICS, 0, MetadataRequest()
+    )
     return usual._replace(**changed)
 
 
-def take(made: FaultRules, request: Asked) -> ActiveFault | None:
+def take(made: FaultRules, request: RequestFacts) -> ActiveFault | None:
     def failed(_rule: ActiveFault, error: Exception) -> None:
         raise error
 

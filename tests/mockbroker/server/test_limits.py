@@ -27,9 +27,9 @@ from mockbroker.cli import main
 from mockbroker.cli.limits import limits_of
 from mockbroker.cli.serve import serve
 from mockbroker.errors import ClusterError
+from mockbroker.faults.documents import fault_of
 from mockbroker.faults.matching import ActiveFault
-from mockbroker.faults.parse import fault_of
-from mockbroker.serving.limits import DEFAULTS, MAX_BEFORE_SASL, Limits, Room
+from mockbroker.serving.limits import DEFAULTS, MAX_BEFORE_SASL, BufferBudget, Limits
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 
@@ -181,7 +181,7 @@ async def test_behind_a_question_that_is_waited_for_little_is_read() -> None:
 
 
 def test_what_is_held_is_what_each_has_said_last() -> None:
-    room = Room(Limits(max_buffered_bytes=100))
+    room = BufferBudget(Limits(max_buffered_bytes=100))
     assert room.hold("a", 60) is None
     assert room.hold("b", 40) is None
     assert room.hold("b", 41) == "a"

@@ -18,7 +18,7 @@ from mockbroker.apis import HANDLERS
 from mockbroker.apis.usable import usable_handlers
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import DEFAULT_PROFILE, all_profiles, profile
-from mockbroker.serving.advertised import parse_api_override, served_versions
+from mockbroker.serving.served_versions import parse_api_override, served_versions
 from tests.mockbroker.wire import PATIENCE, connect
 
 PROFILES = list(load_releases())

@@ -20,11 +20,11 @@ from kproto.messages import (
 from kproto.schema.model import Struct
 from kproto.transcript import FORMAT, Beginning, Ending, Exchange, Said, Transcript
 from mockbroker import MockCluster
-from mockbroker.faults.answers import recast
-from mockbroker.faults.placing import chosen_places
-from mockbroker.faults.things import Wanted, partition_field
-from mockbroker.replay import Composing, RecordedParts, forms_at
-from mockbroker.replay.partition_names import Form, Forms, Key, Part, TopicNames
+from mockbroker.faults.error_places import chosen_places
+from mockbroker.faults.message_edits import recast
+from mockbroker.faults.request_entities import Wanted, partition_field
+from mockbroker.replay import Composition, RecordedParts, forms_at
+from mockbroker.replay.partition_names import Form, Forms, Key, MessagePart, TopicNames
 from tests.mockbroker.replay.test_replay import ask, exchange, transcript
 
 CODEC = dialect("kafka")
@@ -60,7 +60,7 @@ def naming(cls: type[Message], version: int, form: Form, names: list[tuple[str, 
                 setattr(step, index.python_name, number)
             steps.append(step)
         level = number if form.level == "partition" else None
-        parts.append(Part(Key((), name, level), tuple(steps)))
+        parts.append(MessagePart(Key((), name, level), tuple(steps)))
     message = form.put_together(cls(), parts)
     recast(message, version)
     return message
@@ -116,7 +116,7 @@ def test_an_answer_is_of_what_was_asked_and_of_nothing_else(api: Api, version: i
     forms = forms_at(api, version)
     assert forms is not None
     said = [recorded(api, version, forms, name, number) for name, number in (("a", 0), ("b", 1))]
-    composing = Composing(RecordedParts(Transcript(Beginning(FORMAT), said, Ending())))
+    composing = Composition(RecordedParts(Transcript(Beginning(FORMAT), said, Ending())))
 
     def answered(*names: tuple[str, int]) -> tuple[set[tuple[str, int | None]], str]:
         found = composing.answer(api, version, request_of(api, version, forms, list(names)))

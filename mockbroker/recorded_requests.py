@@ -9,7 +9,7 @@ from typing import Any, overload
 from kproto.journal import Entry, Journal, describe, squash
 from kproto.journal import select as select_entries
 
-__all__ = ["Heard", "Request", "Requests"]
+__all__ = ["RecordedRequests", "Request", "Requests"]
 
 _SHOWN = 40
 """Lines of the journal at most in a failed assertion."""
@@ -95,7 +95,7 @@ class Requests(Sequence[Request]):
         return f"[{', '.join(map(repr, self._all))}]"
 
 
-class Heard:
+class RecordedRequests:
     """What was asked of the brokers that write this journal."""
 
     def __init__(self, journal: Journal) -> None:

@@ -12,11 +12,11 @@ from kproto.codec.message import Message
 from kproto.codec.registry import schema_of, structs_of
 from kproto.codec.structs import MessageStruct
 from kproto.schema.model import Field, Struct
-from mockbroker.faults.echo import Echo
-from mockbroker.faults.model import Fault
-from mockbroker.faults.narrowing import merged
-from mockbroker.faults.placing import chosen_places, place_error
-from mockbroker.faults.things import Topics, Wanted, fields_of
+from mockbroker.faults.error_places import chosen_places, place_error
+from mockbroker.faults.error_skeleton import ErrorSkeleton
+from mockbroker.faults.partial_requests import merged
+from mockbroker.faults.request_entities import Topics, Wanted, fields_of
+from mockbroker.faults.rule import Fault
 
 __all__ = [
     "carried_by_elements",
@@ -62,7 +62,7 @@ def refusal(
     places = chosen_places(response, version, fault.error_at, _wanted(fault))
     if not places:
         return None
-    body = Echo(request, request_version, topics).answer(response, version, places)
+    body = ErrorSkeleton(request, request_version, topics).answer(response, version, places)
     place_error(body, version, places, _code(fault), fault.error_message, topics)
     recast(body, version)
     return body
@@ -85,7 +85,7 @@ def error_over(
         return True
     if not places or request is None:
         return False
-    taken = Echo(request, request_version, topics).answer(response, version, places)
+    taken = ErrorSkeleton(request, request_version, topics).answer(response, version, places)
     if not place_error(taken, version, places, code, message, topics, wanted):
         place_error(taken, version, places, code, message, topics)
     merged(body, taken, taken, version, places, topics)
@@ -106,9 +106,9 @@ def merged_error(
     of the ``whole`` failing in it."""
     response = type(rest)
     places = chosen_places(response, version, fault.error_at, _wanted(fault))
-    failing = Echo(taken, request_version, topics).answer(response, version, places)
+    failing = ErrorSkeleton(taken, request_version, topics).answer(response, version, places)
     place_error(failing, version, places, _code(fault), fault.error_message, topics)
-    order = Echo(whole, request_version, topics).answer(response, version, places)
+    order = ErrorSkeleton(whole, request_version, topics).answer(response, version, places)
     merged(rest, failing, order, version, places, topics)
     recast(rest, version)
     return rest

@@ -28,16 +28,22 @@ from kproto.errors import KprotoError
 from kproto.schema.model import ZERO_UUID
 from kproto.transcript import Exchange
 from mockbroker.apis.refusals import error_response
-from mockbroker.faults.answers import recast
-from mockbroker.faults.echo import Echo
-from mockbroker.faults.placing import Place, chosen_places, place_error
-from mockbroker.faults.things import Wanted, fields_of, id_field, topic_field
+from mockbroker.faults.error_places import Place, chosen_places, place_error
+from mockbroker.faults.error_skeleton import ErrorSkeleton
+from mockbroker.faults.message_edits import recast
+from mockbroker.faults.request_entities import Wanted, fields_of, id_field, topic_field
 from mockbroker.replay.fetch_sessions import FETCH, SHARE_FETCH, FetchSessions
-from mockbroker.replay.partition_names import Forms, Key, Part, TopicNames
-from mockbroker.replay.recorded_parts import Asked, Known, RecordedParts, asked_of, forms_at
+from mockbroker.replay.partition_names import Forms, Key, MessagePart, TopicNames
+from mockbroker.replay.recorded_parts import (
+    Known,
+    RecordedParts,
+    RequestMeaning,
+    asked_of,
+    forms_at,
+)
 from mockbroker.state.model import Topic
 
-__all__ = ["Composed", "Composing"]
+__all__ = ["Composed", "Composition"]
 
 _NOTHING: Final = Key((), "", None)
 """In place of a key, for what an answer says apart from topics."""
@@ -61,7 +67,7 @@ class _Chosen(NamedTuple):
     again: bool
 
 
-class Composing:
+class Composition:
     """One connection's way through a recording."""
 
     def __init__(self, recorded: RecordedParts) -> None:
@@ -139,7 +145,7 @@ class Composing:
             self._carried[id(known), version] = found
         return found
 
-    def fit(self, part: Part, forms: Forms, version: int) -> Part:
+    def fit(self, part: MessagePart, forms: Forms, version: int) -> MessagePart:
         """The part as ``version`` names its topic."""
         depth = forms.response.depth
         struct = forms.response.path[depth].type.inner_struct
@@ -152,13 +158,13 @@ class Composing:
 
 
 class _Request(NamedTuple):
-    way: Composing
+    way: Composition
     api: Api
     version: int
     body: Message
     forms: Forms
-    parts: list[Part]
-    asked: Asked
+    parts: list[MessagePart]
+    asked: RequestMeaning
     recorded: list[Known]
 
     def compose(self) -> Composed:
@@ -294,7 +300,7 @@ class _Request(NamedTuple):
     def _says_errors(self) -> bool:
         return any(place.path for place in self._places())
 
-    def _failing(self, missing: Iterable[Key], places: tuple[Place, ...]) -> list[Part]:
+    def _failing(self, missing: Iterable[Key], places: tuple[Place, ...]) -> list[MessagePart]:
         """Elements that say of each key that there is no such topic or partition."""
         wanted = set(missing)
         if not wanted or not places or not places[0].path:
@@ -302,7 +308,9 @@ class _Request(NamedTuple):
         asked = [each for each in self.parts if each.key in wanted]
         request = self.forms.request.put_together(self.body, asked)
         topics = self.way.topics
-        answer = Echo(request, self.version, topics).answer(self.api.response, self.version, places)
+        answer = ErrorSkeleton(request, self.version, topics).answer(
+            self.api.response, self.version, places
+        )
         place_error(answer, self.version, places, _code(self), _UNRECORDED, topics)
         recast(answer, self.version)
         return self.forms.response.take_apart(answer, self.version, self.way.names)

@@ -20,13 +20,13 @@ from mockbroker.faults.conflicts import conflict
 from mockbroker.faults.steps import parse_step
 from mockbroker.topics.spec import parse_milliseconds
 
-__all__ = ["CloseWith", "Disconnect", "ErrorAt", "Fault", "Part", "Place", "Swap"]
+__all__ = ["CloseWith", "Disconnect", "ErrorAt", "Fault", "Place", "Swap", "TagLocation"]
 
 ErrorAt: TypeAlias = Literal["top", "topic", "partition", "element", "all"]
 Disconnect: TypeAlias = Literal["before", "after", "answered"]
 CloseWith: TypeAlias = Literal["fin", "half-close", "reset"]
 Place: TypeAlias = Literal["before", "after"]
-Part: TypeAlias = Literal["header", "body", "elements"]
+TagLocation: TypeAlias = Literal["header", "body", "elements"]
 Swap: TypeAlias = Literal["order", "ids"]
 
 _WHICH: Final = frozenset(
@@ -101,7 +101,7 @@ class Fault(
     error_at: ErrorAt | None = None
     throttle: int | str | None = None
     as_version: int | None = None
-    unknown_tags: tuple[Part, ...] = ()
+    unknown_tags: tuple[TagLocation, ...] = ()
     unknown_tag: int = 9999
     unknown_tag_data: str = "00"
     set: dict[str, Any] = {}

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from kproto.messages import ApiVersionsRequest
-from mockbroker.control import journal_routes, visitors
+from mockbroker.control import connection_limits, journal_routes
 from tests.mockbroker.control.test_control import Client, controlled
 from tests.mockbroker.wire import PATIENCE, connect
 
@@ -33,7 +33,7 @@ async def test_who_never_comes_to_the_end_of_a_request_is_closed_on(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It held its place for as long as it liked."""
-    monkeypatch.setattr(visitors, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(connection_limits, "QUIET_SECONDS", 0.05)
     async with controlled() as (_, client):
         reader, writer = await opened(client)
         writer.write(sent)
@@ -43,7 +43,7 @@ async def test_who_never_comes_to_the_end_of_a_request_is_closed_on(
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visitors, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(connection_limits, "BODY_SECONDS", 0.05)
     async with controlled() as (_, client):
         reader, writer = await opened(client)
         writer.write(HEAD + b"Content-Length: 40\r\n\r\n{")
@@ -53,7 +53,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
 
 
 async def test_a_stream_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visitors, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(connection_limits, "QUIET_SECONDS", 0.05)
     async with (
         controlled() as (mock, client),
         client.session.get(client.url + "/journal/stream") as stream,
@@ -70,7 +70,7 @@ async def test_a_stream_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_of_too_many_the_last_to_come_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visitors, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(connection_limits, "MOST_CONNECTIONS", 3)
     async with controlled() as (_, client):
         several = [await opened(client) for _ in range(5)]
         ended = [asyncio.create_task(until_closed(reader)) for reader, _ in several]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mockbroker.faults import Fault
-from mockbroker.faults.planning import End, Hold, LateAnswers, Sleep, Write, plan_answer
+from mockbroker.faults.delivery import End, Hold, LateAnswers, Sleep, Write, plan_answer
 
 
 def frame(correlation_id: int, body: bytes = b"body") -> bytes:

@@ -18,7 +18,7 @@ from kproto.codec.runtime import unsigned_varint
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.schema.model import FIXED_SIZES
-from mockbroker.faults.model import Fault
+from mockbroker.faults.rule import Fault
 
 __all__ = ["altered", "edit_fields", "replacement", "with_correlation_id"]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from mockbroker.faults.frames import with_correlation_id
-from mockbroker.faults.model import CloseWith, Fault, Swap
+from mockbroker.faults.frame_edits import with_correlation_id
+from mockbroker.faults.rule import CloseWith, Fault, Swap
 
 __all__ = ["End", "Hold", "LateAnswers", "Plan", "Sleep", "Step", "Write", "plan_answer"]
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 from kproto.connection import RequestReceived, ServerConnection, ServerState, UnsupportedRequest
 from kproto.errors import KprotoError
 from mockbroker.apis import Session
-from mockbroker.serving.answered import CLOSE, Answered, Close
-from mockbroker.serving.journalling import Journalling
+from mockbroker.serving.delivery import Delivery
+from mockbroker.serving.outcome import CLOSE, Close, Outcome
 from mockbroker.serving.replay_answers import Replay, Replayed
 
-__all__ = ["Replaying"]
+__all__ = ["ReplayStage"]
 
 
-class Replaying(Journalling):
+class ReplayStage(Delivery):
     replay: Replay | None = None
     """Asked before anybody else but rules of faults, where there is one."""
 
@@ -23,7 +23,7 @@ class Replaying(Journalling):
         connection: ServerConnection,
         session: Session,
         request: RequestReceived | UnsupportedRequest,
-    ) -> Answered | None:
+    ) -> Outcome | None:
         """What the recording answers; None, journalled, where it has nothing."""
         assert self.replay is not None
         if not request.expects_response:

@@ -20,19 +20,19 @@ from kproto.connection import RequestReceived, ServerConnection
 from kproto.dialects import Api, Dialect
 from kproto.errors import KprotoError
 from mockbroker.apis import Session
-from mockbroker.faults import answers, frames
-from mockbroker.faults.echo import Echo
+from mockbroker.faults import frame_edits, message_edits
+from mockbroker.faults.delivery import End, Hold, Plan, Step, Write, plan_answer
+from mockbroker.faults.error_places import chosen_places
+from mockbroker.faults.error_skeleton import ErrorSkeleton
 from mockbroker.faults.matching import ActiveFault
-from mockbroker.faults.model import Fault
-from mockbroker.faults.narrowing import narrowed
-from mockbroker.faults.placing import chosen_places
-from mockbroker.faults.planning import End, Hold, Plan, Step, Write, plan_answer
+from mockbroker.faults.partial_requests import narrowed
+from mockbroker.faults.request_entities import Topics, named_by
+from mockbroker.faults.rule import Fault
 from mockbroker.faults.steps import parse_step
-from mockbroker.faults.things import Topics, named_by
-from mockbroker.serving.alarm import sleep
-from mockbroker.serving.answered import CLOSE, Close
 from mockbroker.serving.fault_rules import Request, about
+from mockbroker.serving.outcome import CLOSE, Close
 from mockbroker.serving.withheld import Forgetful, Withheld
+from mockbroker.timers import sleep
 
 if TYPE_CHECKING:
     from mockbroker.serving.dispatch import Dispatcher
@@ -149,7 +149,7 @@ class FaultedExchange:
         quiet = copy.copy(self._dispatcher)
         withheld = Withheld(self._dispatcher.journal)
         quiet.journal = withheld
-        quiet.known_answers = Forgetful()  # type: ignore[assignment]  # as far as it is used
+        quiet.response_cache = Forgetful()  # type: ignore[assignment]  # as far as it is used
         answered: Any = self._own(quiet, request)
         if isinstance(answered, Awaitable):
             answered = await answered
@@ -162,7 +162,7 @@ class FaultedExchange:
     def _reply(self) -> tuple[Message, int]:
         assert self._fault.reply is not None
         api, version = self._api_and_version()
-        return answers.replied(self._fault.reply, api.response, version), version
+        return message_edits.replied(self._fault.reply, api.response, version), version
 
     def _api_and_version(self) -> tuple[Api, int]:
         """The version the answer is made at: the rule's, or the request's. What no codec has is
@@ -185,7 +185,7 @@ class FaultedExchange:
         api, version = self._api_and_version()
         if not isinstance(request, RequestReceived):
             # Nobody has read what it asks about; what takes its place asks about nothing.
-            body = answers.refusal(fault, api.response(), version, api.response, version, {})
+            body = message_edits.refusal(fault, api.response(), version, api.response, version, {})
             return self._unless_none(body, version)
         if fault.apply or (fault.apply is None and self._reads(api, version)):
             return await self._error_over(request, api, version)
@@ -193,7 +193,7 @@ class FaultedExchange:
             parted = await self._parted(request, api, version)
             if parted is not None:
                 return parted
-        body = answers.refusal(
+        body = message_edits.refusal(
             fault, request.body, self._asked_version, api.response, version, self._topics
         )
         return self._unless_none(body, version)
@@ -209,7 +209,7 @@ class FaultedExchange:
         return (
             handler is not None
             and handler.cacheable
-            and answers.carried_by_elements(self._fault, api.response, version)
+            and message_edits.carried_by_elements(self._fault, api.response, version)
         )
 
     async def _error_over(
@@ -220,8 +220,8 @@ class FaultedExchange:
             return said
         body = self._decoded(said)
         if version != self._version:
-            answers.recast(body, version)
-        if not answers.error_over(
+            message_edits.recast(body, version)
+        if not message_edits.error_over(
             self._fault, body, request.body, self._asked_version, version, self._topics
         ):
             self._problems.append("the answer has no place for the error")
@@ -248,16 +248,18 @@ class FaultedExchange:
             return None
         handler = self._dispatcher.handler_of(self._codec, self._key)
         if handler is None or asked not in handler.versions:
-            body = Echo(rest, asked, self._topics).answer(api.response, version, places)
+            body = ErrorSkeleton(rest, asked, self._topics).answer(api.response, version, places)
         else:
             said = await self._broker(msgspec.structs.replace(request, body=rest))
             if not isinstance(said, bytes) or not said:
                 return said
             body = self._decoded(said)
             if version != self._version:
-                answers.recast(body, version)
+                message_edits.recast(body, version)
         return (
-            answers.merged_error(fault, body, taken, request.body, asked, version, self._topics),
+            message_edits.merged_error(
+                fault, body, taken, request.body, asked, version, self._topics
+            ),
             version,
         )
 
@@ -269,7 +271,7 @@ class FaultedExchange:
 
     def _planned(self, said: tuple[Message, int] | bytes | None) -> Plan:
         fault = self._fault
-        whole = frames.replacement(fault, self._rule.random)
+        whole = frame_edits.replacement(fault, self._rule.random)
         version = self._asked_version
         if whole is not None:
             frame = whole
@@ -277,11 +279,11 @@ class FaultedExchange:
                 self._connection.send_bytes(self._request, frame)
         else:
             frame, version = self._framed(said)
-            frame, problems = frames.edit_fields(
+            frame, problems = frame_edits.edit_fields(
                 self._codec, frame, fault, api_key=self._key, version=version
             )
             self._problems += problems
-            frame = frames.altered(frame, fault)
+            frame = frame_edits.altered(frame, fault)
         self._note("; ".join([self._fault.describe_actions(), *self._problems]))
         record = self._recorder(version, framed=whole is None)
         steps: list[Step] = list(plan_answer(frame, fault, record))
@@ -300,14 +302,16 @@ class FaultedExchange:
             body, version = self._decoded(said), self._version
             if fault.as_version is not None:
                 _, version = self._api_and_version()
-                answers.recast(body, version)
+                message_edits.recast(body, version)
         else:
             assert said is not None
             body, version = said
-        if isinstance(fault.throttle, int) and not answers.throttle(body, version, fault.throttle):
+        if isinstance(fault.throttle, int) and not message_edits.throttle(
+            body, version, fault.throttle
+        ):
             self._problems.append(f"version {version} has no throttle time")
         for name, count in fault.more.items():
-            if not answers.lengthen(body, version, name, count):
+            if not message_edits.lengthen(body, version, name, count):
                 self._problems.append(f"there is no array {name!r} with an element to copy")
         header_tags = self._tag(body, version)
         frame = self._codec.encode_response(
@@ -327,7 +331,7 @@ class FaultedExchange:
             if part == "header":
                 if self._codec.api(self._key).response_header_version(version) < 1:
                     self._problems.append(f"the header of version {version} has no tags")
-            elif not answers.tag(body, version, number, data, elements=part == "elements"):
+            elif not message_edits.tag(body, version, number, data, elements=part == "elements"):
                 self._problems.append(f"there are no tags for {part} in this answer")
         flexible = self._codec.api(self._key).response_header_version(version) >= 1
         return {number: data} if "header" in fault.unknown_tags and flexible else None

@@ -16,7 +16,7 @@ import msgspec
 
 from kproto.errors import MissingExtraError
 from mockbroker.errors import FaultError
-from mockbroker.faults.model import Fault
+from mockbroker.faults.rule import Fault
 
 __all__ = ["fault_of", "faults_of", "read_faults"]
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-__all__ = ["BODY_SECONDS", "MOST_CONNECTIONS", "QUIET_SECONDS", "Visitors"]
+__all__ = ["BODY_SECONDS", "MOST_CONNECTIONS", "QUIET_SECONDS", "ConnectionLimits"]
 
 MOST_CONNECTIONS: Final = 512
 """More than eight times the streams that a cluster has; who comes on top is closed on."""
@@ -25,7 +25,7 @@ BODY_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 1.0
 
 
-class Visitors:
+class ConnectionLimits:
     """``start`` and ``stop`` are called on the loop that serves."""
 
     def __init__(self, server: web.Server, *, most: int, quiet_seconds: float) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Final, TypeAlias
 
-from mockbroker.faults.planning import Plan
+from mockbroker.faults.delivery import Plan
 
-__all__ = ["CLOSE", "Answered", "Close"]
+__all__ = ["CLOSE", "Close", "Outcome"]
 
 
 class Close:
@@ -16,5 +16,5 @@ class Close:
 
 CLOSE: Final = Close()
 
-Answered: TypeAlias = bytes | Close | Awaitable[bytes | Close | Plan]
+Outcome: TypeAlias = bytes | Close | Awaitable[bytes | Close | Plan]
 """Bytes to write (perhaps none), or CLOSE, or either of them later; or, later, a rule's plan."""

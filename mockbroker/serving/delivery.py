@@ -15,10 +15,10 @@ from kproto.journal import Direction, Journal
 from mockbroker.apis import Session
 from mockbroker.security.sasl_frames import journalled_frame, unread_frame
 
-__all__ = ["Journalling"]
+__all__ = ["Delivery"]
 
 
-class Journalling:
+class Delivery:
     journal: Journal
     codec: Dialect
 

@@ -11,8 +11,8 @@ from typing import Any
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
 from kproto.schema.model import Field, Struct
-from mockbroker.faults.placing import Place
-from mockbroker.faults.things import (
+from mockbroker.faults.error_places import Place
+from mockbroker.faults.request_entities import (
     Kind,
     Topics,
     fields_of,
@@ -26,30 +26,30 @@ from mockbroker.faults.things import (
     topic_of,
 )
 
-__all__ = ["Echo"]
+__all__ = ["ErrorSkeleton"]
 
 _NOTHING = object()
 
 
 @dataclass(slots=True)
-class _Asked:
+class _RequestElement:
     """One element of the request: a struct, a plain value, or one that the cluster has and the
     request named by naming all."""
 
     value: Any = None
     struct: Struct | None = None
-    parent: _Asked | None = None
+    parent: _RequestElement | None = None
     topic: str | None = None
     partition: int | None = None
 
 
-class Echo:
+class ErrorSkeleton:
     """Of one request at one version, with the topics of the cluster that got it."""
 
     def __init__(self, body: Message, version: int, topics: Topics) -> None:
         self._version = version
         self._topics = topics
-        self._root = _Asked(body, schema_of(type(body)).root)
+        self._root = _RequestElement(body, schema_of(type(body)).root)
 
     def answer(self, response: type[Message], version: int, places: tuple[Place, ...]) -> Message:
         """A response with an element for each one asked about, in the arrays on the way to
@@ -66,7 +66,7 @@ class Echo:
         version: int,
         places: tuple[Place, ...],
         depth: int,
-        asked: _Asked,
+        asked: _RequestElement,
     ) -> None:
         leading = {
             id(place.path[depth]): place.path[depth] for place in places if len(place.path) > depth
@@ -86,7 +86,7 @@ class Echo:
 
     # ---- what the request has ----------------------------------------------------------------
 
-    def _sources(self, field: Field, kind: Kind, asked: _Asked) -> list[_Asked]:
+    def _sources(self, field: Field, kind: Kind, asked: _RequestElement) -> list[_RequestElement]:
         """The elements of the request that those of a response's array answer."""
         arrays = [] if asked.struct is None else list(_arrays(asked.struct, self._version))
         same = [each for each in arrays if each.name == field.name]
@@ -106,30 +106,32 @@ class Echo:
         ]
         return deeper or (self._all_partitions(asked) if kind == "partition" else [])
 
-    def _elements(self, array: Field, kind: Kind, asked: _Asked) -> list[_Asked]:
+    def _elements(self, array: Field, kind: Kind, asked: _RequestElement) -> list[_RequestElement]:
         values = getattr(asked.value, array.python_name)
         inner = array.type.inner_struct
         if values is None:
             if kind == "topic":
-                return [_Asked(parent=asked, topic=name) for name in self._topics]
+                return [_RequestElement(parent=asked, topic=name) for name in self._topics]
             return self._all_partitions(asked) if kind == "partition" else []
         if inner is not None:
             return [self._element(value, inner, asked) for value in values]
         if is_topics(array):
-            return [_Asked(value, None, asked, topic=value) for value in values]
+            return [_RequestElement(value, None, asked, topic=value) for value in values]
         if is_partitions(array):
-            return [_Asked(value, None, asked, asked.topic, value) for value in values]
-        return [_Asked(value, None, asked, asked.topic, asked.partition) for value in values]
+            return [_RequestElement(value, None, asked, asked.topic, value) for value in values]
+        return [
+            _RequestElement(value, None, asked, asked.topic, asked.partition) for value in values
+        ]
 
-    def _element(self, value: Any, struct: Struct, parent: _Asked) -> _Asked:
+    def _element(self, value: Any, struct: Struct, parent: _RequestElement) -> _RequestElement:
         topic = topic_of(value, struct, self._version, self._topics)
         partition = partition_of(value, struct, self._version)
-        return _Asked(value, struct, parent, topic or parent.topic, partition)
+        return _RequestElement(value, struct, parent, topic or parent.topic, partition)
 
-    def _all_partitions(self, asked: _Asked) -> list[_Asked]:
+    def _all_partitions(self, asked: _RequestElement) -> list[_RequestElement]:
         topic = self._topics.get(asked.topic or "")
         return [] if topic is None else [
-            _Asked(parent=asked, topic=topic.name, partition=each.index)
+            _RequestElement(parent=asked, topic=topic.name, partition=each.index)
             for each in topic.partitions
         ]  # fmt: skip
 
@@ -141,7 +143,7 @@ class Echo:
         struct: Struct,
         response: type[Message],
         version: int,
-        asked: _Asked,
+        asked: _RequestElement,
         leading: dict[int, Field],
     ) -> None:
         matched = False
@@ -160,7 +162,7 @@ class Echo:
             if value is not None:
                 setattr(element, strings[0].python_name, value)
 
-    def _value(self, field: Field, struct: Struct, version: int, asked: _Asked) -> Any:
+    def _value(self, field: Field, struct: Struct, version: int, asked: _RequestElement) -> Any:
         if field is partition_field(struct, version):
             return _NOTHING if asked.partition is None else asked.partition
         known = self._topics.get(asked.topic or "")
@@ -170,7 +172,7 @@ class Echo:
             return asked.topic
         if field is id_field(struct, version) and known is not None:
             return known.topic_id
-        holder: _Asked | None = asked
+        holder: _RequestElement | None = asked
         while holder is not None:
             found = _own(holder, field, self._version)
             if found is not _NOTHING and (found is not None or field.is_nullable(version)):
@@ -179,7 +181,12 @@ class Echo:
         return _NOTHING
 
     def _copy_array(
-        self, element: Any, field: Field, response: type[Message], version: int, asked: _Asked
+        self,
+        element: Any,
+        field: Field,
+        response: type[Message],
+        version: int,
+        asked: _RequestElement,
     ) -> None:
         """An array that says which element this is, as the entity of a quota."""
         inner = field.type.inner_struct
@@ -216,7 +223,7 @@ def _kind(array: Field, version: int) -> Kind | None:
     return "element" if element is not None and element.kind == "string" else None
 
 
-def _own(asked: _Asked, wanted: Field, version: int) -> Any:
+def _own(asked: _RequestElement, wanted: Field, version: int) -> Any:
     """The value of the request's field of the same name and type."""
     if asked.struct is None or wanted.type.kind in ("array", "struct"):
         return _NOTHING
@@ -226,7 +233,7 @@ def _own(asked: _Asked, wanted: Field, version: int) -> Any:
     return _NOTHING
 
 
-def _only_text(asked: _Asked, version: int) -> str | None:
+def _only_text(asked: _RequestElement, version: int) -> str | None:
     """What a request calls an element that the response calls otherwise."""
     if asked.struct is None:
         return asked.value if isinstance(asked.value, str) else None

@@ -18,7 +18,7 @@ from mockbroker.apis import Session
 from mockbroker.apis.api_versions import API_VERSIONS
 from mockbroker.state.actions import ActionLog
 
-__all__ = ["KnownAnswers"]
+__all__ = ["ResponseCache"]
 
 _MAX_REQUEST: Final = 4096
 _MAX_ANSWERS: Final = 256
@@ -31,7 +31,7 @@ _Known: TypeAlias = tuple[bytes, bytes, int, int, str | None, ClientSoftware | N
 who the client says it is; the dialect."""
 
 
-class KnownAnswers:
+class ResponseCache:
     """By receiving broker; bounded; empty again as soon as ``log`` has grown."""
 
     def __init__(self, log: ActionLog, journal: Journal) -> None:
