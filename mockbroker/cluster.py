@@ -30,7 +30,7 @@ from mockbroker.elections.queue import ElectionQueue
 from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of
-from mockbroker.machines import machine as machine_of
+from mockbroker.reassignment import machine as machine_of
 from mockbroker.security import acls
 from mockbroker.state.actions import (
     ActionLog,
@@ -82,11 +82,11 @@ class Cluster(ElectionCalls, ReassignmentFacts):
     ``topics`` are texts (``parse_topic``) or (name, broker ids of each partition) pairs.
     ``now_ms`` starts the virtual clock. ``broker_configs`` are what every broker's properties file
     says. ``new_topic_id`` exists so that a test can fix the ids. ``completion`` is the release's.
-    ``machine`` is how the controller reassigns partitions, one of ``mockbroker.machines.MACHINES``;
-    where that one keeps znodes it does so in ``znodes``, a session of its own, or else in a
-    ZooKeeper of its own in this process. ``newest`` is the highest version of each request between
-    brokers that the cluster's software knows (``inter_broker.software_versions``); a broker's own
-    ranges override it.
+    ``machine`` is how the controller reassigns partitions, one of
+    ``mockbroker.reassignment.MACHINES``; where that one keeps znodes it does so in ``znodes``,
+    a session of its own, or else in a ZooKeeper of its own in this process. ``newest`` is the
+    highest version of each request between brokers that the cluster's software knows
+    (``inter_broker.software_versions``); a broker's own ranges override it.
 
     ``administration`` is how topics and configs are administered, one of
     ``mockbroker.topics.eras.ERAS``; None is the newest that goes with the machine.

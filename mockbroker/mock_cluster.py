@@ -22,9 +22,9 @@ from kproto.znodes import ZnodeStore
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.software_versions import INTER_BROKER
-from mockbroker.machines import machine
 from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.profiles import profile as _profile
+from mockbroker.reassignment import machine
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.security.policy import Security
 from mockbroker.serving.dispatch import Dispatcher

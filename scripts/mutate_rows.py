@@ -1,8 +1,8 @@
 """Do the tests bite? Change each row of each machine's table once; a test of the row must fail.
 
-A row is ``Row(requirement, when, then)`` of ``mockbroker.machines.engine``; the tests held to it
-are those marked with its requirement. A mutant is a row that never matches, or that misses one of
-its effects. Rows are found by following what the machines hold, so a new machine needs nothing
+A row is ``Row(requirement, when, then)`` of ``mockbroker.reassignment.engine``; the tests held to
+it are those marked with its requirement. A mutant is a row that never matches, or that misses one
+of its effects. Rows are found by following what the machines hold, so a new machine needs nothing
 said here. Tests are collected once; each mutant is a fork, which runs the quickest test first and
 ends with the first that fails.
 
@@ -32,8 +32,8 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
-import mockbroker.machines
-from mockbroker.machines.engine import Moment, Row
+import mockbroker.reassignment
+from mockbroker.reassignment.engine import Moment, Row
 
 __all__ = ["Mutant", "Place", "main", "mutants_of", "rows_of"]
 
@@ -80,9 +80,10 @@ class Mutant:
 def rows_of(machines: Mapping[str, object]) -> list[Place]:
     """Every row that a machine holds, however deep, and those in the machines' modules beside."""
     holders = dict(machines)
-    for found in pkgutil.walk_packages(mockbroker.machines.__path__, "mockbroker.machines."):
+    package = mockbroker.reassignment
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         module = importlib.import_module(found.name)
-        holders[found.name.rpartition(".")[2]] = list(vars(module).values())
+        holders[found.name.removeprefix(f"{package.__name__}.")] = list(vars(module).values())
     rows: dict[int, tuple[Row, list[str]]] = {}
     for name, holder in holders.items():
         for row in _rows_in(holder, set()):
@@ -109,12 +110,12 @@ def _parts(thing: object) -> Iterator[object]:
         yield from thing.values()
     elif isinstance(thing, (tuple, list)):
         yield from thing
-    elif type(thing).__module__.startswith("mockbroker.machines"):
+    elif type(thing).__module__.startswith("mockbroker.reassignment"):
         yield from getattr(thing, "__dict__", {}).values()
         for cls in type(thing).__mro__:
             for name in getattr(cls, "__slots__", ()):
                 yield getattr(thing, name, None)
-            if cls.__module__.startswith("mockbroker.machines"):
+            if cls.__module__.startswith("mockbroker.reassignment"):
                 yield from vars(cls).values()
 
 
@@ -274,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     mutants = [
         mutant
-        for place in rows_of(mockbroker.machines.MACHINES)
+        for place in rows_of(mockbroker.reassignment.MACHINES)
         if not options.machine or set(options.machine) & set(place.machines)
         for mutant in mutants_of(place, conditions=options.conditions)
         if not options.row or set(options.row) & set(ids_of(mutant))

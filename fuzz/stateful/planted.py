@@ -17,15 +17,10 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from fuzz.stateful.machine import machine_of
 from mockbroker.elections import elect as elections
+from mockbroker.elections import partition_change
 from mockbroker.elections.partition_change import Completion, Election
-from mockbroker.machines import kraft_rows
-from mockbroker.machines.effects import WriteStateZnode
-from mockbroker.machines.engine import Row, Work
-from mockbroker.machines.kraft import KRaft
-from mockbroker.machines.registry import KeepsZnodes
 from mockbroker.profiles import profile
 from mockbroker.serving.response_cache import ResponseCache
-from mockbroker.state import partition_change
 from mockbroker.state.actions import Action, PartitionChanged, TopicDeleted
 from mockbroker.state.controller import ClusterState, Controller
 from mockbroker.state.model import Partition

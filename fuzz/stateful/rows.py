@@ -1,5 +1,6 @@
-"""Which rows of the controllers' tables were taken. Rows are data (``mockbroker.machines.engine``),
-so that a first effect that counts can be put before those of each, and taken away again.
+"""Which rows of the controllers' tables were taken. Rows are data
+(``mockbroker.reassignment.engine``), so that a first effect that counts can be put
+before those of each, and taken away again.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from mockbroker.machines import MACHINES
-from mockbroker.machines.engine import Work
+from mockbroker.reassignment import MACHINES
+from mockbroker.reassignment.engine import Work
 from scripts.mutate_rows import Place, rows_of
 
 __all__ = ["RowCounts"]

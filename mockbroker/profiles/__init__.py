@@ -15,8 +15,8 @@ from kproto.errors import UnknownNameError
 from kproto.schema.releases import Mode, Release, load_releases, release
 from kproto.schema.versions import Versions
 from mockbroker.elections.partition_change import Completion
-from mockbroker.machines.zookeeper_eras import era_of
 from mockbroker.profiles.features import Feature, features_of
+from mockbroker.reassignment.zookeeper.eras import era_of
 
 __all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile"]
 
@@ -114,7 +114,7 @@ class Profile:
     ``forwarding``: brokers pass on what is the controller's (KIP-590), so that clients never see
     NOT_CONTROLLER(41). ``fallback_row``: error 35 to ApiVersions holds a row for key 18 (KIP-511).
     ``dialect`` names the message layouts on the wire, ``machine`` how the controller reassigns
-    partitions (``mockbroker.machines``), ``elections`` how it answers ElectLeaders
+    partitions (``mockbroker.reassignment``), ``elections`` how it answers ElectLeaders
     (``mockbroker.elections.eras``).
     """
 

@@ -17,7 +17,6 @@ from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import INTER_BROKER, own_apis
-from mockbroker.machines import machine
 from mockbroker.profiles import Profile
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork

@@ -57,7 +57,7 @@ from mockbroker.topics.eras import KRAFT, AdministrationEra
 
 if TYPE_CHECKING:
     from mockbroker.elections.queue import ElectionQueue
-    from mockbroker.machines import Machine
+    from mockbroker.reassignment import Machine
 
 __all__ = ["BROKER", "TOPIC", "ClusterState", "Controller", "replay"]
 

@@ -2,7 +2,7 @@
 
 The store holds the truth; ``ClusterState.znodes`` is what this process knows of it, which is what
 the log says. The two part where somebody else writes, until the znode is read. Which znodes there
-are, and what they mean, is for ``mockbroker.machines``.
+are, and what they mean, is for ``mockbroker.reassignment``.
 """
 
 from __future__ import annotations

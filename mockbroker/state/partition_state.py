@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mockbroker.machines.kip_236_old_effects import RequestedPartition
-from mockbroker.machines.kip_236_plans import PendingPartition
+from mockbroker.reassignment.kip_236_new.plans import PendingPartition
+from mockbroker.reassignment.kip_236_old.effects import RequestedPartition
 from mockbroker.state.model import Partition
 
 __all__ = ["partition_state"]

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from mockbroker.machines import MACHINES
-from mockbroker.machines.engine import Row
+from mockbroker.reassignment import MACHINES
+from mockbroker.reassignment.engine import Row
 from scripts import mutate_rows
 from tests.support import requirements
 
@@ -22,8 +22,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 MACHINE = """
     import sys
-    from mockbroker import machines
-    from mockbroker.machines.engine import Row
+    from mockbroker import reassignment
+    from mockbroker.reassignment.engine import Row
     from scripts import mutate_rows
 
     class Add:
@@ -33,8 +33,8 @@ MACHINE = """
     class Machine:
         rows = {"on_it": (Row("X-01, C-01", lambda work: True, (Add(1), Add(2))),)}
 
-    machines.MACHINES = {"mine": Machine()}
-    Machine.__module__ = "mockbroker.machines.mine"
+    reassignment.MACHINES = {"mine": Machine()}
+    Machine.__module__ = "mockbroker.reassignment.mine"
     sys.modules["mine"] = sys.modules["__main__"]
     sys.exit(mutate_rows.main(["--machine", "mine", *sys.argv[1:]]))
 """

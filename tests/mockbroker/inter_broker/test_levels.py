@@ -17,8 +17,8 @@ from mockbroker.state.controller import replay
 from mockbroker.state.model import Broker
 from tests.mockbroker.inter_broker.heard import alter, heard, said
 from tests.mockbroker.inter_broker.talking import talking
-from tests.mockbroker.machines.walks import FOO, NEW, STATE, changes, joined, now
-from tests.mockbroker.machines.walks import alter as alter_cluster
+from tests.mockbroker.reassignment.walks import FOO, NEW, STATE, changes, joined, now
+from tests.mockbroker.reassignment.walks import alter as alter_cluster
 from tests.mockbroker.wire import connect
 
 BOTH = pytest.mark.parametrize("draft", ["kip-455-old", "kip-455-new"])

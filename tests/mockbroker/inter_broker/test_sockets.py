@@ -13,7 +13,7 @@ from mockbroker.errors import ClusterError, ControllerDiedError
 from mockbroker.state.actions import LeaderAndIsrSent
 from tests.mockbroker.inter_broker.heard import alter, heard, recorded, said
 from tests.mockbroker.inter_broker.talking import talking
-from tests.mockbroker.machines.walks import changes
+from tests.mockbroker.reassignment.walks import changes
 
 PROFILES = pytest.mark.parametrize("profile", ["kafka-2.4", "kip-455-new"])
 

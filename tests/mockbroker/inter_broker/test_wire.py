@@ -12,8 +12,8 @@ from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
-from mockbroker.machines import machine
 from mockbroker.profiles import all_profiles, profile
+from mockbroker.reassignment import machine
 from tests.mockbroker.inter_broker.heard import Heard, alter, heard, recorded, said
 from tests.mockbroker.inter_broker.talking import talking
 

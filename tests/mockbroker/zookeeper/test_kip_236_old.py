@@ -14,7 +14,7 @@ from kproto.znodes.request_znodes import (
     REQUEST_PREFIX,
 )
 from mockbroker.cluster import Cluster
-from tests.mockbroker.machines.requesting import (
+from tests.mockbroker.reassignment.requesting import (
     CHILD,
     LEGACY,
     child,
@@ -26,7 +26,7 @@ from tests.mockbroker.machines.requesting import (
     request_text,
     warnings,
 )
-from tests.mockbroker.machines.walks import FOO, joined, now
+from tests.mockbroker.reassignment.walks import FOO, joined, now
 from tests.znodes.conftest import Place
 
 

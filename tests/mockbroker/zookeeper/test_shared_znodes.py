@@ -14,7 +14,7 @@ from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.state.actions import Warned
 from mockbroker.state.controller import replay
-from tests.mockbroker.machines.walks import changes
+from tests.mockbroker.reassignment.walks import changes
 from tests.znodes.conftest import Place
 
 FOO = "/brokers/topics/foo"

@@ -1,0 +1,1 @@
+"""The newer revision of KIP-236."""

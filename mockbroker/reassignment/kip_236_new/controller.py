@@ -1,0 +1,325 @@
+"""A ZooKeeper controller that can cancel: runs the tables of KIP-236's newer revision.
+
+It watches three znodes that users create: ``/admin/reassign_partitions`` submits a batch,
+``/admin/cancel_reassignment_in_progress`` rolls back what is pending of it,
+``/admin/reassign_partitions_queue`` adds to it. AlterPartitionReassignments (45) does the same, a
+partition at a time. What of it makes no sense is left out, and the log says so; everything else
+goes on. A controller that takes over looks at the three in the order of ``watched``: an unfinished
+cancellation comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kproto.error_codes import ErrorCode
+from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent, ZnodeError
+from kproto.znodes.plan_znodes import (
+    CANCEL_REASSIGNMENT_IN_PROGRESS,
+    REASSIGN_PARTITIONS,
+    REASSIGN_PARTITIONS_QUEUE,
+    PlannedReplicas,
+)
+from mockbroker.errors import Refusal
+from mockbroker.reassignment.answers import find, listed, refused
+from mockbroker.reassignment.engine import Brokers, Row, run_first, run_until_none
+from mockbroker.reassignment.kip_236_new import tables
+from mockbroker.reassignment.kip_236_new.plans import (
+    Plan,
+    leave_queue,
+    pending,
+    read_plan,
+    repeated,
+    write_plan,
+)
+from mockbroker.reassignment.znode_watches import WATCHED, Watched
+from mockbroker.reassignment.zookeeper_controller import KeepsZnodes, warn
+from mockbroker.state.actions import Change, TopicDeleted
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Partition, TopicPartition
+from mockbroker.state.results import (
+    AlterReassignmentsResult,
+    ListReassignmentsResult,
+    OngoingReassignment,
+    PartitionResult,
+    TopicResult,
+)
+from mockbroker.topics.assignments import check_assignment
+
+__all__ = ["CancellableMachine"]
+
+_SEEN = "zookeeper"
+_CALLED = "alter_partition_reassignments"
+
+
+class CancellableMachine(KeepsZnodes):
+    name = "kip-236-new"
+
+    # ---- requests ----------------------------------------------------------------------------
+
+    def alter(
+        self,
+        controller: Controller,
+        topics: Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]],
+        *,
+        allow_replication_factor_change: bool,
+    ) -> AlterReassignmentsResult:
+        """Each partition is submitted or, with None, rolled back by itself. The draft knows no
+        guard of the replication factor: that argument is only echoed."""
+        results = tuple(
+            TopicResult(
+                name,
+                tuple(self._alter_one(controller, (name, i), asked) for i, asked in partitions),
+            )
+            for name, partitions in topics
+        )
+        return AlterReassignmentsResult(0, None, allow_replication_factor_change, results)
+
+    def _alter_one(
+        self, controller: Controller, tp: TopicPartition, asked: Sequence[int] | None
+    ) -> PartitionResult:
+        try:
+            partition = find(controller, tp)
+            if asked is not None:
+                check_assignment(controller, asked)
+                self._submit_one(controller, tp, tuple(asked))
+            elif partition.reassigning:
+                run_first(controller, _CALLED, tp, tables.ON_CANCEL)
+                _check_rolled_back(controller, tp)
+            else:
+                raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        except Refusal as refusal:
+            return refused(tp[1], refusal)
+        except ZnodeError as error:
+            return PartitionResult(tp[1], ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+        return PartitionResult(tp[1])
+
+    def _submit_one(self, controller: Controller, tp: TopicPartition, asked: Brokers) -> None:
+        run_first(controller, _CALLED, tp, tables.ON_CONFLICT, asked=asked)
+        now = find(controller, tp)
+        if tables.heads_for(now, asked):
+            return
+        _check_rolled_back(controller, tp)
+        facts = {"original": now.replicas}
+        run_first(controller, _CALLED, tp, tables.ON_SUBMIT, asked=asked, facts=facts)
+        run_first(controller, _CALLED, tp, tables.ON_TRIGGER)
+
+    def list_ongoing(
+        self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> ListReassignmentsResult:
+        """AR, and what comes and goes with RAR; what comes is not told where OAR is unknown."""
+        return listed(controller.state.topics, topics, _ongoing)
+
+    # ---- submission --------------------------------------------------------------------------
+
+    def on_plan(self, controller: Controller, event: WatchedEvent | None) -> None:
+        """Only that the znode comes says something: who writes into it later is not heard."""
+        known = controller.state.znode_stats.get(REASSIGN_PARTITIONS)
+        text = controller.znodes.read(REASSIGN_PARTITIONS, watch=True)
+        stat = controller.state.znode_stats.get(REASSIGN_PARTITIONS)
+        if text is None or stat is None:
+            return
+        changed = event is not None and event.type is EventType.NODE_DATA_CHANGED
+        if changed and known is not None and known.czxid == stat.czxid:
+            return
+        plan = self._read(controller, REASSIGN_PARTITIONS, text)
+        # Whatever the controller has seen, it has written into, or made itself with originals.
+        if event is not None or stat.version == 0:
+            plan = _with_originals(controller, plan)
+        try:
+            self._submit(controller, plan, resuming=event is None)
+        except ZnodeError as error:
+            warn(controller, _SEEN, f"{REASSIGN_PARTITIONS}: {error}; the submission is left out")
+            write_plan(controller, _SEEN)
+
+    def _submit(self, controller: Controller, plan: Plan, *, resuming: bool) -> None:
+        """All are on record and remembered before the first begins. What is under way goes on,
+        but for one who takes over: there it begins again."""
+        begin = [
+            tp
+            for tp, planned in plan.items()
+            if resuming or not tables.heads_for(find(controller, tp), tuple(planned.replicas))
+        ]
+        for tp, planned in plan.items():
+            _run(controller, tp, tables.ON_SUBMIT, planned, plan=plan)
+        if not plan:
+            write_plan(controller, _SEEN)
+        for tp in begin:
+            run_first(controller, _SEEN, tp, tables.ON_TRIGGER)
+
+    def _read(self, controller: Controller, path: str, text: str) -> Plan:
+        """What of a plan can be done; the rest is left out, and the log says why."""
+        try:
+            plan = read_plan(path, text)
+        except MalformedZnodeError as error:
+            warn(controller, _SEEN, f"{error}; removed")
+            return {}
+        for name, index in repeated(text):
+            warn(controller, _SEEN, f"{path}: {name}-{index} is there twice; the last one counts")
+        return {
+            tp: planned
+            for tp, planned in plan.items()
+            if _acceptable(controller, path, tp, planned)
+        }
+
+    # ---- cancellation ------------------------------------------------------------------------
+
+    def on_cancel(self, controller: Controller, event: WatchedEvent | None) -> None:
+        """Roll back what is pending on record; in the end the znode goes, whatever came of it."""
+        if controller.znodes.read(CANCEL_REASSIGNMENT_IN_PROGRESS, watch=True) is None:
+            return
+        plan = self._reread(controller)
+        for tp in plan:
+            run_first(controller, _SEEN, tp, tables.ON_CANCEL)
+        write_plan(controller, _SEEN)  # what could not be read of it is as it was remembered
+        controller.znodes.put(_SEEN, CANCEL_REASSIGNMENT_IN_PROGRESS, None)
+        if event is not None:  # else what was skipped is about to be resumed
+            for tp in plan:
+                self.settle(controller, _SEEN, tp)
+
+    def _reread(self, controller: Controller) -> Plan:
+        """What is pending is what the znode says; what cannot be read of it goes on as it was."""
+        text = controller.znodes.read(REASSIGN_PARTITIONS)
+        try:
+            found = {} if text is None else read_plan(REASSIGN_PARTITIONS, text)
+        except MalformedZnodeError as error:
+            warn(controller, _SEEN, f"{error}; nothing is rolled back")
+            return {}
+        for tp in pending(controller):
+            if tp not in found:
+                run_first(controller, _SEEN, tp, tables.ON_MISSING)
+        plan = {
+            tp: planned
+            for tp, planned in found.items()
+            if _acceptable(controller, REASSIGN_PARTITIONS, tp, planned)
+        }
+        for tp, planned in plan.items():
+            _run(controller, tp, tables.ON_REREAD, planned)
+        return plan
+
+    # ---- queue -------------------------------------------------------------------------------
+
+    def on_queue(self, controller: Controller, _: WatchedEvent | None) -> None:
+        """Partition by partition into the plan, however far the others are."""
+        text = controller.znodes.read(REASSIGN_PARTITIONS_QUEUE, watch=True)
+        if text is None:
+            return
+        plan = self._read(controller, REASSIGN_PARTITIONS_QUEUE, text)
+        for tp, planned in plan.items():
+            try:
+                self._dequeue(controller, tp, planned)
+            except ZnodeError as error:
+                _left_out(controller, tp, str(error))
+        # What was left out has blocked the queue long enough.
+        controller.znodes.put(_SEEN, REASSIGN_PARTITIONS_QUEUE, None)
+
+    def _dequeue(
+        self, controller: Controller, tp: TopicPartition, planned: PlannedReplicas
+    ) -> None:
+        asked = tuple(planned.replicas)
+        run_first(controller, _SEEN, tp, tables.ON_CONFLICT, asked=asked)
+        now = find(controller, tp)
+        under_way = tables.heads_for(now, asked)
+        if now.reassigning and not under_way:
+            _left_out(controller, tp, "what is pending was not rolled back")
+            return
+        original = planned.original_replicas
+        if original is None:
+            planned = PlannedReplicas(asked, now.replicas)
+        _run(controller, tp, tables.ON_DEQUEUE, planned)
+        if not under_way:
+            run_first(controller, _SEEN, tp, tables.ON_TRIGGER)
+
+    watched = (
+        *WATCHED,
+        Watched(CANCEL_REASSIGNMENT_IN_PROGRESS, False, on_cancel),
+        Watched(REASSIGN_PARTITIONS, False, on_plan),
+        Watched(REASSIGN_PARTITIONS_QUEUE, False, on_queue),
+    )
+
+    # ---- what goes on around reassignments ---------------------------------------------------
+
+    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
+        if controller.is_live(controller.state.controller_id):
+            run_until_none(controller, cause, tp, tables.ON_STEP)
+        return find(controller, tp)
+
+    def announce(self, controller: Controller, cause: str, change: Change) -> None:
+        """What was pending of a deleted topic is not on record any longer."""
+        super().announce(controller, cause, change)
+        if isinstance(change, TopicDeleted):
+            write_plan(controller, cause)
+
+
+# ---- one partition -------------------------------------------------------------------------------
+
+
+def _run(
+    controller: Controller,
+    tp: TopicPartition,
+    rows: Sequence[Row],
+    planned: PlannedReplicas,
+    **facts: Plan,
+) -> None:
+    original = planned.original_replicas
+    known = {"original": None if original is None else tuple(original), **facts}
+    run_first(controller, _SEEN, tp, rows, asked=tuple(planned.replicas), facts=known)
+
+
+def _acceptable(
+    controller: Controller, path: str, tp: TopicPartition, planned: PlannedReplicas
+) -> bool:
+    try:
+        find(controller, tp)
+        check_assignment(controller, planned.replicas)
+        if planned.original_replicas is not None:
+            check_assignment(controller, planned.original_replicas)
+    except Refusal as refusal:
+        warn(controller, _SEEN, f"{path}: {tp[0]}-{tp[1]}: {refusal.message} It is left out.")
+        return False
+    return True
+
+
+def _check_rolled_back(controller: Controller, tp: TopicPartition) -> None:
+    """Raises Refusal where a rollback was skipped."""
+    partition = find(controller, tp)
+    if not partition.reassigning:
+        return
+    reason = "it would require an unclean leader election"
+    if tables.original_of(partition) is None:
+        reason = "its original replicas are unknown"
+    raise Refusal(
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        f"Unable to revert partition assignment for {tp[0]}:{tp[1]} because {reason}.",
+    )
+
+
+def _left_out(controller: Controller, tp: TopicPartition, reason: str) -> None:
+    path = REASSIGN_PARTITIONS_QUEUE
+    warn(controller, _SEEN, f"{path}: {tp[0]}-{tp[1]}: {reason}; it is left out")
+    leave_queue(controller, _SEEN, tp)
+
+
+def _with_originals(controller: Controller, plan: Plan) -> Plan:
+    """What was submitted without them goes back to where it is now, or was before it began."""
+    return {
+        tp: PlannedReplicas(
+            planned.replicas,
+            planned.original_replicas or _original_now(find(controller, tp)),
+        )
+        for tp, planned in plan.items()
+    }
+
+
+def _original_now(partition: Partition) -> Brokers | None:
+    return tables.original_of(partition) if partition.reassigning else partition.replicas
+
+
+def _ongoing(partition: Partition) -> OngoingReassignment:
+    target, original = partition.target or (), tables.original_of(partition)
+    return OngoingReassignment(
+        partition.index,
+        partition.replicas,
+        tuple(each for each in target if original is not None and each not in original),
+        tuple(each for each in partition.replicas if each not in target),
+    )

@@ -1,0 +1,199 @@
+"""KIP-236, the page's newer revision, as tables: reassign, cancel and roll back, queue.
+
+RAR is where a partition goes, OAR where it was, AR its replicas. A reassignment is that of the
+controllers of the time: AR becomes RAR and OAR at once, and RAR as soon as all of RAR is in sync. A
+cancellation is the opposite, in seven steps, if there is an OAR to go back to, and if going there
+would not put the partition offline. The queue adds what is not in conflict with what is pending,
+after it has rolled back what is.
+
+Tables only; ``kip_236_new_machine`` runs them, ``kip_236_effects`` knows the seven steps.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mockbroker.reassignment.effects import (
+    Commit,
+    RaiseLeaderEpoch,
+    SendLeaderAndIsr,
+    SendUpdateMetadata,
+    SetReplicas,
+    SetTarget,
+    Warn,
+    WriteStateZnode,
+    WriteTopicZnode,
+)
+from mockbroker.reassignment.engine import Brokers, Effect, Moment, Row
+from mockbroker.reassignment.kip_236_new.plans import (
+    LeavePlan,
+    LeaveQueue,
+    PendingPartition,
+    Remember,
+    WritePlan,
+)
+from mockbroker.reassignment.rollback_effects import replicas, settle_on
+from mockbroker.state.model import Partition
+
+__all__ = [
+    "ON_CANCEL",
+    "ON_CONFLICT",
+    "ON_DEQUEUE",
+    "ON_MISSING",
+    "ON_REREAD",
+    "ON_STEP",
+    "ON_SUBMIT",
+    "ON_TRIGGER",
+    "heads_for",
+    "original_of",
+]
+
+# ---- conditions ----------------------------------------------------------------------------------
+
+
+def heads_for(partition: Partition, asked: Brokers) -> bool:
+    """Whether it is under way there already."""
+    return partition.reassigning and partition.target == asked
+
+
+def original_of(partition: Partition) -> Brokers | None:
+    """OAR, None where nobody knows."""
+    return partition.original_replicas if isinstance(partition, PendingPartition) else None
+
+
+def _always(_: Moment) -> bool:
+    return True
+
+
+def _idle(moment: Moment) -> bool:
+    return not moment.start.reassigning
+
+
+def _heads_there(moment: Moment) -> bool:
+    return heads_for(moment.start, moment.asked)
+
+
+def _already_there(moment: Moment) -> bool:
+    """RAR was AR when it was submitted. That it is AR now says nothing: once it has begun, it is
+    where RAR adds to OAR and takes nothing away."""
+    return moment.target == moment.start.replicas == original_of(moment.start)
+
+
+def _caught_up(moment: Moment) -> bool:
+    """RAR is in sync, and one of it can lead."""
+    target, isr = moment.target, moment.start.isr
+    return bool(target) and set(target) <= set(isr) and any(map(moment.is_live, target))
+
+
+def _not_begun(moment: Moment) -> bool:
+    return not set(moment.target) <= set(moment.start.replicas)
+
+
+def _original_unknown(moment: Moment) -> bool:
+    return original_of(moment.start) is None
+
+
+def _would_go_offline(moment: Moment) -> bool:
+    """No replica of OAR could lead, while one of RAR is up. With all of RAR down it is offline as
+    it is, and is rolled back."""
+    can_lead = any(each in moment.start.isr and moment.is_live(each) for each in _original(moment))
+    return not can_lead and any(map(moment.is_live, moment.target))
+
+
+# ---- choices -------------------------------------------------------------------------------------
+
+
+def _original(moment: Moment) -> Brokers:
+    return original_of(moment.start) or ()
+
+
+def _new(moment: Moment) -> Brokers:
+    return moment.target
+
+
+def _new_and_present(moment: Moment) -> Brokers:
+    return tuple(dict.fromkeys(moment.target + moment.start.replicas))
+
+
+# ---- submission ----------------------------------------------------------------------------------
+
+ON_SUBMIT: Final = (Row("K236-07 K236-08 K236-09", _always, (Remember(), WritePlan(), Commit())),)
+"""On record with its originals, then remembered, before anything is done."""
+
+_BEGIN: Final[tuple[Effect, ...]] = (
+    SetReplicas(_new_and_present),
+    WriteTopicZnode(),
+    RaiseLeaderEpoch(),
+    WriteStateZnode(),
+    Commit(),
+    SendLeaderAndIsr(replicas),
+    SendUpdateMetadata(),
+)
+
+_FINISH: Final = Row("K236-02 K236-11", _caught_up, settle_on(_new, LeavePlan()))
+
+ON_TRIGGER: Final = (
+    Row("K236-02", _already_there, (LeavePlan(), SetTarget(None), Commit())),
+    _FINISH,
+    Row("K236-01", _always, _BEGIN),
+)
+"""What was submitted begins, or is done at once; with a new controller, it begins again."""
+
+ON_STEP: Final = (
+    _FINISH,
+    # A rollback was skipped, and the znode read for it says more than was under way.
+    Row("K236-34", _not_begun, _BEGIN),
+)
+"""The ISR or the leader of a partition has changed."""
+
+# ---- cancellation --------------------------------------------------------------------------------
+
+ON_REREAD: Final = (Row("K236-10", _always, (Remember(), Commit())),)
+"""Before a cancellation, what the znode says is remembered anew ..."""
+
+ON_MISSING: Final = (
+    Row(
+        "K236-10",
+        _always,
+        (
+            Warn("{tp}: no longer in /admin/reassign_partitions; its replicas stay as they are"),
+            SetTarget(None),
+            Commit(),
+        ),
+    ),
+)
+"""... and what it does not say any more is forgotten."""
+
+ON_CANCEL: Final = (
+    Row(
+        "K236-34 A-18",
+        _original_unknown,
+        (Warn("{tp}: not rolled back, as its original_replicas are missing"),),
+    ),
+    Row(
+        "K236-35 A-14",
+        _would_go_offline,
+        (Warn("{tp}: not rolled back, as none of its original_replicas could lead it"),),
+    ),
+    Row(
+        "K236-20 K236-21 K236-22 K236-23 K236-24 K236-25 K236-26",
+        _always,
+        settle_on(_original, LeavePlan()),
+    ),
+)
+"""The seven steps, or why not."""
+
+# ---- queue ---------------------------------------------------------------------------------------
+
+ON_CONFLICT: Final = (
+    Row("K236-39", _idle, ()),
+    Row("K236-40", _heads_there, ()),
+    *ON_CANCEL,
+)
+"""More is wanted of a partition: what is pending goes first."""
+
+ON_DEQUEUE: Final = (
+    Row("K236-40", _heads_there, (LeaveQueue(),)),
+    Row("K236-36 K236-40", _always, (Remember(), WritePlan(), Commit(), LeaveQueue())),
+)
+"""From the queue into the plan."""

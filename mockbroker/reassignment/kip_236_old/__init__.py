@@ -1,0 +1,1 @@
+"""The older revision of KIP-236."""

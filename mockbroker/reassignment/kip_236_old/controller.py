@@ -1,0 +1,317 @@
+"""A ZooKeeper controller with KIP-236's older revision built in: which table is asked when.
+
+What is in flight is what ``/admin/reassignments`` holds, a znode a partition. Clients that use
+Kafka's protocol get there, too: to alter is to make a request znode, a null rolls back to the
+replicas there were, where this controller knows them. What users write to znodes is
+``kip_236_old_watched``'s, what happens to a partition the tables'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from kproto.error_codes import ErrorCode
+from kproto.znodes import ConnectionLossError, MalformedZnodeError
+from kproto.znodes.kafka_znodes import TopicAssignment
+from kproto.znodes.request_znodes import (
+    REASSIGN_CANCEL,
+    REASSIGNMENT_REQUESTS,
+    REASSIGNMENTS,
+    ReassignmentRequest,
+    decode_reassignment,
+    reassignment_path,
+)
+from mockbroker.configs.effective import topic_entry
+from mockbroker.errors import Refusal
+from mockbroker.reassignment.answers import find, listed, refused
+from mockbroker.reassignment.engine import Brokers, run_first
+from mockbroker.reassignment.kip_236_old.effects import (
+    RequestedPartition,
+    forget,
+    plan_on_record,
+    remove,
+    remove_if_empty,
+    requested,
+)
+from mockbroker.reassignment.kip_236_old.tables import (
+    ON_CANCEL,
+    ON_REQUEST,
+    ON_RESUME,
+    ON_STEP,
+    REFUSALS,
+)
+from mockbroker.reassignment.kip_236_old.watches import ALL_WATCHED, submit, take_requests
+from mockbroker.reassignment.zookeeper_controller import KeepsZnodes, warn
+from mockbroker.state.actions import Change, TopicDeleted
+from mockbroker.state.controller import Controller
+from mockbroker.state.controller_znodes import bytes_of
+from mockbroker.state.model import Partition, TopicPartition
+from mockbroker.state.reassignment_ids import ReassignmentIdentity
+from mockbroker.state.results import (
+    AlterReassignmentsResult,
+    ListReassignmentsResult,
+    OngoingReassignment,
+    PartitionResult,
+    TopicResult,
+)
+from mockbroker.topics.assignments import check_assignment
+
+__all__ = ["Kip236Old"]
+
+_CAUSE = "alter_partition_reassignments"
+
+
+class Kip236Old(KeepsZnodes):
+    """``literal``: replicas are dropped as the page has it, those of the new target among them."""
+
+    watched = ALL_WATCHED
+
+    def __init__(self, name: str = "kip-236-old", *, literal: bool = False) -> None:
+        self.name = name
+        self._literal = literal
+
+    # ---- requests of clients -----------------------------------------------------------------
+
+    def alter(
+        self,
+        controller: Controller,
+        topics: Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]],
+        *,
+        allow_replication_factor_change: bool,
+    ) -> AlterReassignmentsResult:
+        """All that can be asked for becomes one request znode, after the cancellations. A partition
+        named twice goes where it was last told to. The guard of KIP-860 is only echoed."""
+        accepted: dict[TopicPartition, Brokers] = {}
+        topic_rows = [
+            (name, [self._alter_one(controller, (name, i), asked, accepted) for i, asked in rows])
+            for name, rows in topics
+        ]
+        refusal = self._submit(controller, accepted)
+
+        def outcome(name: str, row: PartitionResult) -> PartitionResult:
+            submitted = not row.error_code and (name, row.partition_index) in accepted
+            if refusal is None or not submitted:
+                return row
+            return refused(row.partition_index, refusal)
+
+        results = tuple(
+            TopicResult(name, tuple(outcome(name, row) for row in rows))
+            for name, rows in topic_rows
+        )
+        return AlterReassignmentsResult(0, None, allow_replication_factor_change, results)
+
+    def _alter_one(
+        self,
+        controller: Controller,
+        tp: TopicPartition,
+        asked: Sequence[int] | None,
+        accepted: dict[TopicPartition, Brokers],
+    ) -> PartitionResult:
+        try:
+            if asked is None:
+                if not find(controller, tp).reassigning:
+                    raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+                self.roll_back(controller, _CAUSE, tp)
+            else:
+                self.check(controller, tp, tuple(asked), legacy=False)
+                accepted[tp] = tuple(asked)
+        except Refusal as refusal:
+            return refused(tp[1], refusal)
+        return PartitionResult(tp[1])
+
+    def _submit(
+        self, controller: Controller, accepted: dict[TopicPartition, Brokers]
+    ) -> Refusal | None:
+        """Why the request could not be put on record, if so."""
+        if not accepted:
+            return None
+        try:
+            submit(controller, _CAUSE, ReassignmentRequest(accepted))
+        except ConnectionLossError as error:
+            return Refusal(ErrorCode.INVALID_REQUEST, str(error))
+        take_requests(self, controller)
+        return None
+
+    def list_ongoing(
+        self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> ListReassignmentsResult:
+        return listed(controller.state.topics, topics, _ongoing)
+
+    def identities(self, controller: Controller) -> dict[TopicPartition, ReassignmentIdentity]:
+        """What KIP-240 answers from: data and stat of each znode, as they are now."""
+        found: dict[TopicPartition, ReassignmentIdentity] = {}
+        for name, partition in controller.partitions():
+            path = reassignment_path(name, partition.index)
+            text = controller.znodes.read(path) if partition.reassigning else None
+            if text is None:
+                continue
+            stat = controller.state.znode_stats[path]
+            try:
+                target = tuple(decode_reassignment(path, bytes_of(text)).replicas)
+            except MalformedZnodeError:
+                target = partition.target or ()
+            found[name, partition.index] = ReassignmentIdentity(
+                stat.czxid, stat.mzxid, stat.ctime, target
+            )
+        return found
+
+    # ---- one partition -----------------------------------------------------------------------
+
+    def check(
+        self, controller: Controller, tp: TopicPartition, asked: Brokers, *, legacy: bool
+    ) -> None:
+        """Raises Refusal where such a request would be ignored."""
+        find(controller, tp)
+        check_assignment(controller, asked)
+        facts = self._facts(controller, tp, legacy=legacy)
+        run_first(controller, _CAUSE, tp, REFUSALS, asked=asked, facts=facts)
+
+    def request(
+        self,
+        controller: Controller,
+        cause: str,
+        tp: TopicPartition,
+        asked: Brokers,
+        *,
+        legacy: bool,
+        original: Brokers | None,
+    ) -> None:
+        """Do what a request says about one partition. Raises Refusal where that is ignored."""
+        find(controller, tp)
+        check_assignment(controller, asked)
+        facts = self._facts(controller, tp, legacy=legacy) | {"original": original}
+        run_first(controller, cause, tp, ON_REQUEST, asked=asked, facts=facts)
+        self.settle(controller, cause, tp)
+
+    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
+        partition = find(controller, tp)
+        if partition.reassigning:
+            facts = {"disabled": _disabled(controller)}
+            run_first(controller, cause, tp, ON_STEP, facts=facts)
+        return find(controller, tp)
+
+    def roll_back(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
+        """What is on record in ``/admin/reassign_partitions`` goes before what is remembered.
+        Raises Refusal where it cannot be."""
+        partition = find(controller, tp)
+        assert isinstance(partition, RequestedPartition)
+        planned = plan_on_record(controller).get(tp) if partition.legacy else None
+        original = planned and planned.original_replicas
+        asked = tuple(original or partition.original_replicas or ())
+        run_first(controller, cause, tp, ON_CANCEL, asked=asked)
+
+    def roll_all_back(self, controller: Controller, cause: str) -> None:
+        for name, partition in controller.partitions():
+            if partition.reassigning:
+                try:
+                    self.roll_back(controller, cause, (name, partition.index))
+                except Refusal as refusal:
+                    warn(controller, cause, f"{REASSIGN_CANCEL}: {refusal.message}")
+
+    def _facts(self, controller: Controller, tp: TopicPartition, *, legacy: bool) -> dict[str, Any]:
+        minimum = topic_entry(controller.state, tp[0], "min.insync.replicas").value
+        return {
+            "legacy": legacy,
+            "disabled": _disabled(controller),
+            "min_isr": int(minimum or 1),
+            "literal": self._literal,
+        }
+
+    # ---- start, take-over, the end of a topic ------------------------------------------------
+
+    def start(self, controller: Controller) -> None:
+        controller.znodes.touch(REASSIGNMENT_REQUESTS)
+        controller.znodes.touch(REASSIGNMENTS)
+        super().start(controller)
+
+    def recovered(
+        self,
+        controller: Controller,
+        cause: str,
+        tp: TopicPartition,
+        known: Partition,
+        assignment: TopicAssignment,
+    ) -> Partition:
+        """Under reassignment if it has a znode that says so, and one that can be read."""
+        found = super().recovered(controller, cause, tp, known, assignment)
+        found = replace(found, adding=(), removing=())
+        path = reassignment_path(*tp)
+        text = controller.znodes.read(path)
+        if text is None:
+            return found
+        try:
+            on_record = decode_reassignment(path, bytes_of(text))
+            check_assignment(controller, on_record.replicas)
+        except (MalformedZnodeError, Refusal) as error:
+            reason = f"{path}: {error.message}" if isinstance(error, Refusal) else str(error)
+            warn(controller, cause, f"{reason}; taken as no reassignment, and removed")
+            forget(controller, cause, tp, legacy=False)
+            return found
+        return requested(
+            found,
+            tuple(on_record.replicas),
+            legacy=on_record.legacy,
+            top=on_record.top,
+            original=None,
+        )
+
+    def resume(self, controller: Controller, cause: str) -> None:
+        """Everything in flight is initiated again, its original replicas being what the plan in
+        ``/admin/reassign_partitions`` says, or else not known."""
+        self._sweep(controller, cause)
+        plan = plan_on_record(controller)
+        for name, partition in controller.partitions():
+            if not isinstance(partition, RequestedPartition):
+                continue
+            tp = (name, partition.index)
+            planned = plan.get(tp) if partition.legacy else None
+            original = planned and planned.original_replicas
+            facts = self._facts(controller, tp, legacy=partition.legacy) | {
+                "original": tuple(original) if original else None,
+                "literal": False,
+            }
+            asked = partition.target_replicas
+            run_first(controller, cause, tp, ON_RESUME, asked=asked, facts=facts)
+            self.settle(controller, cause, tp)
+
+    def _sweep(self, controller: Controller, cause: str) -> None:
+        """Take away znodes of reassignments of what does not exist."""
+        for name in controller.znodes.children(REASSIGNMENTS):
+            topic = controller.state.topics.get(name)
+            folder = f"{REASSIGNMENTS}/{name}"
+            for child in controller.znodes.children(folder):
+                index = int(child) if child.isascii() and child.isdigit() else -1
+                if topic is None or topic.partition(index) is None:
+                    path = f"{folder}/{child}"
+                    controller.znodes.read(path)
+                    warn(controller, cause, f"{path}: no such partition; removed")
+                    remove(controller, cause, path)
+            remove_if_empty(controller, folder)
+
+    def store(self, controller: Controller, cause: str, change: Change) -> None:
+        """A topic that goes takes its reassignments along."""
+        if isinstance(change, TopicDeleted):
+            for each in controller.state.topics[change.name].partitions:
+                if isinstance(each, RequestedPartition):
+                    forget(controller, cause, (change.name, each.index), legacy=each.legacy)
+        super().store(controller, cause, change)
+
+
+def _disabled(controller: Controller) -> bool:
+    """Looked up every time, as the page's code does."""
+    return controller.znodes.read(REASSIGN_CANCEL) is not None
+
+
+def _ongoing(partition: Partition) -> OngoingReassignment:
+    """What the original replicas were is not always known; then those in sync count as such."""
+    assert isinstance(partition, RequestedPartition), "nothing else is being reassigned here"
+    target, original = partition.target_replicas, partition.original_replicas
+    there = partition.isr if original is None else original
+    return OngoingReassignment(
+        partition.index,
+        partition.replicas,
+        tuple(each for each in target if each not in there),
+        tuple(each for each in partition.replicas if each not in target),
+    )

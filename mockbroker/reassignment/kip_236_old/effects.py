@@ -1,0 +1,223 @@
+"""A partition under reassignment in the older revision of KIP-236, and the effects of its own.
+
+``drop_set`` is the page's, with two readings settled. ``existing[0:top-1]`` includes its end: else
+``top`` 1 would drop the leader, which the page says cannot be. And what *can* be dropped is left
+where the new target wants it; ``literal`` drops it all the same, as the page's words have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import cast
+
+from kproto.error_codes import ErrorCode
+from kproto.znodes import MalformedZnodeError, NotEmptyError
+from kproto.znodes.plan_znodes import (
+    REASSIGN_PARTITIONS,
+    PlannedReplicas,
+    decode_reassign_partitions,
+    encode_reassign_partitions,
+)
+from kproto.znodes.request_znodes import (
+    RequestedReassignment,
+    encode_reassignment,
+    reassignment_path,
+)
+from mockbroker.errors import Refusal
+from mockbroker.reassignment.engine import Brokers, Work
+from mockbroker.state.actions import Warned
+from mockbroker.state.controller import Controller
+from mockbroker.state.controller_znodes import bytes_of
+from mockbroker.state.model import Partition, TopicPartition
+
+__all__ = [
+    "Forget",
+    "Refuse",
+    "RequestedPartition",
+    "SetRequest",
+    "StoreRequest",
+    "drop_set",
+    "forget",
+    "original_of",
+    "plan_on_record",
+    "remove",
+    "remove_if_empty",
+    "requested",
+    "store_plan",
+    "top_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedPartition(Partition):
+    """``replicas`` holds old and new ones at once; ``target_replicas`` are the new ones.
+
+    ``top`` is how many there were when this began. ``original_replicas`` are those, as far as the
+    controller knows: one that takes over finds them in ``/admin/reassign_partitions`` or nowhere.
+    """
+
+    target_replicas: Brokers = ()
+    legacy: bool = False
+    top: int = 0
+    original_replicas: Brokers | None = None
+
+    @property
+    def reassigning(self) -> bool:
+        return True
+
+    @property
+    def target(self) -> Brokers | None:
+        return self.target_replicas
+
+    @property
+    def hosts(self) -> Brokers:
+        return tuple(dict.fromkeys(self.replicas + self.target_replicas))
+
+
+_COMMON = tuple(field.name for field in fields(Partition))
+
+
+def requested(
+    partition: Partition,
+    target: Brokers,
+    *,
+    legacy: bool,
+    top: int,
+    original: Brokers | None,
+) -> RequestedPartition:
+    common = {name: getattr(partition, name) for name in _COMMON}
+    return RequestedPartition(
+        **common, target_replicas=target, legacy=legacy, top=top, original_replicas=original
+    )
+
+
+def drop_set(
+    assigned: Sequence[int],
+    isr: Sequence[int],
+    leader: int,
+    top: int,
+    new_target: Sequence[int],
+    *,
+    literal: bool = False,
+) -> Brokers:
+    """The replicas that a reassignment changed on its way need not keep, in replica order."""
+    lagging = sorted(each for each in assigned if each not in isr)
+    existing = dict.fromkeys(each for each in (leader, *isr, *lagging) if each in assigned)
+    kept = list(existing)[:top]
+    wanted = () if literal else new_target
+    return tuple(each for each in assigned if each not in kept and each not in wanted)
+
+
+def top_of(partition: Partition) -> int:
+    """What ``top`` is of a reassignment of this partition that begins, or has begun."""
+    if isinstance(partition, RequestedPartition):
+        return partition.top
+    return len(partition.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """End here. Whoever submitted it hears why, or reads it in the log. ``{tp}`` in the text is the
+    partition."""
+
+    code: ErrorCode
+    text: str
+
+    def perform(self, work: Work) -> None:
+        raise Refusal(self.code, self.text.format(tp=f"{work.tp[0]}-{work.tp[1]}"))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRequest:
+    """The reassignment goes on record, or its change does: its znode stays the same one then."""
+
+    def perform(self, work: Work) -> None:
+        moment = work.moment
+        text = encode_reassignment(
+            RequestedReassignment(moment.asked, top_of(moment.start), moment.facts["legacy"])
+        ).decode()
+        work.controller.znodes.put(work.cause, reassignment_path(*work.tp), text)
+
+
+@dataclass(frozen=True, slots=True)
+class SetRequest:
+    """The partition is under reassignment. What it had before is remembered from its beginning, and
+    where a plan in ``/admin/reassign_partitions`` says so."""
+
+    def perform(self, work: Work) -> None:
+        moment = work.moment
+        known = original_of(moment.start)
+        work.now = requested(
+            work.now,
+            moment.asked,
+            legacy=moment.facts["legacy"],
+            top=top_of(moment.start),
+            original=moment.facts.get("original") or known,
+        )
+
+
+def original_of(partition: Partition) -> Brokers | None:
+    """The replicas before its reassignment, if one is under way; None where nobody knows."""
+    if isinstance(partition, RequestedPartition):
+        return partition.original_replicas
+    return partition.replicas
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The reassignment's own znode goes, and what the plan it came in says of it, if it did."""
+
+    def perform(self, work: Work) -> None:
+        partition = cast(RequestedPartition, work.moment.start)
+        forget(work.controller, work.cause, work.tp, legacy=partition.legacy)
+
+
+def forget(controller: Controller, cause: str, tp: TopicPartition, *, legacy: bool) -> None:
+    path = reassignment_path(*tp)
+    remove(controller, cause, path)
+    remove_if_empty(controller, path.rpartition("/")[0])
+    if legacy:
+        plan = plan_on_record(controller)
+        if plan.pop(tp, None) is not None:
+            store_plan(controller, cause, REASSIGN_PARTITIONS, plan)
+
+
+def remove_if_empty(controller: Controller, path: str) -> None:
+    """A topic's folder goes with the last of its reassignments."""
+    try:
+        controller.znodes.remove_empty(path)
+    except NotEmptyError:
+        return
+
+
+def remove(controller: Controller, cause: str, path: str) -> None:
+    """Remove a znode; one that somebody gave children stays, and the log says so."""
+    try:
+        controller.znodes.put(cause, path, None)
+    except NotEmptyError as error:
+        controller.record(cause, Warned(f"{error}; it stays"))
+
+
+# ---- /admin/reassign_partitions ------------------------------------------------------------------
+
+
+def plan_on_record(controller: Controller) -> dict[TopicPartition, PlannedReplicas]:
+    """What is there now; empty where there is none, or nothing that can be read."""
+    text = controller.znodes.read(REASSIGN_PARTITIONS)
+    if text is None:
+        return {}
+    try:
+        return decode_reassign_partitions(REASSIGN_PARTITIONS, bytes_of(text))
+    except MalformedZnodeError:
+        return {}
+
+
+def store_plan(
+    controller: Controller, cause: str, path: str, plan: dict[TopicPartition, PlannedReplicas]
+) -> None:
+    """A plan with nothing in it is no znode."""
+    if plan:
+        controller.znodes.put(cause, path, encode_reassign_partitions(plan).decode())
+    else:
+        remove(controller, cause, path)

@@ -1,0 +1,232 @@
+"""KIP-236 as it was first proposed: a request znode, a znode a reassignment. Tables; nothing acts.
+
+AR is the assigned replicas, OAR those there were, RAR those asked for. A request that starts one
+makes AR the two together, as controllers of Kafka 2.3 did; once all of RAR is in sync, AR becomes
+RAR by the same seven steps that roll one back to OAR. A request that changes one in flight first
+drops what ``drop_set`` finds, so that brokers of an intermediate target do not linger.
+
+The page has the controller initiate a reassignment, then create its znode. Here the znode comes
+first: a controller that dies in between leaves to the next one what ``top`` and OAR were.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kproto.error_codes import ErrorCode
+from mockbroker.reassignment.effects import (
+    Commit,
+    RaiseLeaderEpoch,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    SendUpdateMetadata,
+    SetReplicas,
+    WriteStateZnode,
+    WriteTopicZnode,
+)
+from mockbroker.reassignment.engine import Brokers, Effect, Moment, Row
+from mockbroker.reassignment.kip_236_old.effects import (
+    Forget,
+    Refuse,
+    RequestedPartition,
+    SetRequest,
+    StoreRequest,
+    drop_set,
+    top_of,
+)
+from mockbroker.reassignment.rollback_effects import (
+    DELETION_STARTED,
+    DELETION_SUCCESSFUL,
+    NON_EXISTENT,
+    MoveReplicas,
+    replicas,
+    settle_on,
+    take_offline,
+)
+
+__all__ = ["ON_CANCEL", "ON_REQUEST", "ON_RESUME", "ON_STEP", "REFUSALS"]
+
+
+# ---- conditions and choices ----------------------------------------------------------------------
+
+
+def _always(_: Moment) -> bool:
+    return True
+
+
+def _disabled(moment: Moment) -> bool:
+    return bool(moment.facts["disabled"])
+
+
+def _came_another_way(moment: Moment) -> bool:
+    start = moment.start
+    return isinstance(start, RequestedPartition) and start.legacy != moment.facts["legacy"]
+
+
+def _too_few(moment: Moment) -> bool:
+    start = moment.start
+    return not start.reassigning and len(start.replicas) < moment.facts["min_isr"]
+
+
+def _heads_there(moment: Moment) -> bool:
+    return moment.start.reassigning and moment.asked == moment.target
+
+
+def _is_there(moment: Moment) -> bool:
+    return not moment.start.reassigning and moment.asked == moment.start.replicas
+
+
+def _caught_up(moment: Moment) -> bool:
+    """ISR holds all of RAR, one of which can lead."""
+    target = moment.target
+    in_sync = bool(target) and set(target) <= set(moment.start.isr)
+    return in_sync and _can_lead(moment, target)
+
+
+def _original_unknown(moment: Moment) -> bool:
+    return not moment.asked
+
+
+def _original_cannot_lead(moment: Moment) -> bool:
+    return not _can_lead(moment, moment.asked)
+
+
+def _can_lead(moment: Moment, brokers: Brokers) -> bool:
+    return any(each in moment.start.isr and moment.is_live(each) for each in brokers)
+
+
+def _asked(moment: Moment) -> Brokers:
+    return moment.asked
+
+
+def _target(moment: Moment) -> Brokers:
+    return moment.target
+
+
+def _and_asked(moment: Moment) -> Brokers:
+    return tuple(dict.fromkeys(moment.now.replicas + moment.asked))
+
+
+def _dropped(moment: Moment) -> Brokers:
+    start, literal = moment.start, moment.facts["literal"]
+    return drop_set(start.replicas, start.isr, start.leader, top_of(start), moment.asked,
+                    literal=literal)  # fmt: skip
+
+
+def _without_dropped(moment: Moment) -> Brokers:
+    gone = _dropped(moment)
+    return tuple(each for each in moment.now.replicas if each not in gone)
+
+
+# ---- what several rows share ---------------------------------------------------------------------
+
+_DROP: Final[tuple[Effect, ...]] = (
+    *take_offline(_dropped),
+    MoveReplicas(_dropped, DELETION_STARTED),
+    SendStopReplica(_dropped),
+    MoveReplicas(_dropped, DELETION_SUCCESSFUL),
+    MoveReplicas(_dropped, NON_EXISTENT),
+    SetReplicas(_without_dropped),
+    Commit(),
+    WriteTopicZnode(),
+)
+
+_INITIATE: Final[tuple[Effect, ...]] = (
+    SetReplicas(_and_asked),
+    WriteTopicZnode(),
+    SetRequest(),
+    RaiseLeaderEpoch(),
+    WriteStateZnode(),
+    Commit(),
+    SendLeaderAndIsr(replicas),
+    SendUpdateMetadata(),
+)
+
+# ---- the tables ----------------------------------------------------------------------------------
+
+REFUSALS: Final = (
+    Row(
+        "K236-05, K236-51",
+        _disabled,
+        (
+            Refuse(
+                ErrorCode.POLICY_VIOLATION,
+                "Reassignments are disabled while /admin/reassign_cancel exists.",
+            ),
+        ),
+    ),
+    Row(
+        "K236-59",
+        _came_another_way,
+        (
+            Refuse(
+                ErrorCode.REASSIGNMENT_IN_PROGRESS,
+                "{tp} is being reassigned already, by the other of the two ways: "
+                "/admin/reassign_partitions and /admin/reassignment_requests.",
+            ),
+        ),
+    ),
+    Row(
+        "K236-63",
+        _too_few,
+        (
+            Refuse(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "{tp} has fewer replicas than its min.insync.replicas, so none could be spared.",
+            ),
+        ),
+    ),
+)
+"""Why a request for one partition is ignored: asked first, and when a client submits one."""
+
+ON_REQUEST: Final = (
+    *REFUSALS,
+    Row("K236-57", _heads_there, ()),
+    Row("K236-56", _is_there, ()),
+    Row(
+        "K236-54, K236-62, K236-64, K236-66",
+        _always,
+        (StoreRequest(), *_DROP, *_INITIATE),
+    ),
+)
+"""``asked`` is RAR; of the facts, ``original`` is OAR where a plan on record has it. One row both
+starts a reassignment and changes it: at its start ``top`` is all there are, and none is dropped."""
+
+ON_STEP: Final = (
+    Row("K236-51", _disabled, ()),
+    Row("K236-56", _caught_up, settle_on(_target, Forget())),
+)
+"""ISR or leader of a partition under reassignment may have changed."""
+
+ON_RESUME: Final = (
+    Row("K236-51", _disabled, ()),
+    Row("K236-60", _always, (*_DROP, *_INITIATE)),
+)
+"""A new controller found it in flight, or reassignments are not disabled any more. ``asked`` is
+RAR. Nothing is dropped, unless the last controller died before it had."""
+
+ON_CANCEL: Final = (
+    Row(
+        "K236-55",
+        _original_unknown,
+        (
+            Refuse(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "The original replicas of {tp} are not known to this controller; "
+                "reassign it to the replicas it shall have.",
+            ),
+        ),
+    ),
+    Row(
+        "A-14",
+        _original_cannot_lead,
+        (
+            Refuse(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "None of the original replicas of {tp} is in sync, so none could lead it.",
+            ),
+        ),
+    ),
+    Row("K236-01, K236-04", _always, settle_on(_asked, Forget())),
+)
+"""``asked`` is OAR, empty where nobody knows it."""

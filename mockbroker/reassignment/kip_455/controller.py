@@ -1,0 +1,159 @@
+"""A ZooKeeper controller that runs a ``Draft``: which rows are asked when, and what goes to znodes.
+
+Requests are checked and partitions found here; what happens to a partition is the tables'. The
+controller answers from what it remembers (``ClusterState.topics``). Znodes are written before it
+remembers, and read by a controller that takes over, and at no other time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kproto.znodes import MalformedZnodeError
+from kproto.znodes.kafka_znodes import (
+    PartitionState,
+    encode_partition_state,
+)
+from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
+from mockbroker.errors import Refusal
+from mockbroker.reassignment.answers import find, listed, refused
+from mockbroker.reassignment.effects import targeted
+from mockbroker.reassignment.engine import Brokers, run_first, run_until_none
+from mockbroker.reassignment.kip_455.tables import Draft
+from mockbroker.reassignment.plan_znode import PLAN_WATCHED, leave_plan, take_plan
+from mockbroker.reassignment.znode_watches import WATCHED
+from mockbroker.reassignment.zookeeper_controller import KeepsZnodes
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Partition, TargetedPartition, TopicPartition
+from mockbroker.state.results import (
+    AlterReassignmentsResult,
+    ListReassignmentsResult,
+    OngoingReassignment,
+    PartitionResult,
+    TopicResult,
+)
+from mockbroker.topics.assignments import check_assignment
+
+__all__ = ["DraftMachine"]
+
+_CAUSE = "alter_partition_reassignments"
+
+
+class DraftMachine(KeepsZnodes):
+    watched = (*WATCHED, PLAN_WATCHED)
+    deprecates_plans = True
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+
+    @property
+    def name(self) -> str:
+        return self._draft.name
+
+    # ---- requests ----------------------------------------------------------------------------
+
+    def alter(
+        self,
+        controller: Controller,
+        topics: Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]],
+        *,
+        allow_replication_factor_change: bool,
+    ) -> AlterReassignmentsResult:
+        """The drafts know no guard of the replication factor: that argument is only echoed.
+        Cancelling what is not reassigned is no error."""
+        results = tuple(
+            TopicResult(
+                name,
+                tuple(self._alter_one(controller, (name, i), asked) for i, asked in partitions),
+            )
+            for name, partitions in topics
+        )
+        return AlterReassignmentsResult(0, None, allow_replication_factor_change, results)
+
+    def _alter_one(
+        self, controller: Controller, tp: TopicPartition, asked: Sequence[int] | None
+    ) -> PartitionResult:
+        try:
+            find(controller, tp)
+            if asked is not None:
+                check_assignment(controller, asked)
+        except Refusal as refusal:
+            return refused(tp[1], refusal)
+        if asked is None:
+            run_first(controller, _CAUSE, tp, self._draft.on_cancel)
+            self.settle(controller, _CAUSE, tp)
+        else:
+            self.reassign(controller, _CAUSE, tp, tuple(asked))
+        return PartitionResult(tp[1])
+
+    def reassign(
+        self, controller: Controller, cause: str, tp: TopicPartition, target: Brokers
+    ) -> None:
+        """By a request, or by ``/admin/reassign_partitions``, which a request leaves as it is."""
+        run_first(controller, cause, tp, self._draft.on_alter, asked=target)
+        self.settle(controller, cause, tp)
+
+    def reassign_all(
+        self, controller: Controller, cause: str, targets: Mapping[TopicPartition, Brokers]
+    ) -> None:
+        for tp, target in targets.items():
+            self.reassign(controller, cause, tp, target)
+
+    def list_ongoing(
+        self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> ListReassignmentsResult:
+        """Replicas as they are now; adding and removing are what T still makes of them."""
+        return listed(controller.state.topics, topics, _ongoing)
+
+    # ---- what goes on around reassignments ---------------------------------------------------
+
+    def state_text(self, partition: Partition, controller_epoch: int) -> str:
+        """``targetReplicas`` is absent where there is no reassignment; the older draft's shrunk to
+        nothing is ``[]``."""
+        targeted = isinstance(partition, TargetedPartition)
+        return encode_partition_state(
+            PartitionState(
+                leader=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                controller_epoch=controller_epoch,
+                isr=partition.isr,
+                target_replicas=partition.target if targeted else None,
+            )
+        ).decode()
+
+    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
+        run_until_none(controller, cause, tp, self._draft.on_step)
+        partition = find(controller, tp)
+        if not partition.reassigning and REASSIGN_PARTITIONS in controller.state.znodes:
+            leave_plan(controller, cause, lambda each, _: each == tp)
+        return partition
+
+    # ---- take-over ---------------------------------------------------------------------------
+
+    def resume(self, controller: Controller, cause: str) -> None:
+        """What the state znodes say is under way goes on, but for what
+        ``/admin/reassign_partitions`` says otherwise: that takes precedence."""
+        take_plan(self, controller)
+        for name, partition in controller.partitions():
+            tp = (name, partition.index)
+            if run_first(controller, cause, tp, self._draft.on_take_over):
+                self.settle(controller, cause, tp)
+
+    def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
+        """No target, null and [] all mean: no reassignment."""
+        target = tuple(state.target_replicas or ())
+        if len(set(target)) != len(target):
+            raise MalformedZnodeError(path, "targetReplicas names a broker twice")
+        if not target:
+            return partition
+        return targeted(partition, target, target if self._draft.target_is_whole else None)
+
+
+def _ongoing(partition: Partition) -> OngoingReassignment:
+    target = partition.target or ()
+    return OngoingReassignment(
+        partition.index,
+        partition.replicas,
+        tuple(each for each in target if each not in partition.replicas),
+        tuple(each for each in partition.replicas if each not in target),
+    )

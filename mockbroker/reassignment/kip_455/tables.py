@@ -1,0 +1,322 @@
+"""KIP-455 before it was built, in the page's two revisions, as tables. Nothing here acts.
+
+R is the replicas, I the ISR, T the target. Both revisions let R grow by each broker of T that
+joins I, one by one. The newer one keeps T until the end; the older one takes a broker out of T as
+soon as it is in, and has finished when T is empty. A row's order of effects is part of the page:
+first the replicas in ``/brokers/topics/T``, then T in the state znode together with the leader
+epoch, then LeaderAndIsr with the full ISR, which the leader itself shrinks.
+
+Where the page is silent, what controllers of that time did: a LeaderAndIsr that is to have effect
+raises the leader epoch first, and brokers that stop being replicas are told to delete their data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from mockbroker.reassignment.effects import (
+    Commit,
+    ElectAmongReplicas,
+    RaiseLeaderEpoch,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    SendUpdateMetadata,
+    SetReplicas,
+    SetTarget,
+    ShrinkIsr,
+    Warn,
+    WriteStateZnode,
+    WriteTopicZnode,
+)
+from mockbroker.reassignment.engine import Effect, Moment, Row
+
+__all__ = ["NEW", "OLD", "Draft"]
+
+Brokers = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One revision: what happens on a request for new replicas, on a cancellation, to a partition
+    whose ISR or leader has changed, and to one that a new controller finds under reassignment.
+
+    ``target_is_whole``: the T a new controller finds is all that was asked for.
+    """
+
+    name: str
+    on_alter: tuple[Row, ...]
+    on_cancel: tuple[Row, ...]
+    on_step: tuple[Row, ...]
+    on_take_over: tuple[Row, ...]
+    target_is_whole: bool
+
+
+# ---- conditions and choices ----------------------------------------------------------------------
+
+
+def _always(_: Moment) -> bool:
+    return True
+
+
+def _idle(moment: Moment) -> bool:
+    return not moment.start.reassigning
+
+
+def _reassigning(moment: Moment) -> bool:
+    return moment.start.reassigning
+
+
+def _leader_was_not_told(moment: Moment) -> bool:
+    """Of the end of a reassignment, by a controller that died after it was on record."""
+    return not set(moment.start.isr) <= set(moment.start.replicas)
+
+
+def _heads_there(moment: Moment) -> bool:
+    return moment.start.reassigning and moment.asked in (moment.target, moment.whole_target)
+
+
+def _permutation(moment: Moment) -> bool:
+    same = set(moment.asked) == set(moment.start.replicas)
+    return same and _can_lead(moment, moment.asked)
+
+
+def _joined(moment: Moment) -> Brokers:
+    """T and I, in T's order."""
+    return tuple(each for each in moment.target if each in moment.start.isr)
+
+
+def _newer_may_grow(moment: Moment) -> bool:
+    return not set(_joined(moment)) <= set(moment.start.replicas)
+
+
+def _newer_is_done(moment: Moment) -> bool:
+    target = moment.target
+    return bool(target) and set(target) <= set(moment.start.isr) and _can_lead(moment, target)
+
+
+def _older_may_shrink(moment: Moment) -> bool:
+    return bool(_joined(moment))
+
+
+def _older_is_done(moment: Moment) -> bool:
+    whole = moment.whole_target
+    return _emptied(moment) and whole is not None and _can_lead(moment, whole)
+
+
+def _older_forgot(moment: Moment) -> bool:
+    return _emptied(moment) and moment.whole_target is None
+
+
+def _emptied(moment: Moment) -> bool:
+    return moment.start.reassigning and not moment.target
+
+
+def _can_lead(moment: Moment, brokers: Brokers) -> bool:
+    return any(each in moment.start.isr and moment.is_live(each) for each in brokers)
+
+
+def _asked(moment: Moment) -> Brokers:
+    return moment.asked
+
+
+def _whole_target(moment: Moment) -> Brokers:
+    return moment.whole_target or ()
+
+
+def _one_more(moment: Moment) -> Brokers:
+    """R and the first of T that is in I but not in R."""
+    replicas = moment.start.replicas
+    return replicas + tuple(each for each in _joined(moment) if each not in replicas)[:1]
+
+
+def _and_first_joined(moment: Moment) -> Brokers:
+    """R and the first of T that is in I, which may be in R already."""
+    return tuple(dict.fromkeys(moment.start.replicas + _joined(moment)[:1]))
+
+
+def _without_first_joined(moment: Moment) -> Brokers:
+    return tuple(each for each in moment.target if each not in _joined(moment)[:1])
+
+
+def _and_all_joined(moment: Moment) -> Brokers:
+    return tuple(dict.fromkeys(moment.start.replicas + _joined(moment)))
+
+
+def _hosts(moment: Moment) -> Brokers:
+    """R and T."""
+    return moment.now.hosts
+
+
+def _leader(moment: Moment) -> Brokers:
+    return (moment.now.leader,)
+
+
+def _followers(moment: Moment) -> Brokers:
+    return tuple(each for each in moment.now.replicas if each != moment.now.leader)
+
+
+def _not_yet_in(moment: Moment) -> Brokers:
+    """Of the old T, what is neither in I nor in R nor asked for now: a copy just begun. A replica
+    that is in R and lags is none of those, and keeps its data."""
+    keep = {*moment.start.isr, *moment.start.replicas, *moment.asked}
+    return tuple(each for each in moment.target if each not in keep)
+
+
+def _left_behind(moment: Moment) -> Brokers:
+    """What was a replica when the row began, and is none now."""
+    return tuple(each for each in moment.start.replicas if each not in moment.now.replicas)
+
+
+# ---- what both revisions share -------------------------------------------------------------------
+
+_AIM: Final[tuple[Effect, ...]] = (SetTarget(_asked, _asked),)
+
+_CONFIRM: Final[tuple[Effect, ...]] = (
+    RaiseLeaderEpoch(),
+    WriteStateZnode(),
+    Commit(),
+    SendLeaderAndIsr(_leader),
+    SendLeaderAndIsr(_followers),
+)
+
+_FINISH: Final[tuple[Effect, ...]] = (
+    SetReplicas(_whole_target),
+    WriteTopicZnode(),
+    SetTarget(None),
+    ElectAmongReplicas(),
+    *_CONFIRM,
+    ShrinkIsr(),
+    SendStopReplica(_left_behind),
+    SendUpdateMetadata(),
+)
+
+_ON_ALTER: Final = (
+    Row("K455-51", _heads_there, ()),
+    Row(
+        "K455-42",
+        _permutation,
+        (
+            *_AIM,
+            WriteStateZnode(),
+            Commit(),
+            SendStopReplica(_not_yet_in),
+            SetReplicas(_whole_target),
+            WriteTopicZnode(),
+            SetTarget(None),
+            *_CONFIRM,
+            SendUpdateMetadata(),
+        ),
+    ),
+    Row(
+        "K455-30",
+        _always,
+        (
+            *_AIM,
+            RaiseLeaderEpoch(),
+            WriteStateZnode(),
+            Commit(),
+            SendLeaderAndIsr(_hosts),
+            SendStopReplica(_not_yet_in),
+        ),
+    ),
+)
+
+_ON_CANCEL: Final = (
+    Row("A-41", _idle, ()),
+    Row(
+        "K455-43",
+        _always,
+        (
+            SetReplicas(_and_all_joined),
+            WriteTopicZnode(),
+            SetTarget(None),
+            RaiseLeaderEpoch(),
+            WriteStateZnode(),
+            Commit(),
+            SendLeaderAndIsr(_hosts),
+            SendStopReplica(_not_yet_in),
+            SendUpdateMetadata(),
+        ),
+    ),
+)
+
+_ON_TAKE_OVER: Final = (
+    Row(
+        "K455-38",
+        _reassigning,
+        (RaiseLeaderEpoch(), WriteStateZnode(), Commit(), SendLeaderAndIsr(_hosts)),
+    ),
+    Row(
+        "K455-36",
+        _leader_was_not_told,
+        (
+            ElectAmongReplicas(),
+            RaiseLeaderEpoch(),
+            WriteStateZnode(),
+            Commit(),
+            SendLeaderAndIsr(_hosts),
+            ShrinkIsr(),
+            SendUpdateMetadata(),
+        ),
+    ),
+)
+
+# ---- the newer revision --------------------------------------------------------------------------
+
+NEW: Final = Draft(
+    name="kip-455-new",
+    on_alter=_ON_ALTER,
+    on_cancel=_ON_CANCEL,
+    on_step=(
+        Row(
+            "K455-35",
+            _newer_may_grow,
+            (SetReplicas(_one_more), WriteTopicZnode(), Commit(), SendUpdateMetadata()),
+        ),
+        Row("K455-33", _newer_is_done, _FINISH),
+    ),
+    on_take_over=_ON_TAKE_OVER,
+    target_is_whole=True,
+)
+
+# ---- the older revision --------------------------------------------------------------------------
+
+OLD: Final = Draft(
+    name="kip-455-old",
+    on_alter=_ON_ALTER,
+    on_cancel=_ON_CANCEL,
+    on_step=(
+        Row(
+            "K455-31",
+            _older_may_shrink,
+            (
+                SetReplicas(_and_first_joined),
+                WriteTopicZnode(),
+                SetTarget(_without_first_joined),
+                WriteStateZnode(),
+                Commit(),
+                SendUpdateMetadata(),
+            ),
+        ),
+        Row("K455-31", _older_is_done, _FINISH),
+        Row(
+            "A-12",
+            _older_forgot,
+            (
+                SetTarget(None),
+                RaiseLeaderEpoch(),
+                WriteStateZnode(),
+                Commit(),
+                Warn(
+                    "{tp}: target unknown, so every replica stays: a shrunken targetReplicas was "
+                    "found at take-over, and which replicas were to go is lost"
+                ),
+                SendLeaderAndIsr(_hosts),
+                SendUpdateMetadata(),
+            ),
+        ),
+    ),
+    on_take_over=_ON_TAKE_OVER,
+    target_is_whole=False,
+)

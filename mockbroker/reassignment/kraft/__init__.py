@@ -1,0 +1,1 @@
+"""KRaft's reassignment controller."""

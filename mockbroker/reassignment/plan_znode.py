@@ -1,0 +1,144 @@
+"""``/admin/reassign_partitions``: the old way to reassign.
+
+A user creates it; the controller starts what it says, takes out what has ended, and deletes it when
+nothing is left. Only its creation is watched: whatever is written into it afterwards starts
+nothing, though what is to be taken out is looked for in what is there by then. A text that is no
+plan starts nothing and stays, until the controller next takes something out, which deletes it.
+A list that names a broker twice starts as if it did not, and stays for good: what it asks for is
+never what there is.
+
+That is Kafka 2.4 and later, and the drafts of KIP-455. Before, the controller writes the znode anew
+from what it remembers (``zookeeper_effects.LeaveRememberedPlan``).
+
+Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka checks nothing here:
+2.4.1 takes all replicas from the partition, 3.9.2 puts on record that all are to go, and fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent
+from kproto.znodes.plan_znodes import (
+    REASSIGN_PARTITIONS,
+    PlannedReplicas,
+    decode_reassign_partitions,
+    encode_reassign_partitions,
+)
+from mockbroker.reassignment.znode_watches import Watched
+from mockbroker.state.actions import Warned
+from mockbroker.state.controller_znodes import bytes_of
+
+if TYPE_CHECKING:
+    from mockbroker.state.controller import Controller
+    from mockbroker.state.model import TopicPartition
+
+__all__ = ["PLAN_WATCHED", "Reassigns", "leave_plan", "pending", "rewrite_plan", "take_plan"]
+
+_CAUSE: Final = "reassign_partitions"
+_DEPRECATED: Final = (
+    f"{REASSIGN_PARTITIONS} is deprecated and will be removed; AlterPartitionReassignments "
+    "replaces it"
+)
+
+
+class Reassigns(Protocol):
+    """A machine that reassigns by this znode too: Kafka's own, and the drafts of KIP-455, which
+    say on the way that it is to go."""
+
+    @property
+    def deprecates_plans(self) -> bool: ...
+
+    def reassign_all(
+        self,
+        controller: Controller,
+        cause: str,
+        targets: Mapping[TopicPartition, tuple[int, ...]],
+    ) -> None: ...
+
+
+def pending(controller: Controller) -> dict[TopicPartition, tuple[int, ...]]:
+    """What the znode holds now, as far as it can be read."""
+    return _read(controller, controller.znodes.read(REASSIGN_PARTITIONS))
+
+
+def _read(controller: Controller, text: str | None) -> dict[TopicPartition, tuple[int, ...]]:
+    if text is None:
+        return {}
+    try:
+        plan = decode_reassign_partitions(REASSIGN_PARTITIONS, bytes_of(text))
+    except MalformedZnodeError as error:
+        controller.record(_CAUSE, Warned(f"{error}; no reassignments in it"))
+        return {}
+    return {tp: tuple(planned.replicas) for tp, planned in plan.items()}
+
+
+def take_plan(machine: Reassigns, controller: Controller) -> None:
+    """Start everything in it; what cannot be started leaves it, and the log says why."""
+    plan = _read(controller, controller.znodes.read(REASSIGN_PARTITIONS, watch=True))
+    if plan and machine.deprecates_plans:
+        controller.record(_CAUSE, Warned(_DEPRECATED))
+    refused = {}
+    for tp, target in plan.items():
+        topic = controller.state.topics.get(tp[0])
+        if topic is None or topic.partition(tp[1]) is None:
+            refused[tp] = "the partition does not exist"
+        elif not target:
+            refused[tp] = "an empty replica list"
+    accepted = {tp: target for tp, target in plan.items() if tp not in refused}
+    targets = {tp: tuple(dict.fromkeys(target)) for tp, target in accepted.items()}
+    machine.reassign_all(controller, _CAUSE, targets)
+    for (name, index), reason in refused.items():
+        text = f"{REASSIGN_PARTITIONS}: {name}-{index} is not reassigned: {reason}"
+        controller.record(_CAUSE, Warned(text))
+    if refused:
+        leave_plan(controller, _CAUSE, lambda tp, _: tp in refused)
+
+
+def leave_plan(
+    controller: Controller, cause: str, leaves: Callable[[TopicPartition, tuple[int, ...]], bool]
+) -> None:
+    """Take out what ``leaves``; with nothing left the znode goes, and a new one is watched for."""
+    text = controller.znodes.read(REASSIGN_PARTITIONS)
+    if text is None:
+        return
+    planned = _read(controller, text)
+    rewrite_plan(
+        controller,
+        cause,
+        {tp: replicas for tp, replicas in planned.items() if not leaves(tp, replicas)},
+    )
+
+
+def rewrite_plan(
+    controller: Controller, cause: str, planned: Mapping[TopicPartition, tuple[int, ...]]
+) -> None:
+    """What the znode says from now on; nothing is no znode."""
+    if planned:
+        plan = {tp: PlannedReplicas(replicas) for tp, replicas in planned.items()}
+        controller.znodes.put(cause, REASSIGN_PARTITIONS, encode_reassign_partitions(plan).decode())
+        return
+    controller.znodes.put(cause, REASSIGN_PARTITIONS, None)
+    _look_for_another(controller)
+
+
+def _look_for_another(controller: Controller) -> None:
+    """One that somebody created in the moment since the deletion is taken at once."""
+    take_plan(cast("Reassigns", controller.machine), controller)
+
+
+def _created(machine: Reassigns, controller: Controller, event: WatchedEvent | None) -> None:
+    """At a take-over a machine's ``resume`` has looked already. A change or a deletion by a
+    user is no news, and uses the watch up, as in Kafka; after a lost connection it is left anew."""
+    if event is None:
+        return
+    if event.type is EventType.NODE_CREATED:
+        take_plan(machine, controller)
+    elif not event.path:
+        known = REASSIGN_PARTITIONS in controller.state.znodes
+        if controller.znodes.read(REASSIGN_PARTITIONS, watch=True) is not None and not known:
+            take_plan(machine, controller)
+
+
+PLAN_WATCHED: Final = Watched(REASSIGN_PARTITIONS, False, _created)

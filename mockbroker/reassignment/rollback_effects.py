@@ -1,0 +1,131 @@
+"""What both revisions of KIP-236 do to replicas, as effects: leave some behind, step by step.
+
+``settle_on`` is the seven steps of the page's rollback. Kafka's own algorithm ends a reassignment
+by the same seven, with the reassigned replicas (RAR) in the place of the original ones (OAR).
+``take_offline`` is its third step, which other tables need, too. Which replicas, and when, is the
+tables' to say; so is where a reassignment is on record.
+
+Step 2 of the page says "OAR - RAR" where it means RAR - OAR, as its steps 3 and 4 do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from mockbroker.reassignment.effects import (
+    Commit,
+    ElectAmongReplicas,
+    RaiseLeaderEpoch,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    SendUpdateMetadata,
+    SetReplicas,
+    SetTarget,
+    WriteStateZnode,
+    WriteTopicZnode,
+)
+from mockbroker.reassignment.engine import Brokers, Choice, Effect, Moment, Work
+from mockbroker.state.actions import ReplicasMoved
+
+__all__ = [
+    "DELETION_STARTED",
+    "DELETION_SUCCESSFUL",
+    "NON_EXISTENT",
+    "OFFLINE",
+    "LeaveIsr",
+    "MoveReplicas",
+    "left_behind",
+    "replicas",
+    "settle_on",
+    "take_offline",
+]
+
+OFFLINE: Final = "OfflineReplica"
+DELETION_STARTED: Final = "ReplicaDeletionStarted"
+DELETION_SUCCESSFUL: Final = "ReplicaDeletionSuccessful"
+NON_EXISTENT: Final = "NonExistentReplica"
+"""States of the replica state machine, by Kafka's names."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveReplicas:
+    """They enter a state of the replica state machine; nobody is no step."""
+
+    which: Choice
+    state: str
+
+    def perform(self, work: Work) -> None:
+        which = self.which(work.moment)
+        if which:
+            work.record(ReplicasMoved(*work.tp, which, self.state))
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveIsr:
+    """Take those who are in it out of the ISR, on record under a leader epoch of its own: else the
+    leader would not obey the LeaderAndIsr that tells it. Where nobody else is in it, the last one
+    stays: an ISR is never empty."""
+
+    which: Choice
+
+    def perform(self, work: Work) -> None:
+        gone = self.which(work.moment)
+        isr = tuple(each for each in work.now.isr if each not in gone) or work.now.isr[-1:]
+        if isr != work.now.isr:
+            work.now = replace(work.now, isr=isr, leader_epoch=work.now.leader_epoch + 1)
+            WriteStateZnode().perform(work)
+            Commit().perform(work)
+
+
+def replicas(moment: Moment) -> Brokers:
+    """R as it is by now."""
+    return moment.now.replicas
+
+
+def left_behind(moment: Moment) -> Brokers:
+    """What was a replica when the row began, and is none now."""
+    return tuple(each for each in moment.start.replicas if each not in moment.now.replicas)
+
+
+def take_offline(which: Choice) -> tuple[Effect, ...]:
+    """Out of the ISR; only the leader is told; then they stop, and keep their data."""
+
+    def leader(moment: Moment) -> Brokers:
+        return (moment.now.leader,) if which(moment) else ()
+
+    return (
+        MoveReplicas(which, OFFLINE),
+        LeaveIsr(which),
+        SendLeaderAndIsr(leader),
+        SendStopReplica(which, delete=False),
+    )
+
+
+def settle_on(chosen: Choice, forget: Effect) -> tuple[Effect, ...]:
+    """Make ``chosen`` the replicas, of which one at least must be able to lead, and end the
+    reassignment. ``forget`` takes it off the record. The numbers are the page's."""
+    return (
+        # 1: in memory only.
+        SetReplicas(chosen),
+        Commit(),
+        # 2: the leader must not take what is left behind back into the ISR.
+        ElectAmongReplicas(),
+        RaiseLeaderEpoch(),
+        WriteStateZnode(),
+        Commit(),
+        SendLeaderAndIsr(replicas),
+        # 3
+        *take_offline(left_behind),
+        # 4
+        MoveReplicas(left_behind, NON_EXISTENT),
+        SendStopReplica(left_behind),
+        # 5
+        WriteTopicZnode(),
+        # 6
+        forget,
+        SetTarget(None),
+        Commit(),
+        # 7
+        SendUpdateMetadata(),
+    )

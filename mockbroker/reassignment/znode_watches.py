@@ -1,0 +1,168 @@
+"""Which znodes a controller of the ZooKeeper kind watches, and what each makes it do.
+
+A table: a machine adds rows of its own. A watch fires once and is left anew by every reaction, as
+it reads. What users write there may be anything; what cannot be read is logged, and removed where
+it would block what comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kproto.schema.model import ZERO_UUID
+from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent
+from kproto.znodes.kafka_znodes import (
+    CONFIG_CHANGE_PREFIX,
+    CONFIG_CHANGES,
+    CONTROLLER,
+    TOPICS,
+    decode_config_change,
+    decode_topic,
+    topic_path,
+)
+from kproto.znodes.plan_znodes import (
+    DELETE_TOPICS,
+    PREFERRED_REPLICA_ELECTION,
+    delete_topic_path,
+)
+from mockbroker.errors import Refusal
+from mockbroker.state.actions import PartitionsAdded, Warned
+from mockbroker.state.controller import Controller
+from mockbroker.state.controller_znodes import SEEN, bytes_of
+from mockbroker.state.model import NO_CONTROLLER, Partition
+from mockbroker.steps import move_controller
+from mockbroker.topics import administration as topic_rules
+from mockbroker.topics.assignments import new_partition
+
+if TYPE_CHECKING:
+    from mockbroker.reassignment.zookeeper_controller import KeepsZnodes
+
+__all__ = ["WATCHED", "Watched", "watch_all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """``path`` is watched for its ``children`` or else for its coming, its data and its going.
+
+    ``reaction`` is called with every event there, and once when a controller takes over, with None
+    for the event; it has to read what it watches, and leave the watch anew in doing so.
+    """
+
+    path: str
+    children: bool
+    reaction: Callable[[Any, Controller, WatchedEvent | None], None]
+    below: bool = False
+    """Events on a znode's children, one level down, are its too."""
+
+    def concerns(self, path: str) -> bool:
+        """Also the event about the session itself, which has no path: watches are gone then."""
+        if path in ("", self.path):
+            return True
+        return self.below and path.rpartition("/")[0] == self.path
+
+
+def watch_all(controller: Controller, rows: Sequence[Watched]) -> None:
+    """As a controller that takes over does: look at everything, and keep looking."""
+    for row in rows:
+        row.reaction(controller.machine, controller, None)
+
+
+def _topics(machine: KeepsZnodes, controller: Controller, event: WatchedEvent | None) -> None:
+    """Topics that came, with their partitions; of one that is known, partitions that came."""
+    known = controller.state.topics
+    if event is not None and event.path.startswith(f"{TOPICS}/"):
+        name = event.path.removeprefix(f"{TOPICS}/")
+        if event.type is EventType.NODE_DATA_CHANGED and name in known:
+            _more_partitions(machine, controller, name)
+        return
+    if event is not None and not event.path:  # watches went with the connection
+        for name in sorted(known):
+            _more_partitions(machine, controller, name)
+    for name in controller.znodes.children(TOPICS, watch=True):
+        if name not in known:
+            machine.load_topic(controller, "zookeeper", name)
+
+
+def _more_partitions(machine: KeepsZnodes, controller: Controller, name: str) -> None:
+    """Only numbers that continue what is there; everything else in the text is the controller's
+    own, and is not looked at before somebody takes over."""
+    path = topic_path(name)
+    text = controller.znodes.read(path, watch=True)
+    present = len(controller.state.topics[name].partitions)
+    try:
+        found = {} if text is None else decode_topic(path, bytes_of(text)).partitions
+        added: list[Partition] = []
+        while present + len(added) in found:
+            index = present + len(added)
+            new = new_partition(controller, index, found[index])
+            added.append(machine.to_be_written(controller, name, new))
+    except (MalformedZnodeError, Refusal) as error:
+        text = error.message if isinstance(error, Refusal) else str(error)
+        controller.record("zookeeper", Warned(f"{path}: {text}; no partitions added"))
+        return
+    if added:
+        controller.record("zookeeper", PartitionsAdded(name, tuple(added)))
+
+
+def _deletions(machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None) -> None:
+    """Each child names a topic that shall go; the znode goes with it, or for want of it. While a
+    stopped broker has replicas of the topic, both stay."""
+    for name in controller.znodes.children(DELETE_TOPICS, watch=True):
+        if name in controller.state.deleting:
+            continue
+        path = delete_topic_path(name)
+        controller.znodes.read(path)
+        (result,) = topic_rules.delete(controller, [(name, ZERO_UUID)])
+        if result.error_code:
+            text = f"{path}: {result.error_message}"
+            controller.record("zookeeper", Warned(text))
+        if name not in controller.state.deleting:
+            controller.znodes.put("zookeeper", path, None)
+
+
+def _config_changes(machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None) -> None:
+    """Each new child names the resource whose configs to read again. Kafka removes these znodes
+    after 15 minutes; here they stay."""
+    for name in controller.znodes.changes(CONFIG_CHANGES, CONFIG_CHANGE_PREFIX):
+        path = f"{CONFIG_CHANGES}/{name}"
+        text = controller.znodes.read(path) or ""
+        try:
+            about = decode_config_change(path, bytes_of(text))
+        except MalformedZnodeError as error:
+            controller.record("zookeeper", Warned(f"{error}; passed over"))
+            continue
+        if about is not None:
+            machine.load_configs(controller, "zookeeper", *about)
+
+
+def _controller(_: KeepsZnodes, controller: Controller, event: WatchedEvent | None) -> None:
+    """Brokers elect a controller when this znode is gone. The one before takes part in Kafka's
+    race; here it wins only where it is alone."""
+    gone = controller.znodes.read(CONTROLLER, watch=True) is None
+    before = controller.state.controller_id
+    if event is None or not gone or before == NO_CONTROLLER:
+        return
+    live = controller.live_ids()
+    others = [broker for broker in live if broker != before]
+    if live:
+        move_controller(controller, (others or live)[0], SEEN)
+
+
+def _preferred_replicas(
+    machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None
+) -> None:
+    """Whoever makes this znode asks for an election, and has it when the znode is gone."""
+    if controller.znodes.read(PREFERRED_REPLICA_ELECTION, watch=True) is not None:
+        controller.elections.start_from_znode()
+
+
+WATCHED: Final = (
+    Watched(CONTROLLER, False, _controller),
+    Watched(TOPICS, True, _topics, below=True),
+    Watched(DELETE_TOPICS, True, _deletions),
+    Watched(CONFIG_CHANGES, True, _config_changes),
+    Watched(PREFERRED_REPLICA_ELECTION, False, _preferred_replicas),
+)
+"""What all of them watch. ``/admin/reassign_partitions`` is each machine's own."""

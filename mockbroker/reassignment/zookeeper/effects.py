@@ -1,0 +1,199 @@
+"""Effects of Kafka's own ZooKeeper controller that no other machine has.
+
+Each is a value that knows what it does; ``zookeeper_rows`` says which follow which condition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from mockbroker.reassignment.effects import Commit, WriteStateZnode, leader_and_isr, untargeted
+from mockbroker.reassignment.engine import Brokers, Choice, Work
+from mockbroker.reassignment.plan_znode import leave_plan, rewrite_plan
+from mockbroker.reassignment.zookeeper.scala_sets import in_scala_2_12
+from mockbroker.state.model import NO_LEADER, Partition
+
+__all__ = [
+    "ElectFromIsr",
+    "HeadForAsked",
+    "KeepLiveInIsr",
+    "LeavePlan",
+    "LeaveRememberedPlan",
+    "PlanAsked",
+    "PlannedPartition",
+    "RemoveFromIsr",
+    "SendFormerLeaderAndIsr",
+    "SettleOnTarget",
+    "SpreadOverBoth",
+    "heading_for",
+]
+
+
+def heading_for(partition: Partition, target: Brokers) -> Partition:
+    """On the way from the replicas it had before any reassignment, the origin, to ``target``.
+
+    Those that an earlier reassignment was adding, and this one does not, are no replicas any more.
+    """
+    origin = tuple(each for each in partition.replicas if each not in partition.adding)
+    full = tuple(dict.fromkeys(target + origin))
+    return replace(
+        partition,
+        replicas=full,
+        adding=tuple(each for each in full if each not in origin),
+        removing=tuple(each for each in full if each not in target),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPartition(Partition):
+    """A partition under reassignment before Kafka 2.4: only the controller's memory, and the plan,
+    say where it goes, and in which order."""
+
+    planned: Brokers = ()
+
+    @property
+    def reassigning(self) -> bool:
+        return True
+
+    @property
+    def target(self) -> Brokers | None:
+        return self.planned
+
+
+@dataclass(frozen=True, slots=True)
+class HeadForAsked:
+    """R is what is asked for and then the origin; adding and removing say which is which."""
+
+    def perform(self, work: Work) -> None:
+        work.now = heading_for(work.now, work.moment.asked)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAsked:
+    """What is asked for is remembered; the replicas stay as they are. What an earlier plan was
+    adding stays among them until the end."""
+
+    def perform(self, work: Work) -> None:
+        now, asked = work.now, work.moment.asked
+        fresh = tuple(each for each in asked if each not in now.replicas or each in now.adding)
+        common = {field.name: getattr(now, field.name) for field in fields(Partition)}
+        common["adding"] = fresh
+        common["removing"] = tuple(each for each in now.replicas if each not in asked)
+        work.now = PlannedPartition(**common, planned=asked)
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadOverBoth:
+    """R is the target and all that is there, in the order of a Scala set, which Kafka makes of
+    them (``onPartitionReassignment``; 2.12, as its downloads of that time were built)."""
+
+    def perform(self, work: Work) -> None:
+        both = (work.now.target or ()) + work.now.replicas
+        work.now = replace(work.now, replicas=in_scala_2_12(both))
+
+
+@dataclass(frozen=True, slots=True)
+class SendFormerLeaderAndIsr:
+    """To new replicas, with the leader, epochs and ISR of before: to 2.3 ``updateLeaderEpoch``
+    writes the state znode and not the controller's cache. Brokers ignore an epoch that is past.
+    """
+
+    to: Choice
+
+    def perform(self, work: Work) -> None:
+        to = work.live(self.to(work.moment))
+        if to:
+            start = work.moment.start
+            former = replace(
+                work.now,
+                leader=start.leader,
+                leader_epoch=start.leader_epoch,
+                isr=start.isr,
+                partition_epoch=start.partition_epoch,
+            )
+            work.record(leader_and_isr(to, work.tp[0], former, is_new=True))
+
+
+@dataclass(frozen=True, slots=True)
+class SettleOnTarget:
+    """R loses what was to be removed; nothing is added or removed any more."""
+
+    def perform(self, work: Work) -> None:
+        target = work.now.target or work.now.replicas
+        work.now = replace(untargeted(work.now), replicas=target, adding=(), removing=())
+
+
+@dataclass(frozen=True, slots=True)
+class ElectFromIsr:
+    """The first of R that is live and in the ISR leads; replicas that are not live leave the ISR.
+    For rows whose condition makes sure that there is one."""
+
+    def perform(self, work: Work) -> None:
+        isr = work.live(work.now.isr)
+        leader = next(each for each in work.now.replicas if each in isr)
+        work.now = replace(work.now, leader=leader, isr=isr)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLiveInIsr:
+    """The leader takes out of the ISR the replicas that are not live; its epoch stays."""
+
+    def perform(self, work: Work) -> None:
+        now = work.now
+        gone = {each for each in now.replicas if not work.moment.is_live(each)}
+        isr = tuple(each for each in now.isr if each not in gone)
+        work.now = replace(now, isr=isr or now.isr)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFromIsr:
+    """One after the other, each a write of the state znode with a raised leader epoch.
+
+    A leader that goes leaves none. The last in the ISR stays in it, replica or not.
+    """
+
+    choose: Choice
+
+    def perform(self, work: Work) -> None:
+        for broker in sorted(self.choose(work.moment)):
+            now = work.now
+            if broker not in now.isr:
+                continue
+            rest = tuple(each for each in now.isr if each != broker)
+            work.now = replace(
+                now,
+                leader=NO_LEADER if broker == now.leader else now.leader,
+                isr=rest or now.isr,
+                leader_epoch=now.leader_epoch + 1,
+            )
+            WriteStateZnode().perform(work)
+            Commit().perform(work)
+
+
+@dataclass(frozen=True, slots=True)
+class LeavePlan:
+    """A reassignment that came to where ``/admin/reassign_partitions`` wanted it leaves it."""
+
+    def perform(self, work: Work) -> None:
+        leave_plan(
+            work.controller,
+            work.cause,
+            lambda tp, replicas: tp == work.tp and replicas == work.now.replicas,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveRememberedPlan:
+    """Before 2.4 the controller writes into the plan what it remembers to be under way, whatever
+    somebody has made of the znode meanwhile (``removePartitionsFromReassignedPartitions``)."""
+
+    def perform(self, work: Work) -> None:
+        rewrite_plan(
+            work.controller,
+            work.cause,
+            {
+                (name, each.index): each.planned
+                for name, each in work.controller.partitions()
+                if isinstance(each, PlannedPartition)
+            },
+        )

@@ -1,0 +1,421 @@
+"""What every controller of the ZooKeeper kind keeps in znodes, and how it finds it again.
+
+Brokers, the controller and its epoch, topics, partition states, configs: written before the change
+they record is made, read when a cluster comes up and when another broker takes over. How a
+partition is reassigned, and what its texts hold beyond that, is each machine's own; what users ask
+for through znodes is ``watched``'s.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kproto.znodes import MalformedZnodeError, WatchedEvent
+from kproto.znodes.kafka_znodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    TOPICS,
+    BrokerRegistration,
+    Endpoint,
+    PartitionState,
+    TopicAssignment,
+    broker_path,
+    config_path,
+    decode_config,
+    decode_controller_epoch,
+    decode_partition_state,
+    decode_topic,
+    encode_broker,
+    encode_config,
+    encode_controller,
+    encode_controller_epoch,
+    encode_partition_state,
+    encode_topic,
+    partition_state_path,
+    topic_path,
+)
+from kproto.znodes.plan_znodes import delete_topic_path
+from mockbroker.reassignment import broker_notifications as announce
+from mockbroker.reassignment.effects import leader_and_isr, untargeted, update_metadata
+from mockbroker.reassignment.znode_watches import WATCHED, Watched, watch_all
+from mockbroker.state.actions import (
+    BrokerChanged,
+    BrokerRegistered,
+    Change,
+    ConfigChanged,
+    ControllerChanged,
+    PartitionChanged,
+    PartitionsAdded,
+    TopicCreated,
+    TopicDeleted,
+    Warned,
+)
+from mockbroker.state.controller import TOPIC, Controller
+from mockbroker.state.controller_znodes import bytes_of
+from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic, TopicPartition
+
+__all__ = ["KeepsZnodes", "warn"]
+
+_log = logging.getLogger("mockbroker")
+
+
+class KeepsZnodes:
+    """The part of a machine that all controllers of the ZooKeeper kind share."""
+
+    keeps_znodes = True
+    topic_version = 1
+    """Of the text of ``/brokers/topics/T``: 1 before reassignments were kept there (2.4), then 2;
+    3 with topic ids (2.8)."""
+    broker_version = 4
+    controller_version = 1
+    unreadable_state = "taken as no reassignment"
+    """What becomes of a partition whose state znode cannot be read."""
+    watched: Sequence[Watched] = WATCHED
+
+    # ---- start -------------------------------------------------------------------------------
+
+    def start(self, controller: Controller) -> None:
+        """Make the znodes that brokers make when they first come up; find what was left there."""
+        for path in ("/admin/delete_topics", "/brokers/topics", "/config/topics",
+                     "/config/brokers", "/config/changes", "/isr_change_notification"):  # fmt: skip
+            controller.znodes.touch(path)
+        announce.greet(controller, "start")
+        for name in controller.znodes.children(TOPICS):
+            self.load_topic(controller, "start", name)
+        self.resume(controller, "start")
+        watch_all(controller, self.watched)
+
+    def last_epoch(self, controller: Controller) -> int:
+        text = controller.znodes.read(CONTROLLER_EPOCH)
+        if text is None:
+            return 0
+        return decode_controller_epoch(CONTROLLER_EPOCH, bytes_of(text))
+
+    def load_topic(self, controller: Controller, cause: str, name: str) -> bool:
+        """A topic that is on record and not known yet. Whether it could be read; a partition
+        without a state znode is new, and gets its first leader."""
+        path = topic_path(name)
+        text = controller.znodes.read(path, watch=True)
+        if text is None or name in controller.state.topics or name in controller.state.deleting:
+            return False
+        try:
+            assignment = _checked(path, decode_topic(path, bytes_of(text)))
+            topic_id = _topic_id(name, assignment)
+            partitions = tuple(self._found(controller, cause, name, assignment))
+        except MalformedZnodeError as error:
+            warn(controller, cause, f"{error}; the topic is left out")
+            return False
+        if not partitions:
+            warn(controller, cause, f"{path}: no partitions in it; the topic is left out")
+            return False
+        controller.record(cause, TopicCreated(Topic(name, topic_id, partitions)))
+        self.load_configs(controller, cause, TOPIC, name)
+        return True
+
+    def _found(
+        self, controller: Controller, cause: str, name: str, assignment: TopicAssignment
+    ) -> Iterator[Partition]:
+        for index, replicas in enumerate(_in_sequence(name, assignment)):
+            isr = tuple(each for each in replicas if controller.is_live(each))
+            leader = isr[0] if isr else -1
+            new = Partition(index, tuple(replicas), isr or tuple(replicas[:1]), leader)
+            found = self.recovered(controller, cause, (name, index), new, assignment)
+            yield self.to_be_written(controller, name, found)
+
+    def to_be_written(self, controller: Controller, name: str, new: Partition) -> Partition:
+        """A partition that is new to this controller, with the epoch its state znode will have: a
+        controller that died may have left that znode, which is then written over."""
+        path = partition_state_path(name, new.index)
+        text = controller.znodes.read(path)
+        if text is None:
+            return new
+        same = text == self.state_text(new, controller.state.controller_epoch)
+        version = controller.state.znode_stats[path].version
+        return replace(new, partition_epoch=version + (not same))
+
+    def load_configs(
+        self, controller: Controller, cause: str, resource_type: int, name: str
+    ) -> None:
+        """Take over the configs on record, where they differ from what is known."""
+        path = config_path(resource_type, name)
+        text = controller.znodes.read(path)
+        try:
+            found = {} if text is None else decode_config(path, bytes_of(text))
+        except MalformedZnodeError as error:
+            warn(controller, cause, f"{error}; taken as no configs")
+            found = {}
+        known = dict(controller.state.configs.get((resource_type, name), {}))
+        for key in {**known, **found}:
+            before, after = known.get(key), found.get(key)
+            if before != after:
+                controller.record(cause, ConfigChanged(resource_type, name, key, before, after))
+
+    # ---- take-over ---------------------------------------------------------------------------
+
+    def take_over(self, controller: Controller, cause: str) -> None:
+        """What the last controller remembered is gone; what the znodes say holds."""
+        announce.greet(controller, cause)
+        for name, topic in sorted(controller.state.topics.items()):
+            assignment = self._assignment(controller, cause, name)
+            for partition in topic.partitions:
+                tp = (name, partition.index)
+                found = self.recovered(controller, cause, tp, partition, assignment)
+                if found != partition:
+                    controller.record(cause, PartitionChanged(name, partition, found))
+        announce.retell(controller, cause)
+        self.resume(controller, cause)
+        watch_all(controller, self.watched)
+
+    def resume(self, controller: Controller, cause: str) -> None:
+        """Go on with the reassignments that were found under way, before anything is looked at
+        that users have written meanwhile. A machine's own."""
+
+    def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
+        """What has to go on with it. A machine's own."""
+
+    def _assignment(self, controller: Controller, cause: str, name: str) -> TopicAssignment:
+        path = topic_path(name)
+        text = controller.znodes.read(path, watch=True)
+        try:
+            if text is not None:
+                return _checked(path, decode_topic(path, bytes_of(text)))
+        except MalformedZnodeError as error:
+            warn(controller, cause, f"{error}; the replicas stay as they were known")
+        return TopicAssignment(partitions={})
+
+    def recovered(
+        self,
+        controller: Controller,
+        cause: str,
+        tp: TopicPartition,
+        known: Partition,
+        assignment: TopicAssignment,
+    ) -> Partition:
+        """A partition as the znodes have it; what they lack stays as in ``known``, but for where a
+        reassignment was going: only the last controller remembered that. A leader on record that is
+        not live now is another matter: that is an election's."""
+        known = untargeted(known)
+        path = partition_state_path(*tp)
+        text = controller.znodes.read(path)
+        found = known
+        if tp[1] in assignment.partitions:
+            found = replace(
+                known,
+                replicas=tuple(assignment.partitions[tp[1]]),
+                adding=tuple(assignment.adding_replicas.get(tp[1], ())),
+                removing=tuple(assignment.removing_replicas.get(tp[1], ())),
+            )
+        if text is None:
+            return found
+        try:
+            state = decode_partition_state(path, bytes_of(text))
+            stat = controller.state.znode_stats.get(path)
+            on_record = replace(
+                found,
+                leader=state.leader if controller.is_live(state.leader) else known.leader,
+                leader_epoch=state.leader_epoch,
+                isr=tuple(state.isr) or known.isr,
+                partition_epoch=known.partition_epoch if stat is None else stat.version,
+            )
+            return self.with_state(path, on_record, state)
+        except MalformedZnodeError as error:
+            warn(controller, cause, f"{error}; {self.unreadable_state}")
+            return found
+
+    def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
+        """What a machine of its own keeps in the state znode. Raises MalformedZnodeError."""
+        return partition
+
+    # ---- on record before it is made ---------------------------------------------------------
+
+    def store(self, controller: Controller, cause: str, change: Change) -> None:
+        """Topics come with their znodes, and go with them; so do brokers and controllers."""
+        match change:
+            case BrokerRegistered(broker) | BrokerChanged(_, broker):
+                self._store_broker(controller, cause, broker)
+                self._finish_deletions(controller, cause, broker)
+            case ControllerChanged(_, after, epoch):
+                self._store_controller(controller, cause, after, epoch)
+            case TopicCreated(topic):
+                self._store_topic(controller, cause, topic, topic.partitions)
+            case PartitionsAdded(name, added):
+                topic = controller.state.topics[name]
+                grown = replace(topic, partitions=topic.partitions + added)
+                self._store_topic(controller, cause, grown, added)
+            case TopicDeleted(name):
+                topic = controller.state.topics[name]
+                # First, as brokers do: whoever takes over from one that dies on the way goes on.
+                controller.znodes.put(cause, delete_topic_path(name), "")
+                announce.withdraw(controller, cause, topic)
+                if not _stopped_hosts(controller, topic):
+                    self._remove_topic(controller, cause, topic)
+                    controller.znodes.put(cause, delete_topic_path(name), None)
+            case ConfigChanged():
+                self._store_config(controller, cause, change)
+
+    def _store_broker(self, controller: Controller, cause: str, broker: Broker) -> None:
+        path = broker_path(broker.broker_id)
+        if not broker.live:
+            controller.znodes.put(cause, path, None)
+            return
+        endpoint = Endpoint("PLAINTEXT", broker.host, broker.port)
+        text = encode_broker(
+            BrokerRegistration(
+                endpoints=(endpoint,), timestamp=controller.now_ms, rack=broker.rack
+            ),
+            self.broker_version,
+        )
+        controller.znodes.put(cause, path, text.decode(), ephemeral=True)
+
+    def _store_controller(
+        self, controller: Controller, cause: str, broker_id: int, epoch: int
+    ) -> None:
+        text = encode_controller(broker_id, controller.now_ms, self.controller_version)
+        controller.znodes.put(cause, CONTROLLER, None)
+        if broker_id == NO_CONTROLLER:
+            return
+        controller.znodes.put(cause, CONTROLLER, text.decode(), ephemeral=True)
+        controller.znodes.put(cause, CONTROLLER_EPOCH, encode_controller_epoch(epoch).decode())
+
+    def _store_topic(
+        self, controller: Controller, cause: str, topic: Topic, new: Sequence[Partition]
+    ) -> None:
+        text = self.topic_text(topic)
+        controller.znodes.put(cause, topic_path(topic.name), text)
+        for partition in new:
+            self.store_state(controller, cause, topic.name, partition)
+
+    def _finish_deletions(self, controller: Controller, cause: str, started: Broker) -> None:
+        """Topics that waited for this broker, and now for none."""
+        for name, topic in list(controller.state.deleting.items()):
+            if started.live and _stopped_hosts(controller, topic) <= {started.broker_id}:
+                self._remove_topic(controller, cause, topic)
+                controller.znodes.put(cause, delete_topic_path(name), None)
+
+    def _remove_topic(self, controller: Controller, cause: str, topic: Topic) -> None:
+        name = topic.name
+        for partition in topic.partitions:
+            path = partition_state_path(name, partition.index)
+            controller.znodes.put(cause, path, None)
+            controller.znodes.remove_empty(path.removesuffix("/state"))
+        controller.znodes.remove_empty(f"{topic_path(name)}/partitions")
+        controller.znodes.put(cause, topic_path(name), None)
+        controller.znodes.put(cause, config_path(TOPIC, name), None)
+
+    def _store_config(self, controller: Controller, cause: str, change: ConfigChanged) -> None:
+        key = (change.resource_type, change.resource_name)
+        values = dict(controller.state.configs.get(key, {}))
+        if change.after is None:
+            values.pop(change.name, None)
+        else:
+            values[change.name] = change.after
+        controller.znodes.put(cause, config_path(*key), encode_config(values).decode())
+
+    def store_state(
+        self, controller: Controller, cause: str, name: str, partition: Partition
+    ) -> bool:
+        """Whether there was anything to write."""
+        text = self.state_text(partition, controller.state.controller_epoch)
+        return controller.znodes.put(cause, partition_state_path(name, partition.index), text)
+
+    def topic_text(self, topic: Topic) -> str:
+        """``/brokers/topics/T``"""
+        assignment = TopicAssignment(
+            partitions={each.index: each.replicas for each in topic.partitions},
+            adding_replicas={each.index: each.adding for each in topic.partitions},
+            removing_replicas={each.index: each.removing for each in topic.partitions},
+            topic_id=base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("="),
+        )
+        return encode_topic(assignment, self.topic_version).decode()
+
+    def state_text(self, partition: Partition, controller_epoch: int) -> str:
+        """``/brokers/topics/T/partitions/P/state``"""
+        return encode_partition_state(
+            PartitionState(
+                leader=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                controller_epoch=controller_epoch,
+                isr=partition.isr,
+            )
+        ).decode()
+
+    # ---- told to brokers once it is made -----------------------------------------------------
+
+    def announce(self, controller: Controller, cause: str, change: Change) -> None:
+        """New partitions are given to their replicas; brokers hear of those that come and go.
+        What a deleted topic's replicas are told comes before it goes, in ``store``."""
+        match change:
+            case TopicCreated(Topic(name, _, partitions)) | PartitionsAdded(name, partitions):
+                controller.znodes.read(topic_path(name), watch=True)
+                announce.introduce(controller, cause, name, partitions)
+            case BrokerChanged():
+                announce.broker_changed(controller, cause, change)
+
+    def change_partition(
+        self, controller: Controller, cause: str, change: PartitionChanged
+    ) -> None:
+        """A leader writes its ISR itself; a new leader is announced by the controller."""
+        name, after = change.topic, change.after
+        self.store_state(controller, cause, name, after)
+        controller.record(cause, change)
+        if after.leader != change.before.leader:
+            to = tuple(each for each in after.hosts if controller.is_live(each))
+            if to:
+                controller.record(cause, leader_and_isr(to, name, after))
+        live = controller.live_ids()
+        if live:
+            controller.record(cause, update_metadata(live, name, after))
+
+    # ---- watches -----------------------------------------------------------------------------
+
+    def react(self, controller: Controller, event: WatchedEvent) -> None:
+        """Ask every row of ``watched`` whether this is its znode."""
+        for row in self.watched:
+            if row.concerns(event.path):
+                row.reaction(self, controller, event)
+
+
+def _stopped_hosts(controller: Controller, topic: Topic) -> set[int]:
+    """Brokers that have something of the topic, and cannot delete it now."""
+    stopped = {each.broker_id for each in controller.state.brokers.values() if not each.live}
+    return {broker for each in topic.partitions for broker in each.hosts} & stopped
+
+
+def warn(controller: Controller, cause: str, text: str) -> None:
+    """Into the controller's own log, and ours."""
+    _log.warning("%s", text)
+    controller.record(cause, Warned(text))
+
+
+def _checked(path: str, assignment: TopicAssignment) -> TopicAssignment:
+    for index, replicas in assignment.partitions.items():
+        if len(set(replicas)) != len(replicas):
+            raise MalformedZnodeError(path, f"partition {index} names a broker twice")
+        if not set(replicas) - set(assignment.removing_replicas.get(index, ())):
+            raise MalformedZnodeError(path, f"partition {index} has no replicas")
+    return assignment
+
+
+def _in_sequence(name: str, assignment: TopicAssignment) -> list[Sequence[int]]:
+    indexes = sorted(assignment.partitions)
+    if indexes != list(range(len(indexes))):
+        listed = json.dumps(indexes)
+        reason = f"partitions are numbered from 0 without gaps, not {listed}"
+        raise MalformedZnodeError(topic_path(name), reason)
+    return [assignment.partitions[index] for index in indexes]
+
+
+def _topic_id(name: str, assignment: TopicAssignment) -> uuid.UUID:
+    """Of a topic kept before there were ids: made from its name, as nobody is told of it."""
+    text = assignment.topic_id
+    try:
+        if text is not None:
+            return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+    except ValueError as error:
+        raise MalformedZnodeError(topic_path(name), f"topic_id: {error}") from None
+    return uuid.uuid5(uuid.NAMESPACE_OID, name)
