@@ -20,6 +20,11 @@ from mockbroker.elections import elect as elections
 from mockbroker.elections import partition_change
 from mockbroker.elections.partition_change import Completion, Election
 from mockbroker.profiles import profile
+from mockbroker.reassignment.effects import WriteStateZnode
+from mockbroker.reassignment.engine import Row, Work
+from mockbroker.reassignment.kraft import tables as kraft_rows
+from mockbroker.reassignment.kraft.controller import KRaft
+from mockbroker.reassignment.zookeeper_controller import KeepsZnodes
 from mockbroker.serving.response_cache import ResponseCache
 from mockbroker.state.actions import Action, PartitionChanged, TopicDeleted
 from mockbroker.state.controller import ClusterState, Controller

@@ -18,6 +18,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import INTER_BROKER, own_apis
 from mockbroker.profiles import Profile
+from mockbroker.reassignment import machine
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.operations import Operations
