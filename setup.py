@@ -53,9 +53,9 @@ setup(
         # The adapters' sources are built where they run; cases, and what was found, are data.
         "kspec": ["py.typed", "cases/*/*.yaml", "findings.yaml"],
         "kspec.oracle": ["*.java", "*.xml", "*.json"],
-        "kspec.fuzz.diff": ["*.yaml"],
-        "kspec.fuzz.aimed": ["*.yaml"],
-        "kspec.fuzz": ["findings/*.json"],
+        "kspec.clientfuzz.decoders": ["*.yaml"],
+        "kspec.clientfuzz.brokers": ["*.yaml"],
+        "kspec.clientfuzz": ["findings/*.json"],
         "kspec.adapters": [
             *("node/*", "java/*", "go/go.*", "go/*/*.go"),
             *("rust/*.toml", "rust/src/*.rs"),

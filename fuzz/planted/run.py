@@ -15,12 +15,12 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import kproto
 from fuzz.planted import client, reading
-from kspec.fuzz.bases import Base, bases
-from kspec.fuzz.diff.answers import base_of
-from kspec.fuzz.diff.clients import ClientDecoder
-from kspec.fuzz.diff.codecs import Decoder, codecs
-from kspec.fuzz.diff.programs import ProgramDecoder
-from kspec.fuzz.diff.run import play
+from kspec.clientfuzz.bases import Base, bases
+from kspec.clientfuzz.decoders.calls import base_of
+from kspec.clientfuzz.decoders.client_decoder import ClientDecoder
+from kspec.clientfuzz.decoders.codecs import Decoder, codecs
+from kspec.clientfuzz.decoders.program_decoder import ProgramDecoder
+from kspec.clientfuzz.decoders.run import play
 from kspec.runner.install import Launch
 
 __all__ = ["BUGS", "NEVER", "Hunt", "Sample", "hunt", "hunts"]

@@ -24,7 +24,7 @@ import kproto
 from kproto.errors import KprotoError
 from kproto.journal import JournalWriter
 from kspec.catalog import CLIENTS
-from kspec.fuzz.cli import fuzz
+from kspec.clientfuzz.cli import fuzz
 from kspec.report import as_html, as_json, as_junit
 from kspec.results import Greeting, Report, Result, new_failures
 from kspec.runner import schedule

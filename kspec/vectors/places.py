@@ -1,7 +1,7 @@
 """Where in a body the lengths and counts of its fields stand, and how to write others there.
 
-For those who damage bodies: ``damage`` beside this, and ``kspec.fuzz``. Spans are the reference
-codec's.
+For those who damage bodies: ``damage`` beside this, and ``kspec.clientfuzz``. Spans are the
+reference codec's.
 """
 
 from __future__ import annotations

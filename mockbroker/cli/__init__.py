@@ -22,7 +22,7 @@ from mockbroker.cli.serve import serve
 __all__ = ["cli", "main"]
 
 
-_ELSEWHERE = {"fuzz": "kspec.fuzz.cli:fuzz"}
+_ELSEWHERE = {"fuzz": "kspec.clientfuzz.cli:fuzz"}
 
 
 @click.group(

@@ -1,5 +1,5 @@
 """What the mock does to damaged requests, real Kafka does too, but for the differences that
-``kspec/fuzz/aimed/expected.yaml`` lists with their reasons; and both stay up."""
+``kspec/clientfuzz/brokers/expected.yaml`` lists with their reasons; and both stay up."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 import kproto
 from kproto.client import Connection
-from kspec.fuzz.aimed.address import Address, parse_address
-from kspec.fuzz.aimed.run import WAITING, play
-from kspec.fuzz.bases import Base, bases_of
+from kspec.clientfuzz.bases import Base, bases_of
+from kspec.clientfuzz.brokers.address import Address, parse_address
+from kspec.clientfuzz.brokers.run import WAITING, play
 from mockbroker import MockCluster
 from tests.real.kafka import RealKafka
 from tests.support.full import either

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kspec.fuzz.cli import fuzz
+from kspec.clientfuzz.cli import fuzz
 from kspec.oracle.build import class_path
 from tests.support.toolchain import absent, require
 

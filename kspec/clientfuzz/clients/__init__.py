@@ -1,0 +1,1 @@
+"""Fuzz a real client: mutated answers of the mock cluster, and what becomes of the client."""

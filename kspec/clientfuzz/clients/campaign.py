@@ -1,0 +1,264 @@
+"""Many cases against one client: some processes at once, what was found sorted by cause, each
+confirmed by a process of its own, and made small.
+
+What is found depends on the seed and the number of cases, not on how many run at once; how many are
+played in a given time does. However a run ends, what it met is in ``Campaign.result``: confirming
+begins when the last case was played, and a cause that it did not come to is there as unconfirmed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+from typing import Final
+
+from kproto.errors import KprotoError
+from kspec.clientfuzz.clients.case import Case
+from kspec.clientfuzz.clients.causes import cause
+from kspec.clientfuzz.clients.judge import Outcome
+from kspec.clientfuzz.clients.minimiser import MOST_PLAYS, MOST_SLOW_PLAYS, minimised
+from kspec.clientfuzz.clients.random_cases import draw_case
+from kspec.clientfuzz.clients.session import Learned, Session
+from kspec.errors import AdapterError
+
+__all__ = ["Campaign", "Found", "Result"]
+
+_IDLE_EVERY: Final = 20
+"""So many cases of a process, then it is watched while nothing is asked."""
+_LASTING: Final = frozenset({"hang", "memory", "cpu", "stuck"})
+"""Verdicts after which the process is no longer what it was, or gone."""
+
+
+@dataclass(slots=True)
+class Found:
+    """One cause. ``number`` is its first case's; ``small`` that case after minimising, and what
+    came of that; ``times`` how often it was met; ``steady``: a new process came to the same;
+    ``unconfirmed``: none was asked, as the run ended before."""
+
+    cause: str
+    number: int
+    case: Case
+    outcome: Outcome
+    small: Case
+    times: int = 1
+    steady: bool = False
+    unconfirmed: bool = True
+
+
+@dataclass(slots=True)
+class Result:
+    """``verdicts`` counts cases; ``restarts`` are those of processes that ended or hung; ``ended``:
+    why, where it was before its time."""
+
+    learned: Learned
+    seed: int
+    cases: int = 0
+    seconds: float = 0.0
+    restarts: int = 0
+    watched: bool = True
+    ended: str = ""
+    verdicts: Counter[str] = field(default_factory=Counter)
+    found: list[Found] = field(default_factory=list)
+
+    @property
+    def findings(self) -> list[Found]:
+        return [each for each in self.found if each.outcome.is_finding and each.steady]
+
+    @property
+    def unconfirmed(self) -> list[Found]:
+        return [each for each in self.found if each.unconfirmed]
+
+
+class Campaign:
+    """``session`` makes a session with the client; ``met`` hears of each new cause when it is met,
+    ``told`` of each that is left when the run is over. ``result`` is None until the client has
+    answered on a healthy cluster."""
+
+    def __init__(
+        self,
+        session: Callable[[], Session],
+        *,
+        seed: int,
+        cases: int | None,
+        seconds: float | None,
+        jobs: int = 1,
+        apis: Collection[int] = (),
+        kinds: Collection[str] | None = None,
+        met: Callable[[Found], None] = lambda _found: None,
+        told: Callable[[Found], None] = lambda _found: None,
+        ticked: Callable[[Result], None] = lambda _result: None,
+    ) -> None:
+        self._session = session
+        self._seed = seed
+        self._cases = cases
+        self._seconds = seconds
+        self._jobs = jobs
+        self._apis = apis
+        self._kinds = kinds
+        self._met = met
+        self._told = told
+        self._ticked = ticked
+        self._next = 0
+        self._by_cause: dict[str, Found] = {}
+        self._failed: KprotoError | None = None
+        self.result: Result | None = None
+
+    async def run(self) -> Result:
+        """Raises KspecError where the client cannot be asked at all, or not any more, or none of
+        the api keys is among what it is answered; MutationError where no answer has a place for
+        the kinds."""
+        first = self._session()
+        try:
+            learned = await first.learn()
+        except BaseException:
+            await first.stop()
+            raise
+        if self._apis:
+            learned.targets = [each for each in learned.targets if each.api_key in self._apis]
+        if not learned.targets:
+            await first.stop()
+            raise AdapterError("the client is given no answer of these api keys")
+        result = self.result = Result(learned, self._seed, watched=first.watched)
+        try:
+            await self._play(first, result)
+            if self._failed is not None:
+                raise self._failed
+            await self._examine(result)
+        except asyncio.CancelledError:
+            result.ended = "interrupted"
+            raise
+        except KprotoError as error:
+            result.ended = str(error)
+            raise
+        finally:
+            result.found = self._distinct()
+            for each in result.found:
+                self._told(each)
+        return result
+
+    async def _play(self, first: Session, result: Result) -> None:
+        started = time.monotonic()
+        ends = None if self._seconds is None else started + self._seconds
+        sessions = [first, *(self._session() for _ in range(self._jobs - 1))]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for session in sessions:
+                    group.create_task(self._work(session, result, ends))
+        finally:
+            result.restarts = sum(max(0, each.starts - 1) for each in sessions)
+            result.seconds = time.monotonic() - started
+            for session in sessions:
+                await session.stop()
+
+    async def _work(self, session: Session, result: Result, ends: float | None) -> None:
+        try:
+            await self._cases_of(session, result, ends)
+        except KprotoError as error:
+            self._failed = error
+
+    async def _cases_of(self, session: Session, result: Result, ends: float | None) -> None:
+        since_idle: list[tuple[int, Case]] = []
+        while self._failed is None and (self._cases is None or self._next < self._cases):
+            if ends is not None and time.monotonic() >= ends:
+                break
+            number, self._next = self._next, self._next + 1
+            case = draw_case(result.learned.targets, self._seed, number, kinds=self._kinds)
+            outcome = await session.play(case, result.learned)
+            self._count(number, case, outcome, result)
+            since_idle.append((number, case))
+            if len(since_idle) >= _IDLE_EVERY:
+                await self._look_for_spinner(session, since_idle, result)
+                since_idle = []
+        await self._look_for_spinner(session, since_idle, result)
+
+    async def _look_for_spinner(
+        self, session: Session, cases: list[tuple[int, Case]], result: Result
+    ) -> None:
+        """Where the process is busy although nothing is asked: which of its last cases did it, each
+        alone in a new one."""
+        if not cases or not await session.busy():
+            return
+        await session.stop()
+        for number, case in cases:
+            alone = await self._alone(case, result.learned)
+            if alone.verdict == "cpu":
+                self._count(number, case, alone, result, again=True)
+                return
+
+    def _count(
+        self, number: int, case: Case, outcome: Outcome, result: Result, *, again: bool = False
+    ) -> None:
+        """``again``: the case was counted, and there is more to say of it."""
+        result.cases += not again
+        result.verdicts[outcome.verdict] += 1
+        if outcome.is_finding or outcome.is_observation:
+            key = cause(case, outcome)
+            known = self._by_cause.get(key)
+            if known is None:
+                known = self._by_cause[key] = Found(key, number, case, outcome, case)
+                self._met(known)
+            else:
+                known.times += 1
+                if number < known.number:
+                    known.number, known.case, known.small = number, case, case
+                    known.outcome = outcome
+        self._ticked(result)
+
+    async def _alone(self, case: Case, learned: Learned) -> Outcome:
+        session = self._session()
+        try:
+            return await session.play(case, learned, idle=True)
+        finally:
+            await session.stop()
+
+    async def _examine(self, result: Result) -> None:
+        """Each cause once more: a finding in a new process, then made smaller."""
+        session = self._session()
+        try:
+            for each in sorted(self._by_cause.values(), key=lambda one: one.number):
+                await self._confirm(each, session, result.learned)
+        finally:
+            await session.stop()
+
+    def _distinct(self) -> list[Found]:
+        """By number. Those that are the same when small are one."""
+        found: dict[str, Found] = {}
+        for each in sorted(self._by_cause.values(), key=lambda one: one.number):
+            known = found.get(key := cause(each.small, each.outcome))
+            if known is not None and (known.steady or not each.steady):
+                known.times += each.times
+                continue
+            each.times += 0 if known is None else known.times
+            each.cause, found[key] = key, each
+        return sorted(found.values(), key=lambda each: each.number)
+
+    async def _confirm(self, found: Found, session: Session, learned: Learned) -> None:
+        if found.outcome.is_finding:
+            await session.stop()
+        outcome = await session.play(found.case, learned, idle=found.outcome.verdict == "cpu")
+        found.unconfirmed = False
+        if cause(found.case, outcome) != found.cause:
+            return
+        found.steady, found.outcome = True, outcome
+        if outcome.is_finding:
+            most = MOST_SLOW_PLAYS if outcome.verdict in _LASTING else MOST_PLAYS
+            await minimised(found.case, self._same(session, found, learned), most=most)
+
+    def _same(
+        self, session: Session, found: Found, learned: Learned
+    ) -> Callable[[Case], Awaitable[bool]]:
+        verdict, at = found.outcome.verdict, found.outcome.at
+
+        async def same(case: Case) -> bool:
+            if verdict in _LASTING:
+                await session.stop()
+            outcome = await session.play(case, learned, idle=verdict == "cpu")
+            if (outcome.verdict, outcome.at) != (verdict, at):
+                return False
+            found.small, found.outcome = case, outcome  # at once: the run may end at any time
+            return True
+
+        return same

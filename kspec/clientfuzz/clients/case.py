@@ -1,0 +1,178 @@
+"""One case: what the client is asked, and what the mock cluster says to it instead of the truth.
+
+Plain data, and JSON; ``rule`` is the fault that does it, the same in a run, a replay and
+``mockbroker serve --faults``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kproto.errors import KprotoError
+from kspec.clientfuzz.mutate import Change, Mutation, MutationError
+
+__all__ = [
+    "ARGUMENTS",
+    "BROKERS",
+    "FORMAT",
+    "PROBES",
+    "REASSIGNED",
+    "TELEMETRY",
+    "TOPICS",
+    "Case",
+    "CaseError",
+]
+
+FORMAT: Final = "kproto-fuzz-case"
+
+BROKERS: Final = 4
+TOPICS: Final = ("foo=1,2,3/2,3,1", "bar=3,1")
+REASSIGNED: Final = ("foo", 1, (2, 3, 4))
+"""Under way in every case, so that there is something to list."""
+TELEMETRY: Final = (71, 72)
+"""GetTelemetrySubscriptions, PushTelemetry: served in cases that are about them."""
+
+ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "describe_cluster": {},
+    "describe_topics": {"topics": ["foo", "bar"]},
+    "list_topics": {},
+    "list_reassignments": {"partitions": None},
+    "alter_reassignments": {"assignments": {"bar-0": [3, 1, 2]}},
+    "elect_leaders": {"type": "preferred", "partitions": ["foo-0", "bar-0"]},
+    "create_topics": {"topics": {"new": {"partitions": 2, "replication_factor": 2}}},
+}
+"""What each call of docs/adapters.md is asked with."""
+PROBES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "describe_cluster": {},
+    "describe_topics": {"topics": ["foo"]},
+    "list_topics": {},
+    "list_reassignments": {"partitions": None},
+}
+"""What a healthy client is asked before and after a case; the first it has. What it said before is
+in what it says after, whatever the case's own call changed."""
+
+
+class CaseError(KprotoError):
+    """A file that holds no case."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """``op`` is asked; the ``nth`` answer of ``api_key`` that the cluster gives, or with
+    ``persistent`` every one from that on, has the mutation's changes. ``delivery`` are members of a
+    fault about how it is sent.
+    """
+
+    op: str
+    api_key: int
+    version: int
+    nth: int
+    persistent: bool = False
+    mutation: Mutation | None = None
+    delivery: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        return ARGUMENTS[self.op]
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        return () if self.mutation is None else self.mutation.changes
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        kinds = self.mutation.kind.split("+") if self.mutation is not None else []
+        return tuple(kind for kind in kinds if kind) + tuple(sorted(self.delivery))
+
+    @property
+    def detail(self) -> str:
+        told = [self.mutation.detail] if self.mutation is not None and self.mutation.detail else []
+        return "; ".join([*told, *(f"{name} {value}" for name, value in self.delivery.items())])
+
+    def rule(self) -> dict[str, Any]:
+        """The members of the fault."""
+        rule: dict[str, Any] = {
+            "name": "fuzz",
+            "api": self.api_key,
+            "version": str(self.version),
+            "nth": f"{self.nth}+" if self.persistent else str(self.nth),
+        }
+        mutation = self.mutation
+        if mutation is not None:
+            if mutation.as_version is not None:
+                rule["as_version"] = mutation.as_version
+            for change in mutation.changes:
+                _add(rule, change, mutation.base)
+        rule |= self.delivery
+        if len(rule) == 4:
+            rule["correlation_off_by"] = 0  # a rule has to do something
+        return rule
+
+    def without(self, **changes: Any) -> Case:
+        return dataclasses.replace(self, **changes)
+
+    # ---- JSON --------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "seed": self.seed,
+            "op": self.op,
+            "api_key": self.api_key,
+            "version": self.version,
+            "nth": self.nth,
+            "persistent": self.persistent,
+            "delivery": dict(self.delivery),
+            "mutation": None if self.mutation is None else self.mutation.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Case:
+        """Raises CaseError."""
+        try:
+            if document["format"] != FORMAT or document["op"] not in ARGUMENTS:
+                raise CaseError(f"its format is not {FORMAT}, or it asks for no call there is")
+            mutation = document["mutation"]
+            return cls(
+                op=document["op"],
+                api_key=int(document["api_key"]),
+                version=int(document["version"]),
+                nth=int(document["nth"]),
+                persistent=bool(document["persistent"]),
+                mutation=None if mutation is None else Mutation.from_dict(mutation),
+                delivery=dict(document["delivery"]),
+                seed=int(document["seed"]),
+            )
+        except MutationError as error:
+            raise CaseError(str(error)) from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CaseError(f"this is no case: {type(error).__name__}: {error}") from None
+
+    @classmethod
+    def from_json(cls, text: str) -> Case:
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise CaseError(f"no JSON: {error}") from None
+        return cls.from_dict(document)
+
+
+def _add(rule: dict[str, Any], change: Change, base: bytes) -> None:
+    if change.kind == "correlation-id":
+        (edit,) = change.edits
+        said = int.from_bytes(edit.data, "big", signed=True)
+        off = said - int.from_bytes(base[edit.offset : edit.offset + 4], "big", signed=True)
+        rule["correlation_off_by"] = (off + 2**31) % 2**32 - 2**31
+        return
+    replaced = rule.setdefault("replace_bytes", {}) if change.edits else {}
+    for edit in change.edits:
+        replaced[f"{edit.offset}+{edit.length}"] = edit.data.hex()
+    if change.size is not None:
+        rule["length"] = change.size
+    if change.behind:
+        rule["follow_with"] = change.behind.hex()

@@ -1,0 +1,334 @@
+"""What becomes of a client in a case: observations in, a verdict out. No processes, no sockets.
+
+``FINDINGS`` are what a maintainer wants to hear of; ``OBSERVATIONS`` are told, and fail no run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import kproto
+from kproto.errors import KprotoError
+from kspec.clientfuzz.clients.case import Case
+from kspec.clientfuzz.clients.expected_results import differs, meaning, same
+from kspec.clientfuzz.process_usage import Usage
+from kspec.kinds import Answer, Failure
+
+__all__ = [
+    "FINDINGS",
+    "IDLE_SHARE",
+    "OBSERVATIONS",
+    "Limits",
+    "Outcome",
+    "Seen",
+    "is_healthy",
+    "judge",
+]
+
+FINDINGS: Final[Mapping[str, str]] = {
+    "crash": "the client's process ended",
+    "hang": "a call did not return within many of the client's own time-outs",
+    "memory": "far more memory than the answer's bytes can hold",
+    "cpu": "processor time without end",
+    "stuck": "a new client of the same process fails on a healthy cluster",
+    "wrong": "a result that the answer's bytes do not say",
+}
+OBSERVATIONS: Final[Mapping[str, str]] = {
+    "wedged": "the client that got the answer fails on a healthy cluster; a new one does not",
+    "internal-error": "the caller is told of the client's own slip, not of a bad answer",
+    "background-error": "a stack trace on stderr; calls go on",
+    "refuses": "a valid answer is refused",
+    "lenient": "a broken answer is taken for a good one, and the result is right",
+}
+
+IDLE_SHARE: Final = 0.5
+"""Of a processor, while nothing is asked."""
+
+_SLIPS: Final = frozenset(
+    {
+        "TypeError", "AttributeError", "IndexError", "KeyError", "AssertionError", "error",
+        "UnicodeDecodeError", "OverflowError", "RecursionError", "UnboundLocalError", "NameError",
+        "RangeError", "ReferenceError", "ERR_OUT_OF_RANGE", "ERR_BUFFER_OUT_OF_BOUNDS",
+        "NullPointerException", "IndexOutOfBoundsException", "ArrayIndexOutOfBoundsException",
+        "BufferUnderflowException", "NegativeArraySizeException", "ClassCastException",
+        "StackOverflowError", "IllegalArgumentException", "InvalidStateError", "StructError",
+    }
+)  # fmt: skip
+"""Errors of a language or its library. ``error`` is Python's ``struct.error``."""
+_ENDED: Final = {"died": "crash", "hung": "hang"}
+_NO_MEMORY: Final = re.compile(
+    r"MemoryError|OutOfMemory|out of memory|cannot allocate|allocation failed|bad_alloc",
+    re.I,
+)
+_TRACE: Final = re.compile(
+    r"Traceback \(most recent|Exception in thread|^panic:|Uncaught|UnhandledPromise"
+    r"|never retrieved",
+    re.M,
+)
+_ACCEPTABLE: Final = frozenset(
+    {
+        "trailing", "length-negative", "presence", "text-invalid", "tag-twice", "tag-order",
+        "tag-size", "tag-count",
+    }
+)  # fmt: skip
+"""Kinds that Kafka's own classes take, or may take: what a client makes of them is no wrong answer.
+"""
+_UNREAD: Final = frozenset({"size", "short", "correlation-id"})
+"""Kinds after which nobody can say whether the client read the answer, or did without it."""
+_VALID: Final = frozenset({"tag-unknown", "varint-padded", "split", "split_delay"})
+"""Kinds that no client has a reason to refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``memory`` is what a process may grow by in one case, in bytes, beside 64 times the frame;
+    ``mapped`` the same of its address space; ``cpu`` the seconds that one case may take."""
+
+    memory: int = 192 << 20
+    mapped: int = 1 << 30
+    cpu: float = 4.0
+
+
+@dataclass(slots=True)
+class Seen:
+    """What happened. ``healthy`` and ``probe`` are the client's answers on a healthy cluster, taken
+    before; ``same_client`` and ``new_client`` its answers to the probe after the case, None where
+    it was not asked. ``sent`` are the altered frames, ``answers`` how many answers of the api there
+    were from the first of them on, while the call ran: where there are more, the client was told
+    the truth too, and nobody knows which of them its result is of."""
+
+    healthy: Answer
+    probe: Answer
+    answer: Answer | None = None
+    same_client: Answer | None = None
+    new_client: Answer | None = None
+    broken: str = ""
+    hung: bool = False
+    asked: str = ""
+    stderr: str = ""
+    before: Usage | None = None
+    after: Usage | None = None
+    idle_cpu: float = 0.0
+    sent: Sequence[bytes] = ()
+    answers: int = 0
+    milliseconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``verdict`` is one of the above, ``fine``, or ``void`` where the case could not be played:
+    the client never asked for the answer. ``at`` is where in its code, as far as it is told."""
+
+    verdict: str
+    message: str = ""
+    at: str = ""
+    answered: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_finding(self) -> bool:
+        return self.verdict in FINDINGS
+
+    @property
+    def is_observation(self) -> bool:
+        return self.verdict in OBSERVATIONS
+
+
+def judge(case: Case, seen: Seen, limits: Limits) -> Outcome:
+    """The worst that can be said."""
+    answered = "" if seen.answer is None else str(seen.answer)[:300]
+    for look in (_broken, _usage, _after, _result):
+        found = look(case, seen, limits)
+        if found is not None:
+            verdict, message, at = found
+            return Outcome(verdict, message, at, answered)
+    return Outcome("fine" if seen.sent else "void", answered=answered)
+
+
+_Found = tuple[str, str, str] | None
+
+
+def _broken(_case: Case, seen: Seen, _limits: Limits) -> _Found:
+    if not seen.broken:
+        # A client that is a command, run for each call, ends with the call (kcat's adapter).
+        failure = None if seen.answer is None else seen.answer.failure
+        if failure is None or failure.error not in _ENDED:
+            return None
+        return _ENDED[failure.error], failure.message, ""
+    at = top_frame(seen.stderr)
+    if seen.hung:
+        return "hang", f"{seen.asked}: {seen.broken}", at
+    verdict = "memory" if _NO_MEMORY.search(seen.stderr + seen.broken) else "crash"
+    return verdict, f"{seen.asked}: {seen.broken}", at
+
+
+def _usage(_case: Case, seen: Seen, limits: Limits) -> _Found:
+    for answer in (seen.answer, seen.same_client):
+        failure = None if answer is None else answer.failure
+        if failure is not None and _NO_MEMORY.search(str(failure)):
+            return "memory", str(failure)[:300], failure.at
+    if seen.before is None or seen.after is None:
+        return None
+    frame = sum(map(len, seen.sent))
+    grown = seen.after.peak - seen.before.resident
+    if grown > limits.memory + 64 * frame:
+        what = f"{grown >> 20} MiB more at its peak, for {frame} bytes of answers"
+        return "memory", what, ""
+    mapped = seen.after.mapped - seen.before.mapped
+    if mapped > limits.mapped + 64 * frame:
+        return "memory", f"{mapped >> 20} MiB of address space for {frame} bytes of answers", ""
+    spent = seen.after.cpu - seen.before.cpu
+    if spent > limits.cpu:
+        return "cpu", f"{spent:.1f} s of processor time in {seen.milliseconds / 1000:.1f} s", ""
+    if seen.idle_cpu:
+        return "cpu", f"{seen.idle_cpu:.0%} of a processor while nothing is asked", ""
+    return None
+
+
+def _after(_case: Case, seen: Seen, _limits: Limits) -> _Found:
+    if seen.new_client is not None and not is_healthy(seen.new_client, seen.probe):
+        return "stuck", f"asked anew: {str(seen.new_client)[:300]}", ""
+    return None
+
+
+def is_healthy(answer: Answer, right: Answer) -> bool:
+    """Whether it says what it said before any fault; there may be more by now, as a topic that the
+    case's call created."""
+    if answer.failure is not None or answer.unsupported is not None:
+        return False
+    got, want = answer.result, right.result
+    if isinstance(got, list) and isinstance(want, list):
+        return set(want) <= set(got)
+    if isinstance(got, Mapping) and isinstance(want, Mapping):
+        return all(name in got and got[name] == each for name, each in want.items())
+    return bool(got == want)
+
+
+def _alike(one: Answer, other: Answer) -> bool:
+    return one.result == other.result and (one.failure is None) == (other.failure is None)
+
+
+def _result(case: Case, seen: Seen, _limits: Limits) -> _Found:
+    answer, kinds = seen.answer, set(case.kinds)
+    if answer is None or not seen.sent:
+        return None
+    whole = answer.failure is None and answer.unsupported is None
+    refused = _refused(case, seen.sent[-1])
+    alone = seen.answers == len(seen.sent)
+    if whole and alone and not _alike(answer, seen.healthy):
+        told = _told(case, seen, answer, refused)
+        if told is not None:
+            return told
+    slip = None if answer.failure is None else _slip(answer.failure)
+    if slip is not None:
+        return "internal-error", str(slip)[:300], slip.at
+    if _TRACE.search(seen.stderr):
+        return "background-error", last_line(seen.stderr), top_frame(seen.stderr)
+    if seen.same_client is not None and not is_healthy(seen.same_client, seen.probe):
+        return "wedged", f"asked again: {str(seen.same_client)[:300]}", ""
+    if answer.failure is not None and kinds <= _VALID:
+        return "refuses", str(answer.failure)[:300], answer.failure.at
+    if whole and alone and refused and not kinds & _UNREAD:
+        return "lenient", refused, ""
+    return None
+
+
+def _slip(failure: Failure) -> Failure | None:
+    """The client's own slip among the error and those it wraps."""
+    return next(
+        (
+            each
+            for each in failure.chain()
+            if each.error in _SLIPS or "runtime error" in each.message
+        ),
+        None,
+    )
+
+
+def _told(case: Case, seen: Seen, answer: Answer, refused: str) -> _Found:
+    """Of a result that is not the healthy one."""
+    if refused:
+        if not differs(answer.result, seen.healthy.result):
+            return None  # it tells of each partition that it could not read the answer
+        verdict = "lenient" if set(case.kinds) & _ACCEPTABLE else "wrong"
+        return verdict, f"{refused}; the client: {answer}"[:300], ""
+    body = _body(case, seen.sent[-1])
+    expected = None if body is None else meaning(case.op, case.api_key, body)
+    if expected is None or same(case.op, answer.result, expected):
+        return None
+    return "wrong", f"the bytes say {expected}; the client: {answer}"[:400], ""
+
+
+def _refused(case: Case, frame: bytes) -> str:
+    """What strict decoding says to it; empty where it is a good frame."""
+    whole = _own(frame)
+    try:
+        kproto.decode_response(whole, api_key=case.api_key, api_version=case.version)
+    except KprotoError as error:
+        return f"strictly: {error}"
+    return "" if "correlation-id" not in case.kinds else "strictly: nobody's correlation id"
+
+
+def _body(case: Case, frame: bytes) -> Any:
+    try:
+        return kproto.decode_response(_own(frame), api_key=case.api_key, api_version=case.version)[
+            1
+        ]
+    except KprotoError:
+        return None
+
+
+def _own(frame: bytes) -> bytes:
+    """Without what is behind it, where its size leaves some behind."""
+    size = int.from_bytes(frame[:4], "big", signed=True)
+    return frame[: 4 + size] if 0 <= size < len(frame) - 4 else frame
+
+
+# ---- stack traces ----------------------------------------------------------------------------
+
+_ASSERTED: Final = re.compile(r"(\w+\.[ch]c?):\d+: (?:(\w+): )?Assertion")
+_PYTHON: Final = re.compile(r'^\s*File "([^"]+)", line \d+,? in (.+?)\s*$', re.M)
+_JAVA: Final = re.compile(r"^\s+at ([\w.$/<>]+)\(.*\)$", re.M)
+_NODE: Final = re.compile(
+    r"^\s+at (?:async )?(?:new )?([\w.<>\[\] ]+?) \((?!node:)(.+?):\d+:\d+\)", re.M
+)
+_GO: Final = re.compile(r"^([\w./*()\[\]{}-]+\.[\w.*()\[\]{}-]+)\([^)]*\)$", re.M)
+
+
+def top_frame(text: str) -> str:
+    """The innermost function of a stack trace, in words of its language, without line numbers."""
+    asserted = _ASSERTED.search(text)
+    if asserted is not None:
+        return f"{asserted[1]} {asserted[2] or ''}".strip()
+    if "most recent call first" in text:  # faulthandler's: of a thread of C's own it knows nothing
+        text = text.partition("Current thread")[2].partition("\n\n")[0]
+        frames = _PYTHON.findall(text)
+        return f"{_short(frames[0][0])} {frames[0][1]}" if frames else ""
+    frames = _PYTHON.findall(text)
+    if frames:
+        return f"{_short(frames[-1][0])} {frames[-1][1]}"
+    found = _NODE.search(text)
+    if found is not None:
+        return f"{_short(found[2])} {found[1]}"
+    found = _JAVA.search(text)
+    if found is not None:
+        return found[1]
+    for name in _GO.findall(text):
+        if not name.startswith(("runtime.", "panic", "main.")):
+            return str(name)
+    return ""
+
+
+def _short(path: str) -> str:
+    """From the package's folder on, or the file's name."""
+    parts = re.split(r"site-packages/|node_modules/|lib/python[\d.]+/", path)
+    return parts[-1] if len(parts) > 1 else path.replace("\\", "/").rpartition("/")[2]
+
+
+def last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if re.search(r"(Error|Exception|panic|error)\b", line)]
+    return (told or lines or [""])[-1][:300]

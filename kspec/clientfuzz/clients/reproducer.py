@@ -1,0 +1,134 @@
+"""What can be sent to a maintainer: the case, its faults for ``mockbroker serve``, and how to run
+both."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import kproto
+from kproto.journal import printable
+from kspec.clientfuzz.clients.campaign import Found
+from kspec.clientfuzz.clients.case import (
+    BROKERS,
+    FORMAT,
+    REASSIGNED,
+    TELEMETRY,
+    TOPICS,
+    Case,
+    CaseError,
+)
+from kspec.errors import KspecError
+
+__all__ = ["Replay", "read_replay", "write_reproducer"]
+
+_MOST_BYTES: Final = 8 << 20
+
+
+class Replay:
+    """A case, and what is known of it."""
+
+    def __init__(self, case: Case, client: str, cause: str, verdict: str) -> None:
+        self.case = case
+        self.client = client
+        self.cause = cause
+        self.verdict = verdict
+
+
+def read_replay(path: Path) -> Replay:
+    """Raises KspecError for what is none."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise KspecError(f"{path}: {error.strerror}") from None
+    if len(data) > _MOST_BYTES:
+        raise KspecError(f"{path}: more than {_MOST_BYTES} bytes")
+    try:
+        document = json.loads(data)
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise CaseError(f"its format is not {FORMAT}")
+        case = Case.from_dict(document)
+    except CaseError as error:
+        raise KspecError(f"{path}: {error}") from None
+    except ValueError as error:
+        raise KspecError(f"{path}: no JSON: {error}") from None
+    told: dict[str, Any] = document.get("found") or {}
+    return Replay(
+        case, str(told.get("client", "")), str(told.get("cause", "")), str(told.get("verdict", ""))
+    )
+
+
+def write_reproducer(found: Found, client: str, version: str, folder: Path) -> Path:
+    """A folder of its own in ``folder``: ``case.json``, ``faults.json``, ``README.md``."""
+    case, outcome = found.small, found.outcome
+    name = "-".join([f"{found.number:05}", outcome.verdict, case.op.replace("_", "-")])
+    place = folder / re.sub(r"[^\w.-]+", "-", name)
+    place.mkdir(parents=True, exist_ok=True)
+    document = case.to_dict()
+    document["found"] = {
+        "client": client,
+        "version": version,
+        "verdict": outcome.verdict,
+        "message": printable(outcome.message),
+        "at": outcome.at,
+        "cause": found.cause,
+        "steady": found.steady,
+        "unconfirmed": found.unconfirmed,
+    }
+    _write(place / "case.json", json.dumps(document, indent=1, sort_keys=True))
+    _write(place / "faults.json", json.dumps({"faults": [case.rule()]}, indent=1))
+    _write(place / "README.md", _readme(found, client, version))
+    return place
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text.rstrip() + "\n", "utf-8")
+
+
+def _readme(found: Found, client: str, version: str) -> str:
+    case, outcome = found.small, found.outcome
+    api = kproto.dialect("kafka").api(case.api_key).name
+    topics = " ".join(f"--topic {topic}" for topic in TOPICS)
+    topic, partition, replicas = REASSIGNED
+    frame = ""
+    if case.mutation is not None and not case.delivery:
+        frame = (
+            f"\nThe frame as it went out, at another correlation id:\n\n```\n{_hex(case)}\n```\n"
+        )
+    parts = [f"# {client} {version}: {outcome.verdict}", printable(outcome.message)]
+    if outcome.at:
+        parts.append(f"Innermost: `{outcome.at}`.")
+    which = f"the {_nth(case.nth)} answer of" + (" and all after it" * case.persistent)
+    parts.append(
+        f"The client is asked for `{case.op}`, and {which} {api} (api key {case.api_key}, version "
+        f"{case.version}) is altered: {printable(case.detail)}."
+    )
+    if found.unconfirmed:
+        parts.append(
+            "Unconfirmed: the run ended before a new process was given it and before it was made "
+            "small."
+        )
+    elif not found.steady:
+        parts.append("A new process did not come to the same: it is unsteady.")
+    parts.append(f"```sh\nmockbroker fuzz --client {client} --replay case.json\n```")
+    parts.append(
+        "Or by hand: a cluster that says it, and a client that makes the same call. In the run a "
+        f"reassignment of {topic}-{partition} to {list(replicas)} was under way as well"
+        + ("; telemetry was served." if case.api_key in TELEMETRY else ".")
+    )
+    serve = f"mockbroker serve --brokers {BROKERS} {topics} --faults faults.json"
+    parts.append(f"```sh\n{serve}\n```")
+    return "\n\n".join(parts) + "\n" + frame
+
+
+def _nth(number: int) -> str:
+    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
+
+
+def _hex(case: Case) -> str:
+    assert case.mutation is not None
+    text = case.mutation.frame.hex()
+    return "\n".join(text[at : at + 96] for at in range(0, min(len(text), 4096), 96))

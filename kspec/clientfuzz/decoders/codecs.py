@@ -1,0 +1,149 @@
+"""Our own decoders, each asked alone whichever engine is in use: generated Python (``pure``), the C
+extension (``native``), and the reference codec (``reference``).
+
+All are held to one another to the letter: offset, path and text of a refusal too. A frame is cut
+from its stream by ``kproto.framing``, the same for all. What they raise beside DecodeError, and a
+message that cannot be written back, is a verdict of its own: ``died``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from kproto import Dialect, reference
+from kproto.codec import registry
+from kproto.codec.message import Message
+from kproto.errors import DecodeError, KprotoError, RemoteProtocolError
+from kproto.framing import SIZE_LENGTH, FrameSplitter
+from kproto.partial import FrameLayout, request_layout, response_layout
+from kspec.clientfuzz.decoders.verdicts import Verdict
+from kspec.clientfuzz.frame_cases import Sample
+
+__all__ = ["Codec", "Cut", "Decoder", "codecs", "cut"]
+
+Part = Callable[[type[Message], int, bytes, int], tuple[str, int]]
+"""Class, version, data, offset -> what it is written back as (hex), end."""
+
+
+class Decoder(Protocol):
+    """Somebody to ask; ``judge`` answers in order."""
+
+    name: str
+
+    def judge(self, samples: Sequence[Sample]) -> list[Verdict]: ...
+
+    def close(self) -> None: ...
+
+
+class Cut(NamedTuple):
+    """A frame as the splitter handed it out, and its layout; else the verdict it ends with."""
+
+    frame: bytes
+    layout: FrameLayout | None
+    verdict: Verdict | None
+
+
+def cut(dialect: Dialect, sample: Sample) -> Cut:
+    """A size that promises more than came is waited for; bytes behind a frame are the next one's,
+    and no part of what is judged."""
+    splitter = FrameSplitter(keep_size=True)
+    splitter.feed(sample.frame)
+    try:
+        frame = splitter.next_frame()
+    except RemoteProtocolError as error:
+        return Cut(sample.frame, None, Verdict("rejected", text=str(error)))
+    if frame is None:
+        return Cut(sample.frame, None, Verdict("gave up", text="waits for the rest of the frame"))
+    try:
+        if sample.direction == "request":
+            layout = request_layout(dialect, frame)
+        else:
+            layout = response_layout(dialect, api_key=sample.api_key, api_version=sample.version)
+    except KprotoError as error:
+        return Cut(frame, None, Verdict("rejected", text=str(error)))
+    return Cut(frame, layout, None)
+
+
+class Codec:
+    """One of our decoders; ``part`` reads a header or a body with it."""
+
+    def __init__(self, name: str, dialect: Dialect, part: Part) -> None:
+        self.name = name
+        self._dialect = dialect
+        self._part = part
+
+    def judge(self, samples: Sequence[Sample]) -> list[Verdict]:
+        return [self._judge(sample) for sample in samples]
+
+    def close(self) -> None:
+        pass
+
+    def _judge(self, sample: Sample) -> Verdict:
+        frame, layout, verdict = cut(self._dialect, sample)
+        if layout is None:
+            assert verdict is not None
+            return verdict
+        try:
+            header, at = self._part(layout.header, layout.header_version, frame, SIZE_LENGTH)
+            body, end = self._part(layout.body, layout.version, frame, at)
+            if end != len(frame):
+                raise registry.trailing_bytes(frame, end)
+        except DecodeError as error:
+            return Verdict("rejected", text=str(error))
+        except Exception as error:  # whatever else it is, no peer's bytes may lead to it
+            return Verdict("died", text=f"{type(error).__name__}: {error}")
+        return Verdict("accepted", f"{header} {body}")
+
+
+def codecs(dialect: Dialect) -> list[Codec]:
+    """Those this machine has: ``native`` only where the extension is in use."""
+    made = [Codec("pure", dialect, _Generated().part)]
+    if registry.compiled_plan(dialect.message("ResponseHeader"), 0) is not None:
+        made.append(Codec("native", dialect, _native))
+    return [*made, Codec("reference", dialect, _reference)]
+
+
+class _Generated:
+    """Keeps what it makes: generating a codec takes longer than running it."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[type[Message], int], tuple[Any, Any]] = {}
+
+    def part(self, cls: type[Message], version: int, data: bytes, at: int) -> tuple[str, int]:
+        key = cls, version
+        if key not in self._made:
+            decode, encode = (
+                registry.generated_decoder(cls, version),
+                registry.generated_encoder(cls, version),
+            )
+            self._made[key] = decode, encode
+        decode, encode = self._made[key]
+        message, end = decode(data, at)
+        return encode(message).hex(), end
+
+
+def _native(cls: type[Message], version: int, data: bytes, at: int) -> tuple[str, int]:
+    plan = registry.compiled_plan(cls, version)
+    assert plan is not None, "asked on the engine that is in use"
+    message, end = plan.decode(data, at)
+    return plan.encode(message).hex(), end
+
+
+_LEFT_OVER: Final = "bytes left over after the message: "
+
+
+def _reference(cls: type[Message], version: int, data: bytes, at: int) -> tuple[str, int]:
+    schema = registry.schema_of(cls)
+    inside, end = data[at:], len(data)
+    try:
+        try:
+            tree = reference.decode(schema, version, inside)
+        except DecodeError as error:
+            if not error.problem.startswith(_LEFT_OVER):
+                raise
+            end = at + error.offset
+            tree = reference.decode(schema, version, inside, allow_trailing=True)
+    except DecodeError as error:
+        raise DecodeError(error.problem, offset=at + error.offset, path=error.path) from None
+    return reference.encode(schema, version, tree).hex(), end

@@ -1,0 +1,13 @@
+"""Frames mutated along the grammar of their message: pure functions of a frame and a seed.
+
+``mutate`` changes a whole frame, size included, of a response or a request; what it did is told in
+the ``Mutation``. The same seed gives the same mutation on every machine and Python version. Kinds
+are in ``KINDS``.
+"""
+
+from __future__ import annotations
+
+from kspec.clientfuzz.mutate.model import Change, Edit, Mutation, MutationError
+from kspec.clientfuzz.mutate.mutation import KINDS, mutate, mutation_of
+
+__all__ = ["KINDS", "Change", "Edit", "Mutation", "MutationError", "mutate", "mutation_of"]

@@ -1,0 +1,218 @@
+"""One mutation of a frame: which kinds there are, and how some are drawn and put together."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple
+
+import kproto
+from kproto import Dialect
+from kproto.framing import SIZE_LENGTH, encode_frame
+from kspec.clientfuzz.mutate import frames, lengths, tags, values
+from kspec.clientfuzz.mutate.draws import Draws, seed_from
+from kspec.clientfuzz.mutate.model import Change, Direction, Mutation, MutationError
+from kspec.clientfuzz.mutate.tree import FrameTree, frame_tree
+from mockbroker.faults.message_edits import recast
+
+__all__ = ["KINDS", "Kind", "mutate", "mutation_of", "written_at"]
+
+_TRIES: Final = 12
+"""At a kind, which draws a place anew each time and may find that nothing can be done there."""
+_VERSION: Final = "version"
+
+
+class Kind(NamedTuple):
+    """``make`` is None for the one that is not a change of bytes: another version."""
+
+    about: str
+    make: Callable[[FrameTree, Draws], Change | None] | None
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "length-above": Kind("a length or count of one more than there is", lengths.length_above),
+    "length-below": Kind("a length or count of one less", lengths.length_below),
+    "length-zero": Kind("a length or count of 0 before what follows", lengths.length_zero),
+    "length-negative": Kind("a length or count of -2", lengths.length_negative),
+    "length-huge": Kind("the highest length or count there is", lengths.length_huge),
+    "length-remaining": Kind("one more than there are bytes left", lengths.length_remaining),
+    "null-allowed": Kind("null where the version allows it", lengths.null_allowed),
+    "null-forbidden": Kind("null where it does not", lengths.null_forbidden),
+    "varint-padded": Kind("a varint in more bytes than it takes", lengths.varint_padded),
+    "varint-above": Kind("a varint above 2147483647", lengths.varint_above),
+    "varint-long": Kind("a varint of six or ten bytes", lengths.varint_long),
+    "tag-unknown": Kind("a tagged field that nobody knows", tags.tag_unknown),
+    "tag-twice": Kind("the same tag twice", tags.tag_twice),
+    "tag-order": Kind("tags in descending order", tags.tag_order),
+    "tag-count": Kind("a count of tagged fields that nothing bears out", tags.tag_count),
+    "tag-size": Kind("a tagged field of another size than it says", tags.tag_size),
+    "tags-missing": Kind("no tagged section where the version has one", tags.tags_missing),
+    "number": Kind("a number at an end of its range, or beside the true one", values.number),
+    "real": Kind("a float64 that is no number, infinite or the like", values.real),
+    "bool": Kind("the other truth value, or neither", values.truth),
+    "presence": Kind("another marker of a nullable struct", values.presence),
+    "uuid": Kind("another uuid, as the zero one", values.uuid_),
+    "text": Kind("an odd text, its length true", values.text),
+    "text-invalid": Kind("a text that is no UTF-8", values.text_invalid),
+    "element-twice": Kind("an element of an array twice", values.element_twice),
+    "element-gone": Kind("an element of an array left out", values.element_gone),
+    "error-known": Kind("an error code of Kafka's", values.error_known),
+    "error-unknown": Kind("an error code that nobody knows", values.error_unknown),
+    "cut": Kind("the frame ends early, its size true", frames.cut),
+    "short": Kind("the frame ends early, its size promising the rest", frames.short),
+    "trailing": Kind("bytes behind the body, counted by the size", frames.trailing),
+    "behind": Kind("bytes behind the frame, not counted", frames.behind),
+    "size": Kind("a size that is not the frame's", frames.size),
+    "correlation-id": Kind("another correlation id", frames.correlation_id),
+    "flip": Kind("a byte changed, whatever it means", frames.flip),
+    _VERSION: Kind("the message as another version writes it", None),
+}
+"""Every kind of mutation. Each is as likely as any other that the frame has a place for."""
+
+
+def mutate(
+    frame: bytes,
+    api_key: int,
+    version: int,
+    rng: random.Random,
+    *,
+    depth: int = 1,
+    direction: Direction = "response",
+    dialect: Dialect | str = "kafka",
+    kinds: Collection[str] | None = None,
+) -> Mutation:
+    """A good frame, size included, made bad (or merely odd) in ``depth`` ways, of all kinds or of
+    ``kinds``. The result's seed, drawn from ``rng``, gives the same again by ``mutation_of``.
+
+    ``version`` is the api version of the message, also of a request, whose header says it too.
+    Raises DecodeError where the frame is not a good one, UnsupportedVersionError where the dialect
+    lacks the key or version, MutationError where the frame has no place for any of ``kinds``.
+    """
+    return mutation_of(
+        frame, api_key, version, seed_from(rng),
+        depth=depth, direction=direction, dialect=dialect, kinds=kinds,
+    )  # fmt: skip
+
+
+def mutation_of(
+    frame: bytes,
+    api_key: int,
+    version: int,
+    seed: int,
+    *,
+    depth: int = 1,
+    direction: Direction = "response",
+    dialect: Dialect | str = "kafka",
+    kinds: Collection[str] | None = None,
+) -> Mutation:
+    """As ``mutate``, of a seed."""
+    codec = kproto.dialect(dialect) if isinstance(dialect, str) else dialect
+    unknown = sorted(set(kinds or ()) - KINDS.keys())
+    if unknown:
+        raise MutationError(f"no kind of mutation is {', '.join(unknown)}")
+    draws = Draws(seed)
+    tree = frame_tree(frame, codec, direction, api_key, version)
+    base, as_version = frame, None
+    changes: list[Change] = []
+    order = draws.shuffled([name for name in KINDS if kinds is None or name in kinds])
+    for name in order:
+        made = KINDS[name].make
+        if len(changes) + (as_version is not None) >= depth:
+            break
+        if made is None:
+            if changes:
+                continue  # it comes first or not at all: the changes are made to its bytes
+            as_version = _another_version(tree, draws)
+            if as_version is not None:
+                base = written_at(frame, codec, direction, api_key, version, as_version)
+                tree = _tree_at(base, codec, direction, api_key, as_version, tree)
+            continue
+        change = _drawn(made, tree, draws, changes)
+        if change is not None:
+            changes.append(change)
+    if not changes and as_version is None:
+        raise MutationError(f"nothing of {', '.join(order)} can be done to this frame")
+    return Mutation(
+        seed, direction, codec.name, api_key, version, frame, base, tuple(changes), as_version
+    )
+
+
+def _drawn(
+    make: Callable[[FrameTree, Draws], Change | None],
+    tree: FrameTree,
+    draws: Draws,
+    others: list[Change],
+) -> Change | None:
+    for _ in range(_TRIES):
+        change = make(tree, draws)
+        if change is not None and change.fits(others) and _alters(tree.frame, change):
+            return change
+    return None
+
+
+def _alters(frame: bytes, change: Change) -> bool:
+    if change.size is not None or change.behind:
+        return True
+    return any(frame[e.offset : e.offset + e.length] != e.data for e in change.edits)
+
+
+# ---- another version -----------------------------------------------------------------------------
+
+
+def _another_version(tree: FrameTree, draws: Draws) -> int | None:
+    """One at which the same message has other bytes."""
+    codec, api_key = tree.dialect, tree.api_key
+    valid = codec.api(api_key).response.VALID_VERSIONS
+    if tree.direction == "request":
+        valid = codec.api(api_key).request.VALID_VERSIONS
+    now = tree.layout.version
+    for version in draws.shuffled([each for each in valid if each != now]):
+        other = written_at(tree.frame, codec, tree.direction, api_key, now, version)
+        if other != tree.frame:
+            return version
+    return None
+
+
+def written_at(
+    frame: bytes, codec: Dialect, direction: Direction, api_key: int, version: int, other: int
+) -> bytes:
+    """The message of ``frame`` in the bytes of another version, which loses what that lacks. A
+    response gets that version's header too; a request keeps its own, which says the old one."""
+    if direction == "response":
+        header, body = codec.decode_response(frame, api_key=api_key, api_version=version)
+        recast(body, other)
+        flexible = codec.api(api_key).response_header_version(other) in header.FLEXIBLE_VERSIONS
+        return bytes(
+            codec.encode_response(
+                body,
+                api_version=other,
+                correlation_id=header.correlation_id,
+                unknown_tags=header.unknown_tags if flexible else None,
+            )
+        )
+    request_header, body = codec.decode_request(frame)
+    recast(body, other)
+    header_version = codec.api(api_key).request_header_version(version)
+    return encode_frame(request_header.encode(header_version) + body.encode(other))
+
+
+def _tree_at(
+    base: bytes, codec: Dialect, direction: Direction, api_key: int, version: int, old: FrameTree
+) -> FrameTree:
+    """A request's header says the old version: then only its header is told apart, and its body
+    by a frame that says the new one."""
+    if direction == "response":
+        return frame_tree(base, codec, direction, api_key, version)
+    said = version.to_bytes(2, "big", signed=True)
+    at = SIZE_LENGTH + 2
+    api = codec.api(api_key)
+    if api.request_header_version(version) != api.request_header_version(old.layout.version):
+        # No frame of ours has this header with this body: only the frame as a whole is changed.
+        return FrameTree(
+            base, codec, direction, api_key, old.layout, old.body_at, old.header,
+            old.body._replace(spans=[]),
+        )  # fmt: skip
+    tree = frame_tree(base[:at] + said + base[at + 2 :], codec, direction, api_key, version)
+    return FrameTree(
+        base, codec, direction, api_key, tree.layout, tree.body_at, tree.header, tree.body
+    )

@@ -1,0 +1,163 @@
+"""A frame and which of its bytes are which field: what mutators choose their places from.
+
+Offsets count from the first byte of the frame's size. Nothing here changes bytes but ``edits``,
+which keeps the size of a tagged field right when its value changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from kproto import Dialect, reference
+from kproto.codec.registry import schema_of
+from kproto.codec.runtime import unsigned_varint
+from kproto.framing import SIZE_LENGTH
+from kproto.partial import FrameLayout, request_layout, response_layout
+from kproto.reference import FieldSpan
+from kproto.schema.model import Field, MessageSchema
+from kspec.clientfuzz.mutate.draws import Draws
+from kspec.clientfuzz.mutate.model import Direction, Edit
+from kspec.vectors.places import Place, field_at, place_of
+
+__all__ = ["FrameTree", "Part", "Spot", "frame_tree", "varint"]
+
+_SIZED = ("count", "string", "bytes", "records")
+
+
+class Part(NamedTuple):
+    """The header or the body: its schema and version, and its spans."""
+
+    schema: MessageSchema
+    version: int
+    spans: Sequence[FieldSpan]
+
+    @property
+    def flexible(self) -> bool:
+        return self.schema.is_flexible(self.version)
+
+
+class Spot(NamedTuple):
+    """A span, and the part of the frame it is in."""
+
+    part: Part
+    span: FieldSpan
+
+    @property
+    def end(self) -> int:
+        return self.span.offset + self.span.length
+
+    @property
+    def path(self) -> str:
+        return self.span.path
+
+    @property
+    def where(self) -> str:
+        """The path without indices, with the kind of what stands there."""
+        return re.sub(r"\[\d+\]", "[]", self.span.path) + f" {self.span.type}"
+
+    @property
+    def field(self) -> Field:
+        return field_at(self.part.schema, self.span.path)
+
+    @property
+    def place(self) -> Place:
+        return place_of(self.part.schema, self.part.version, self.span, self.part.spans)
+
+
+@dataclass(frozen=True)
+class FrameTree:
+    frame: bytes
+    dialect: Dialect
+    direction: Direction
+    api_key: int
+    layout: FrameLayout
+    body_at: int
+    header: Part
+    body: Part
+
+    def spots(self, wanted: Callable[[FieldSpan], bool]) -> list[Spot]:
+        """Those of the header, then those of the body. A response's correlation id and a request's
+        api key, version and id are not among them: they have kinds of their own."""
+        return [
+            Spot(part, span)
+            for part in (self.header, self.body)
+            for span in part.spans
+            if wanted(span) and not (part is self.header and span.path in _HEADER_KEYS)
+        ]
+
+    def pick(self, draws: Draws, wanted: Callable[[FieldSpan], bool]) -> Spot | None:
+        """One of them: each field of the schema as likely, however often it is there."""
+        by_where: dict[str, list[Spot]] = {}
+        for spot in self.spots(wanted):
+            by_where.setdefault(spot.where, []).append(spot)
+        if not by_where:
+            return None
+        return draws.one(by_where[draws.one(list(by_where))])
+
+    def sized(self, draws: Draws) -> tuple[Spot, Place] | None:
+        """One with a length or count, and where that stands."""
+        spot = self.pick(draws, lambda span: span.type in _SIZED)
+        return None if spot is None else (spot, spot.place)
+
+    def edits(self, spot: Spot, *edits: Edit) -> tuple[Edit, ...]:
+        """``edits`` inside ``spot``, and those that keep the sizes of tagged fields around it."""
+        grown = sum(len(edit.data) - edit.length for edit in edits)
+        if not grown:
+            return edits
+        around = [*self._tags_around(spot)]
+        for tag, start, size in reversed(around):
+            header = unsigned_varint(tag.value) + unsigned_varint(size + grown)
+            grown += len(header) - (start - tag.offset)
+            edits += (Edit(tag.offset, start - tag.offset, header),)
+        return edits
+
+    def _tags_around(self, spot: Spot) -> Iterator[tuple[FieldSpan, int, int]]:
+        """The tags in whose values it is, outermost first, with where the value begins and its
+        size."""
+        for tag in spot.part.spans:
+            if tag.type != "tag" or tag.offset >= spot.span.offset:
+                continue
+            start = tag.offset + tag.length
+            _, after = varint(self.frame, tag.offset)
+            size, _ = varint(self.frame, after)
+            if start <= spot.span.offset and spot.end <= start + size:
+                yield tag, start, size
+
+
+_HEADER_KEYS = ("correlation_id", "request_api_key", "request_api_version")
+
+
+def frame_tree(
+    frame: bytes, dialect: Dialect, direction: Direction, api_key: int, version: int
+) -> FrameTree:
+    """Raises DecodeError for a frame that is not a good one, UnsupportedVersionError for an api key
+    or version that the dialect lacks."""
+    if direction == "request":
+        dialect.decode_request(frame)
+        layout = request_layout(dialect, frame)
+    else:
+        dialect.decode_response(frame, api_key=api_key, api_version=version)
+        layout = response_layout(dialect, api_key=api_key, api_version=version)
+    _, at = layout.header.decode_from(frame, layout.header_version, SIZE_LENGTH)
+    header = _part(schema_of(layout.header), layout.header_version, frame[:at], SIZE_LENGTH)
+    body = _part(schema_of(layout.body), layout.version, frame, at)
+    return FrameTree(frame, dialect, direction, api_key, layout, at, header, body)
+
+
+def _part(schema: MessageSchema, version: int, data: bytes, at: int) -> Part:
+    spans = reference.fields(schema, version, data[at:])
+    return Part(schema, version, [replace(span, offset=span.offset + at) for span in spans])
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """The unsigned varint at an offset of a good frame, and where it ends."""
+    value, shift = 0, 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 0x80:
+            return value, at
