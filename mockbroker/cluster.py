@@ -30,7 +30,7 @@ from mockbroker.elections.queue import ElectionQueue
 from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of
-from mockbroker.reassignment import machine as machine_of
+from mockbroker.reassignment import reassignment_controller
 from mockbroker.security import acls
 from mockbroker.state.actions import (
     ActionLog,
@@ -83,7 +83,7 @@ class Cluster(ElectionCalls, ReassignmentFacts):
     ``now_ms`` starts the virtual clock. ``broker_configs`` are what every broker's properties file
     says. ``new_topic_id`` exists so that a test can fix the ids. ``completion`` is the release's.
     ``machine`` is how the controller reassigns partitions, one of
-    ``mockbroker.reassignment.MACHINES``; where that one keeps znodes it does so in ``znodes``,
+    ``mockbroker.reassignment.CONTROLLERS``; where that one keeps znodes it does so in ``znodes``,
     a session of its own, or else in a ZooKeeper of its own in this process. ``newest`` is the
     highest version of each request between brokers that the cluster's software knows
     (``inter_broker.software_versions``); a broker's own ranges override it.
@@ -121,7 +121,7 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         zxid: int = 0,
         newest: Mapping[int, int] | None = None,
     ) -> None:
-        chosen = machine_of(machine)
+        chosen = reassignment_controller(machine)
         if znodes is None and chosen.keeps_znodes:
             znodes = EmbeddedStore(ZnodeTree(now_ms=now_ms, zxid=zxid), lambda: self.now_ms)
         self._controller = Controller(

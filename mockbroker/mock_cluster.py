@@ -24,7 +24,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.software_versions import INTER_BROKER
 from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.profiles import profile as _profile
-from mockbroker.reassignment import machine
+from mockbroker.reassignment import reassignment_controller
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.security.policy import Security
 from mockbroker.serving.dispatch import Dispatcher
@@ -297,7 +297,9 @@ class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerContr
             raise ClusterError(
                 f"zxid {zxid}: give 0 to {2**63 - 1}, of a ZooKeeper of this process's own"
             )
-        if (zookeeper is not None or zxid) and not machine(self.profile.machine).keeps_znodes:
+        if (zookeeper is not None or zxid) and not reassignment_controller(
+            self.profile.machine
+        ).keeps_znodes:
             raise ClusterError(
                 f"profile {self.profile.name} keeps nothing in ZooKeeper; `mockbroker profiles` "
                 "lists those that do"

@@ -1,16 +1,16 @@
-"""Do the tests bite? Change each row of each machine's table once; a test of the row must fail.
+"""Mutation testing of rules: change each row of each table once; a test of the row must fail.
 
-A row is ``Row(requirement, when, then)`` of ``mockbroker.reassignment.engine``; the tests held to
-it are those marked with its requirement. A mutant is a row that never matches, or that misses one
-of its effects. Rows are found by following what the machines hold, so a new machine needs nothing
-said here. Tests are collected once; each mutant is a fork, which runs the quickest test first and
-ends with the first that fails.
+A row is a ``mockbroker.rows.Row``. The tests held to it are those marked with its requirement. A
+mutant is a row that never matches, or that lacks one of its effects. Rows are found in whatever
+module of ``mockbroker`` holds them, so a new table needs no registration. Tests are collected once;
+each mutant runs in a fork, quickest test first, and stops at the first failure.
 
-    python -m scripts.mutate_rows                    # every mutant
-    python -m scripts.mutate_rows --row K455-33      # of the rows that ask for this
-    python -m scripts.mutate_rows --within 120       # as many as two minutes allow, drawn by a seed
+    python -m scripts.mutate_rows                                # every mutant
+    python -m scripts.mutate_rows --module reassignment.kraft    # of the tables in this package
+    python -m scripts.mutate_rows --row K455-33                  # of rows with this requirement
+    python -m scripts.mutate_rows --within 120                   # a random choice, for two minutes
 
-Exits with 1 where a mutant survives, and names it; with 2 where the tests fail as they are.
+Exits with 1 and names the mutant if one survives; with 2 if the unchanged tests fail.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import Phase, settings
 
-import mockbroker.reassignment
-from mockbroker.reassignment.engine import Moment, Row
+import mockbroker
+from mockbroker.rows import Row
 
-__all__ = ["Mutant", "Place", "main", "mutants_of", "rows_of"]
+__all__ = ["Mutant", "Place", "all_rows", "main", "mutants_of"]
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = "not slow and not oracle and not java and not node and not go"
@@ -50,26 +51,29 @@ _ID = re.compile(r"\b(?:C|A|K\d+)-\d+\b")
 # ---- rows and what can be done to them -----------------------------------------------------------
 
 
+AnyRow: TypeAlias = Row[Any, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A row, and the machines it was found in."""
+    """A row, and the module of ``mockbroker`` that holds it."""
 
-    row: Row
-    machines: tuple[str, ...]
+    row: AnyRow
+    module: str
 
     def __str__(self) -> str:
-        return f"{', '.join(self.machines)}: {self.row.requirement} {_name(self.row.when)}"
+        return f"{self.module}: {self.row.requirement} {_name(self.row.when)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
     place: Place
     change: str
-    when: Callable[[Moment], bool]
+    when: Callable[[Any], bool]
     then: tuple[Any, ...]
 
     def apply(self) -> None:
-        """For good: only a process that is about to end should."""
+        """Irreversible: only for a process that is about to end."""
         object.__setattr__(self.place.row, "when", self.when)
         object.__setattr__(self.place.row, "then", self.then)
 
@@ -77,54 +81,54 @@ class Mutant:
         return f"{self.place}, {self.change}"
 
 
-def rows_of(machines: Mapping[str, object]) -> list[Place]:
-    """Every row that a machine holds, however deep, and those in the machines' modules beside."""
-    holders = dict(machines)
-    package = mockbroker.reassignment
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        module = importlib.import_module(found.name)
-        holders[found.name.removeprefix(f"{package.__name__}.")] = list(vars(module).values())
-    rows: dict[int, tuple[Row, list[str]]] = {}
-    for name, holder in holders.items():
-        for row in _rows_in(holder, set()):
-            _, names = rows.setdefault(id(row), (row, []))
-            if name in machines or not names:
-                names.append(name)
-    return [Place(row, tuple(names)) for row, names in rows.values()]
+def all_rows(package: ModuleType = mockbroker) -> list[Place]:
+    """Every row that a module below the package holds, however deep, once each.
+
+    Of several modules that hold a row, the one called ``tables`` names it, else the first.
+    """
+    prefix = f"{package.__name__}."
+    names = [each.name for each in pkgutil.walk_packages(package.__path__, prefix)]
+    modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+    modules.sort(key=lambda module: not module.__name__.endswith(".tables"))
+    places: dict[int, Place] = {}
+    for module in modules:
+        for row in _rows_in(list(vars(module).values()), prefix, set()):
+            places.setdefault(id(row), Place(row, module.__name__.removeprefix(prefix)))
+    return sorted(places.values(), key=lambda place: place.module)
 
 
-def _rows_in(thing: object, seen: set[int]) -> Iterator[Row]:
+def _rows_in(thing: object, prefix: str, seen: set[int]) -> Iterator[AnyRow]:
     if id(thing) in seen:
         return
     seen.add(id(thing))
     if isinstance(thing, Row):
         yield thing
         return
-    for part in _parts(thing):
-        yield from _rows_in(part, seen)
+    for part in _parts(thing, prefix):
+        yield from _rows_in(part, prefix, seen)
 
 
-def _parts(thing: object) -> Iterator[object]:
-    """What is in a collection, or hangs on an object of the machines or on its class."""
+def _parts(thing: object, prefix: str) -> Iterator[object]:
+    """The items of a collection; the attributes of an object of the package, and of its class."""
     if isinstance(thing, Mapping):
         yield from thing.values()
     elif isinstance(thing, (tuple, list)):
         yield from thing
-    elif type(thing).__module__.startswith("mockbroker.reassignment"):
+    elif type(thing).__module__.startswith(prefix):
         yield from getattr(thing, "__dict__", {}).values()
         for cls in type(thing).__mro__:
             for name in getattr(cls, "__slots__", ()):
                 yield getattr(thing, name, None)
-            if cls.__module__.startswith("mockbroker.reassignment"):
+            if cls.__module__.startswith(prefix):
                 yield from vars(cls).values()
 
 
 def mutants_of(place: Place, *, conditions: bool = False) -> Iterator[Mutant]:
-    """``conditions``: the row that always matches, too; of a last row that may change nothing."""
+    """``conditions`` adds a row that always matches, which may be equivalent for the last row."""
     row = place.row
-    yield Mutant(place, "never matching", lambda moment: False, row.then)
+    yield Mutant(place, "never matching", lambda _: False, row.then)
     if conditions and _name(row.when) != "always":
-        yield Mutant(place, "always matching", lambda moment: True, row.then)
+        yield Mutant(place, "always matching", lambda _: True, row.then)
     for index, effect in enumerate(row.then):
         without = row.then[:index] + row.then[index + 1 :]
         change = f"without effect {index + 1}, {type(effect).__name__}"
@@ -261,27 +265,32 @@ def _be_the_child(call: Callable[[], str], patience: float, write: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Change each row once; a test of it must fail.")
-    parser.add_argument("--machine", action="append", help="only rows of this machine")
-    parser.add_argument("--row", action="append", help="only rows that ask for this requirement")
-    parser.add_argument(
-        "--conditions", action="store_true", help="also let rows match whatever their condition"
+    parser = argparse.ArgumentParser(
+        description="Change each row of each table once; a test of the row must fail."
     )
-    parser.add_argument("--within", type=float, help="seconds after which no mutant is begun")
-    parser.add_argument("--seed", type=int, help="which mutants come first, with --within")
-    parser.add_argument("--list", action="store_true", help="print the mutants, try none")
-    parser.add_argument("tests", nargs="*", default=["tests"], help="where to look for tests")
+    parser.add_argument(
+        "--module", action="append", help="only rows of this module, or of those below it"
+    )
+    parser.add_argument("--row", action="append", help="only rows with this requirement")
+    parser.add_argument(
+        "--conditions", action="store_true", help="also replace conditions by one that always holds"
+    )
+    parser.add_argument("--within", type=float, help="seconds after which no further mutant starts")
+    parser.add_argument("--seed", type=int, help="seed of the order of mutants with --within")
+    parser.add_argument("--list", action="store_true", help="print the mutants and run none")
+    parser.add_argument("tests", nargs="*", default=["tests"], help="where to collect tests")
     options = parser.parse_args(arguments)
 
     mutants = [
         mutant
-        for place in rows_of(mockbroker.reassignment.MACHINES)
-        if not options.machine or set(options.machine) & set(place.machines)
+        for place in all_rows()
+        if not options.module
+        or any(f"{place.module}.".startswith(f"{each}.") for each in options.module)
         for mutant in mutants_of(place, conditions=options.conditions)
         if not options.row or set(options.row) & set(ids_of(mutant))
     ]
     if not mutants:
-        parser.error("there is no such row")
+        parser.error("no row matches")
     if options.list:
         print(*mutants, sep="\n")
         return 0

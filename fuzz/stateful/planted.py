@@ -21,10 +21,10 @@ from mockbroker.elections import partition_change
 from mockbroker.elections.partition_change import Completion, Election
 from mockbroker.profiles import profile
 from mockbroker.reassignment.effects import WriteStateZnode
-from mockbroker.reassignment.engine import Row, Work
 from mockbroker.reassignment.kraft import tables as kraft_rows
-from mockbroker.reassignment.kraft.controller import KRaft
-from mockbroker.reassignment.zookeeper_controller import KeepsZnodes
+from mockbroker.reassignment.kraft.controller import KRaftController
+from mockbroker.reassignment.transitions import Transition
+from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.serving.response_cache import ResponseCache
 from mockbroker.state.actions import Action, PartitionChanged, TopicDeleted
 from mockbroker.state.controller import ClusterState, Controller
@@ -99,24 +99,24 @@ def _not_logged() -> AbstractContextManager[object]:
 
 
 def _cancel_keeps_the_added() -> AbstractContextManager[object]:
-    def wrong(self: kraft_rows.TakeBackAdding, work: Work) -> None:
-        work.now = replace(work.now, adding=(), removing=())
+    def wrong(self: kraft_rows.TakeBackAdding, transition: Transition) -> None:
+        transition.now = replace(transition.now, adding=(), removing=())
 
     return patch.object(kraft_rows.TakeBackAdding, "perform", wrong)
 
 
 def _failover_forgets() -> AbstractContextManager[object]:
-    recovered = KeepsZnodes.recovered
+    recovered = ZooKeeperController.recovered
 
-    def wrong(self: KeepsZnodes, *arguments: Any) -> Partition:
+    def wrong(self: ZooKeeperController, *arguments: Any) -> Partition:
         return replace(recovered(self, *arguments), adding=(), removing=())
 
-    return patch.object(KeepsZnodes, "recovered", wrong)
+    return patch.object(ZooKeeperController, "recovered", wrong)
 
 
 @contextmanager
 def _guard_is_off() -> Iterator[None]:
-    guard: Row = kraft_rows.ON_ALTER[0]
+    guard = kraft_rows.ON_ALTER[0]
     when = guard.when
     object.__setattr__(guard, "when", lambda _: False)
     try:
@@ -147,10 +147,10 @@ def _preferred_is_unclean() -> AbstractContextManager[object]:
 def _zk_version_stays() -> AbstractContextManager[object]:
     perform = WriteStateZnode.perform
 
-    def wrong(self: WriteStateZnode, work: Work) -> None:
-        epoch = work.now.partition_epoch
-        perform(self, work)
-        work.now = replace(work.now, partition_epoch=epoch)
+    def wrong(self: WriteStateZnode, transition: Transition) -> None:
+        epoch = transition.now.partition_epoch
+        perform(self, transition)
+        transition.now = replace(transition.now, partition_epoch=epoch)
 
     return patch.object(WriteStateZnode, "perform", wrong)
 
@@ -169,13 +169,15 @@ def _anybody_leads() -> AbstractContextManager[object]:
 
 
 def _listing_misses_one() -> AbstractContextManager[object]:
-    list_ongoing = KRaft.list_ongoing
+    list_ongoing = KRaftController.list_ongoing
 
-    def wrong(self: KRaft, controller: Controller, topics: Any) -> ListReassignmentsResult:
+    def wrong(
+        self: KRaftController, controller: Controller, topics: Any
+    ) -> ListReassignmentsResult:
         result = list_ongoing(self, controller, topics)
         return replace(result, topics=result.topics[:-1])
 
-    return patch.object(KRaft, "list_ongoing", wrong)
+    return patch.object(KRaftController, "list_ongoing", wrong)
 
 
 def _deleted_ids_stay() -> AbstractContextManager[object]:

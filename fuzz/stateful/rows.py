@@ -1,6 +1,7 @@
-"""Which rows of the controllers' tables were taken. Rows are data
-(``mockbroker.reassignment.engine``), so that a first effect that counts can be put
-before those of each, and taken away again.
+"""Counts how often each row of the controllers' tables was applied.
+
+Rows are data (``mockbroker.rows``), so an effect that counts can be put before the effects of each
+row and removed again.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from mockbroker.reassignment import MACHINES
-from mockbroker.reassignment.engine import Work
-from scripts.mutate_rows import Place, rows_of
+from mockbroker.reassignment.transitions import Transition
+from scripts.mutate_rows import Place, all_rows
 
 __all__ = ["RowCounts"]
 
@@ -24,15 +24,15 @@ class _Fired:
     place: int
     counts: Counter[int]
 
-    def perform(self, work: Work) -> None:
+    def perform(self, transition: Transition) -> None:
         self.counts[self.place] += 1
 
 
 class RowCounts:
-    """Counts while it is entered. ``places`` are all rows; one of two machines is one."""
+    """A context manager that counts while it is entered. ``places`` are all rows, once each."""
 
     def __init__(self) -> None:
-        self.places: list[Place] = rows_of(MACHINES)
+        self.places: list[Place] = all_rows()
         self.fired: Counter[int] = Counter()
         self._before: list[tuple[Any, ...]] = []
 

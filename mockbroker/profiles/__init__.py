@@ -222,7 +222,7 @@ def _from_release(found: Release) -> Profile:
         mode=found.mode,
         versions=found.apis,
         features=_features(found),
-        machine="kraft" if kraft else era_of(_major_minor(found.release)).machine,
+        machine="kraft" if kraft else era_of(_major_minor(found.release)).name,
         elections=_elections(found),
     )
 

@@ -1,11 +1,19 @@
-"""How a controller reassigns partitions: one machine a design of it, chosen by the profile.
+"""How a controller reassigns partitions: one ``ReassignmentController`` for each design of it.
 
-``kraft`` is what Kafka ships; ``zookeeper`` is what it shipped to 3.9 for clusters that keep their
-metadata in ZooKeeper, with a name of its own where older releases did otherwise
-(``zookeeper_eras``). ``kip-455-old`` and ``kip-455-new`` are the two revisions of KIP-455
-before it was built: tables of rows (``kip_455``) that one small engine (``engine``) runs.
-``kip-236-old`` is the older revision of KIP-236, and ``kip-236-old-literal`` drops replicas as its
-words have it (``kip_236_old_effects``). ``kip-236-new`` is the newer one (``kip_236_new``).
+Each folder holds one design: ``tables.py`` has its rules as rows, ``controller.py`` applies them.
+
+======================  ===========================================================================
+``kraft``               Kafka's KRaft controllers.
+``zookeeper``           Kafka's ZooKeeper controllers, 0.10 to 3.9; ``zookeeper.eras`` names them.
+``kip_455``             The two revisions of KIP-455 that preceded its implementation:
+                        ``kip-455-old`` and ``kip-455-new``.
+``kip_236_old``         The older revision of KIP-236: ``kip-236-old``, and ``kip-236-old-literal``,
+                        which drops replicas exactly as the page is worded.
+``kip_236_new``         The newer revision of KIP-236: ``kip-236-new``.
+======================  ===========================================================================
+
+The modules beside the folders hold what several designs share. ``zookeeper_controller`` is the base
+of all that keep their metadata in ZooKeeper.
 """
 
 from __future__ import annotations
@@ -14,34 +22,36 @@ from collections.abc import Mapping
 from typing import Final
 
 from mockbroker.errors import ClusterError
-from mockbroker.reassignment.controller import Machine
-from mockbroker.reassignment.kip_236_new.controller import CancellableMachine
-from mockbroker.reassignment.kip_236_old.controller import Kip236Old
-from mockbroker.reassignment.kip_455.controller import DraftMachine
+from mockbroker.reassignment.controller import ReassignmentController
+from mockbroker.reassignment.kip_236_new.controller import Kip236NewController
+from mockbroker.reassignment.kip_236_old.controller import Kip236OldController
+from mockbroker.reassignment.kip_455.controller import Kip455Controller
 from mockbroker.reassignment.kip_455.tables import NEW, OLD
-from mockbroker.reassignment.kraft.controller import KRaft
-from mockbroker.reassignment.zookeeper.controller import ZooKeeperMachine
+from mockbroker.reassignment.kraft.controller import KRaftController
+from mockbroker.reassignment.zookeeper.controller import KafkaZooKeeperController
 from mockbroker.reassignment.zookeeper.eras import ERAS
 
-__all__ = ["MACHINES", "Machine", "machine"]
+__all__ = ["CONTROLLERS", "ReassignmentController", "reassignment_controller"]
 
-_ALL: Final[tuple[Machine, ...]] = (
-    KRaft(),
-    DraftMachine(OLD),
-    DraftMachine(NEW),
-    Kip236Old(),
-    Kip236Old("kip-236-old-literal", literal=True),
-    CancellableMachine(),
-    *(ZooKeeperMachine(era) for era in ERAS),
+_ALL: Final[tuple[ReassignmentController, ...]] = (
+    KRaftController(),
+    Kip455Controller(OLD),
+    Kip455Controller(NEW),
+    Kip236OldController(),
+    Kip236OldController("kip-236-old-literal", literal=True),
+    Kip236NewController(),
+    *(KafkaZooKeeperController(era) for era in ERAS),
 )
 
-MACHINES: Final[Mapping[str, Machine]] = {each.name: each for each in _ALL}
-"""By name. Machines keep nothing: state and log are the controller's."""
+CONTROLLERS: Final[Mapping[str, ReassignmentController]] = {each.name: each for each in _ALL}
+"""By name. They are stateless: the state and the action log are the cluster's."""
 
 
-def machine(name: str) -> Machine:
-    """Raises ClusterError."""
-    found = MACHINES.get(name)
+def reassignment_controller(name: str) -> ReassignmentController:
+    """Raises ClusterError if there is none of that name."""
+    found = CONTROLLERS.get(name)
     if found is None:
-        raise ClusterError(f"no machine {name!r}; there are {', '.join(MACHINES)}")
+        raise ClusterError(
+            f"unknown reassignment controller {name!r}; choose from {', '.join(CONTROLLERS)}"
+        )
     return found

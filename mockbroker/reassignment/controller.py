@@ -13,10 +13,10 @@ from mockbroker.state.results import AlterReassignmentsResult, ListReassignments
 if TYPE_CHECKING:
     from mockbroker.state.controller import Controller
 
-__all__ = ["Machine"]
+__all__ = ["ReassignmentController"]
 
 
-class Machine(Protocol):
+class ReassignmentController(Protocol):
     """Stateless. Each hook is called where partitions react, and records what follows."""
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, cast
 
 from kproto.znodes.kafka_znodes import topic_path
-from mockbroker.reassignment.engine import Brokers, Choice, Condition, Moment, Work
+from mockbroker.reassignment.transitions import Brokers, Choice, Condition, RuleContext, Transition
 from mockbroker.state.actions import (
     LeaderAndIsrSent,
     PartitionChanged,
@@ -21,7 +21,7 @@ from mockbroker.state.actions import (
 from mockbroker.state.model import NO_LEADER, Partition, TargetedPartition
 
 if TYPE_CHECKING:
-    from mockbroker.reassignment.zookeeper_controller import KeepsZnodes
+    from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 
 __all__ = [
     "Commit",
@@ -49,8 +49,8 @@ class SetReplicas:
 
     choose: Choice
 
-    def perform(self, work: Work) -> None:
-        work.now = replace(work.now, replicas=self.choose(work.moment))
+    def perform(self, transition: Transition) -> None:
+        transition.now = replace(transition.now, replicas=self.choose(transition.context))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,65 +58,71 @@ class SetTarget:
     """T becomes ``target``, on the way to ``whole``; None ends the reassignment."""
 
     target: Choice | None
-    whole: Callable[[Moment], Brokers | None] = lambda moment: moment.whole_target
+    whole: Callable[[RuleContext], Brokers | None] = lambda context: context.whole_target
 
-    def perform(self, work: Work) -> None:
+    def perform(self, transition: Transition) -> None:
         if self.target is None:
-            work.now = untargeted(work.now)
+            transition.now = untargeted(transition.now)
         else:
-            work.now = targeted(work.now, self.target(work.moment), self.whole(work.moment))
+            transition.now = targeted(
+                transition.now, self.target(transition.context), self.whole(transition.context)
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class ElectAmongReplicas:
     """Keep the leader if it is in R and live, else the first of R that is live and in the ISR."""
 
-    def perform(self, work: Work) -> None:
-        now, is_live = work.now, work.moment.is_live
+    def perform(self, transition: Transition) -> None:
+        now, is_live = transition.now, transition.context.is_live
         if now.leader in now.replicas and is_live(now.leader):
             return
         candidates = (each for each in now.replicas if each in now.isr and is_live(each))
-        work.now = replace(now, leader=next(candidates, NO_LEADER))
+        transition.now = replace(now, leader=next(candidates, NO_LEADER))
 
 
 @dataclass(frozen=True, slots=True)
 class RaiseLeaderEpoch:
     """Brokers obey a LeaderAndIsr only if its leader epoch is new to them."""
 
-    def perform(self, work: Work) -> None:
-        work.now = replace(work.now, leader_epoch=work.now.leader_epoch + 1)
+    def perform(self, transition: Transition) -> None:
+        transition.now = replace(transition.now, leader_epoch=transition.now.leader_epoch + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteTopicZnode:
     """R goes on record."""
 
-    def perform(self, work: Work) -> None:
-        name, index = work.tp
-        topic = work.controller.state.topics[name]
-        partitions = (*topic.partitions[:index], work.now, *topic.partitions[index + 1 :])
-        text = _machine(work).topic_text(replace(topic, partitions=partitions))
-        work.controller.znodes.put(work.cause, topic_path(name), text)
+    def perform(self, transition: Transition) -> None:
+        name, index = transition.tp
+        topic = transition.controller.state.topics[name]
+        partitions = (*topic.partitions[:index], transition.now, *topic.partitions[index + 1 :])
+        text = _machine(transition).topic_text(replace(topic, partitions=partitions))
+        transition.controller.znodes.put(transition.cause, topic_path(name), text)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteStateZnode:
     """Leader, epochs, ISR and T go on record."""
 
-    def perform(self, work: Work) -> None:
-        if _machine(work).store_state(work.controller, work.cause, work.tp[0], work.now):
-            work.now = replace(work.now, partition_epoch=work.now.partition_epoch + 1)
+    def perform(self, transition: Transition) -> None:
+        if _machine(transition).store_state(
+            transition.controller, transition.cause, transition.tp[0], transition.now
+        ):
+            transition.now = replace(
+                transition.now, partition_epoch=transition.now.partition_epoch + 1
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
     """The controller remembers the draft from now on."""
 
-    def perform(self, work: Work) -> None:
-        name, index = work.tp
-        before = work.controller.state.topics[name].partitions[index]
-        if work.now != before:
-            work.record(PartitionChanged(name, before, work.now))
+    def perform(self, transition: Transition) -> None:
+        name, index = transition.tp
+        before = transition.controller.state.topics[name].partitions[index]
+        if transition.now != before:
+            transition.record(PartitionChanged(name, before, transition.now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,22 +132,24 @@ class SendLeaderAndIsr:
     to: Choice
     is_new: bool = False
 
-    def perform(self, work: Work) -> None:
-        to = work.live(self.to(work.moment))
+    def perform(self, transition: Transition) -> None:
+        to = transition.live(self.to(transition.context))
         if to:
-            work.record(leader_and_isr(to, work.tp[0], work.now, is_new=self.is_new))
+            transition.record(
+                leader_and_isr(to, transition.tp[0], transition.now, is_new=self.is_new)
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class ShrinkIsr:
     """The leader takes out of the ISR what is no replica any more, and writes the state znode."""
 
-    def perform(self, work: Work) -> None:
-        isr = tuple(each for each in work.now.replicas if each in work.now.isr)
-        if set(isr) != set(work.now.isr):
-            work.now = replace(work.now, isr=isr)
-            WriteStateZnode().perform(work)
-            Commit().perform(work)
+    def perform(self, transition: Transition) -> None:
+        isr = tuple(each for each in transition.now.replicas if each in transition.now.isr)
+        if set(isr) != set(transition.now.isr):
+            transition.now = replace(transition.now, isr=isr)
+            WriteStateZnode().perform(transition)
+            Commit().perform(transition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +159,10 @@ class SendStopReplica:
     to: Choice
     delete: bool = True
 
-    def perform(self, work: Work) -> None:
-        to = work.live(self.to(work.moment))
+    def perform(self, transition: Transition) -> None:
+        to = transition.live(self.to(transition.context))
         if to:
-            work.record(StopReplicaSent(to, *work.tp, delete=self.delete))
+            transition.record(StopReplicaSent(to, *transition.tp, delete=self.delete))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +171,10 @@ class SendUpdateMetadata:
 
     when: Condition = lambda _: True
 
-    def perform(self, work: Work) -> None:
-        to = work.controller.live_ids()
-        if to and self.when(work.moment):
-            work.record(update_metadata(to, work.tp[0], work.now))
+    def perform(self, transition: Transition) -> None:
+        to = transition.controller.live_ids()
+        if to and self.when(transition.context):
+            transition.record(update_metadata(to, transition.tp[0], transition.now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +183,8 @@ class Warn:
 
     text: str
 
-    def perform(self, work: Work) -> None:
-        work.record(Warned(self.text.format(tp=f"{work.tp[0]}-{work.tp[1]}")))
+    def perform(self, transition: Transition) -> None:
+        transition.record(Warned(self.text.format(tp=f"{transition.tp[0]}-{transition.tp[1]}")))
 
 
 # ---- requests to brokers, as values --------------------------------------------------------------
@@ -229,6 +237,6 @@ def targeted(partition: Partition, target: Brokers, whole: Brokers | None) -> Ta
     return TargetedPartition(**common, target_replicas=target, whole_target=whole)
 
 
-def _machine(work: Work) -> KeepsZnodes:
+def _machine(transition: Transition) -> ZooKeeperController:
     """Only machines that keep znodes have rows that write them."""
-    return cast("KeepsZnodes", work.controller.machine)
+    return cast("ZooKeeperController", transition.controller.machine)

@@ -124,7 +124,7 @@ def rewrite_plan(
 
 
 def _look_for_another(controller: Controller) -> None:
-    """One that somebody created in the moment since the deletion is taken at once."""
+    """One that somebody created since the deletion is taken at once."""
     take_plan(cast("Reassigns", controller.machine), controller)
 
 

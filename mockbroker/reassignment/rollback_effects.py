@@ -25,7 +25,8 @@ from mockbroker.reassignment.effects import (
     WriteStateZnode,
     WriteTopicZnode,
 )
-from mockbroker.reassignment.engine import Brokers, Choice, Effect, Moment, Work
+from mockbroker.reassignment.transitions import Brokers, Choice, Effects, RuleContext, Transition
+from mockbroker.rows import Effect
 from mockbroker.state.actions import ReplicasMoved
 
 __all__ = [
@@ -55,10 +56,10 @@ class MoveReplicas:
     which: Choice
     state: str
 
-    def perform(self, work: Work) -> None:
-        which = self.which(work.moment)
+    def perform(self, transition: Transition) -> None:
+        which = self.which(transition.context)
         if which:
-            work.record(ReplicasMoved(*work.tp, which, self.state))
+            transition.record(ReplicasMoved(*transition.tp, which, self.state))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +70,35 @@ class LeaveIsr:
 
     which: Choice
 
-    def perform(self, work: Work) -> None:
-        gone = self.which(work.moment)
-        isr = tuple(each for each in work.now.isr if each not in gone) or work.now.isr[-1:]
-        if isr != work.now.isr:
-            work.now = replace(work.now, isr=isr, leader_epoch=work.now.leader_epoch + 1)
-            WriteStateZnode().perform(work)
-            Commit().perform(work)
+    def perform(self, transition: Transition) -> None:
+        gone = self.which(transition.context)
+        isr = (
+            tuple(each for each in transition.now.isr if each not in gone)
+            or transition.now.isr[-1:]
+        )
+        if isr != transition.now.isr:
+            transition.now = replace(
+                transition.now, isr=isr, leader_epoch=transition.now.leader_epoch + 1
+            )
+            WriteStateZnode().perform(transition)
+            Commit().perform(transition)
 
 
-def replicas(moment: Moment) -> Brokers:
+def replicas(context: RuleContext) -> Brokers:
     """R as it is by now."""
-    return moment.now.replicas
+    return context.now.replicas
 
 
-def left_behind(moment: Moment) -> Brokers:
+def left_behind(context: RuleContext) -> Brokers:
     """What was a replica when the row began, and is none now."""
-    return tuple(each for each in moment.start.replicas if each not in moment.now.replicas)
+    return tuple(each for each in context.start.replicas if each not in context.now.replicas)
 
 
-def take_offline(which: Choice) -> tuple[Effect, ...]:
+def take_offline(which: Choice) -> Effects:
     """Out of the ISR; only the leader is told; then they stop, and keep their data."""
 
-    def leader(moment: Moment) -> Brokers:
-        return (moment.now.leader,) if which(moment) else ()
+    def leader(context: RuleContext) -> Brokers:
+        return (context.now.leader,) if which(context) else ()
 
     return (
         MoveReplicas(which, OFFLINE),
@@ -102,7 +108,7 @@ def take_offline(which: Choice) -> tuple[Effect, ...]:
     )
 
 
-def settle_on(chosen: Choice, forget: Effect) -> tuple[Effect, ...]:
+def settle_on(chosen: Choice, forget: Effect[Transition]) -> Effects:
     """Make ``chosen`` the replicas, of which one at least must be able to lead, and end the
     reassignment. ``forget`` takes it off the record. The numbers are the page's."""
     return (

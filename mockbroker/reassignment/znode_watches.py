@@ -37,7 +37,7 @@ from mockbroker.topics import administration as topic_rules
 from mockbroker.topics.assignments import new_partition
 
 if TYPE_CHECKING:
-    from mockbroker.reassignment.zookeeper_controller import KeepsZnodes
+    from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 
 __all__ = ["WATCHED", "Watched", "watch_all"]
 
@@ -69,7 +69,9 @@ def watch_all(controller: Controller, rows: Sequence[Watched]) -> None:
         row.reaction(controller.machine, controller, None)
 
 
-def _topics(machine: KeepsZnodes, controller: Controller, event: WatchedEvent | None) -> None:
+def _topics(
+    machine: ZooKeeperController, controller: Controller, event: WatchedEvent | None
+) -> None:
     """Topics that came, with their partitions; of one that is known, partitions that came."""
     known = controller.state.topics
     if event is not None and event.path.startswith(f"{TOPICS}/"):
@@ -85,7 +87,7 @@ def _topics(machine: KeepsZnodes, controller: Controller, event: WatchedEvent | 
             machine.load_topic(controller, "zookeeper", name)
 
 
-def _more_partitions(machine: KeepsZnodes, controller: Controller, name: str) -> None:
+def _more_partitions(machine: ZooKeeperController, controller: Controller, name: str) -> None:
     """Only numbers that continue what is there; everything else in the text is the controller's
     own, and is not looked at before somebody takes over."""
     path = topic_path(name)
@@ -106,7 +108,9 @@ def _more_partitions(machine: KeepsZnodes, controller: Controller, name: str) ->
         controller.record("zookeeper", PartitionsAdded(name, tuple(added)))
 
 
-def _deletions(machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None) -> None:
+def _deletions(
+    machine: ZooKeeperController, controller: Controller, _: WatchedEvent | None
+) -> None:
     """Each child names a topic that shall go; the znode goes with it, or for want of it. While a
     stopped broker has replicas of the topic, both stay."""
     for name in controller.znodes.children(DELETE_TOPICS, watch=True):
@@ -122,7 +126,9 @@ def _deletions(machine: KeepsZnodes, controller: Controller, _: WatchedEvent | N
             controller.znodes.put("zookeeper", path, None)
 
 
-def _config_changes(machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None) -> None:
+def _config_changes(
+    machine: ZooKeeperController, controller: Controller, _: WatchedEvent | None
+) -> None:
     """Each new child names the resource whose configs to read again. Kafka removes these znodes
     after 15 minutes; here they stay."""
     for name in controller.znodes.changes(CONFIG_CHANGES, CONFIG_CHANGE_PREFIX):
@@ -137,7 +143,7 @@ def _config_changes(machine: KeepsZnodes, controller: Controller, _: WatchedEven
             machine.load_configs(controller, "zookeeper", *about)
 
 
-def _controller(_: KeepsZnodes, controller: Controller, event: WatchedEvent | None) -> None:
+def _controller(_: ZooKeeperController, controller: Controller, event: WatchedEvent | None) -> None:
     """Brokers elect a controller when this znode is gone. The one before takes part in Kafka's
     race; here it wins only where it is alone."""
     gone = controller.znodes.read(CONTROLLER, watch=True) is None
@@ -151,7 +157,7 @@ def _controller(_: KeepsZnodes, controller: Controller, event: WatchedEvent | No
 
 
 def _preferred_replicas(
-    machine: KeepsZnodes, controller: Controller, _: WatchedEvent | None
+    machine: ZooKeeperController, controller: Controller, _: WatchedEvent | None
 ) -> None:
     """Whoever makes this znode asks for an election, and has it when the znode is gone."""
     if controller.znodes.read(PREFERRED_REPLICA_ELECTION, watch=True) is not None:

@@ -59,12 +59,12 @@ from mockbroker.state.controller import TOPIC, Controller
 from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic, TopicPartition
 
-__all__ = ["KeepsZnodes", "warn"]
+__all__ = ["ZooKeeperController", "warn"]
 
 _log = logging.getLogger("mockbroker")
 
 
-class KeepsZnodes:
+class ZooKeeperController:
     """The part of a machine that all controllers of the ZooKeeper kind share."""
 
     keeps_znodes = True

@@ -18,7 +18,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import INTER_BROKER, own_apis
 from mockbroker.profiles import Profile
-from mockbroker.reassignment import machine
+from mockbroker.reassignment import reassignment_controller
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.operations import Operations
@@ -76,7 +76,7 @@ class InterBrokerControls:
     def _inter_broker_network(self, wanted: bool) -> InterBrokerNetwork | None:
         """Controllers of the ZooKeeper kind only: brokers of KRaft fetch what they have to know.
         Raises ClusterError where nothing would be sent to an external broker."""
-        sends = machine(self.profile.machine).keeps_znodes
+        sends = reassignment_controller(self.profile.machine).keeps_znodes
         if self._external and not (sends and wanted):
             why = "inter-broker requests are off" if sends else f"{self.profile.name} sends none"
             raise ClusterError(f"an external broker would get nothing from the controller: {why}")

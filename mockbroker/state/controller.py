@@ -57,7 +57,7 @@ from mockbroker.topics.eras import KRAFT, AdministrationEra
 
 if TYPE_CHECKING:
     from mockbroker.elections.queue import ElectionQueue
-    from mockbroker.reassignment import Machine
+    from mockbroker.reassignment.controller import ReassignmentController
 
 __all__ = ["BROKER", "TOPIC", "ClusterState", "Controller", "replay"]
 
@@ -244,7 +244,7 @@ class Controller:
         now_ms: int,
         completion: Completion = Completion.ALL,
         *,
-        machine: Machine,
+        machine: ReassignmentController,
         store: ZnodeStore | None = None,
         newest: Mapping[int, int] = NEWEST,
     ) -> None:

@@ -1,6 +1,6 @@
-"""Mutants of rows: that each row of each machine has them, and that a test without teeth is told.
+"""Mutants of rows: every row has them, and a test that misses a change lets its mutant survive.
 
-Every row is tried by ``.ci/run``; here a machine of one row is, on a test suite of its own.
+``.ci/run`` tries every row; these tests use a table of one row and a test suite of its own.
 """
 
 from __future__ import annotations
@@ -13,39 +13,41 @@ from typing import Any
 
 import pytest
 
-from mockbroker.reassignment import MACHINES
-from mockbroker.reassignment.engine import Row
+from mockbroker.rows import Row
 from scripts import mutate_rows
 from tests.support import requirements
 
 ROOT = Path(__file__).parent.parent.parent
 
-MACHINE = """
+TABLE = """
     import sys
-    from mockbroker import reassignment
-    from mockbroker.reassignment.engine import Row
+    from mockbroker.rows import Row
     from scripts import mutate_rows
 
     class Add:
         def __init__(self, n): self.n = n
         def perform(self, work): work.append(self.n)
 
-    class Machine:
+    class Holder:
         rows = {"on_it": (Row("X-01, C-01", lambda work: True, (Add(1), Add(2))),)}
 
-    reassignment.MACHINES = {"mine": Machine()}
-    Machine.__module__ = "mockbroker.reassignment.mine"
+    Holder.__module__ = "mockbroker.reassignment.mine"
+    place, = [
+        mutate_rows.Place(row, "mine")
+        for row in mutate_rows._rows_in(Holder(), "mockbroker.", set())
+    ]
+    mutate_rows.all_rows = lambda: [place]
     sys.modules["mine"] = sys.modules["__main__"]
-    sys.exit(mutate_rows.main(["--machine", "mine", *sys.argv[1:]]))
+    sys.exit(mutate_rows.main(["--module", "mine", *sys.argv[1:]]))
 """
 SUITE = """
     import pytest
-    from mine import Machine
+    from mine import Holder
 
     @pytest.mark.requirement("C-01")
     def test_it():
         done = []
-        for row in Machine.rows["on_it"]:
+        for row in Holder.rows["on_it"]:
             if row.when(done):
                 for effect in row.then:
                     effect.perform(done)
@@ -56,7 +58,7 @@ SUITE = """
 def tried(tmp_path: Path, expected: str, *options: str) -> subprocess.CompletedProcess[str]:
     suite = tmp_path / "test_mine.py"
     suite.write_text(textwrap.dedent(SUITE) % expected)
-    command = [sys.executable, "-c", textwrap.dedent(MACHINE), *options, str(suite)]
+    command = [sys.executable, "-c", textwrap.dedent(TABLE), *options, str(suite)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
@@ -81,7 +83,7 @@ def test_a_row_without_a_test_survives(tmp_path: Path):
     assert "SURVIVES 1 tests" in run.stdout
     suite = tmp_path / "test_mine.py"
     suite.write_text("def test_it(): pass")
-    command = [sys.executable, "-c", textwrap.dedent(MACHINE), str(suite)]
+    command = [sys.executable, "-c", textwrap.dedent(TABLE), str(suite)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout.count("SURVIVES 0 tests")) == (1, 3)
 
@@ -111,10 +113,11 @@ def test_tests_that_fail_as_they_are_are_told_apart(tmp_path: Path):
     assert "test_it" in run.stderr
 
 
-def test_every_row_of_every_machine_is_found_and_asked_for():
+def test_every_row_is_found_and_has_a_known_requirement():
     known = requirements.load(ROOT / "docs" / "requirements.json").by_id
-    places = mutate_rows.rows_of(MACHINES)
-    assert {"kip-455-old", "kip-455-new"} <= {name for each in places for name in each.machines}
+    places = mutate_rows.all_rows()
+    folders = ("kraft", "zookeeper", "kip_455", "kip_236_old", "kip_236_new")
+    assert {f"reassignment.{each}.tables" for each in folders} <= {each.module for each in places}
     for place in places:
         mutants = list(mutate_rows.mutants_of(place))
         assert len(mutants) == 1 + len(place.row.then)
@@ -125,9 +128,9 @@ def test_every_row_of_every_machine_is_found_and_asked_for():
 
 def test_a_mutant_changes_its_row_alone():
     effects: Any = ("a", "b", "c")
-    row = Row("C-01", lambda moment: True, effects)
+    row: Row[Any, Any] = Row("C-01", lambda _: True, effects)
     other = Row("C-01", row.when, row.then)
-    place = mutate_rows.Place(row, ("mine",))
+    place = mutate_rows.Place(row, "mine")
     seen: list[Any] = []
     for mutant in list(mutate_rows.mutants_of(place)):
         mutant.apply()
@@ -140,7 +143,7 @@ def test_a_mutant_changes_its_row_alone():
     ]
     assert other.then is effects
     always = list(mutate_rows.mutants_of(place, conditions=True))[1]
-    assert always.when(None)  # type: ignore[arg-type]
+    assert always.when(None)
     assert always.change == "always matching"
 
 
@@ -148,4 +151,4 @@ def test_rows_that_do_not_exist_are_bad_usage(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as ended:
         mutate_rows.main(["--row", "K455-99"])
     assert ended.value.code == 2
-    assert "there is no such row" in capsys.readouterr().err
+    assert "no row matches" in capsys.readouterr().err

@@ -22,7 +22,6 @@ from kproto.znodes.plan_znodes import (
 )
 from mockbroker.errors import Refusal
 from mockbroker.reassignment.answers import find, listed, refused
-from mockbroker.reassignment.engine import Brokers, Row, run_first, run_until_none
 from mockbroker.reassignment.kip_236_new import tables
 from mockbroker.reassignment.kip_236_new.plans import (
     Plan,
@@ -32,8 +31,9 @@ from mockbroker.reassignment.kip_236_new.plans import (
     repeated,
     write_plan,
 )
+from mockbroker.reassignment.transitions import Brokers, Table, run_first, run_until_none
 from mockbroker.reassignment.znode_watches import WATCHED, Watched
-from mockbroker.reassignment.zookeeper_controller import KeepsZnodes, warn
+from mockbroker.reassignment.zookeeper_controller import ZooKeeperController, warn
 from mockbroker.state.actions import Change, TopicDeleted
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TopicPartition
@@ -46,13 +46,13 @@ from mockbroker.state.results import (
 )
 from mockbroker.topics.assignments import check_assignment
 
-__all__ = ["CancellableMachine"]
+__all__ = ["Kip236NewController"]
 
 _SEEN = "zookeeper"
 _CALLED = "alter_partition_reassignments"
 
 
-class CancellableMachine(KeepsZnodes):
+class Kip236NewController(ZooKeeperController):
     name = "kip-236-new"
 
     # ---- requests ----------------------------------------------------------------------------
@@ -95,13 +95,13 @@ class CancellableMachine(KeepsZnodes):
         return PartitionResult(tp[1])
 
     def _submit_one(self, controller: Controller, tp: TopicPartition, asked: Brokers) -> None:
-        run_first(controller, _CALLED, tp, tables.ON_CONFLICT, asked=asked)
+        run_first(controller, _CALLED, tp, tables.ON_CONFLICT, requested_replicas=asked)
         now = find(controller, tp)
         if tables.heads_for(now, asked):
             return
         _check_rolled_back(controller, tp)
         facts = {"original": now.replicas}
-        run_first(controller, _CALLED, tp, tables.ON_SUBMIT, asked=asked, facts=facts)
+        run_first(controller, _CALLED, tp, tables.ON_SUBMIT, requested_replicas=asked, facts=facts)
         run_first(controller, _CALLED, tp, tables.ON_TRIGGER)
 
     def list_ongoing(
@@ -217,7 +217,7 @@ class CancellableMachine(KeepsZnodes):
         self, controller: Controller, tp: TopicPartition, planned: PlannedReplicas
     ) -> None:
         asked = tuple(planned.replicas)
-        run_first(controller, _SEEN, tp, tables.ON_CONFLICT, asked=asked)
+        run_first(controller, _SEEN, tp, tables.ON_CONFLICT, requested_replicas=asked)
         now = find(controller, tp)
         under_way = tables.heads_for(now, asked)
         if now.reassigning and not under_way:
@@ -257,13 +257,13 @@ class CancellableMachine(KeepsZnodes):
 def _run(
     controller: Controller,
     tp: TopicPartition,
-    rows: Sequence[Row],
+    rows: Table,
     planned: PlannedReplicas,
     **facts: Plan,
 ) -> None:
     original = planned.original_replicas
     known = {"original": None if original is None else tuple(original), **facts}
-    run_first(controller, _SEEN, tp, rows, asked=tuple(planned.replicas), facts=known)
+    run_first(controller, _SEEN, tp, rows, requested_replicas=tuple(planned.replicas), facts=known)
 
 
 def _acceptable(

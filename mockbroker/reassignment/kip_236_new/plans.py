@@ -23,7 +23,7 @@ from kproto.znodes.plan_znodes import (
     decode_reassign_partitions,
     encode_reassign_partitions,
 )
-from mockbroker.reassignment.engine import Brokers, Work
+from mockbroker.reassignment.transitions import Brokers, Transition
 from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import Partition, TopicPartition
@@ -134,11 +134,11 @@ class Remember:
     """The partition is pending: it goes to what was asked for, and would go back to the fact
     ``original``."""
 
-    def perform(self, work: Work) -> None:
-        work.now = PendingPartition(
-            **{each.name: getattr(work.now, each.name) for each in fields(Partition)},
-            new_replicas=work.moment.asked,
-            original_replicas=work.moment.facts["original"],
+    def perform(self, transition: Transition) -> None:
+        transition.now = PendingPartition(
+            **{each.name: getattr(transition.now, each.name) for each in fields(Partition)},
+            new_replicas=transition.context.requested_replicas,
+            original_replicas=transition.context.facts["original"],
         )
 
 
@@ -147,27 +147,29 @@ class WritePlan:
     """The draft goes on record, beside what is remembered, and what the fact ``plan`` says was
     submitted together with it."""
 
-    def perform(self, work: Work) -> None:
-        assert isinstance(work.now, PendingPartition), "after Remember"
+    def perform(self, transition: Transition) -> None:
+        assert isinstance(transition.now, PendingPartition), "after Remember"
         # Partitions submitted together are remembered one by one, and are on record all at once.
-        submitted: Plan = work.moment.facts.get("plan", {})
-        plan = pending(work.controller) | {work.tp: _planned(work.now)} | submitted
-        write_plan(work.controller, work.cause, plan)
+        submitted: Plan = transition.context.facts.get("plan", {})
+        plan = (
+            pending(transition.controller) | {transition.tp: _planned(transition.now)} | submitted
+        )
+        write_plan(transition.controller, transition.cause, plan)
 
 
 @dataclass(frozen=True, slots=True)
 class LeavePlan:
     """The partition is taken off the record; with the last one goes the znode."""
 
-    def perform(self, work: Work) -> None:
-        plan = pending(work.controller)
-        plan.pop(work.tp, None)
-        write_plan(work.controller, work.cause, plan)
+    def perform(self, transition: Transition) -> None:
+        plan = pending(transition.controller)
+        plan.pop(transition.tp, None)
+        write_plan(transition.controller, transition.cause, plan)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveQueue:
     """The partition has left the queue."""
 
-    def perform(self, work: Work) -> None:
-        leave_queue(work.controller, work.cause, work.tp)
+    def perform(self, transition: Transition) -> None:
+        leave_queue(transition.controller, transition.cause, transition.tp)

@@ -24,7 +24,6 @@ from mockbroker.reassignment.effects import (
     WriteStateZnode,
     WriteTopicZnode,
 )
-from mockbroker.reassignment.engine import Brokers, Effect, Moment, Row
 from mockbroker.reassignment.kip_236_new.plans import (
     LeavePlan,
     LeaveQueue,
@@ -33,6 +32,8 @@ from mockbroker.reassignment.kip_236_new.plans import (
     WritePlan,
 )
 from mockbroker.reassignment.rollback_effects import replicas, settle_on
+from mockbroker.reassignment.transitions import Brokers, Effects, RuleContext, Table, Transition
+from mockbroker.rows import Row, always
 from mockbroker.state.model import Partition
 
 __all__ = [
@@ -61,66 +62,66 @@ def original_of(partition: Partition) -> Brokers | None:
     return partition.original_replicas if isinstance(partition, PendingPartition) else None
 
 
-def _always(_: Moment) -> bool:
-    return True
+def _idle(context: RuleContext) -> bool:
+    return not context.start.reassigning
 
 
-def _idle(moment: Moment) -> bool:
-    return not moment.start.reassigning
+def _heads_there(context: RuleContext) -> bool:
+    return heads_for(context.start, context.requested_replicas)
 
 
-def _heads_there(moment: Moment) -> bool:
-    return heads_for(moment.start, moment.asked)
-
-
-def _already_there(moment: Moment) -> bool:
+def _already_there(context: RuleContext) -> bool:
     """RAR was AR when it was submitted. That it is AR now says nothing: once it has begun, it is
     where RAR adds to OAR and takes nothing away."""
-    return moment.target == moment.start.replicas == original_of(moment.start)
+    return context.target == context.start.replicas == original_of(context.start)
 
 
-def _caught_up(moment: Moment) -> bool:
+def _caught_up(context: RuleContext) -> bool:
     """RAR is in sync, and one of it can lead."""
-    target, isr = moment.target, moment.start.isr
-    return bool(target) and set(target) <= set(isr) and any(map(moment.is_live, target))
+    target, isr = context.target, context.start.isr
+    return bool(target) and set(target) <= set(isr) and any(map(context.is_live, target))
 
 
-def _not_begun(moment: Moment) -> bool:
-    return not set(moment.target) <= set(moment.start.replicas)
+def _not_begun(context: RuleContext) -> bool:
+    return not set(context.target) <= set(context.start.replicas)
 
 
-def _original_unknown(moment: Moment) -> bool:
-    return original_of(moment.start) is None
+def _original_unknown(context: RuleContext) -> bool:
+    return original_of(context.start) is None
 
 
-def _would_go_offline(moment: Moment) -> bool:
+def _would_go_offline(context: RuleContext) -> bool:
     """No replica of OAR could lead, while one of RAR is up. With all of RAR down it is offline as
     it is, and is rolled back."""
-    can_lead = any(each in moment.start.isr and moment.is_live(each) for each in _original(moment))
-    return not can_lead and any(map(moment.is_live, moment.target))
+    can_lead = any(
+        each in context.start.isr and context.is_live(each) for each in _original(context)
+    )
+    return not can_lead and any(map(context.is_live, context.target))
 
 
 # ---- choices -------------------------------------------------------------------------------------
 
 
-def _original(moment: Moment) -> Brokers:
-    return original_of(moment.start) or ()
+def _original(context: RuleContext) -> Brokers:
+    return original_of(context.start) or ()
 
 
-def _new(moment: Moment) -> Brokers:
-    return moment.target
+def _new(context: RuleContext) -> Brokers:
+    return context.target
 
 
-def _new_and_present(moment: Moment) -> Brokers:
-    return tuple(dict.fromkeys(moment.target + moment.start.replicas))
+def _new_and_present(context: RuleContext) -> Brokers:
+    return tuple(dict.fromkeys(context.target + context.start.replicas))
 
 
 # ---- submission ----------------------------------------------------------------------------------
 
-ON_SUBMIT: Final = (Row("K236-07 K236-08 K236-09", _always, (Remember(), WritePlan(), Commit())),)
+ON_SUBMIT: Final[Table] = (
+    Row("K236-07 K236-08 K236-09", always, (Remember(), WritePlan(), Commit())),
+)
 """On record with its originals, then remembered, before anything is done."""
 
-_BEGIN: Final[tuple[Effect, ...]] = (
+_BEGIN: Final[Effects] = (
     SetReplicas(_new_and_present),
     WriteTopicZnode(),
     RaiseLeaderEpoch(),
@@ -130,16 +131,18 @@ _BEGIN: Final[tuple[Effect, ...]] = (
     SendUpdateMetadata(),
 )
 
-_FINISH: Final = Row("K236-02 K236-11", _caught_up, settle_on(_new, LeavePlan()))
+_FINISH: Final[Row[RuleContext, Transition]] = Row(
+    "K236-02 K236-11", _caught_up, settle_on(_new, LeavePlan())
+)
 
-ON_TRIGGER: Final = (
+ON_TRIGGER: Final[Table] = (
     Row("K236-02", _already_there, (LeavePlan(), SetTarget(None), Commit())),
     _FINISH,
-    Row("K236-01", _always, _BEGIN),
+    Row("K236-01", always, _BEGIN),
 )
 """What was submitted begins, or is done at once; with a new controller, it begins again."""
 
-ON_STEP: Final = (
+ON_STEP: Final[Table] = (
     _FINISH,
     # A rollback was skipped, and the znode read for it says more than was under way.
     Row("K236-34", _not_begun, _BEGIN),
@@ -148,13 +151,13 @@ ON_STEP: Final = (
 
 # ---- cancellation --------------------------------------------------------------------------------
 
-ON_REREAD: Final = (Row("K236-10", _always, (Remember(), Commit())),)
+ON_REREAD: Final[Table] = (Row("K236-10", always, (Remember(), Commit())),)
 """Before a cancellation, what the znode says is remembered anew ..."""
 
-ON_MISSING: Final = (
+ON_MISSING: Final[Table] = (
     Row(
         "K236-10",
-        _always,
+        always,
         (
             Warn("{tp}: no longer in /admin/reassign_partitions; its replicas stay as they are"),
             SetTarget(None),
@@ -164,7 +167,7 @@ ON_MISSING: Final = (
 )
 """... and what it does not say any more is forgotten."""
 
-ON_CANCEL: Final = (
+ON_CANCEL: Final[Table] = (
     Row(
         "K236-34 A-18",
         _original_unknown,
@@ -177,7 +180,7 @@ ON_CANCEL: Final = (
     ),
     Row(
         "K236-20 K236-21 K236-22 K236-23 K236-24 K236-25 K236-26",
-        _always,
+        always,
         settle_on(_original, LeavePlan()),
     ),
 )
@@ -185,15 +188,15 @@ ON_CANCEL: Final = (
 
 # ---- queue ---------------------------------------------------------------------------------------
 
-ON_CONFLICT: Final = (
+ON_CONFLICT: Final[Table] = (
     Row("K236-39", _idle, ()),
     Row("K236-40", _heads_there, ()),
     *ON_CANCEL,
 )
 """More is wanted of a partition: what is pending goes first."""
 
-ON_DEQUEUE: Final = (
+ON_DEQUEUE: Final[Table] = (
     Row("K236-40", _heads_there, (LeaveQueue(),)),
-    Row("K236-36 K236-40", _always, (Remember(), WritePlan(), Commit(), LeaveQueue())),
+    Row("K236-36 K236-40", always, (Remember(), WritePlan(), Commit(), LeaveQueue())),
 )
 """From the queue into the plan."""

@@ -26,7 +26,6 @@ from kproto.znodes.request_znodes import (
 from mockbroker.configs.effective import topic_entry
 from mockbroker.errors import Refusal
 from mockbroker.reassignment.answers import find, listed, refused
-from mockbroker.reassignment.engine import Brokers, run_first
 from mockbroker.reassignment.kip_236_old.effects import (
     RequestedPartition,
     forget,
@@ -43,7 +42,8 @@ from mockbroker.reassignment.kip_236_old.tables import (
     REFUSALS,
 )
 from mockbroker.reassignment.kip_236_old.watches import ALL_WATCHED, submit, take_requests
-from mockbroker.reassignment.zookeeper_controller import KeepsZnodes, warn
+from mockbroker.reassignment.transitions import Brokers, run_first
+from mockbroker.reassignment.zookeeper_controller import ZooKeeperController, warn
 from mockbroker.state.actions import Change, TopicDeleted
 from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import bytes_of
@@ -58,12 +58,12 @@ from mockbroker.state.results import (
 )
 from mockbroker.topics.assignments import check_assignment
 
-__all__ = ["Kip236Old"]
+__all__ = ["Kip236OldController"]
 
 _CAUSE = "alter_partition_reassignments"
 
 
-class Kip236Old(KeepsZnodes):
+class Kip236OldController(ZooKeeperController):
     """``literal``: replicas are dropped as the page has it, those of the new target among them."""
 
     watched = ALL_WATCHED
@@ -166,7 +166,7 @@ class Kip236Old(KeepsZnodes):
         find(controller, tp)
         check_assignment(controller, asked)
         facts = self._facts(controller, tp, legacy=legacy)
-        run_first(controller, _CAUSE, tp, REFUSALS, asked=asked, facts=facts)
+        run_first(controller, _CAUSE, tp, REFUSALS, requested_replicas=asked, facts=facts)
 
     def request(
         self,
@@ -182,7 +182,7 @@ class Kip236Old(KeepsZnodes):
         find(controller, tp)
         check_assignment(controller, asked)
         facts = self._facts(controller, tp, legacy=legacy) | {"original": original}
-        run_first(controller, cause, tp, ON_REQUEST, asked=asked, facts=facts)
+        run_first(controller, cause, tp, ON_REQUEST, requested_replicas=asked, facts=facts)
         self.settle(controller, cause, tp)
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
@@ -200,7 +200,7 @@ class Kip236Old(KeepsZnodes):
         planned = plan_on_record(controller).get(tp) if partition.legacy else None
         original = planned and planned.original_replicas
         asked = tuple(original or partition.original_replicas or ())
-        run_first(controller, cause, tp, ON_CANCEL, asked=asked)
+        run_first(controller, cause, tp, ON_CANCEL, requested_replicas=asked)
 
     def roll_all_back(self, controller: Controller, cause: str) -> None:
         for name, partition in controller.partitions():
@@ -273,7 +273,7 @@ class Kip236Old(KeepsZnodes):
                 "literal": False,
             }
             asked = partition.target_replicas
-            run_first(controller, cause, tp, ON_RESUME, asked=asked, facts=facts)
+            run_first(controller, cause, tp, ON_RESUME, requested_replicas=asked, facts=facts)
             self.settle(controller, cause, tp)
 
     def _sweep(self, controller: Controller, cause: str) -> None:

@@ -25,7 +25,7 @@ from kproto.znodes.request_znodes import (
     reassignment_path,
 )
 from mockbroker.errors import Refusal
-from mockbroker.reassignment.engine import Brokers, Work
+from mockbroker.reassignment.transitions import Brokers, Transition
 from mockbroker.state.actions import Warned
 from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import bytes_of
@@ -124,20 +124,22 @@ class Refuse:
     code: ErrorCode
     text: str
 
-    def perform(self, work: Work) -> None:
-        raise Refusal(self.code, self.text.format(tp=f"{work.tp[0]}-{work.tp[1]}"))
+    def perform(self, transition: Transition) -> None:
+        raise Refusal(self.code, self.text.format(tp=f"{transition.tp[0]}-{transition.tp[1]}"))
 
 
 @dataclass(frozen=True, slots=True)
 class StoreRequest:
     """The reassignment goes on record, or its change does: its znode stays the same one then."""
 
-    def perform(self, work: Work) -> None:
-        moment = work.moment
+    def perform(self, transition: Transition) -> None:
+        context = transition.context
         text = encode_reassignment(
-            RequestedReassignment(moment.asked, top_of(moment.start), moment.facts["legacy"])
+            RequestedReassignment(
+                context.requested_replicas, top_of(context.start), context.facts["legacy"]
+            )
         ).decode()
-        work.controller.znodes.put(work.cause, reassignment_path(*work.tp), text)
+        transition.controller.znodes.put(transition.cause, reassignment_path(*transition.tp), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +147,15 @@ class SetRequest:
     """The partition is under reassignment. What it had before is remembered from its beginning, and
     where a plan in ``/admin/reassign_partitions`` says so."""
 
-    def perform(self, work: Work) -> None:
-        moment = work.moment
-        known = original_of(moment.start)
-        work.now = requested(
-            work.now,
-            moment.asked,
-            legacy=moment.facts["legacy"],
-            top=top_of(moment.start),
-            original=moment.facts.get("original") or known,
+    def perform(self, transition: Transition) -> None:
+        context = transition.context
+        known = original_of(context.start)
+        transition.now = requested(
+            transition.now,
+            context.requested_replicas,
+            legacy=context.facts["legacy"],
+            top=top_of(context.start),
+            original=context.facts.get("original") or known,
         )
 
 
@@ -168,9 +170,9 @@ def original_of(partition: Partition) -> Brokers | None:
 class Forget:
     """The reassignment's own znode goes, and what the plan it came in says of it, if it did."""
 
-    def perform(self, work: Work) -> None:
-        partition = cast(RequestedPartition, work.moment.start)
-        forget(work.controller, work.cause, work.tp, legacy=partition.legacy)
+    def perform(self, transition: Transition) -> None:
+        partition = cast(RequestedPartition, transition.context.start)
+        forget(transition.controller, transition.cause, transition.tp, legacy=partition.legacy)
 
 
 def forget(controller: Controller, cause: str, tp: TopicPartition, *, legacy: bool) -> None:

@@ -24,7 +24,6 @@ from mockbroker.reassignment.effects import (
     WriteStateZnode,
     WriteTopicZnode,
 )
-from mockbroker.reassignment.engine import Brokers, Effect, Moment, Row
 from mockbroker.reassignment.kip_236_old.effects import (
     Forget,
     Refuse,
@@ -43,6 +42,8 @@ from mockbroker.reassignment.rollback_effects import (
     settle_on,
     take_offline,
 )
+from mockbroker.reassignment.transitions import Brokers, Effects, RuleContext, Table
+from mockbroker.rows import Row, always
 
 __all__ = ["ON_CANCEL", "ON_REQUEST", "ON_RESUME", "ON_STEP", "REFUSALS"]
 
@@ -50,77 +51,79 @@ __all__ = ["ON_CANCEL", "ON_REQUEST", "ON_RESUME", "ON_STEP", "REFUSALS"]
 # ---- conditions and choices ----------------------------------------------------------------------
 
 
-def _always(_: Moment) -> bool:
-    return True
+def _disabled(context: RuleContext) -> bool:
+    return bool(context.facts["disabled"])
 
 
-def _disabled(moment: Moment) -> bool:
-    return bool(moment.facts["disabled"])
+def _came_another_way(context: RuleContext) -> bool:
+    start = context.start
+    return isinstance(start, RequestedPartition) and start.legacy != context.facts["legacy"]
 
 
-def _came_another_way(moment: Moment) -> bool:
-    start = moment.start
-    return isinstance(start, RequestedPartition) and start.legacy != moment.facts["legacy"]
+def _too_few(context: RuleContext) -> bool:
+    start = context.start
+    return not start.reassigning and len(start.replicas) < context.facts["min_isr"]
 
 
-def _too_few(moment: Moment) -> bool:
-    start = moment.start
-    return not start.reassigning and len(start.replicas) < moment.facts["min_isr"]
+def _heads_there(context: RuleContext) -> bool:
+    return context.start.reassigning and context.requested_replicas == context.target
 
 
-def _heads_there(moment: Moment) -> bool:
-    return moment.start.reassigning and moment.asked == moment.target
+def _is_there(context: RuleContext) -> bool:
+    return not context.start.reassigning and context.requested_replicas == context.start.replicas
 
 
-def _is_there(moment: Moment) -> bool:
-    return not moment.start.reassigning and moment.asked == moment.start.replicas
-
-
-def _caught_up(moment: Moment) -> bool:
+def _caught_up(context: RuleContext) -> bool:
     """ISR holds all of RAR, one of which can lead."""
-    target = moment.target
-    in_sync = bool(target) and set(target) <= set(moment.start.isr)
-    return in_sync and _can_lead(moment, target)
+    target = context.target
+    in_sync = bool(target) and set(target) <= set(context.start.isr)
+    return in_sync and _can_lead(context, target)
 
 
-def _original_unknown(moment: Moment) -> bool:
-    return not moment.asked
+def _original_unknown(context: RuleContext) -> bool:
+    return not context.requested_replicas
 
 
-def _original_cannot_lead(moment: Moment) -> bool:
-    return not _can_lead(moment, moment.asked)
+def _original_cannot_lead(context: RuleContext) -> bool:
+    return not _can_lead(context, context.requested_replicas)
 
 
-def _can_lead(moment: Moment, brokers: Brokers) -> bool:
-    return any(each in moment.start.isr and moment.is_live(each) for each in brokers)
+def _can_lead(context: RuleContext, brokers: Brokers) -> bool:
+    return any(each in context.start.isr and context.is_live(each) for each in brokers)
 
 
-def _asked(moment: Moment) -> Brokers:
-    return moment.asked
+def _asked(context: RuleContext) -> Brokers:
+    return context.requested_replicas
 
 
-def _target(moment: Moment) -> Brokers:
-    return moment.target
+def _target(context: RuleContext) -> Brokers:
+    return context.target
 
 
-def _and_asked(moment: Moment) -> Brokers:
-    return tuple(dict.fromkeys(moment.now.replicas + moment.asked))
+def _and_asked(context: RuleContext) -> Brokers:
+    return tuple(dict.fromkeys(context.now.replicas + context.requested_replicas))
 
 
-def _dropped(moment: Moment) -> Brokers:
-    start, literal = moment.start, moment.facts["literal"]
-    return drop_set(start.replicas, start.isr, start.leader, top_of(start), moment.asked,
-                    literal=literal)  # fmt: skip
+def _dropped(context: RuleContext) -> Brokers:
+    start, literal = context.start, context.facts["literal"]
+    return drop_set(
+        start.replicas,
+        start.isr,
+        start.leader,
+        top_of(start),
+        context.requested_replicas,
+        literal=literal,
+    )
 
 
-def _without_dropped(moment: Moment) -> Brokers:
-    gone = _dropped(moment)
-    return tuple(each for each in moment.now.replicas if each not in gone)
+def _without_dropped(context: RuleContext) -> Brokers:
+    gone = _dropped(context)
+    return tuple(each for each in context.now.replicas if each not in gone)
 
 
 # ---- what several rows share ---------------------------------------------------------------------
 
-_DROP: Final[tuple[Effect, ...]] = (
+_DROP: Final[Effects] = (
     *take_offline(_dropped),
     MoveReplicas(_dropped, DELETION_STARTED),
     SendStopReplica(_dropped),
@@ -131,7 +134,7 @@ _DROP: Final[tuple[Effect, ...]] = (
     WriteTopicZnode(),
 )
 
-_INITIATE: Final[tuple[Effect, ...]] = (
+_INITIATE: Final[Effects] = (
     SetReplicas(_and_asked),
     WriteTopicZnode(),
     SetRequest(),
@@ -144,7 +147,7 @@ _INITIATE: Final[tuple[Effect, ...]] = (
 
 # ---- the tables ----------------------------------------------------------------------------------
 
-REFUSALS: Final = (
+REFUSALS: Final[Table] = (
     Row(
         "K236-05, K236-51",
         _disabled,
@@ -179,33 +182,33 @@ REFUSALS: Final = (
 )
 """Why a request for one partition is ignored: asked first, and when a client submits one."""
 
-ON_REQUEST: Final = (
+ON_REQUEST: Final[Table] = (
     *REFUSALS,
     Row("K236-57", _heads_there, ()),
     Row("K236-56", _is_there, ()),
     Row(
         "K236-54, K236-62, K236-64, K236-66",
-        _always,
+        always,
         (StoreRequest(), *_DROP, *_INITIATE),
     ),
 )
 """``asked`` is RAR; of the facts, ``original`` is OAR where a plan on record has it. One row both
 starts a reassignment and changes it: at its start ``top`` is all there are, and none is dropped."""
 
-ON_STEP: Final = (
+ON_STEP: Final[Table] = (
     Row("K236-51", _disabled, ()),
     Row("K236-56", _caught_up, settle_on(_target, Forget())),
 )
 """ISR or leader of a partition under reassignment may have changed."""
 
-ON_RESUME: Final = (
+ON_RESUME: Final[Table] = (
     Row("K236-51", _disabled, ()),
-    Row("K236-60", _always, (*_DROP, *_INITIATE)),
+    Row("K236-60", always, (*_DROP, *_INITIATE)),
 )
 """A new controller found it in flight, or reassignments are not disabled any more. ``asked`` is
 RAR. Nothing is dropped, unless the last controller died before it had."""
 
-ON_CANCEL: Final = (
+ON_CANCEL: Final[Table] = (
     Row(
         "K236-55",
         _original_unknown,
@@ -227,6 +230,6 @@ ON_CANCEL: Final = (
             ),
         ),
     ),
-    Row("K236-01, K236-04", _always, settle_on(_asked, Forget())),
+    Row("K236-01, K236-04", always, settle_on(_asked, Forget())),
 )
 """``asked`` is OAR, empty where nobody knows it."""

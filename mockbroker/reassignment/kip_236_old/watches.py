@@ -41,7 +41,7 @@ from mockbroker.state.model import Partition, TopicPartition
 from mockbroker.topics.assignments import check_assignment
 
 if TYPE_CHECKING:
-    from mockbroker.reassignment.kip_236_old.controller import Kip236Old
+    from mockbroker.reassignment.kip_236_old.controller import Kip236OldController
 
 __all__ = ["ALL_WATCHED", "submit", "take_requests"]
 
@@ -57,11 +57,11 @@ def submit(controller: Controller, cause: str, request: ReassignmentRequest) -> 
 # ---- /admin/reassignment_requests ----------------------------------------------------------------
 
 
-def _requests(machine: Kip236Old, controller: Controller, _: WatchedEvent | None) -> None:
+def _requests(machine: Kip236OldController, controller: Controller, _: WatchedEvent | None) -> None:
     take_requests(machine, controller)
 
 
-def take_requests(machine: Kip236Old, controller: Controller) -> None:
+def take_requests(machine: Kip236OldController, controller: Controller) -> None:
     """Oldest first: names end in a number that grows. A request goes once it was dealt with."""
     controller.znodes.touch(REASSIGNMENT_REQUESTS)
     for name in controller.znodes.children(REASSIGNMENT_REQUESTS, watch=True):
@@ -79,7 +79,7 @@ def take_requests(machine: Kip236Old, controller: Controller) -> None:
 
 
 def _deal_with(
-    machine: Kip236Old, controller: Controller, path: str, request: ReassignmentRequest
+    machine: Kip236OldController, controller: Controller, path: str, request: ReassignmentRequest
 ) -> None:
     plan = plan_on_record(controller) if request.legacy else {}
     for tp, replicas in request.assignments.items():
@@ -131,7 +131,7 @@ def _known(controller: Controller, tp: TopicPartition) -> Partition | None:
 # ---- /admin/reassign_partitions ------------------------------------------------------------------
 
 
-def _legacy(machine: Kip236Old, controller: Controller, _: WatchedEvent | None) -> None:
+def _legacy(machine: Kip236OldController, controller: Controller, _: WatchedEvent | None) -> None:
     """First the plan gets the original replicas, then what is new in it becomes a request."""
     plan = _plan(controller, REASSIGN_PARTITIONS)
     if plan is None:
@@ -192,7 +192,7 @@ def _with_original(
 # ---- /admin/reassign_partitions_extra ------------------------------------------------------------
 
 
-def _extra(machine: Kip236Old, controller: Controller, _: WatchedEvent | None) -> None:
+def _extra(machine: Kip236OldController, controller: Controller, _: WatchedEvent | None) -> None:
     """Each partition at once: what is pending is rolled back, then it joins the plan, then it
     leaves here; and what is left of nothing is no znode."""
     waiting = _plan(controller, REASSIGN_PARTITIONS_EXTRA)
@@ -211,7 +211,10 @@ def _extra(machine: Kip236Old, controller: Controller, _: WatchedEvent | None) -
 
 
 def _move_to_the_plan(
-    machine: Kip236Old, controller: Controller, tp: TopicPartition, planned: PlannedReplicas
+    machine: Kip236OldController,
+    controller: Controller,
+    tp: TopicPartition,
+    planned: PlannedReplicas,
 ) -> None:
     machine.check(controller, tp, tuple(planned.replicas), legacy=True)
     if _legacy_in_flight(controller, tp):
@@ -225,7 +228,9 @@ def _move_to_the_plan(
 # ---- /admin/reassign_cancel ----------------------------------------------------------------------
 
 
-def _cancel(machine: Kip236Old, controller: Controller, event: WatchedEvent | None) -> None:
+def _cancel(
+    machine: Kip236OldController, controller: Controller, event: WatchedEvent | None
+) -> None:
     """While it is there nothing starts, nothing goes on, and what is pending is rolled back. What
     could not be goes on once it is gone. It is its maker's to remove."""
     if controller.znodes.read(REASSIGN_CANCEL, watch=True) is not None:

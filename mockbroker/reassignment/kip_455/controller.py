@@ -18,11 +18,11 @@ from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
 from mockbroker.errors import Refusal
 from mockbroker.reassignment.answers import find, listed, refused
 from mockbroker.reassignment.effects import targeted
-from mockbroker.reassignment.engine import Brokers, run_first, run_until_none
 from mockbroker.reassignment.kip_455.tables import Draft
 from mockbroker.reassignment.plan_znode import PLAN_WATCHED, leave_plan, take_plan
+from mockbroker.reassignment.transitions import Brokers, run_first, run_until_none
 from mockbroker.reassignment.znode_watches import WATCHED
-from mockbroker.reassignment.zookeeper_controller import KeepsZnodes
+from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TargetedPartition, TopicPartition
 from mockbroker.state.results import (
@@ -34,12 +34,12 @@ from mockbroker.state.results import (
 )
 from mockbroker.topics.assignments import check_assignment
 
-__all__ = ["DraftMachine"]
+__all__ = ["Kip455Controller"]
 
 _CAUSE = "alter_partition_reassignments"
 
 
-class DraftMachine(KeepsZnodes):
+class Kip455Controller(ZooKeeperController):
     watched = (*WATCHED, PLAN_WATCHED)
     deprecates_plans = True
 
@@ -90,7 +90,7 @@ class DraftMachine(KeepsZnodes):
         self, controller: Controller, cause: str, tp: TopicPartition, target: Brokers
     ) -> None:
         """By a request, or by ``/admin/reassign_partitions``, which a request leaves as it is."""
-        run_first(controller, cause, tp, self._draft.on_alter, asked=target)
+        run_first(controller, cause, tp, self._draft.on_alter, requested_replicas=target)
         self.settle(controller, cause, tp)
 
     def reassign_all(

@@ -29,7 +29,8 @@ from mockbroker.reassignment.effects import (
     WriteStateZnode,
     WriteTopicZnode,
 )
-from mockbroker.reassignment.engine import Effect, Moment, Row
+from mockbroker.reassignment.transitions import Effects, RuleContext, Table
+from mockbroker.rows import Row, always
 
 __all__ = ["NEW", "OLD", "Draft"]
 
@@ -45,134 +46,133 @@ class Draft:
     """
 
     name: str
-    on_alter: tuple[Row, ...]
-    on_cancel: tuple[Row, ...]
-    on_step: tuple[Row, ...]
-    on_take_over: tuple[Row, ...]
+    on_alter: Table
+    on_cancel: Table
+    on_step: Table
+    on_take_over: Table
     target_is_whole: bool
 
 
 # ---- conditions and choices ----------------------------------------------------------------------
 
 
-def _always(_: Moment) -> bool:
-    return True
+def _idle(context: RuleContext) -> bool:
+    return not context.start.reassigning
 
 
-def _idle(moment: Moment) -> bool:
-    return not moment.start.reassigning
+def _reassigning(context: RuleContext) -> bool:
+    return context.start.reassigning
 
 
-def _reassigning(moment: Moment) -> bool:
-    return moment.start.reassigning
-
-
-def _leader_was_not_told(moment: Moment) -> bool:
+def _leader_was_not_told(context: RuleContext) -> bool:
     """Of the end of a reassignment, by a controller that died after it was on record."""
-    return not set(moment.start.isr) <= set(moment.start.replicas)
+    return not set(context.start.isr) <= set(context.start.replicas)
 
 
-def _heads_there(moment: Moment) -> bool:
-    return moment.start.reassigning and moment.asked in (moment.target, moment.whole_target)
+def _heads_there(context: RuleContext) -> bool:
+    return context.start.reassigning and context.requested_replicas in (
+        context.target,
+        context.whole_target,
+    )
 
 
-def _permutation(moment: Moment) -> bool:
-    same = set(moment.asked) == set(moment.start.replicas)
-    return same and _can_lead(moment, moment.asked)
+def _permutation(context: RuleContext) -> bool:
+    same = set(context.requested_replicas) == set(context.start.replicas)
+    return same and _can_lead(context, context.requested_replicas)
 
 
-def _joined(moment: Moment) -> Brokers:
+def _joined(context: RuleContext) -> Brokers:
     """T and I, in T's order."""
-    return tuple(each for each in moment.target if each in moment.start.isr)
+    return tuple(each for each in context.target if each in context.start.isr)
 
 
-def _newer_may_grow(moment: Moment) -> bool:
-    return not set(_joined(moment)) <= set(moment.start.replicas)
+def _newer_may_grow(context: RuleContext) -> bool:
+    return not set(_joined(context)) <= set(context.start.replicas)
 
 
-def _newer_is_done(moment: Moment) -> bool:
-    target = moment.target
-    return bool(target) and set(target) <= set(moment.start.isr) and _can_lead(moment, target)
+def _newer_is_done(context: RuleContext) -> bool:
+    target = context.target
+    return bool(target) and set(target) <= set(context.start.isr) and _can_lead(context, target)
 
 
-def _older_may_shrink(moment: Moment) -> bool:
-    return bool(_joined(moment))
+def _older_may_shrink(context: RuleContext) -> bool:
+    return bool(_joined(context))
 
 
-def _older_is_done(moment: Moment) -> bool:
-    whole = moment.whole_target
-    return _emptied(moment) and whole is not None and _can_lead(moment, whole)
+def _older_is_done(context: RuleContext) -> bool:
+    whole = context.whole_target
+    return _emptied(context) and whole is not None and _can_lead(context, whole)
 
 
-def _older_forgot(moment: Moment) -> bool:
-    return _emptied(moment) and moment.whole_target is None
+def _older_forgot(context: RuleContext) -> bool:
+    return _emptied(context) and context.whole_target is None
 
 
-def _emptied(moment: Moment) -> bool:
-    return moment.start.reassigning and not moment.target
+def _emptied(context: RuleContext) -> bool:
+    return context.start.reassigning and not context.target
 
 
-def _can_lead(moment: Moment, brokers: Brokers) -> bool:
-    return any(each in moment.start.isr and moment.is_live(each) for each in brokers)
+def _can_lead(context: RuleContext, brokers: Brokers) -> bool:
+    return any(each in context.start.isr and context.is_live(each) for each in brokers)
 
 
-def _asked(moment: Moment) -> Brokers:
-    return moment.asked
+def _asked(context: RuleContext) -> Brokers:
+    return context.requested_replicas
 
 
-def _whole_target(moment: Moment) -> Brokers:
-    return moment.whole_target or ()
+def _whole_target(context: RuleContext) -> Brokers:
+    return context.whole_target or ()
 
 
-def _one_more(moment: Moment) -> Brokers:
+def _one_more(context: RuleContext) -> Brokers:
     """R and the first of T that is in I but not in R."""
-    replicas = moment.start.replicas
-    return replicas + tuple(each for each in _joined(moment) if each not in replicas)[:1]
+    replicas = context.start.replicas
+    return replicas + tuple(each for each in _joined(context) if each not in replicas)[:1]
 
 
-def _and_first_joined(moment: Moment) -> Brokers:
+def _and_first_joined(context: RuleContext) -> Brokers:
     """R and the first of T that is in I, which may be in R already."""
-    return tuple(dict.fromkeys(moment.start.replicas + _joined(moment)[:1]))
+    return tuple(dict.fromkeys(context.start.replicas + _joined(context)[:1]))
 
 
-def _without_first_joined(moment: Moment) -> Brokers:
-    return tuple(each for each in moment.target if each not in _joined(moment)[:1])
+def _without_first_joined(context: RuleContext) -> Brokers:
+    return tuple(each for each in context.target if each not in _joined(context)[:1])
 
 
-def _and_all_joined(moment: Moment) -> Brokers:
-    return tuple(dict.fromkeys(moment.start.replicas + _joined(moment)))
+def _and_all_joined(context: RuleContext) -> Brokers:
+    return tuple(dict.fromkeys(context.start.replicas + _joined(context)))
 
 
-def _hosts(moment: Moment) -> Brokers:
+def _hosts(context: RuleContext) -> Brokers:
     """R and T."""
-    return moment.now.hosts
+    return context.now.hosts
 
 
-def _leader(moment: Moment) -> Brokers:
-    return (moment.now.leader,)
+def _leader(context: RuleContext) -> Brokers:
+    return (context.now.leader,)
 
 
-def _followers(moment: Moment) -> Brokers:
-    return tuple(each for each in moment.now.replicas if each != moment.now.leader)
+def _followers(context: RuleContext) -> Brokers:
+    return tuple(each for each in context.now.replicas if each != context.now.leader)
 
 
-def _not_yet_in(moment: Moment) -> Brokers:
+def _not_yet_in(context: RuleContext) -> Brokers:
     """Of the old T, what is neither in I nor in R nor asked for now: a copy just begun. A replica
     that is in R and lags is none of those, and keeps its data."""
-    keep = {*moment.start.isr, *moment.start.replicas, *moment.asked}
-    return tuple(each for each in moment.target if each not in keep)
+    keep = {*context.start.isr, *context.start.replicas, *context.requested_replicas}
+    return tuple(each for each in context.target if each not in keep)
 
 
-def _left_behind(moment: Moment) -> Brokers:
+def _left_behind(context: RuleContext) -> Brokers:
     """What was a replica when the row began, and is none now."""
-    return tuple(each for each in moment.start.replicas if each not in moment.now.replicas)
+    return tuple(each for each in context.start.replicas if each not in context.now.replicas)
 
 
 # ---- what both revisions share -------------------------------------------------------------------
 
-_AIM: Final[tuple[Effect, ...]] = (SetTarget(_asked, _asked),)
+_AIM: Final[Effects] = (SetTarget(_asked, _asked),)
 
-_CONFIRM: Final[tuple[Effect, ...]] = (
+_CONFIRM: Final[Effects] = (
     RaiseLeaderEpoch(),
     WriteStateZnode(),
     Commit(),
@@ -180,7 +180,7 @@ _CONFIRM: Final[tuple[Effect, ...]] = (
     SendLeaderAndIsr(_followers),
 )
 
-_FINISH: Final[tuple[Effect, ...]] = (
+_FINISH: Final[Effects] = (
     SetReplicas(_whole_target),
     WriteTopicZnode(),
     SetTarget(None),
@@ -191,7 +191,7 @@ _FINISH: Final[tuple[Effect, ...]] = (
     SendUpdateMetadata(),
 )
 
-_ON_ALTER: Final = (
+_ON_ALTER: Final[Table] = (
     Row("K455-51", _heads_there, ()),
     Row(
         "K455-42",
@@ -210,7 +210,7 @@ _ON_ALTER: Final = (
     ),
     Row(
         "K455-30",
-        _always,
+        always,
         (
             *_AIM,
             RaiseLeaderEpoch(),
@@ -222,11 +222,11 @@ _ON_ALTER: Final = (
     ),
 )
 
-_ON_CANCEL: Final = (
+_ON_CANCEL: Final[Table] = (
     Row("A-41", _idle, ()),
     Row(
         "K455-43",
-        _always,
+        always,
         (
             SetReplicas(_and_all_joined),
             WriteTopicZnode(),
@@ -241,7 +241,7 @@ _ON_CANCEL: Final = (
     ),
 )
 
-_ON_TAKE_OVER: Final = (
+_ON_TAKE_OVER: Final[Table] = (
     Row(
         "K455-38",
         _reassigning,

@@ -13,8 +13,8 @@ from kproto.znodes import WatchedEvent
 from mockbroker.configs.effective import unclean_election_enabled
 from mockbroker.errors import Refusal
 from mockbroker.reassignment.answers import find_in, refused
-from mockbroker.reassignment.engine import run_first
 from mockbroker.reassignment.kraft.tables import GUARDED, ON_ALTER, ON_CANCEL, UNCLEAN_ALLOWED
+from mockbroker.reassignment.transitions import run_first
 from mockbroker.state.actions import Change, PartitionChanged
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, Topic, TopicPartition
@@ -28,12 +28,12 @@ from mockbroker.state.results import (
 )
 from mockbroker.topics.assignments import check_assignment
 
-__all__ = ["KRaft"]
+__all__ = ["KRaftController"]
 
 _CAUSE: Final = "alter_partition_reassignments"
 
 
-class KRaft:
+class KRaftController:
     name = "kraft"
     keeps_znodes = False
 
@@ -123,7 +123,15 @@ def _alter_one(
         else:
             check_assignment(controller, target)
             asked = tuple(target)
-            run_first(controller, _CAUSE, tp, ON_ALTER, before=before, asked=asked, facts=facts)
+            run_first(
+                controller,
+                _CAUSE,
+                tp,
+                ON_ALTER,
+                before=before,
+                requested_replicas=asked,
+                facts=facts,
+            )
     except Refusal as refusal:
         return refused(index, refusal)
     return PartitionResult(index)

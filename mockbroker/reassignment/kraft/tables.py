@@ -17,7 +17,8 @@ from typing import Final
 from kproto.error_codes import ErrorCode
 from mockbroker.elections.partition_change import Election, completed, counted, elected, redone
 from mockbroker.errors import Refusal
-from mockbroker.reassignment.engine import Brokers, Effect, Moment, Row, Work
+from mockbroker.reassignment.transitions import Brokers, Effects, RuleContext, Table, Transition
+from mockbroker.rows import Row, always
 
 __all__ = ["GUARDED", "ON_ALTER", "ON_CANCEL", "UNCLEAN_ALLOWED"]
 
@@ -29,33 +30,29 @@ UNCLEAN_ALLOWED: Final = "unclean.leader.election.enable"
 # ---- conditions and choices ----------------------------------------------------------------------
 
 
-def _always(_: Moment) -> bool:
-    return True
+def _idle(context: RuleContext) -> bool:
+    return not context.start.reassigning
 
 
-def _idle(moment: Moment) -> bool:
-    return not moment.start.reassigning
-
-
-def _guard_forbids(moment: Moment) -> bool:
+def _guard_forbids(context: RuleContext) -> bool:
     """Compared with where the partition is heading, in flight or not."""
-    return bool(moment.facts[GUARDED]) and _size(moment) != len(moment.asked)
+    return bool(context.facts[GUARDED]) and _size(context) != len(context.requested_replicas)
 
 
-def _nobody_stays_in_sync(moment: Moment) -> bool:
-    return not _without_adding(moment, moment.start.isr)
+def _nobody_stays_in_sync(context: RuleContext) -> bool:
+    return not _without_adding(context, context.start.isr)
 
 
-def _would_lose_data(moment: Moment) -> bool:
-    return _nobody_stays_in_sync(moment) and not moment.facts[UNCLEAN_ALLOWED]
+def _would_lose_data(context: RuleContext) -> bool:
+    return _nobody_stays_in_sync(context) and not context.facts[UNCLEAN_ALLOWED]
 
 
-def _size(moment: Moment) -> int:
-    return len(moment.start.target or moment.start.replicas)
+def _size(context: RuleContext) -> int:
+    return len(context.start.target or context.start.replicas)
 
 
-def _without_adding(moment: Moment, brokers: Brokers) -> Brokers:
-    return tuple(each for each in brokers if each not in moment.start.adding)
+def _without_adding(context: RuleContext, brokers: Brokers) -> Brokers:
+    return tuple(each for each in brokers if each not in context.start.adding)
 
 
 # ---- effects -------------------------------------------------------------------------------------
@@ -66,10 +63,10 @@ class Refuse:
     """Answer with this and change nothing. ``text`` None is the code's own, not sent."""
 
     code: ErrorCode
-    text: Callable[[Work], str] | None = None
+    text: Callable[[Transition], str] | None = None
 
-    def perform(self, work: Work) -> None:
-        raise Refusal(self.code, None if self.text is None else self.text(work))
+    def perform(self, transition: Transition) -> None:
+        raise Refusal(self.code, None if self.text is None else self.text(transition))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +78,14 @@ class HeadForAsked:
     earlier ``removing``: as observed in its code from 3.9.2 to 4.4.0, and copied on purpose.
     """
 
-    def perform(self, work: Work) -> None:
-        present, target = set(work.now.replicas), work.moment.asked
+    def perform(self, transition: Transition) -> None:
+        present, target = set(transition.now.replicas), transition.context.requested_replicas
         removing = tuple(sorted(present - set(target)))
-        work.now = replace(
-            work.now,
+        transition.now = replace(
+            transition.now,
             replicas=target + removing,
-            adding=tuple(sorted(set(target) - present)) or work.now.adding,
-            removing=removing or work.now.removing,
+            adding=tuple(sorted(set(target) - present)) or transition.now.adding,
+            removing=removing or transition.now.removing,
         )
 
 
@@ -97,11 +94,11 @@ class TakeBackAdding:
     """The new replicas go again, from the ISR too; the order of the others stays as the target had
     it."""
 
-    def perform(self, work: Work) -> None:
-        work.now = replace(
-            work.now,
-            replicas=_without_adding(work.moment, work.now.replicas),
-            isr=_without_adding(work.moment, work.now.isr),
+    def perform(self, transition: Transition) -> None:
+        transition.now = replace(
+            transition.now,
+            replicas=_without_adding(transition.context, transition.now.replicas),
+            isr=_without_adding(transition.context, transition.now.isr),
             adding=(),
             removing=(),
         )
@@ -111,16 +108,16 @@ class TakeBackAdding:
 class TrustFirstReplica:
     """It is in sync from now on, whatever it has."""
 
-    def perform(self, work: Work) -> None:
-        work.now = replace(work.now, isr=work.now.replicas[:1])
+    def perform(self, transition: Transition) -> None:
+        transition.now = replace(transition.now, isr=transition.now.replicas[:1])
 
 
 @dataclass(frozen=True, slots=True)
 class Complete:
     """What is to be removed goes, if those that have to be in sync are."""
 
-    def perform(self, work: Work) -> None:
-        work.now = completed(work.now, work.controller.completion)
+    def perform(self, transition: Transition) -> None:
+        transition.now = completed(transition.now, transition.controller.completion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,35 +126,35 @@ class Elect:
 
     unclean: bool = False
 
-    def perform(self, work: Work) -> None:
-        allowed = self.unclean and work.moment.facts[UNCLEAN_ALLOWED]
+    def perform(self, transition: Transition) -> None:
+        allowed = self.unclean and transition.context.facts[UNCLEAN_ALLOWED]
         election = Election.UNCLEAN if allowed else Election.ONLINE
-        work.now = elected(work.now, work.moment.is_live, election)
+        transition.now = elected(transition.now, transition.context.is_live, election)
 
 
 @dataclass(frozen=True, slots=True)
 class Remember:
     """The controller has it so from now on; done over, where a request names a partition twice."""
 
-    def perform(self, work: Work) -> None:
-        name, index = work.tp
-        current = work.controller.state.topics[name].partitions[index]
-        after = counted(work.moment.start, work.now)
-        work.controller.change_partition(
-            work.cause, name, redone(current, work.moment.start, after)
+    def perform(self, transition: Transition) -> None:
+        name, index = transition.tp
+        current = transition.controller.state.topics[name].partitions[index]
+        after = counted(transition.context.start, transition.now)
+        transition.controller.change_partition(
+            transition.cause, name, redone(current, transition.context.start, after)
         )
 
 
 # ---- texts ---------------------------------------------------------------------------------------
 
 
-def _factor_text(work: Work) -> str:
-    current, wanted = _size(work.moment), len(work.moment.asked)
+def _factor_text(transition: Transition) -> str:
+    current, wanted = _size(transition.context), len(transition.context.requested_replicas)
     return f"The replication factor is changed from {current} to {wanted}"
 
 
-def _unclean_text(work: Work) -> str:
-    name, index = work.tp
+def _unclean_text(transition: Transition) -> str:
+    name, index = transition.tp
     return (
         f"Unable to revert partition assignment for {name}:{index} because it would require an "
         "unclean leader election."
@@ -166,14 +163,14 @@ def _unclean_text(work: Work) -> str:
 
 # ---- tables --------------------------------------------------------------------------------------
 
-_CANCEL: Final[tuple[Effect, ...]] = (Elect(unclean=True), Remember())
+_CANCEL: Final[Effects] = (Elect(unclean=True), Remember())
 
-ON_ALTER: Final = (
+ON_ALTER: Final[Table] = (
     Row("K860-06", _guard_forbids, (Refuse(ErrorCode.INVALID_REPLICATION_FACTOR, _factor_text),)),
-    Row("K455-01", _always, (HeadForAsked(), Complete(), Elect(), Remember())),
+    Row("K455-01", always, (HeadForAsked(), Complete(), Elect(), Remember())),
 )
 
-ON_CANCEL: Final = (
+ON_CANCEL: Final[Table] = (
     Row("A-41", _idle, (Refuse(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),)),
     Row(
         "K455-22",
@@ -181,5 +178,5 @@ ON_CANCEL: Final = (
         (Refuse(ErrorCode.INVALID_REPLICA_ASSIGNMENT, _unclean_text),),
     ),
     Row("K455-01", _nobody_stays_in_sync, (TakeBackAdding(), TrustFirstReplica(), *_CANCEL)),
-    Row("K455-01", _always, (TakeBackAdding(), *_CANCEL)),
+    Row("K455-01", always, (TakeBackAdding(), *_CANCEL)),
 )

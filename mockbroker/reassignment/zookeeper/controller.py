@@ -17,14 +17,15 @@ from typing import Any, Final
 from kproto.error_codes import ErrorCode, message
 from kproto.znodes.kafka_znodes import PartitionState
 from mockbroker.errors import Refusal
-from mockbroker.reassignment.engine import Brokers, Row, in_force, run_first
 from mockbroker.reassignment.plan_znode import PLAN_WATCHED, leave_plan, pending, take_plan
+from mockbroker.reassignment.transitions import Brokers, Table, run_first
 from mockbroker.reassignment.znode_watches import WATCHED
 from mockbroker.reassignment.zookeeper import refusal_texts as texts
 from mockbroker.reassignment.zookeeper import tables as rows
 from mockbroker.reassignment.zookeeper.effects import heading_for
 from mockbroker.reassignment.zookeeper.eras import ERAS, Era
-from mockbroker.reassignment.zookeeper_controller import KeepsZnodes
+from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
+from mockbroker.rows import rows_of_release
 from mockbroker.state.actions import PartitionChanged
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
@@ -37,30 +38,30 @@ from mockbroker.state.results import (
     TopicResult,
 )
 
-__all__ = ["ZooKeeperMachine"]
+__all__ = ["KafkaZooKeeperController"]
 
 _CAUSE: Final = "alter_partition_reassignments"
 
 
-class ZooKeeperMachine(KeepsZnodes):
+class KafkaZooKeeperController(ZooKeeperController):
     unreadable_state = "it stays as it was known"
     watched = (*WATCHED, PLAN_WATCHED)
     deprecates_plans = False
 
     def __init__(self, era: Era = ERAS[-1]) -> None:
-        self.name = era.machine
+        self.name = era.name
         self.topic_version = era.topic_version
         self.broker_version = era.broker_version
         self.controller_version = era.controller_version
         self._era = era
-        self._on_update = in_force(rows.ON_UPDATE, era.since)
-        self._on_plan = in_force(rows.ON_PLAN, era.since)
-        self._on_phase = in_force(rows.ON_PHASE, era.since)
-        self._on_step = in_force(rows.ON_STEP, era.since)
-        self._on_replica_start = in_force(rows.ON_REPLICA_START, era.since)
-        self._on_partition_start = in_force(rows.ON_PARTITION_START, era.since)
-        self._on_leader = in_force(rows.ON_LEADER, era.since)
-        self._on_change = in_force(rows.ON_CHANGE, era.since)
+        self._on_update = rows_of_release(rows.ON_UPDATE, era.since)
+        self._on_plan = rows_of_release(rows.ON_PLAN, era.since)
+        self._on_phase = rows_of_release(rows.ON_PHASE, era.since)
+        self._on_step = rows_of_release(rows.ON_STEP, era.since)
+        self._on_replica_start = rows_of_release(rows.ON_REPLICA_START, era.since)
+        self._on_partition_start = rows_of_release(rows.ON_PARTITION_START, era.since)
+        self._on_leader = rows_of_release(rows.ON_LEADER, era.since)
+        self._on_change = rows_of_release(rows.ON_CHANGE, era.since)
 
     # ---- requests ----------------------------------------------------------------------------
 
@@ -158,7 +159,7 @@ class ZooKeeperMachine(KeepsZnodes):
     ) -> None:
         """``KafkaController.onPartitionReassignment``: put it on record, then as far as it goes."""
         held = controller.state.topics[tp[0]].partitions[tp[1]].replicas
-        run_first(controller, cause, tp, self._on_update, asked=target)
+        run_first(controller, cause, tp, self._on_update, requested_replicas=target)
         self._run(controller, cause, tp, self._on_phase, facts={"held": held})
 
     def reassign_all(
@@ -170,7 +171,7 @@ class ZooKeeperMachine(KeepsZnodes):
                 self.reassign(controller, cause, tp, target)
             return
         for tp, target in targets.items():
-            run_first(controller, cause, tp, self._on_update, asked=target)
+            run_first(controller, cause, tp, self._on_update, requested_replicas=target)
         for tp in targets:
             if not run_first(controller, cause, tp, self._on_plan):
                 self._run(controller, cause, tp, self._on_phase)
@@ -192,7 +193,7 @@ class ZooKeeperMachine(KeepsZnodes):
         controller: Controller,
         cause: str,
         tp: TopicPartition,
-        table: Sequence[Row],
+        table: Table,
         *,
         facts: dict[str, Any] | None = None,
         draft: Partition | None = None,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from mockbroker.reassignment.effects import Commit, WriteStateZnode, leader_and_isr, untargeted
-from mockbroker.reassignment.engine import Brokers, Choice, Work
 from mockbroker.reassignment.plan_znode import leave_plan, rewrite_plan
+from mockbroker.reassignment.transitions import Brokers, Choice, Transition
 from mockbroker.reassignment.zookeeper.scala_sets import in_scala_2_12
 from mockbroker.state.model import NO_LEADER, Partition
 
@@ -64,8 +64,8 @@ class PlannedPartition(Partition):
 class HeadForAsked:
     """R is what is asked for and then the origin; adding and removing say which is which."""
 
-    def perform(self, work: Work) -> None:
-        work.now = heading_for(work.now, work.moment.asked)
+    def perform(self, transition: Transition) -> None:
+        transition.now = heading_for(transition.now, transition.context.requested_replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ class PlanAsked:
     """What is asked for is remembered; the replicas stay as they are. What an earlier plan was
     adding stays among them until the end."""
 
-    def perform(self, work: Work) -> None:
-        now, asked = work.now, work.moment.asked
+    def perform(self, transition: Transition) -> None:
+        now, asked = transition.now, transition.context.requested_replicas
         fresh = tuple(each for each in asked if each not in now.replicas or each in now.adding)
         common = {field.name: getattr(now, field.name) for field in fields(Partition)}
         common["adding"] = fresh
         common["removing"] = tuple(each for each in now.replicas if each not in asked)
-        work.now = PlannedPartition(**common, planned=asked)
+        transition.now = PlannedPartition(**common, planned=asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ class SpreadOverBoth:
     """R is the target and all that is there, in the order of a Scala set, which Kafka makes of
     them (``onPartitionReassignment``; 2.12, as its downloads of that time were built)."""
 
-    def perform(self, work: Work) -> None:
-        both = (work.now.target or ()) + work.now.replicas
-        work.now = replace(work.now, replicas=in_scala_2_12(both))
+    def perform(self, transition: Transition) -> None:
+        both = (transition.now.target or ()) + transition.now.replicas
+        transition.now = replace(transition.now, replicas=in_scala_2_12(both))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +100,29 @@ class SendFormerLeaderAndIsr:
 
     to: Choice
 
-    def perform(self, work: Work) -> None:
-        to = work.live(self.to(work.moment))
+    def perform(self, transition: Transition) -> None:
+        to = transition.live(self.to(transition.context))
         if to:
-            start = work.moment.start
+            start = transition.context.start
             former = replace(
-                work.now,
+                transition.now,
                 leader=start.leader,
                 leader_epoch=start.leader_epoch,
                 isr=start.isr,
                 partition_epoch=start.partition_epoch,
             )
-            work.record(leader_and_isr(to, work.tp[0], former, is_new=True))
+            transition.record(leader_and_isr(to, transition.tp[0], former, is_new=True))
 
 
 @dataclass(frozen=True, slots=True)
 class SettleOnTarget:
     """R loses what was to be removed; nothing is added or removed any more."""
 
-    def perform(self, work: Work) -> None:
-        target = work.now.target or work.now.replicas
-        work.now = replace(untargeted(work.now), replicas=target, adding=(), removing=())
+    def perform(self, transition: Transition) -> None:
+        target = transition.now.target or transition.now.replicas
+        transition.now = replace(
+            untargeted(transition.now), replicas=target, adding=(), removing=()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +130,21 @@ class ElectFromIsr:
     """The first of R that is live and in the ISR leads; replicas that are not live leave the ISR.
     For rows whose condition makes sure that there is one."""
 
-    def perform(self, work: Work) -> None:
-        isr = work.live(work.now.isr)
-        leader = next(each for each in work.now.replicas if each in isr)
-        work.now = replace(work.now, leader=leader, isr=isr)
+    def perform(self, transition: Transition) -> None:
+        isr = transition.live(transition.now.isr)
+        leader = next(each for each in transition.now.replicas if each in isr)
+        transition.now = replace(transition.now, leader=leader, isr=isr)
 
 
 @dataclass(frozen=True, slots=True)
 class KeepLiveInIsr:
     """The leader takes out of the ISR the replicas that are not live; its epoch stays."""
 
-    def perform(self, work: Work) -> None:
-        now = work.now
-        gone = {each for each in now.replicas if not work.moment.is_live(each)}
+    def perform(self, transition: Transition) -> None:
+        now = transition.now
+        gone = {each for each in now.replicas if not transition.context.is_live(each)}
         isr = tuple(each for each in now.isr if each not in gone)
-        work.now = replace(now, isr=isr or now.isr)
+        transition.now = replace(now, isr=isr or now.isr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,31 +156,31 @@ class RemoveFromIsr:
 
     choose: Choice
 
-    def perform(self, work: Work) -> None:
-        for broker in sorted(self.choose(work.moment)):
-            now = work.now
+    def perform(self, transition: Transition) -> None:
+        for broker in sorted(self.choose(transition.context)):
+            now = transition.now
             if broker not in now.isr:
                 continue
             rest = tuple(each for each in now.isr if each != broker)
-            work.now = replace(
+            transition.now = replace(
                 now,
                 leader=NO_LEADER if broker == now.leader else now.leader,
                 isr=rest or now.isr,
                 leader_epoch=now.leader_epoch + 1,
             )
-            WriteStateZnode().perform(work)
-            Commit().perform(work)
+            WriteStateZnode().perform(transition)
+            Commit().perform(transition)
 
 
 @dataclass(frozen=True, slots=True)
 class LeavePlan:
     """A reassignment that came to where ``/admin/reassign_partitions`` wanted it leaves it."""
 
-    def perform(self, work: Work) -> None:
+    def perform(self, transition: Transition) -> None:
         leave_plan(
-            work.controller,
-            work.cause,
-            lambda tp, replicas: tp == work.tp and replicas == work.now.replicas,
+            transition.controller,
+            transition.cause,
+            lambda tp, replicas: tp == transition.tp and replicas == transition.now.replicas,
         )
 
 
@@ -187,13 +189,13 @@ class LeaveRememberedPlan:
     """Before 2.4 the controller writes into the plan what it remembers to be under way, whatever
     somebody has made of the znode meanwhile (``removePartitionsFromReassignedPartitions``)."""
 
-    def perform(self, work: Work) -> None:
+    def perform(self, transition: Transition) -> None:
         rewrite_plan(
-            work.controller,
-            work.cause,
+            transition.controller,
+            transition.cause,
             {
                 (name, each.index): each.planned
-                for name, each in work.controller.partitions()
+                for name, each in transition.controller.partitions()
                 if isinstance(each, PlannedPartition)
             },
         )

@@ -10,21 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mockbroker.reassignment.engine import Release
+from mockbroker.rows import Release
 
 __all__ = ["ERAS", "Era", "era_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Era:
-    """``machine`` is the name of the releases from ``since`` until the next era.
+    """``name`` is the name of the releases from ``since`` until the next era.
 
     ``topic_version``, ``broker_version`` and ``controller_version`` are those of the texts of
     ``/brokers/topics/T``, ``/brokers/ids/N`` and ``/controller``. ``refusals_say_why``: a refused
     list of replicas is answered with a text of its own, else with the error's generic one.
     """
 
-    machine: str
+    name: str
     since: Release
     topic_version: int = 1
     broker_version: int = 4
@@ -33,13 +33,13 @@ class Era:
 
 
 _0_10: Final = Era("zookeeper-0.10", since=(0, 0))
-_2_3: Final = replace(_0_10, machine="zookeeper-2.3", since=(2, 3))
-_2_4: Final = replace(_2_3, machine="zookeeper-2.4", since=(2, 4), topic_version=2)
-_2_5: Final = replace(_2_4, machine="zookeeper-2.5", since=(2, 5), refusals_say_why=True)
-_2_7: Final = replace(_2_5, machine="zookeeper-2.7", since=(2, 7), broker_version=5)
-_2_8: Final = replace(_2_7, machine="zookeeper-2.8", since=(2, 8), topic_version=3)
-_3_0: Final = replace(_2_8, machine="zookeeper-3.0", since=(3, 0))
-_3_4: Final = replace(_3_0, machine="zookeeper", since=(3, 4), controller_version=2)
+_2_3: Final = replace(_0_10, name="zookeeper-2.3", since=(2, 3))
+_2_4: Final = replace(_2_3, name="zookeeper-2.4", since=(2, 4), topic_version=2)
+_2_5: Final = replace(_2_4, name="zookeeper-2.5", since=(2, 5), refusals_say_why=True)
+_2_7: Final = replace(_2_5, name="zookeeper-2.7", since=(2, 7), broker_version=5)
+_2_8: Final = replace(_2_7, name="zookeeper-2.8", since=(2, 8), topic_version=3)
+_3_0: Final = replace(_2_8, name="zookeeper-3.0", since=(3, 0))
+_3_4: Final = replace(_3_0, name="zookeeper", since=(3, 4), controller_version=2)
 
 ERAS: Final = (_0_10, _2_3, _2_4, _2_5, _2_7, _2_8, _3_0, _3_4)
 """Oldest first. Before 2.4 the topic's text does not say what is added and removed: there a new

@@ -29,7 +29,14 @@ from mockbroker.reassignment.effects import (
     WriteStateZnode,
     WriteTopicZnode,
 )
-from mockbroker.reassignment.engine import Brokers, Choice, Effect, Moment, Row
+from mockbroker.reassignment.transitions import (
+    Brokers,
+    Choice,
+    Effects,
+    RuleContext,
+    Table,
+    Transition,
+)
 from mockbroker.reassignment.zookeeper.effects import (
     ElectFromIsr,
     HeadForAsked,
@@ -42,6 +49,7 @@ from mockbroker.reassignment.zookeeper.effects import (
     SettleOnTarget,
     SpreadOverBoth,
 )
+from mockbroker.rows import Effect, Row, always
 
 __all__ = [
     "ON_CHANGE",
@@ -65,115 +73,111 @@ _KAFKA_9672: Final = (3, 0)
 # ---- conditions ----------------------------------------------------------------------------------
 
 
-def _always(_: Moment) -> bool:
-    return True
+def _incomplete(context: RuleContext) -> bool:
+    return context.start.reassigning and not set(context.target) <= set(context.start.isr)
 
 
-def _incomplete(moment: Moment) -> bool:
-    return moment.start.reassigning and not set(moment.target) <= set(moment.start.isr)
+def _complete(context: RuleContext) -> bool:
+    return context.start.reassigning and set(context.target) <= set(context.start.isr)
 
 
-def _complete(moment: Moment) -> bool:
-    return moment.start.reassigning and set(moment.target) <= set(moment.start.isr)
+def _leader_to_be_had(context: RuleContext) -> bool:
+    target = context.target or context.start.replicas
+    return any(each in context.start.isr and context.is_live(each) for each in target)
 
 
-def _leader_to_be_had(moment: Moment) -> bool:
-    target = moment.target or moment.start.replicas
-    return any(each in moment.start.isr and moment.is_live(each) for each in target)
+def _leader_is_gone(context: RuleContext) -> bool:
+    replicas = context.start.replicas
+    candidates = any(each in context.start.isr and context.is_live(each) for each in replicas)
+    return candidates and not context.is_live(context.start.leader)
 
 
-def _leader_is_gone(moment: Moment) -> bool:
-    replicas = moment.start.replicas
-    candidates = any(each in moment.start.isr and moment.is_live(each) for each in replicas)
-    return candidates and not moment.is_live(moment.start.leader)
+def _is_there(context: RuleContext) -> bool:
+    return context.start.replicas == context.target
 
 
-def _is_there(moment: Moment) -> bool:
-    return moment.start.replicas == moment.target
-
-
-def _done(moment: Moment) -> bool:
+def _done(context: RuleContext) -> bool:
     """None of the target can lead any more, which is in sync all the same."""
-    return _complete(moment) and not _leader_to_be_had(moment)
+    return _complete(context) and not _leader_to_be_had(context)
 
 
-def _done_with_a_leader(moment: Moment) -> bool:
-    return _complete(moment) and _leader_to_be_had(moment)
+def _done_with_a_leader(context: RuleContext) -> bool:
+    return _complete(context) and _leader_to_be_had(context)
 
 
-def _dead_in_isr(moment: Moment) -> bool:
-    return bool(set(_dead(moment)) & set(moment.start.isr))
+def _dead_in_isr(context: RuleContext) -> bool:
+    return bool(set(_dead(context)) & set(context.start.isr))
 
 
-def _strangers_in_isr(moment: Moment) -> bool:
-    isr, replicas = set(moment.start.isr), set(moment.start.replicas)
-    return moment.is_live(moment.start.leader) and not isr <= replicas
+def _strangers_in_isr(context: RuleContext) -> bool:
+    isr, replicas = set(context.start.isr), set(context.start.replicas)
+    return context.is_live(context.start.leader) and not isr <= replicas
 
 
-def _leader_changes(moment: Moment) -> bool:
-    return moment.now.leader != moment.start.leader
+def _leader_changes(context: RuleContext) -> bool:
+    return context.now.leader != context.start.leader
 
 
-def _dead_follower_leaves(moment: Moment) -> bool:
-    left = set(moment.start.isr) - set(moment.now.isr)
-    return any(not moment.is_live(each) for each in left)
+def _dead_follower_leaves(context: RuleContext) -> bool:
+    left = set(context.start.isr) - set(context.now.isr)
+    return any(not context.is_live(each) for each in left)
 
 
-def _replicas_went(moment: Moment) -> bool:
-    return bool(_dropped(moment))
+def _replicas_went(context: RuleContext) -> bool:
+    return bool(_dropped(context))
 
 
 # ---- choices -------------------------------------------------------------------------------------
 
 
-def _dropped(moment: Moment) -> Brokers:
+def _dropped(context: RuleContext) -> Brokers:
     """What was a replica when the row began, and is none now."""
-    return tuple(each for each in moment.start.replicas if each not in moment.now.replicas)
+    return tuple(each for each in context.start.replicas if each not in context.now.replicas)
 
 
-def _kept(moment: Moment) -> Brokers:
+def _kept(context: RuleContext) -> Brokers:
     """Who has to hear that others are gone."""
-    return moment.now.replicas if _dropped(moment) else ()
+    return context.now.replicas if _dropped(context) else ()
 
 
-def _replicas(moment: Moment) -> Brokers:
-    return moment.now.replicas
+def _replicas(context: RuleContext) -> Brokers:
+    return context.now.replicas
 
 
-def _origin(moment: Moment) -> Brokers:
-    return tuple(each for each in moment.now.replicas if each not in moment.now.adding)
+def _origin(context: RuleContext) -> Brokers:
+    return tuple(each for each in context.now.replicas if each not in context.now.adding)
 
 
-def _adding(moment: Moment) -> Brokers:
-    return moment.now.adding
+def _adding(context: RuleContext) -> Brokers:
+    return context.now.adding
 
 
-def _told_of_the_end(moment: Moment) -> Brokers:
+def _told_of_the_end(context: RuleContext) -> Brokers:
     """Before 2.4, those that go are told of the end, too, unless another leader is elected."""
-    now, start = moment.now, moment.start
+    now, start = context.now, context.start
     stays = now.leader == start.leader
     return tuple(dict.fromkeys(start.replicas + now.replicas)) if stays else now.replicas
 
 
-def _dead(moment: Moment) -> Brokers:
-    return tuple(each for each in moment.now.replicas if not moment.is_live(each))
+def _dead(context: RuleContext) -> Brokers:
+    return tuple(each for each in context.now.replicas if not context.is_live(each))
 
 
-def _not_started(moment: Moment) -> Brokers:
+def _not_started(context: RuleContext) -> Brokers:
     """New replicas that were none before the request."""
-    held: Brokers = moment.facts.get("held", moment.start.replicas)
-    return tuple(each for each in moment.now.adding if each not in held)
+    held: Brokers = context.facts.get("held", context.start.replicas)
+    return tuple(each for each in context.now.adding if each not in held)
 
 
 # ---- what tables share ---------------------------------------------------------------------------
 
 
-_STOP_DROPPED: Final[tuple[Effect, ...]] = (
+_STOP_DROPPED: Final[Effects] = (
     SendStopReplica(_dropped, delete=False),
     SendStopReplica(_dropped),
 )
 
-_DROP: Final[tuple[Effect, ...]] = (
+_DROP: Final[Effects] = (
     RemoveFromIsr(_dropped),
     SendLeaderAndIsr(_kept),
     SendUpdateMetadata(_replicas_went),
@@ -181,7 +185,7 @@ _DROP: Final[tuple[Effect, ...]] = (
 )
 """They go offline, and then for good."""
 
-_TELL: Final[tuple[Effect, ...]] = (
+_TELL: Final[Effects] = (
     RaiseLeaderEpoch(),
     WriteStateZnode(),
     Commit(),
@@ -190,7 +194,7 @@ _TELL: Final[tuple[Effect, ...]] = (
 )
 
 
-def _finish(told: Choice, leave_plan: Effect) -> tuple[Effect, ...]:
+def _finish(told: Choice, leave_plan: Effect[Transition]) -> Effects:
     """The rest is removed only after the leader has heard that it is no replica any more: or else
     it could take it into the ISR again."""
     return (
@@ -209,7 +213,7 @@ def _finish(told: Choice, leave_plan: Effect) -> tuple[Effect, ...]:
     )
 
 
-def _finish_without_leader(leave_plan: Effect) -> tuple[Effect, ...]:
+def _finish_without_leader(leave_plan: Effect[Transition]) -> Effects:
     """All of the target is down, and so the last in sync is among it: nobody is to be taken out of
     the ISR, and nobody there to be told of it."""
     return (
@@ -223,24 +227,24 @@ def _finish_without_leader(leave_plan: Effect) -> tuple[Effect, ...]:
     )
 
 
-_FINISH: Final = _finish(_replicas, LeavePlan())
-_FINISH_BEFORE_2_4: Final = _finish(_told_of_the_end, LeaveRememberedPlan())
+_FINISH: Final[Effects] = _finish(_replicas, LeavePlan())
+_FINISH_BEFORE_2_4: Final[Effects] = _finish(_told_of_the_end, LeaveRememberedPlan())
 
 # ---- tables --------------------------------------------------------------------------------------
 
-ON_UPDATE: Final = (
+ON_UPDATE: Final[Table] = (
     Row(
         "K455-01",
-        _always,
+        always,
         (HeadForAsked(), WriteTopicZnode(), Commit(), *_DROP),
         since=_KIP_455,
     ),
-    Row("K455-60", _always, (PlanAsked(), Commit()), until=_KIP_455),
+    Row("K455-60", always, (PlanAsked(), Commit()), until=_KIP_455),
 )
 """U. A new target, the origin of a cancelled reassignment among them. Where it makes no difference
 nothing is written, and where nobody is dropped nobody is told. Before 2.4 only memory changes."""
 
-ON_PLAN: Final = (
+ON_PLAN: Final[Table] = (
     Row(
         "K455-60",
         _is_there,
@@ -251,7 +255,7 @@ ON_PLAN: Final = (
 """A planned partition that has these replicas already, in this order, is done with. So is one that
 a former controller began to add replicas to, where its plan adds to the end."""
 
-ON_PHASE: Final = (
+ON_PHASE: Final[Table] = (
     Row(
         "K455-42",
         _incomplete,
@@ -274,7 +278,7 @@ ON_PHASE: Final = (
         until=_NEW_AT_ONCE,
     ),
     Row("K455-42", _leader_to_be_had, _FINISH, since=_KIP_455),
-    Row("K455-42", _always, _finish_without_leader(LeavePlan()), since=_KIP_455),
+    Row("K455-42", always, _finish_without_leader(LeavePlan()), since=_KIP_455),
     Row(
         "K455-60",
         _incomplete,
@@ -292,13 +296,13 @@ ON_PHASE: Final = (
 )
 """A or B: what follows U, and a take-over, and a return of a broker that is needed."""
 
-ON_STEP: Final = (
+ON_STEP: Final[Table] = (
     Row("K455-42", _complete, _FINISH, since=_KIP_455),
     Row("K455-60", _complete, _FINISH_BEFORE_2_4, until=_KIP_455),
 )
 """B alone: what follows a change of the ISR. One that completes a target has a leader."""
 
-ON_REPLICA_START: Final = (
+ON_REPLICA_START: Final[Table] = (
     Row(
         "K455-38",
         _dead_in_isr,
@@ -309,7 +313,7 @@ ON_REPLICA_START: Final = (
 """Each partition, when a controller comes up: replicas that are offline leave the ISR, and a leader
 among them leads no more (``ReplicaStateMachine.startup``)."""
 
-ON_PARTITION_START: Final = (
+ON_PARTITION_START: Final[Table] = (
     Row("K455-38", _leader_is_gone, (ElectFromIsr(), *_TELL)),
     Row(
         "K455-38",
@@ -322,21 +326,21 @@ ON_PARTITION_START: Final = (
 elects first (``PartitionStateMachine.startup``). Dead followers that no controller takes out of the
 ISR leave it by their leader's hand, which raises no epoch."""
 
-ON_LEADER: Final = (
+ON_LEADER: Final[Table] = (
     Row("K455-38", _strangers_in_isr, (ShrinkIsr(), SendUpdateMetadata()), since=_KAFKA_9672),
 )
 """What a leader does that was told anew, with a raised epoch: members of the ISR that are no
 replicas have never caught up (``Partition.maybeShrinkIsr``). There are such only where a controller
 died between two writes of U. Leaders of 2.4 to 2.8 keep them: their attempt fails, every time."""
 
-ON_CHANGE: Final = (
+ON_CHANGE: Final[Table] = (
     Row(
         "K455-42",
         _leader_changes,
         (WriteStateZnode(), Commit(), SendLeaderAndIsr(_replicas), SendUpdateMetadata()),
     ),
     Row("K455-42", _dead_follower_leaves, _TELL),
-    Row("K455-42", _always, (WriteStateZnode(), Commit(), SendUpdateMetadata())),
+    Row("K455-42", always, (WriteStateZnode(), Commit(), SendUpdateMetadata())),
 )
 """An ISR or a leader changed without a reassignment. The leader itself changes its ISR without
 raising its epoch; the controller raises it when it takes out a follower that died."""

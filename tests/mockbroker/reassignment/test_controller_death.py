@@ -10,8 +10,8 @@ import pytest
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
-from mockbroker.reassignment import MACHINES
-from mockbroker.reassignment.kip_455.controller import DraftMachine
+from mockbroker.reassignment import CONTROLLERS
+from mockbroker.reassignment.kip_455.controller import Kip455Controller
 from mockbroker.state.actions import (
     LeaderAndIsrSent,
     PartitionChanged,
@@ -98,8 +98,8 @@ def _dies(draft: str, before: Step, step: Step, ends: list[set[int]], after: int
     assert set(partition.replicas) in ends, after
     assert set(partition.isr) <= set(partition.replicas), after
     assert partition.leader in partition.isr
-    machine = MACHINES[draft]
-    assert isinstance(machine, DraftMachine)
+    machine = CONTROLLERS[draft]
+    assert isinstance(machine, Kip455Controller)
     text = cluster.znodes[topic_path("foo")]
     assert text == machine.topic_text(cluster.topics["foo"])
     assert (

@@ -6,7 +6,7 @@ import pytest
 
 from kproto.schema.model import ZERO_UUID
 from mockbroker.errors import ClusterError
-from mockbroker.reassignment import machine
+from mockbroker.reassignment import reassignment_controller
 from mockbroker.state.actions import (
     LeaderAndIsrSent,
     StopReplicaSent,
@@ -230,5 +230,7 @@ def test_the_log_replays_to_the_same_state_znodes_included(draft: str) -> None:
 
 
 def test_an_unknown_machine_is_a_clear_error() -> None:
-    with pytest.raises(ClusterError, match="no machine 'kip-1'; there are kraft, kip-455-old"):
-        machine("kip-1")
+    with pytest.raises(
+        ClusterError, match="unknown reassignment controller 'kip-1'; choose from kraft, kip"
+    ):
+        reassignment_controller("kip-1")

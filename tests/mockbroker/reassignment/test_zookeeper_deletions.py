@@ -69,11 +69,11 @@ def _create(cluster: Cluster) -> int:
 
 @pytest.mark.requirement("A-54")
 @pytest.mark.parametrize("by_znode", [True, False], ids=["by znode", "by request"])
-@pytest.mark.parametrize("era", ERAS, ids=lambda era: era.machine)
+@pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
 def test_a_topic_does_not_wait_for_its_reassignments(era: Era, by_znode: bool) -> None:
     """Seen so on 1.1.1, 2.3.1, 2.4.1, 2.8.2 and 3.9.2: its replicas, old and new, are stopped at
     once. What the plan says of it stays there."""
-    cluster = cluster_of(machine=era.machine)
+    cluster = cluster_of(machine=era.name)
     submit(cluster, {FOO: [4, 5, 6]})
     cluster.join_isr(FOO, 4)
     replicas = cluster.partition(*FOO).replicas

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
-from mockbroker.reassignment import MACHINES
-from mockbroker.reassignment.zookeeper.controller import ZooKeeperMachine
+from mockbroker.reassignment import CONTROLLERS
+from mockbroker.reassignment.zookeeper.controller import KafkaZooKeeperController
 from mockbroker.state.actions import PartitionChanged, StopReplicaSent
 from mockbroker.state.controller import replay
 from mockbroker.state.model import NO_LEADER, Partition
@@ -98,8 +98,8 @@ class Commands(AnyCommands):
     @precondition(has_controller)
     @invariant()
     def znodes_hold_what_the_controller_remembers(self) -> None:
-        machine = MACHINES[ZK]
-        assert isinstance(machine, ZooKeeperMachine)
+        machine = CONTROLLERS[ZK]
+        assert isinstance(machine, KafkaZooKeeperController)
         for name, topic in self.cluster.topics.items():
             assert self.cluster.znodes[topic_path(name)] == machine.topic_text(topic)
             for each in topic.partitions:

@@ -7,7 +7,7 @@ import pytest
 from kproto.error_codes import ErrorCode, message
 from mockbroker.errors import ControllerDiedError
 from mockbroker.profiles import all_profiles, profile
-from mockbroker.reassignment import MACHINES
+from mockbroker.reassignment import CONTROLLERS
 from mockbroker.reassignment.zookeeper.eras import ERAS
 from tests.mockbroker.reassignment.zookeeper_story import (
     FOO,
@@ -26,14 +26,14 @@ ADDED = "4,5,6,1,2,3+4,5,6-1,2,3 isr 1,2,3 1@1"
 
 @pytest.mark.requirement("K455-60")
 def test_every_release_with_zookeeper_has_this_machine_in_its_era() -> None:
-    names = {each.machine for each in ERAS}
+    names = {each.name for each in ERAS}
     for each in all_profiles():
         if each.name.startswith("kafka"):
             assert (each.machine in names) == (each.mode == "zk"), each.name
     assert profile("kafka-2.2").machine == "zookeeper-0.10"
     assert profile("kafka-2.6").machine == "zookeeper-2.5"
     assert profile("kafka-3.9-zk").machine == "zookeeper"
-    assert names <= set(MACHINES)
+    assert names <= set(CONTROLLERS)
 
 
 @pytest.mark.requirement("K455-41")

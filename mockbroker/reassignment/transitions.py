@@ -1,0 +1,121 @@
+"""The context and the subject of reassignment rules, and the functions that apply a table.
+
+A row's condition looks at one partition (``RuleContext``). Its effects first edit a draft of that
+partition (``Transition.now``). Some effects write the draft to znodes, and ``effects.Commit`` makes
+it the controller's own value, which requests are answered from. Everything enters the action log in
+the order in which it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from mockbroker.rows import Effect, Row, apply_first
+from mockbroker.state.actions import Change
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Partition, TargetedPartition, TopicPartition
+
+__all__ = [
+    "Brokers",
+    "Choice",
+    "Condition",
+    "Effects",
+    "RuleContext",
+    "Table",
+    "Transition",
+    "run_first",
+    "run_until_none",
+]
+
+Brokers: TypeAlias = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class RuleContext:
+    """What conditions and choices look at.
+
+    ``start`` is the partition when the row began; ``now`` is the draft that the row's effects have
+    made of it so far. ``requested_replicas`` is the replica list of the request that started this,
+    empty if none did. ``facts`` holds what a controller looked up beforehand for its own rows, such
+    as ``min.insync.replicas``.
+    """
+
+    start: Partition
+    now: Partition
+    is_live: Callable[[int], bool]
+    requested_replicas: Brokers = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def target(self) -> Brokers:
+        """The target of ``start``; empty where there is no reassignment."""
+        return self.start.target or ()
+
+    @property
+    def whole_target(self) -> Brokers | None:
+        """All replicas that ``now`` is being reassigned to; None if unknown."""
+        return self.now.whole_target if isinstance(self.now, TargetedPartition) else None
+
+
+Condition: TypeAlias = Callable[[RuleContext], bool]
+Choice: TypeAlias = Callable[[RuleContext], Brokers]
+
+
+@dataclass(slots=True)
+class Transition:
+    """One row being applied to one partition: the subject of effects."""
+
+    controller: Controller
+    cause: str
+    tp: TopicPartition
+    context: RuleContext
+
+    @property
+    def now(self) -> Partition:
+        """The draft of the partition."""
+        return self.context.now
+
+    @now.setter
+    def now(self, partition: Partition) -> None:
+        self.context.now = partition
+
+    def record(self, change: Change) -> None:
+        self.controller.record(self.cause, change)
+
+    def live(self, brokers: Brokers) -> Brokers:
+        return tuple(each for each in brokers if self.context.is_live(each))
+
+
+Effects: TypeAlias = tuple[Effect[Transition], ...]
+Table: TypeAlias = tuple[Row[RuleContext, Transition], ...]
+
+
+def run_until_none(controller: Controller, cause: str, tp: TopicPartition, rows: Table) -> None:
+    """Apply the first row that matches, and repeat until none does."""
+    while run_first(controller, cause, tp, rows):
+        pass
+
+
+def run_first(
+    controller: Controller,
+    cause: str,
+    tp: TopicPartition,
+    rows: Table,
+    *,
+    requested_replicas: Brokers = (),
+    facts: dict[str, Any] | None = None,
+    before: Partition | None = None,
+    draft: Partition | None = None,
+) -> bool:
+    """Apply the first row that matches. Returns whether one did.
+
+    ``before`` is the partition to decide on, if that is not its present value; ``draft`` is what
+    the caller has already made of it.
+    """
+    start = before or controller.state.topics[tp[0]].partitions[tp[1]]
+    context = RuleContext(
+        start, draft or start, controller.is_live, requested_replicas, facts or {}
+    )
+    return apply_first(rows, context, Transition(controller, cause, tp, context))
