@@ -103,9 +103,10 @@ class Capture:
         yield from self._reader.finish()
 
     def __iter__(self) -> Iterator[Packet | Anomaly]:
-        """Everything to the end of the file, then ``finish``."""
+        """Everything to the end of the file, then ``finish`` and ``close``."""
         yield from self.poll()
         yield from self.finish()
+        self.close()
 
     def close(self) -> None:
         """Close the file, if it was opened here."""

@@ -80,6 +80,9 @@ class Read(NamedTuple):
 class Sources:
     """Iterate over the items, once; ``connections``, ``account`` and ``read`` grow meanwhile.
 
+    The files are closed when the iteration ends. ``close`` closes those of sources that nobody
+    iterates over.
+
     ``follow``: at the end of the file wait for more, until closed by whoever iterates. ``progress``
     is called with the bytes read of all files as they are.
     """
@@ -119,12 +122,21 @@ class Sources:
         self._times: dict[int, tuple[int, int]] = {}
 
     def __iter__(self) -> Iterator[Item]:
-        captures = [file for file in self._files if file.kind == "capture"]
-        if captures:
-            yield from self._note(self._read_captures(captures))
+        try:
+            captures = [file for file in self._files if file.kind == "capture"]
+            if captures:
+                yield from self._note(self._read_captures(captures))
+            for file in self._files:
+                if file.kind != "capture":
+                    yield from self._note(self._read_text(file))
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close every file, and the key log where it is followed."""
         for file in self._files:
-            if file.kind != "capture":
-                yield from self._note(self._read_text(file))
+            file.file.close()
+        self._keys.close()
 
     @property
     def account(self) -> Mapping[str, int]:
@@ -334,7 +346,7 @@ def open_sources(
     memory: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
-    """Open files by their paths, ``-`` being standard input. They are closed with the process.
+    """Open files by their paths, ``-`` being standard input. The sources close them at their end.
     ``alone``: what becomes of a connection depends on its own packets only (``Limits.alone``).
     ``rotated``: the captures are one in pieces, to be read one behind the other and not merged by
     time. ``first`` is the number of the first source, unless ``numbers`` has all of them. With a
@@ -351,6 +363,7 @@ def open_sources(
     keys = open_key_log(keylog, follow=follow) if keylog is not None else KeyLog()
     files = []
     with ExitStack() as stack:
+        stack.callback(keys.close)
         for number, path in zip(numbers or count(first), paths, strict=False):
             file = _open(path)
             stack.callback(file.close)
@@ -374,15 +387,17 @@ def open_sources(
 def open_key_log(path: str, *, follow: bool = False) -> KeyLog:
     """A TLS key log. Raises OSError, KeyLogError, and MissingExtraError where no key would help."""
     require_cryptography()
-    file = _open(path)
+    with ExitStack() as stack:
+        file = stack.enter_context(_open(path))
 
-    def more() -> str:
-        return file.read().decode("ascii", "replace")
+        def more() -> str:
+            return file.read().decode("ascii", "replace")
 
-    keys = KeyLog(more if follow else None)
-    keys.add(more(), path)
+        keys = KeyLog(more if follow else None, close=file.close)
+        keys.add(more(), path)
+        if follow:
+            stack.pop_all()
     if not follow:
-        file.close()
         keys.end()
         if not keys:
             raise KeyLogError(f"{path} has no secrets of TLS connections")

@@ -91,8 +91,11 @@ class _Carrying(Work):
 
     def keep(self, batches: Iterable[pa.RecordBatch]) -> Kept:
         """All of it."""
-        done = self.run(batches)
-        state = self._after.close(self._old)
+        try:
+            done = self.run(batches)
+            state = self._after.close(self._old)
+        finally:
+            self._after.close_files()
         told = {name: getattr(done, name) for name in done.__struct_fields__}
         kept = None if self._ending else state
         return Kept(**told, state=kept, fed=self._fed, task=self._task)

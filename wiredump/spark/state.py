@@ -133,12 +133,16 @@ class StateWriter:
 
     def close(self, before: State | None) -> State:
         """The files are whole. ``before`` knows the sizes of older ones."""
-        self._index.close()
-        self._data.close()
+        self.close_files()
         sizes = {batch: size for batch, (size, _) in before.files.items()} if before else {}
         sizes[self._batch] = self._at
         files = {batch: (sizes[batch], used) for batch, used in self._used.items()}
         return State(str(self._paths[0]), self._entries, str(self._paths[1]), files)
+
+    def close_files(self) -> None:
+        """Close both files, whatever they hold; more than once does no harm."""
+        self._index.close()
+        self._data.close()
 
 
 class StateReader:

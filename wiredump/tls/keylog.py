@@ -32,12 +32,21 @@ class KeyLogError(KprotoError):
 
 class KeyLog:
     """``add`` text; ask for secrets. ``more`` gives the text that was appended since it was last
-    called: it is asked where a secret is not there yet."""
+    called: it is asked where a secret is not there yet. ``close`` closes what ``more`` reads."""
 
-    def __init__(self, more: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, more: Callable[[], str] | None = None, close: Callable[[], None] | None = None
+    ) -> None:
+        self._close = close
         self._secrets: dict[tuple[str, bytes], bytes] = {}
         self._more = more
         self._rest = ""
+
+    def close(self) -> None:
+        """The log grows no more."""
+        self._more = None
+        if self._close is not None:
+            self._close()
 
     def __len__(self) -> int:
         """How many secrets."""
