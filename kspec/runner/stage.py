@@ -63,11 +63,16 @@ class Stage:
         self._kept: dict[str, socket.socket] = {}
 
     async def start(self) -> None:
+        """Start the cluster and bring it into the case's state. On an error it is stopped."""
         await self.mock.start()
-        controller = self._case.cluster.controller
-        if controller is not None and controller != self.mock.cluster.controller_id:
-            self.mock.failover(controller)
-        self.add_faults(self._case.faults)
+        try:
+            controller = self._case.cluster.controller
+            if controller is not None and controller != self.mock.cluster.controller_id:
+                self.mock.failover(controller)
+            self.add_faults(self._case.faults)
+        except BaseException:
+            await self.mock.stop()
+            raise
 
     async def stop(self) -> None:
         for broker in list(self._kept):
