@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import random
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -50,7 +50,13 @@ def pytest_report_header() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """With ``-q`` pytest has no header, and what failed may have been drawn by the seed."""
+    """Notes of tests; and the header, which pytest leaves out with ``-q``: it has the seed."""
+    reports = (report for each in terminalreporter.stats.values() for report in each)
+    for report in reports:
+        if getattr(report, "when", "") == "call":
+            for name, text in report.user_properties:
+                if name == "note":
+                    terminalreporter.write_line(f"note: {report.nodeid}: {text}")
     if not terminalreporter.showheader or terminalreporter.no_header:
         terminalreporter.write_line(_header())
 
@@ -87,6 +93,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A run in one process stays in the order it was asked for."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=order.place)
+
+
+@pytest.fixture
+def note(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """A function that adds a line to the run's summary, for a finding that fails no test."""
+    return lambda text: request.node.user_properties.append(("note", text))
 
 
 @pytest.fixture

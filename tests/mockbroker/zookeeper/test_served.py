@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from typing import Any
 
@@ -113,7 +114,7 @@ async def test_a_plan_as_large_as_a_znode_goes_through_the_control_port(control:
     _, session = control
 
     async def write(text: str) -> tuple[int, Any]:
-        data = json.dumps({"path": "/mine", "text": text})
+        data = io.BytesIO(json.dumps({"path": "/mine", "text": text}).encode())
         async with session.post("/write-znode", data=data, headers=JSON) as response:
             return response.status, await response.json()
 
