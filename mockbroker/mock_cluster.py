@@ -195,8 +195,8 @@ class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerContr
             follow_clock=self.follow_clock,
             security=Security.of(authorizer, sasl, scram_iterations, scram_final),
             operations=self.operations,
+            perform_step=self._perform,
         )
-        self._dispatcher.faults.perform = self._perform
         self._strict_faults = strict_faults
         self._room = BufferBudget(limits)
         self._advertised = Advertised(advertise)

@@ -126,13 +126,13 @@ def _guard_is_off() -> Iterator[None]:
 
 
 def _old_answers_stay() -> AbstractContextManager[object]:
-    answer_one = ResponseCache.answer_one
+    responses = ResponseCache.responses
 
-    def wrong(self: ResponseCache, session: Any, frame: bytes) -> bytes | None:
+    def wrong(self: ResponseCache, broker_id: int) -> Any:
         self._offset = len(self._log)
-        return answer_one(self, session, frame)
+        return responses(self, broker_id)
 
-    return patch.object(ResponseCache, "answer_one", wrong)
+    return patch.object(ResponseCache, "responses", wrong)
 
 
 def _preferred_is_unclean() -> AbstractContextManager[object]:

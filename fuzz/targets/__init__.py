@@ -67,7 +67,7 @@ _ALL: Final = (
            modules=("aiohttp",)),
     Target("faults", ("mockbroker.faults",), modules=("yaml",)),
     Target("replay", ("kproto.transcript", "mockbroker.replay",
-                      "mockbroker.serving.replay_answers")),
+                      "mockbroker.serving.replay_stage")),
     Target("sasl", ("mockbroker.security.sasl", "kproto.client.sasl"), max_length=1024,
            modules=("scramp",)),
     Target("znodes", ("kproto.znodes.kafka_znodes", "kproto.znodes.plan_znodes",

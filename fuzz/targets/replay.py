@@ -37,7 +37,7 @@ from kproto.transcript import (
 from mockbroker import MockCluster
 from mockbroker.apis import Session
 from mockbroker.cluster import Cluster
-from mockbroker.serving.replay_answers import Replay
+from mockbroker.serving.replay_stage import Replay
 
 __all__ = ["check", "mutate", "seeds"]
 

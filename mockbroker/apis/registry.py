@@ -98,8 +98,13 @@ class Call:
     session: Session
     cluster: Cluster
     profile: Profile
-    advertised: Mapping[int, Versions]
+    served_by: Callable[[int], Mapping[int, Versions]]
     authorizer: Authorizer | None = None
+
+    @property
+    def advertised(self) -> Mapping[int, Versions]:
+        """The versions that the receiving broker serves."""
+        return self.served_by(self.session.broker_id)
 
     def authorizes(
         self,

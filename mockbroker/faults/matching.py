@@ -172,12 +172,16 @@ def _like(text: str | None, pattern: str | None) -> bool:
 
 
 class FaultRules:
-    """The rules of a cluster. ``names`` gives the api keys by squashed name."""
+    """The rules of a cluster. ``names`` gives the api keys by squashed name. ``on_live`` is called
+    when ``live`` has changed."""
 
-    def __init__(self, names: Callable[[], dict[str, int]]) -> None:
+    def __init__(
+        self, names: Callable[[], dict[str, int]], on_live: Callable[[], None] = lambda: None
+    ) -> None:
         self.live = False
-        """Whether any rule may take a request: all that a burst asks."""
+        """Whether any rule may still take a request."""
         self._names = names
+        self._on_live = on_live
         self._rules: list[ActiveFault] = []
         self._added = 0
 
@@ -257,4 +261,7 @@ class FaultRules:
         return [rule for rule in self._rules if not rule.hits]
 
     def _count(self) -> None:
-        self.live = any(rule.live for rule in self._rules)
+        live = any(rule.live for rule in self._rules)
+        if live != self.live:
+            self.live = live
+            self._on_live()

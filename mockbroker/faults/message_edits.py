@@ -12,19 +12,11 @@ from kproto.codec.message import Message
 from kproto.codec.registry import schema_of, structs_of
 from kproto.codec.structs import MessageStruct
 from kproto.schema.model import Field, Struct
-from mockbroker.faults.error_places import chosen_places, place_error
-from mockbroker.faults.error_skeleton import ErrorSkeleton
-from mockbroker.faults.partial_requests import merged
-from mockbroker.faults.request_entities import Topics, Wanted, fields_of
-from mockbroker.faults.rule import Fault
+from mockbroker.faults.request_entities import fields_of
 
 __all__ = [
-    "carried_by_elements",
-    "error_over",
     "lengthen",
-    "merged_error",
     "recast",
-    "refusal",
     "replied",
     "tag",
     "throttle",
@@ -33,85 +25,6 @@ __all__ = [
 _THROTTLE: Final = "ThrottleTimeMs"
 _INTEGERS: Final = {"int8": 2**7 - 1, "int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1}
 """The highest value of each."""
-
-
-def _wanted(fault: Fault) -> Wanted:
-    return Wanted(fault.topic, fault.partition)
-
-
-def _code(fault: Fault) -> int:
-    assert isinstance(fault.error, int)
-    return fault.error
-
-
-def carried_by_elements(fault: Fault, response: type[Message], version: int) -> bool:
-    """Whether the rule's error goes into elements of arrays, not to the top."""
-    places = chosen_places(response, version, fault.error_at, _wanted(fault))
-    return bool(places) and all(place.path for place in places)
-
-
-def refusal(
-    fault: Fault,
-    request: Message,
-    request_version: int,
-    response: type[Message],
-    version: int,
-    topics: Topics,
-) -> Message | None:
-    """The answer to a request that was not carried out. None where the version has no code."""
-    places = chosen_places(response, version, fault.error_at, _wanted(fault))
-    if not places:
-        return None
-    body = ErrorSkeleton(request, request_version, topics).answer(response, version, places)
-    place_error(body, version, places, _code(fault), fault.error_message, topics)
-    recast(body, version)
-    return body
-
-
-def error_over(
-    fault: Fault,
-    body: Message,
-    request: Message | None,
-    request_version: int,
-    version: int,
-    topics: Topics,
-) -> bool:
-    """Put the rule's error over what the broker answered. Where that has no such element, over
-    what the request asked about. Whether there was a place for it."""
-    wanted, response = _wanted(fault), type(body)
-    places = chosen_places(response, version, fault.error_at, wanted)
-    code, message = _code(fault), fault.error_message
-    if place_error(body, version, places, code, message, topics, wanted):
-        return True
-    if not places or request is None:
-        return False
-    taken = ErrorSkeleton(request, request_version, topics).answer(response, version, places)
-    if not place_error(taken, version, places, code, message, topics, wanted):
-        place_error(taken, version, places, code, message, topics)
-    merged(body, taken, taken, version, places, topics)
-    recast(body, version)
-    return True
-
-
-def merged_error(
-    fault: Fault,
-    rest: Message,
-    taken: Message,
-    whole: Message,
-    request_version: int,
-    version: int,
-    topics: Topics,
-) -> Message:
-    """The broker's answer to the ``rest`` of a request, with those that the rule has ``taken`` out
-    of the ``whole`` failing in it."""
-    response = type(rest)
-    places = chosen_places(response, version, fault.error_at, _wanted(fault))
-    failing = ErrorSkeleton(taken, request_version, topics).answer(response, version, places)
-    place_error(failing, version, places, _code(fault), fault.error_message, topics)
-    order = ErrorSkeleton(whole, request_version, topics).answer(response, version, places)
-    merged(rest, failing, order, version, places, topics)
-    recast(rest, version)
-    return rest
 
 
 def replied(reply: dict[str, Any], response: type[Message], version: int) -> Message:

@@ -3,7 +3,7 @@ client met once, met again. No sockets, no files.
 
 ``composing`` answers requests about topics and partitions by each of these, ``matching`` says which
 recorded exchange answers any other, ``addresses`` puts the mock's own hosts and ports into the
-answers. ``serving.replay_answers`` is where the dispatcher meets them.
+answers. ``serving.replay_stage`` is where the dispatcher meets them.
 """
 
 from mockbroker.replay.broker_addresses import restamp

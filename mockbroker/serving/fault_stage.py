@@ -1,79 +1,118 @@
-"""What becomes of a request that a rule of faults has taken: the cluster's steps, the broker's own
-answer where it is wanted, the rule's changes to it, the journal. No sockets; bytes go out as
-``faults.planning`` says.
+"""Requests that a fault rule takes. No sockets: ``server`` performs the plan of bytes.
 
-The broker's own answer comes out of the dispatcher as ever, of a copy of it that keeps the answer
-from the journal: what is in there is what went out.
+The stage finds the rule, takes the rule's steps on the cluster, gets the broker's own answer if the
+rule wants one, and changes it.
 """
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from functools import partial
+from typing import Final
 
 import msgspec
 
 from kproto.codec.message import Message
-from kproto.connection import RequestReceived, ServerConnection
+from kproto.connection import RequestReceived
 from kproto.dialects import Api, Dialect
 from kproto.errors import KprotoError
-from mockbroker.apis import Session
-from mockbroker.faults import frame_edits, message_edits
+from mockbroker.apis import Call, Handler
+from mockbroker.cluster import Cluster
+from mockbroker.faults import frame_edits, message_edits, partial_errors
 from mockbroker.faults.delivery import End, Hold, Plan, Step, Write, plan_answer
 from mockbroker.faults.error_places import chosen_places
 from mockbroker.faults.error_skeleton import ErrorSkeleton
-from mockbroker.faults.matching import ActiveFault
+from mockbroker.faults.matching import ActiveFault, FaultRules, RequestFacts
 from mockbroker.faults.partial_requests import narrowed
 from mockbroker.faults.request_entities import Topics, named_by
 from mockbroker.faults.rule import Fault
-from mockbroker.faults.steps import parse_step
-from mockbroker.serving.fault_rules import Request, about
-from mockbroker.serving.outcome import CLOSE, Close
-from mockbroker.serving.withheld import Forgetful, Withheld
+from mockbroker.faults.steps import ClusterStep, parse_step
+from mockbroker.serving.delivery import Delivery
+from mockbroker.serving.exchange import CLOSE, Close, Exchange, Pending, Reply
 from mockbroker.timers import sleep
 
-if TYPE_CHECKING:
-    from mockbroker.serving.dispatch import Dispatcher
-
-__all__ = ["FaultedExchange"]
+__all__ = ["FaultStage"]
 
 _log = logging.getLogger("mockbroker")
 
 _API_VERSIONS: Final = 18
 
 
-class FaultedExchange:
-    """One request that a rule has taken. ``own`` has the dispatcher it is given answer it."""
+class FaultStage:
+    """Finds the rule that takes a request, and carries it out.
+
+    ``broker_answer`` gives what the broker itself answers, and ``commit`` encodes that for the
+    connection without journalling it. ``perform_step`` carries out a step of a rule, for a request
+    that the broker of that id received; it raises KprotoError for what cannot be done.
+    """
 
     def __init__(
         self,
-        dispatcher: Dispatcher,
-        connection: ServerConnection,
-        session: Session,
-        request: Request,
-        rule: ActiveFault,
-        own: Callable[[Dispatcher, Request], Any],
+        rules: FaultRules,
+        cluster: Cluster,
+        codec: Dialect,
+        delivery: Delivery,
+        *,
+        broker_answer: Callable[[Exchange], Awaitable[Reply | Close]],
+        commit: Callable[[Exchange, Reply], bytes | Close],
+        make_call: Callable[[Exchange], Call],
+        handler_of: Callable[[Dialect, int], Handler | None],
+        perform_step: Callable[[ClusterStep, int], None],
     ) -> None:
-        self._dispatcher = dispatcher
-        self._connection = connection
-        self._session = session
-        self._request = request
+        self.rules = rules
+        self.cluster = cluster
+        self.codec = codec
+        self.delivery = delivery
+        self.broker_answer = broker_answer
+        self.commit = commit
+        self.handler_of = handler_of
+        self.perform_step = perform_step
+        self._make_call = make_call
+
+    def answer(self, exchange: Exchange) -> Pending | None:
+        request, session = exchange.request, exchange.session
+        served = isinstance(request, RequestReceived)
+        facts = RequestFacts(
+            session.broker_id, session.connection_id, exchange.api_key, exchange.version,
+            exchange.client_id, session.software, self.cluster.topics, self.cluster.now_ms,
+            request.body if isinstance(request, RequestReceived) else None,
+            partial(self._make_call, exchange) if served else None,
+        )  # fmt: skip
+
+        def failed(rule: ActiveFault, error: Exception) -> None:
+            _log.error("the predicate of rule %s failed", rule.name, exc_info=error)
+            note = f"{rule.name}: {error!r}"
+            self.delivery.note_event(session, "fault-predicate-failed", note)
+
+        rule = self.rules.take(facts, failed)
+        return None if rule is None else Pending(_FaultRun(self, exchange, rule).run)
+
+
+class _FaultRun:
+    """One request under one rule."""
+
+    def __init__(self, stage: FaultStage, exchange: Exchange, rule: ActiveFault) -> None:
+        self._stage = stage
+        self._delivery = stage.delivery
+        self._exchange = exchange
+        self._connection = exchange.connection
+        self._session = exchange.session
+        self._request = exchange.request
         self._rule = rule
         self._fault: Fault = rule.fault
-        self._own = own
-        self._key, self._asked_version, self._client_id = about(request)
-        self._codec: Dialect = (
-            request.dialect if isinstance(request, RequestReceived) else dispatcher.codec
-        )
+        self._key, self._request_version = exchange.api_key, exchange.version
+        self._codec = exchange.dialect
         self._problems: list[str] = []
-        self._answered = False
-        """Whether the connection has been told of an answer."""
+        self._committed = False
+        """Whether the connection has counted the request as answered."""
+        self._version = exchange.version
+        """The version of the broker's own answer."""
 
     @property
     def _topics(self) -> Topics:
-        return self._dispatcher.cluster.topics
+        return self._stage.cluster.topics
 
     async def run(self) -> Plan | Close:
         """What goes out. Never raises."""
@@ -121,10 +160,10 @@ class FaultedExchange:
     def _steps(self, steps: tuple[str, ...]) -> None:
         for text in steps:
             try:
-                self._dispatcher.faults.perform(parse_step(text), self._session.broker_id)
+                self._stage.perform_step(parse_step(text), self._session.broker_id)
             except KprotoError as error:
                 note = f"{self._rule.name}: {text}: {error}"
-                self._dispatcher.note_event(self._session, "fault-step-failed", note)
+                self._delivery.note_event(self._session, "fault-step-failed", note)
 
     # ---- what is said ------------------------------------------------------------------------
 
@@ -134,30 +173,29 @@ class FaultedExchange:
         applies = fault.apply
         if fault.reply is not None:
             if applies:
-                await self._broker(self._request)
+                await self._broker(self._exchange)
             return self._reply()
         if fault.error is not None:
             return await self._error()
         instead = (fault.raw, fault.garbage, fault.tls_alert)
         silent = fault.never_answer or any(each is not None for each in instead)
         if applies or (applies is None and not silent):
-            return await self._broker(self._request)
+            return await self._broker(self._exchange)
         return None
 
-    async def _broker(self, request: Request) -> bytes | Close:
-        """What the broker itself would say to it, as a frame; nothing where that is nothing."""
-        quiet = copy.copy(self._dispatcher)
-        withheld = Withheld(self._dispatcher.journal)
-        quiet.journal = withheld
-        quiet.response_cache = Forgetful()  # type: ignore[assignment]  # as far as it is used
-        answered: Any = self._own(quiet, request)
-        if isinstance(answered, Awaitable):
-            answered = await answered
-        if isinstance(answered, Close):
-            return answered
-        self._answered = True
-        self._version = self._asked_version if withheld.version is None else withheld.version
-        return bytes(answered)
+    async def _broker(self, exchange: Exchange) -> bytes | Close:
+        """The broker's own answer as a frame; empty if the broker does not answer."""
+        # Neither from the cache nor into it: the answer may be to a part of the request only.
+        exchange = replace(exchange, repeatable=False)
+        answer = await self._stage.broker_answer(exchange)
+        if isinstance(answer, Close):
+            return answer
+        data = self._stage.commit(exchange, answer)
+        if isinstance(data, Close):
+            return data
+        self._committed = True
+        self._version = self._request_version if answer.version is None else answer.version
+        return data
 
     def _reply(self) -> tuple[Message, int]:
         assert self._fault.reply is not None
@@ -168,15 +206,15 @@ class FaultedExchange:
         """The version the answer is made at: the rule's, or the request's. What no codec has is
         answered as ApiVersions is, at 0. Raises KprotoError for a key nobody knows."""
         api = self._codec.api(self._key)
-        version = self._asked_version
+        version = self._request_version
         if self._fault.as_version is not None:
             version = self._fault.as_version
         if version not in api.response.VALID_VERSIONS:
             valid = api.response.VALID_VERSIONS
             if self._fault.as_version is not None:
                 self._problems.append(f"there is no version {version}")
-            nearest = min(max(self._asked_version, valid.lowest), valid.highest)
-            fell_back = self._key == _API_VERSIONS and self._asked_version not in valid
+            nearest = min(max(self._request_version, valid.lowest), valid.highest)
+            fell_back = self._key == _API_VERSIONS and self._request_version not in valid
             version = 0 if fell_back else nearest
         return api, version
 
@@ -185,7 +223,7 @@ class FaultedExchange:
         api, version = self._api_and_version()
         if not isinstance(request, RequestReceived):
             # Nobody has read what it asks about; what takes its place asks about nothing.
-            body = message_edits.refusal(fault, api.response(), version, api.response, version, {})
+            body = partial_errors.refusal(fault, api.response(), version, api.response, version, {})
             return self._unless_none(body, version)
         if fault.apply or (fault.apply is None and self._reads(api, version)):
             return await self._error_over(request, api, version)
@@ -193,8 +231,8 @@ class FaultedExchange:
             parted = await self._parted(request, api, version)
             if parted is not None:
                 return parted
-        body = message_edits.refusal(
-            fault, request.body, self._asked_version, api.response, version, self._topics
+        body = partial_errors.refusal(
+            fault, request.body, self._request_version, api.response, version, self._topics
         )
         return self._unless_none(body, version)
 
@@ -205,24 +243,24 @@ class FaultedExchange:
 
     def _reads(self, api: Api, version: int) -> bool:
         """Whether carrying it out changes nothing, and only elements of the answer fail."""
-        handler = self._dispatcher.handler_of(self._codec, self._key)
+        handler = self._stage.handler_of(self._codec, self._key)
         return (
             handler is not None
             and handler.cacheable
-            and message_edits.carried_by_elements(self._fault, api.response, version)
+            and partial_errors.carried_by_elements(self._fault, api.response, version)
         )
 
     async def _error_over(
         self, request: RequestReceived, api: Api, version: int
     ) -> tuple[Message, int] | bytes | Close:
-        said = await self._broker(request)
+        said = await self._broker(self._exchange)
         if not isinstance(said, bytes) or not said:
             return said
         body = self._decoded(said)
         if version != self._version:
             message_edits.recast(body, version)
-        if not message_edits.error_over(
-            self._fault, body, request.body, self._asked_version, version, self._topics
+        if not partial_errors.error_over(
+            self._fault, body, request.body, self._request_version, version, self._topics
         ):
             self._problems.append("the answer has no place for the error")
         return body, version
@@ -232,7 +270,7 @@ class FaultedExchange:
     ) -> tuple[Message, int] | bytes | Close | None:
         """The error for what the rule is about, and the broker's own answer to the rest; None
         where a part cannot be told from the rest."""
-        fault, wanted, asked = self._fault, self._rule.wanted, self._asked_version
+        fault, wanted, asked = self._fault, self._rule.wanted, self._request_version
         places = chosen_places(api.response, version, fault.error_at, wanted)
         if not any(place.path for place in places):
             return None
@@ -246,18 +284,20 @@ class FaultedExchange:
             return await self._error_over(request, api, version)
         if not named_by(rest, asked, self._topics):
             return None
-        handler = self._dispatcher.handler_of(self._codec, self._key)
+        handler = self._stage.handler_of(self._codec, self._key)
         if handler is None or asked not in handler.versions:
             body = ErrorSkeleton(rest, asked, self._topics).answer(api.response, version, places)
         else:
-            said = await self._broker(msgspec.structs.replace(request, body=rest))
+            said = await self._broker(
+                replace(self._exchange, request=msgspec.structs.replace(request, body=rest))
+            )
             if not isinstance(said, bytes) or not said:
                 return said
             body = self._decoded(said)
             if version != self._version:
                 message_edits.recast(body, version)
         return (
-            message_edits.merged_error(
+            partial_errors.merged_error(
                 fault, body, taken, request.body, asked, version, self._topics
             ),
             version,
@@ -272,10 +312,10 @@ class FaultedExchange:
     def _planned(self, said: tuple[Message, int] | bytes | None) -> Plan:
         fault = self._fault
         whole = frame_edits.replacement(fault, self._rule.random)
-        version = self._asked_version
+        version = self._request_version
         if whole is not None:
             frame = whole
-            if not self._answered:
+            if not self._committed:
                 self._connection.send_bytes(self._request, frame)
         else:
             frame, version = self._framed(said)
@@ -317,10 +357,10 @@ class FaultedExchange:
         frame = self._codec.encode_response(
             body,
             api_version=version,
-            correlation_id=self._correlation_id,
+            correlation_id=self._exchange.correlation_id,
             unknown_tags=header_tags,
         )
-        if not self._answered:
+        if not self._committed:
             self._connection.send_response(self._request, body, api_version=version)
         return frame, version
 
@@ -336,22 +376,14 @@ class FaultedExchange:
         flexible = self._codec.api(self._key).response_header_version(version) >= 1
         return {number: data} if "header" in fault.unknown_tags and flexible else None
 
-    @property
-    def _correlation_id(self) -> int:
-        if isinstance(self._request, RequestReceived):
-            return int(self._request.header.correlation_id)
-        return self._request.correlation_id
-
     def _drop(self) -> None:
-        if not self._answered:
+        if not self._committed:
             self._connection.drop_response(self._request)
 
     # ---- the journal -------------------------------------------------------------------------
 
     def _note(self, note: str) -> None:
-        self._dispatcher.note_either(
-            self._session, self._request, f"fault: {self._rule.name}", note
-        )
+        self._delivery.note(self._exchange, f"fault: {self._rule.name}", note)
 
     def _recorder(self, version: int, *, framed: bool) -> Callable[[bytes], None]:
         def record(frame: bytes) -> None:
@@ -359,8 +391,6 @@ class FaultedExchange:
             if framed and len(frame) >= 8:
                 said_id = int.from_bytes(frame[4:8], "big", signed=True)
             mark = f"fault: {self._rule.name}"
-            self._dispatcher.record_either(
-                self._session, self._request, version, frame, mark, said_id
-            )
+            self._delivery.record(self._exchange, version, frame, mark, said_id)
 
         return record

@@ -52,8 +52,8 @@ class InterBrokerNetwork:
             served=served,
             journal=journal,
             connection_ids=connection_ids,
+            scripts=scripts,
         )
-        self._dispatcher.scripts = scripts
         self._listeners = {
             broker_id: BrokerListener(broker_id, _HOST, 0, self._make_protocol)
             for broker_id in cluster.brokers

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from kproto.transcript import Transcript
 from mockbroker.errors import ClusterError
 from mockbroker.serving.dispatch import Dispatcher
-from mockbroker.serving.replay_answers import Replay
+from mockbroker.serving.replay_stage import Replay
 from mockbroker.serving.scripts import Script, Scripted
 from mockbroker.timers import sleep
 
@@ -54,8 +54,7 @@ class ScriptedAnswers:
         For connections that begin from now on: call it before ``start``.
         """
         dispatcher = self._dispatcher
-        dispatcher.replay = Replay(transcript, dispatcher.cluster, latency=latency, sleep=sleep)
-        dispatcher.response_cache.forget()
+        dispatcher.replay(Replay(transcript, dispatcher.cluster, latency=latency, sleep=sleep))
 
     def _check_served(self, api_key: int) -> None:
         if api_key not in self._dispatcher.served:

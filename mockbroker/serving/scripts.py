@@ -1,20 +1,23 @@
 """Replies a test wrote in place of the broker's own. No sockets, no bytes.
 
-A script answers one api key, every time or a number of times; the last one added is asked first,
-and one that returns None passes the request on.
+A script answers one api key, every time or a number of times. The script added last is called
+first; a script that returns None passes the request on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from kproto.codec.message import Message
+from kproto.connection import RequestReceived
 from kproto.dialects import Api
-from mockbroker.apis.registry import Answer, Call
+from mockbroker.apis.registry import Call
+from mockbroker.serving.exchange import Exchange, Pending, Reply
 
-__all__ = ["Script", "Scripted", "Scripts"]
+__all__ = ["Script", "ScriptStage", "Scripted", "Scripts"]
 
 Scripted: TypeAlias = Message | Mapping[str, Any] | str
 """A response: a message, or its JSON for the version of the request, parsed or as text."""
@@ -30,53 +33,67 @@ class _Entry:
 
 
 class Scripts:
-    """The scripts of one mock cluster, by api key."""
+    """The scripts of one mock cluster: ``by_key`` has those of each api key, in calling order."""
 
     def __init__(self) -> None:
-        self._entries: dict[int, list[_Entry]] = {}
-
-    def __contains__(self, api_key: object) -> bool:
-        return api_key in self._entries
+        self.by_key: dict[int, list[_Entry]] = {}
 
     def add(self, api_key: int, script: Script, times: int | None = None) -> None:
         """``times`` None: until ``clear``."""
-        self._entries.setdefault(api_key, []).insert(0, _Entry(script, times))
+        self.by_key.setdefault(api_key, []).insert(0, _Entry(script, times))
 
     def clear(self, api_key: int | None = None) -> None:
-        """Back to the broker's own answers, for one api key or all."""
+        """Remove the scripts of one api key, or all."""
         if api_key is None:
-            self._entries.clear()
+            self.by_key.clear()
         else:
-            self._entries.pop(api_key, None)
+            self.by_key.pop(api_key, None)
 
-    def answer(self, api: Api, call: Call) -> Answer | None:
-        """The scripted response to this request, None when no script wants it."""
-        entries = self._entries.get(api.api_key, [])
-        for entry in list(entries):
+    def call(self, api_key: int, call: Call) -> Scripted | Awaitable[Scripted] | None:
+        """Return the first reply that a script gives, None if none does. Raises what it raises."""
+        for entry in list(self.by_key.get(api_key, ())):
             scripted = entry.script(call)
             if scripted is None:
                 continue
             if entry.left is not None:
                 entry.left -= 1
                 if entry.left <= 0:
-                    self._drop(api.api_key, entry)
-            if isinstance(scripted, Awaitable):
-                return _later(scripted, api, call.version)
-            return _message(scripted, api, call.version)
+                    self._drop(api_key, entry)
+            return scripted
         return None
 
     def _drop(self, api_key: int, entry: _Entry) -> None:
-        entries = self._entries[api_key]
+        entries = self.by_key[api_key]
         entries.remove(entry)
         if not entries:
-            del self._entries[api_key]
+            del self.by_key[api_key]
 
 
-def _message(scripted: Scripted, api: Api, version: int) -> Message:
+class ScriptStage:
+    """Answers with a test's scripts. ``make_call`` gives what a handler would be given."""
+
+    def __init__(self, scripts: Scripts, make_call: Callable[[Exchange], Call]) -> None:
+        self._by_key = scripts.by_key
+        self._scripts = scripts
+        self._make_call = make_call
+
+    def answer(self, exchange: Exchange) -> Reply | Pending | None:
+        request = exchange.request
+        if exchange.api_key not in self._by_key or not isinstance(request, RequestReceived):
+            return None
+        scripted = self._scripts.call(exchange.api_key, self._make_call(exchange))
+        if scripted is None:
+            return None
+        if isinstance(scripted, Awaitable):
+            return Pending(partial(_later, scripted, request.api, exchange.version))
+        return _reply(scripted, request.api, exchange.version)
+
+
+def _reply(scripted: Scripted, api: Api, version: int) -> Reply:
     if isinstance(scripted, Message):
-        return scripted
-    return api.response.from_json(scripted, version)
+        return Reply(scripted)
+    return Reply(api.response.from_json(scripted, version))
 
 
-async def _later(scripted: Awaitable[Scripted], api: Api, version: int) -> Message:
-    return _message(await scripted, api, version)
+async def _later(scripted: Awaitable[Scripted], api: Api, version: int) -> Reply:
+    return _reply(await scripted, api, version)

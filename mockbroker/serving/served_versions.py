@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import UnknownNameError
 from kproto.schema.versions import Versions
-from mockbroker.apis.usable import usable_handlers
+from mockbroker.apis.dialect_handlers import dialect_handlers
 from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.software_versions import INTER_BROKER
 from mockbroker.profiles import Profile, all_profiles, profile
@@ -44,7 +44,7 @@ def served_versions(
     }
     served.update(_of_draft(codec))
     if implemented_only:
-        handlers = usable_handlers(codec)
+        handlers = dialect_handlers(codec)
         served = {
             key: both
             for key, versions in served.items()
@@ -67,7 +67,7 @@ def check_release(profile: Profile, codec: Dialect, wanted: Mapping[int, Version
     version can ask for. Older versions ask for nothing new, and an api key without a handler is
     answered by scripts, or error 35. What a dialect brings is its own.
     """
-    handlers, brought = usable_handlers(codec), _of_draft(codec)
+    handlers, brought = dialect_handlers(codec), _of_draft(codec)
     for key, versions in wanted.items():
         if versions is None or key not in handlers or key in brought:
             continue

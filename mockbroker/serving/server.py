@@ -24,8 +24,8 @@ from mockbroker.faults.rule import CloseWith
 from mockbroker.security.policy import certificate_principal
 from mockbroker.security.sasl import SaslSession
 from mockbroker.serving.dispatch import Dispatcher
+from mockbroker.serving.exchange import Close
 from mockbroker.serving.limits import MAX_BEFORE_SASL, BufferBudget
-from mockbroker.serving.outcome import Close
 
 __all__ = ["TLS_HANDSHAKE_SECONDS", "BrokerListener", "BrokerProtocol"]
 
@@ -88,7 +88,7 @@ class BrokerProtocol(asyncio.Protocol):
         certificate = transport.get_extra_info("peercert")
         if certificate:
             self._session.principal = certificate_principal(certificate["subject"])
-        self._dispatcher.note_event(self._session, "connected")
+        self._dispatcher.delivery.note_event(self._session, "connected")
         self._open_connections.add(self)
         most = self._room.limits.max_connections
         if len(self._open_connections) > most:
@@ -96,7 +96,8 @@ class BrokerProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._quiet = 0
-        special = self._dispatcher.faults.live or self._late or self._session.ends
+        sasl = self._session.sasl
+        special = self._dispatcher.faults.live or self._late or (sasl is not None and sasl.ends_ms)
         if self._connection.idle and not special:
             data = self._serve_known(data)
         if data and not self._closing:
@@ -137,7 +138,7 @@ class BrokerProtocol(asyncio.Protocol):
         self._room.hold(self, 0)
         self._closing = True
         self._transport = None
-        self._dispatcher.note_event(
+        self._dispatcher.delivery.note_event(
             self._session, "disconnected", str(error) if error else self._closed_by
         )
 
@@ -151,7 +152,7 @@ class BrokerProtocol(asyncio.Protocol):
             try:
                 event = self._connection.next_event()
             except RemoteProtocolError as error:
-                self._dispatcher.note_event(self._session, "malformed", str(error))
+                self._dispatcher.delivery.note_event(self._session, "malformed", str(error))
                 return self._close_after(answers)
             if event is None:
                 break
@@ -176,9 +177,9 @@ class BrokerProtocol(asyncio.Protocol):
 
     def _serve_known(self, data: bytes) -> bytes:
         """Answer the questions that were asked before; return what is behind them."""
-        known = self._dispatcher.response_cache
+        delivery = self._dispatcher.delivery
         while data and not (self._closing or self._writing_paused):
-            answers, used = known.answer(self._session, data, _FLUSH_AT)
+            answers, used = delivery.send_known(self._session, data, _FLUSH_AT)
             if not used:
                 break
             self._write(answers)
@@ -306,7 +307,7 @@ class BrokerProtocol(asyncio.Protocol):
         """Close at once, whatever is unsent, and journal why."""
         if self._transport is None:
             return
-        self._dispatcher.note_event(self._session, event, note)
+        self._dispatcher.delivery.note_event(self._session, event, note)
         self._closing = True
         self._held = 0
         self._room.hold(self, 0)

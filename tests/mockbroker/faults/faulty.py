@@ -16,7 +16,7 @@ from mockbroker.faults import Fault
 from mockbroker.faults.delivery import Plan, Write
 from mockbroker.profiles import profile
 from mockbroker.serving.dispatch import Dispatcher
-from mockbroker.serving.outcome import Close
+from mockbroker.serving.exchange import Close
 
 __all__ = ["KAFKA", "Faulty"]
 

@@ -12,7 +12,7 @@ from kproto.codec.registry import schema_of
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
 from mockbroker.faults.delivery import Hold, Plan, Write
-from mockbroker.serving.outcome import Close
+from mockbroker.serving.exchange import Close
 from tests.mockbroker.faults.faulty import KAFKA, Faulty
 from tests.support.full import quick
 from tests.support.instances import to_instance

@@ -14,7 +14,7 @@ from kproto.dialects import DIALECTS, dialect
 from mockbroker.apis import HANDLERS
 from mockbroker.faults import Fault
 from mockbroker.faults.error_places import Place, chosen_places, places_of
-from mockbroker.faults.message_edits import refusal
+from mockbroker.faults.partial_errors import refusal
 from mockbroker.faults.request_entities import Wanted, named_by
 from mockbroker.profiles import all_profiles
 from tests.mockbroker.faults.faulty import KAFKA, Faulty

@@ -16,7 +16,7 @@ from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
 from mockbroker.faults import Fault
 from mockbroker.faults.frame_edits import edit_fields
 from mockbroker.faults.message_edits import recast
-from mockbroker.serving.outcome import Close
+from mockbroker.serving.exchange import Close
 from tests.mockbroker.faults.faulty import KAFKA, Faulty, written
 from tests.support.full import quick
 from tests.support.instances import to_instance

@@ -201,7 +201,7 @@ async def test_a_body_that_is_none_of_its_version_is_a_miss() -> None:
         (found,) = await ask(mock, about())
         assert found.cluster_id == mock.cluster.cluster_id
         (missed,) = mock.journal.select(event="replay-miss")
-        assert missed.note.startswith("what was recorded does not fit: ")
+        assert missed.note.startswith("the recorded answer does not fit: ")
 
 
 async def test_bytes_are_sent_as_they_were_under_the_new_correlation_id() -> None:

@@ -50,7 +50,7 @@ def computed(mock: MockCluster, body: Any, version: int) -> Any:
         session=Session(0, 1, ""),
         cluster=mock.cluster,
         profile=mock.profile,
-        advertised=mock.served,
+        served_by=lambda _: mock.served,
     )
     return HANDLERS[body.API_KEY].answer(call)
 

@@ -15,7 +15,7 @@ from kproto.schema.releases import load_releases
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.apis import HANDLERS
-from mockbroker.apis.usable import usable_handlers
+from mockbroker.apis.dialect_handlers import dialect_handlers
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import DEFAULT_PROFILE, all_profiles, profile
 from mockbroker.serving.served_versions import parse_api_override, served_versions
@@ -195,7 +195,7 @@ def test_a_newer_version_than_the_release_has_is_refused(
 
 
 def test_every_newer_version_of_every_release_is_refused_or_not_carried_out() -> None:
-    handlers = usable_handlers(dialect("kafka"))
+    handlers = dialect_handlers(dialect("kafka"))
     for found in all_profiles():
         if found.dialect != "kafka":
             continue

@@ -58,7 +58,7 @@ class GatedCluster(MockCluster):
         super().__init__(3, topics=["foo=1,2"], profile="kafka-3.9-zk", zookeeper=store)
         operations = SuspendedOperations()
         store.suspend = operations.suspend
-        self.operations = self._dispatcher.operations = operations
+        self.operations = self._dispatcher.handlers.operations = operations
         self.cluster.turn = operations.turn
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from kproto.dialects import DIALECTS, AutoDialect, Dialect, dialect
 from mockbroker.apis.registry import DRAFT_HANDLERS, HANDLERS, Handler
 
-__all__ = ["usable_handlers"]
+__all__ = ["dialect_handlers"]
 
 
-def usable_handlers(codec: Dialect) -> dict[int, Handler]:
+def dialect_handlers(codec: Dialect) -> dict[int, Handler]:
     """The handlers whose messages this dialect has unchanged, for those build released classes,
     and those written for it. What else a draft replaced is answered by scripts only."""
     released = dialect("kafka").apis

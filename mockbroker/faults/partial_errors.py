@@ -1,0 +1,92 @@
+"""A rule's error in a response: in all of it, or in the elements that the rule is about."""
+
+from __future__ import annotations
+
+from kproto.codec.message import Message
+from mockbroker.faults.error_places import chosen_places, place_error
+from mockbroker.faults.error_skeleton import ErrorSkeleton
+from mockbroker.faults.message_edits import recast
+from mockbroker.faults.partial_requests import merged
+from mockbroker.faults.request_entities import Topics, Wanted
+from mockbroker.faults.rule import Fault
+
+__all__ = ["carried_by_elements", "error_over", "merged_error", "refusal"]
+
+
+def _wanted(fault: Fault) -> Wanted:
+    return Wanted(fault.topic, fault.partition)
+
+
+def _code(fault: Fault) -> int:
+    assert isinstance(fault.error, int)
+    return fault.error
+
+
+def carried_by_elements(fault: Fault, response: type[Message], version: int) -> bool:
+    """Whether the rule's error goes into elements of arrays, not to the top."""
+    places = chosen_places(response, version, fault.error_at, _wanted(fault))
+    return bool(places) and all(place.path for place in places)
+
+
+def refusal(
+    fault: Fault,
+    request: Message,
+    request_version: int,
+    response: type[Message],
+    version: int,
+    topics: Topics,
+) -> Message | None:
+    """The answer to a request that was not carried out. None where the version has no code."""
+    places = chosen_places(response, version, fault.error_at, _wanted(fault))
+    if not places:
+        return None
+    body = ErrorSkeleton(request, request_version, topics).answer(response, version, places)
+    place_error(body, version, places, _code(fault), fault.error_message, topics)
+    recast(body, version)
+    return body
+
+
+def error_over(
+    fault: Fault,
+    body: Message,
+    request: Message | None,
+    request_version: int,
+    version: int,
+    topics: Topics,
+) -> bool:
+    """Put the rule's error over what the broker answered. Where that has no such element, over
+    what the request asked about. Whether there was a place for it."""
+    wanted, response = _wanted(fault), type(body)
+    places = chosen_places(response, version, fault.error_at, wanted)
+    code, message = _code(fault), fault.error_message
+    if place_error(body, version, places, code, message, topics, wanted):
+        return True
+    if not places or request is None:
+        return False
+    taken = ErrorSkeleton(request, request_version, topics).answer(response, version, places)
+    if not place_error(taken, version, places, code, message, topics, wanted):
+        place_error(taken, version, places, code, message, topics)
+    merged(body, taken, taken, version, places, topics)
+    recast(body, version)
+    return True
+
+
+def merged_error(
+    fault: Fault,
+    rest: Message,
+    taken: Message,
+    whole: Message,
+    request_version: int,
+    version: int,
+    topics: Topics,
+) -> Message:
+    """The broker's answer to the ``rest`` of a request, with those that the rule has ``taken`` out
+    of the ``whole`` failing in it."""
+    response = type(rest)
+    places = chosen_places(response, version, fault.error_at, _wanted(fault))
+    failing = ErrorSkeleton(taken, request_version, topics).answer(response, version, places)
+    place_error(failing, version, places, _code(fault), fault.error_message, topics)
+    order = ErrorSkeleton(whole, request_version, topics).answer(response, version, places)
+    merged(rest, failing, order, version, places, topics)
+    recast(rest, version)
+    return rest

@@ -1,0 +1,77 @@
+"""The broker's own answers: the handler of the request's dialect and api key is called."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Container
+from functools import partial
+from typing import Any
+
+from kproto.codec.message import Message
+from kproto.connection import RequestReceived
+from kproto.dialects import Dialect
+from mockbroker.apis import Call, Handler
+from mockbroker.apis.dialect_handlers import dialect_handlers
+from mockbroker.cluster import Cluster
+from mockbroker.serving.exchange import Exchange, Pending, Reply
+from mockbroker.serving.operations import Operations
+
+__all__ = ["HandlerStage"]
+
+
+class HandlerStage:
+    """``operations`` runs the handlers. Responses to the api keys in ``scripted`` are never cached,
+    nor is any if ``caching`` is off."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        operations: Operations,
+        make_call: Callable[[Exchange], Call],
+        *,
+        scripted: Container[int],
+        caching: bool,
+    ) -> None:
+        self.operations = operations
+        self._cluster = cluster
+        self._make_call = make_call
+        self._scripted = scripted
+        self._caching = caching
+        self._handlers: dict[Dialect, dict[int, Handler]] = {}
+
+    def handler_of(self, codec: Dialect, api_key: int) -> Handler | None:
+        """A listener may take several dialects; each request has its own."""
+        handlers = self._handlers.get(codec)
+        if handlers is None:
+            handlers = self._handlers[codec] = dialect_handlers(codec)
+        return handlers.get(api_key)
+
+    def answer(self, exchange: Exchange) -> Reply | Pending | None:
+        request = exchange.request
+        if not isinstance(request, RequestReceived):
+            return None
+        handler = self.handler_of(request.dialect, exchange.api_key)
+        if handler is None or exchange.version not in handler.versions:
+            return None
+        offset = self._offset(exchange) if handler.cacheable else None
+        call = partial(handler.answer, self._make_call(exchange))
+        body: Message | Awaitable[Any] = self.operations.start(call)
+        if isinstance(body, Message):
+            return Reply(body, log_offset=offset)
+        return Pending(partial(_later, body))
+
+    def _offset(self, exchange: Exchange) -> int | None:
+        """The length of the log, if the response depends on nothing that the log does not have."""
+        if (
+            self._caching
+            and exchange.repeatable
+            and exchange.api_key not in self._scripted
+            and not self._cluster.propagation_ms  # brokers learn of changes without an action
+        ):
+            return len(self._cluster.log)
+        return None
+
+
+async def _later(body: Awaitable[Any]) -> Reply:
+    found = await body
+    # The handler of a suspended operation may itself wait for the cluster.
+    return Reply(found if isinstance(found, Message) else await found)

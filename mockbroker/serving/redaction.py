@@ -1,0 +1,53 @@
+"""Requests as the journal may keep them: without passwords.
+
+The journal has PLAIN's tokens with ``[hidden]`` in the place of the password, in frames that decode
+like any other. SCRAM's tokens hold no password and are kept as they were.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from kproto.connection import RequestReceived
+from kproto.framing import encode_frame
+from mockbroker.apis import Session
+from mockbroker.security.sasl import redacted
+
+__all__ = ["SASL_AUTHENTICATE", "redacted_frame", "redacted_request", "redacted_token"]
+
+SASL_AUTHENTICATE: Final = 36
+
+
+def redacted_request(session: Session, request: RequestReceived) -> bytes:
+    """The frame of a request."""
+    header = request.header
+    if header.request_api_key != SASL_AUTHENTICATE:
+        return request.frame
+    token = request.body.auth_bytes
+    hidden = redacted(token, _mechanism(session))
+    if hidden == token:
+        return request.frame
+    return request.dialect.encode_request(
+        msgspec.structs.replace(request.body, auth_bytes=hidden),
+        api_version=header.request_api_version,
+        correlation_id=header.correlation_id,
+        client_id=header.client_id,
+    )
+
+
+def redacted_token(session: Session, token: bytes) -> bytes:
+    """The frame of a raw token."""
+    return encode_frame(redacted(token, _mechanism(session)))
+
+
+def redacted_frame(session: Session, api_key: int | None, frame: bytes) -> bytes:
+    """A frame that could not be decoded. It is dropped if it may hold a token, because nobody can
+    tell where in it a password stands: before the client has authenticated, any frame may."""
+    pending = session.sasl is not None and session.sasl.user is None
+    return b"" if pending or api_key == SASL_AUTHENTICATE else frame
+
+
+def _mechanism(session: Session) -> str | None:
+    return None if session.sasl is None else session.sasl.mechanism

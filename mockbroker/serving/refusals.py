@@ -1,0 +1,64 @@
+"""Refusals: of requests that nobody implements, that the broker does not serve, or that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kproto.codec.message import Message
+from kproto.connection import RequestReceived, refusal
+from kproto.dialects import Dialect
+from kproto.error_codes import ErrorCode
+from kproto.schema.versions import Versions
+from mockbroker.apis.api_versions import API_VERSIONS
+from mockbroker.apis.refusals import error_response
+from mockbroker.serving.exchange import CLOSE, Close, Exchange, Reply
+
+__all__ = ["RefusalStage", "error_reply"]
+
+
+class RefusalStage:
+    """The last stage: it refuses every request.
+
+    A broker answers ApiVersions at a version above its own, so that the client can come down, and
+    closes the connection on any other version it does not serve. With ``reply35`` it answers those
+    with error 35, in the nearest version served. ``fallback_row``: the refusal of ApiVersions says
+    which versions of ApiVersions there are.
+    """
+
+    def __init__(
+        self,
+        codec: Dialect,
+        served_by: Callable[[int], Mapping[int, Versions]],
+        *,
+        fallback_row: bool,
+        reply35: bool,
+    ) -> None:
+        self._codec = codec
+        self._served_by = served_by
+        self._fallback_row = fallback_row
+        self._reply35 = reply35
+
+    def answer(self, exchange: Exchange) -> Reply | Close:
+        if isinstance(exchange.request, RequestReceived):
+            return error_reply(exchange, ErrorCode.UNSUPPORTED_VERSION, "unimplemented")
+        served = self._served_by(exchange.session.broker_id).get(exchange.api_key)
+        body: Message | None = None
+        version = 0
+        if served is not None and exchange.api_key == API_VERSIONS:
+            body = refusal(self._codec, served if self._fallback_row else None)
+        elif served is not None and self._reply35:
+            version = min(max(exchange.version, served.lowest), served.highest)
+            response = self._codec.apis[exchange.api_key].response
+            body = error_response(response, version, ErrorCode.UNSUPPORTED_VERSION)
+        return CLOSE if body is None else Reply(body, version, "unsupported")
+
+
+def error_reply(exchange: Exchange, code: ErrorCode, event: str) -> Reply | Close:
+    """A response that says no more than the error; CLOSE if its version has no error code."""
+    request = exchange.request
+    if not isinstance(request, RequestReceived):
+        return CLOSE
+    if not request.expects_response:
+        return Reply(None, event=event)
+    body = error_response(request.api.response, exchange.version, code)
+    return CLOSE if body is None else Reply(body, event=event)

@@ -1,0 +1,99 @@
+"""SASL on the way to the other stages: who may send what before authenticating, raw tokens, and
+the end of a session. The mechanisms are in ``mockbroker.security.sasl``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from kproto.connection import (
+    RequestReceived,
+    SaslTokenReceived,
+    ServerConnection,
+    ServerState,
+    UnexpectedRequest,
+)
+from kproto.dialects import Dialect
+from kproto.error_codes import ErrorCode
+from mockbroker.apis import Session
+from mockbroker.apis.api_versions import API_VERSIONS
+from mockbroker.apis.refusals import error_response
+from mockbroker.apis.sasl import session_lifetime_ms
+from mockbroker.cluster import Cluster
+from mockbroker.security.sasl import SaslRefusedError
+from mockbroker.serving.delivery import Delivery
+from mockbroker.serving.exchange import CLOSE, Close, Exchange
+
+__all__ = ["SaslGate"]
+
+_SASL_HANDSHAKE: Final = 17
+_AUTHENTICATING: Final = (ServerState.AUTHENTICATING, ServerState.RAW_TOKENS)
+
+
+class SaslGate:
+    """As a stage it closes connections that break the rules, and answers nothing."""
+
+    def __init__(
+        self, cluster: Cluster, codec: Dialect, delivery: Delivery, follow_clock: Callable[[], None]
+    ) -> None:
+        self._cluster = cluster
+        self._codec = codec
+        self._delivery = delivery
+        self._follow_clock = follow_clock
+
+    def answer(self, exchange: Exchange) -> Close | None:
+        if not isinstance(exchange.request, RequestReceived):
+            return None
+        session, api_key = exchange.session, exchange.api_key
+        sasl = session.sasl
+        if sasl is None:
+            return None
+        if sasl.user is None and api_key == API_VERSIONS:
+            # Before authentication a broker answers it once.
+            again, sasl.versions_asked = sasl.versions_asked, True
+            if again:
+                return CLOSE
+        # SaslHandshake begins another session (KIP-368).
+        if api_key != _SASL_HANDSHAKE and sasl.outlived(self._cluster.now_ms):
+            note = "the client did not authenticate again in time"
+            self._delivery.note_event(session, "session-expired", note)
+            return CLOSE
+        return None
+
+    def token(
+        self, connection: ServerConnection, session: Session, event: SaslTokenReceived
+    ) -> bytes | Close:
+        """Answer a raw token. Closing the connection is the only way to refuse one."""
+        self._delivery.note_token(session, "request", event.token)
+        try:
+            data = connection.send_sasl_token(session.authenticate(event.token))
+        except SaslRefusedError as refused:
+            self._delivery.note_event(session, "authentication-failed", str(refused))
+            return CLOSE
+        self._delivery.note_token(session, "response", data)
+        self.finish(connection, session)
+        return data
+
+    def unexpected(
+        self, connection: ServerConnection, session: Session, event: UnexpectedRequest
+    ) -> bytes | Close:
+        """Answer a request that came in the place of SaslAuthenticate, and end the connection."""
+        self._delivery.note_frame(session, event, "unexpected", "SaslAuthenticate was due")
+        session.ended = True
+        api = self._codec.apis.get(event.api_key)
+        if api is None or event.api_version not in api.valid_versions:
+            return CLOSE
+        body = error_response(api.response, event.api_version, ErrorCode.ILLEGAL_SASL_STATE)
+        return CLOSE if body is None else connection.send_response(event, body)
+
+    def finish(self, connection: ServerConnection, session: Session) -> None:
+        """Open the connection, if its user has just authenticated."""
+        sasl = session.sasl
+        if sasl is None or sasl.user is None or connection.state not in _AUTHENTICATING:
+            return
+        connection.complete_sasl()
+        self._follow_clock()
+        lifetime_ms = session_lifetime_ms(self._cluster, session.broker_id)
+        sasl.ends_ms = self._cluster.now_ms + lifetime_ms if lifetime_ms else None
+        self._delivery.note_event(session, "authenticated", session.principal)
