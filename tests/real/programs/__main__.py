@@ -38,6 +38,9 @@ def main() -> int:
     parser.add_argument("--events", type=int, default=6, help="steps of the cluster in a batch")
     parser.add_argument("--length", type=int, default=24, help="other steps of a program, about")
     parser.add_argument("--play", type=Path, help="play the program in this file, and no other")
+    parser.add_argument(
+        "--whole", action="store_true", help="print the program of a difference as it was drawn"
+    )
     parser.add_argument("--slow", type=float, help="name steps that take so many seconds")
     options = parser.parse_args()
     options.seed = options.seed or str(random.SystemRandom().randrange(2**32))
@@ -102,8 +105,12 @@ class _Run:
             self._batch += 1
 
     async def _show(self, arena: Arena, program: Program, difference: Difference) -> None:
-        """Of differences of a kind the first is made small."""
+        """Of differences of a kind the first is minimised, unless programs are wanted whole."""
         print(difference, flush=True)
+        if self._options.whole:
+            shown = Program(program.name, program.steps[: difference.step])
+            print(shown.to_json(), flush=True)
+            return
         kind = re.sub(r"\[.*?\]|p\d+x\d+-v\w|\d+", "", difference.fields[0].partition(": ")[0])
         self._kinds[kind] += 1
         if self._kinds[kind] > 1:

@@ -87,6 +87,7 @@ class Arena:
     async def play(self, programs: Sequence[Program], patience: float = PATIENCE) -> Played:
         """Programs of one batch. Afterwards the cluster is whole again, and has no topic left."""
         self._batches += 1
+        self._brokers.lagged.clear()
         played = Played(programs=len(programs))
         groups = [segments(program.steps) for program in programs]
         if self._setting.zookeeper:
@@ -141,6 +142,8 @@ class Arena:
     async def _take(self, step: ProgramStep) -> Any:
         """The raw answer, of a step that has one."""
         kafka, brokers, broker = self._kafka, self._brokers, step.get("broker", 0)
+        if step["do"] in ("stop", "kill", "freeze"):
+            brokers.lagged.add(broker)
         match step["do"]:
             case "stop":
                 await asyncio.to_thread(kafka.stop, broker)

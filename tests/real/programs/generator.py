@@ -22,7 +22,6 @@ UNKNOWN_BROKER: Final = 9
 UNKNOWN_TOPIC: Final = "unknown"
 TOPICS: Final = ("a", "b", "c")
 PARTITIONS_AT_MOST: Final = 4
-SUBMITTED_CONFIGS: Final = 0.0
 
 _THROTTLES: Final = (
     "leader.replication.throttled.replicas",
@@ -182,7 +181,7 @@ class _Writer:
             (2, self._together),
         ]
         if self._zookeeper:
-            kinds += [(SUBMITTED_CONFIGS, self._submit_config), (0.4, self._submit_deletion)]
+            kinds += [(0.6, self._submit_config), (0.4, self._submit_deletion)]
         if self._plans:
             kinds += [(3, self._submit_plan), (2, self._submit_election)]
         return kinds

@@ -212,9 +212,11 @@ class Lane:
             view[f"metadata of {other}"] = await side.ask(seen, self._version(seen, 3))
         asked = listing(everything=True, broker_id=first)
         view["reassignments"] = await side.ask(asked, self._version(asked, 46))
-        if step["do"] in ("configs", "submit-config"):
-            described = describe((TOPIC, self._name(step["topic"])), broker_id=other)
-            view["configs"] = await side.ask(described, self._version(described, 32))
+        describing = self._describing(brokers, other)
+        for topic in _configured(step) if describing else ():
+            described = describe((TOPIC, self._name(topic)), broker_id=describing)
+            answer = await side.ask(described, self._version(described, 32))
+            view[f"configs of {topic}"] = answer
         if step["do"] == "broker-configs":
             rates = [operation[0] for operation in step["operations"]]
             broker = step["broker"]
@@ -223,6 +225,15 @@ class Lane:
         if self._zookeeper:
             view.update(await self._znodes(side, view["metadata"], first_epoch))
         return view
+
+    def _describing(self, brokers: Brokers, preferred: int) -> int | None:
+        """The broker that describes configs. A KRaft broker that reads the creation, the configs
+        and the deletion of a topic as one delta gives the configs to a later topic of that name:
+        ``ConfigurationsDelta`` forgets only what the image before the delta had (Kafka 4.4.0)."""
+        if self._zookeeper:
+            return preferred
+        steady = [each for each in brokers.answering if each not in brokers.lagged]
+        return preferred if preferred in steady else next(iter(steady), None)
 
     async def _znodes(self, side: Answers, seen: Any, first_epoch: int) -> View:
         found: View = {}
@@ -236,6 +247,14 @@ class Lane:
                     state["controller_epoch"] -= first_epoch
                 found[below] = state
         return found
+
+
+def _configured(step: ProgramStep) -> list[str]:
+    """Topics whose configs the step, or one of two steps taken at once, changes."""
+    changed = [topic for each in step.get("steps", ()) for topic in _configured(each)]
+    if step["do"] in ("configs", "submit-config"):
+        changed.append(step["topic"])
+    return list(dict.fromkeys(changed))
 
 
 def _topics_of(step: ProgramStep) -> list[str]:

@@ -13,7 +13,7 @@ from tests.real.programs.model import Program, ProgramStep
 __all__ = ["Minimal", "coherent", "minimise", "smaller"]
 
 REPLAYS_AT_MOST: Final = 60
-PATIENCE: Final = 60.0
+PATIENCE: Final = 20.0
 
 
 @dataclass(frozen=True)

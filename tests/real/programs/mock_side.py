@@ -46,6 +46,8 @@ class Brokers:
     frozen: set[int] = field(default_factory=set)
     controller: int | None = None
     """With ZooKeeper; KRaft's is nobody's business, as any broker forwards to it."""
+    lagged: set[int] = field(default_factory=set)
+    """Brokers that were stopped or frozen in this batch, and read the metadata log in large parts."""
 
     @property
     def live(self) -> list[int]:
@@ -56,7 +58,7 @@ class Brokers:
         return [i for i in self.live if i not in self.frozen]
 
     def copy(self) -> Brokers:
-        return Brokers(set(self.stopped), set(self.frozen), self.controller)
+        return Brokers(set(self.stopped), set(self.frozen), self.controller, set(self.lagged))
 
 
 @dataclass(frozen=True)
