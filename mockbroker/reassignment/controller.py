@@ -1,81 +1,81 @@
-"""What the rest of the cluster asks of a machine. No rules here."""
+"""The interface between a cluster and its reassignment controller. It states no rules."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from kproto.znodes import WatchedEvent
+from mockbroker.reassignment.requests import RequestedPartitions, RequestedTargets
 from mockbroker.state.actions import Change, PartitionChanged
+from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TopicPartition
 from mockbroker.state.results import AlterReassignmentsResult, ListReassignmentsResult
-
-if TYPE_CHECKING:
-    from mockbroker.state.controller import Controller
 
 __all__ = ["ReassignmentController"]
 
 
 class ReassignmentController(Protocol):
-    """Stateless. Each hook is called where partitions react, and records what follows."""
+    """Stateless. The cluster calls each hook where partitions may have to react; the hook records
+    the changes that follow."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def keeps_znodes(self) -> bool:
-        """Whether it needs a ZooKeeper."""
+        """Whether it keeps its metadata in ZooKeeper."""
         ...
 
     def last_epoch(self, controller: Controller) -> int:
-        """Of the controllers there have been before this cluster came up; 0 for none."""
+        """The epoch of the last controller before this cluster came up; 0 if there was none."""
         ...
 
     def start(self, controller: Controller) -> None:
-        """The cluster comes up: brokers and controller are on record, and no topic is."""
+        """The cluster comes up: brokers and the controller are recorded; no topics are yet."""
         ...
 
     def alter(
         self,
         controller: Controller,
-        topics: Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]],
+        topics: RequestedTargets,
         *,
         allow_replication_factor_change: bool,
     ) -> AlterReassignmentsResult:
-        """Start, change or (None) cancel; one row a requested partition, in order."""
+        """Start, change or cancel reassignments. Returns one row a requested partition, in
+        order."""
         ...
 
     def list_ongoing(
-        self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
+        self, controller: Controller, topics: RequestedPartitions | None
     ) -> ListReassignmentsResult:
-        """What is in progress as the controller remembers it; None asks for all."""
+        """The reassignments in progress as the controller remembers them; None requests all."""
         ...
 
     def store(self, controller: Controller, cause: str, change: Change) -> None:
-        """Called before every change is logged: write what must be on record first."""
+        """Called before each change is logged: write the znodes that must precede it."""
         ...
 
     def announce(self, controller: Controller, cause: str, change: Change) -> None:
-        """Called after every change was made: tell the brokers what they have to know."""
+        """Called after each change: send brokers what they have to learn of it."""
         ...
 
     def react(self, controller: Controller, event: WatchedEvent) -> None:
-        """Somebody, perhaps this controller itself, changed a znode that is watched."""
+        """A watched znode has changed; the controller itself may have written it."""
         ...
 
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged
     ) -> None:
-        """Record a change that something else than a reassignment made: an ISR, a leader."""
+        """Record a change that no reassignment made, such as a new ISR or leader."""
         ...
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
-        """A partition's ISR or leader may have changed: do all that can be done now about its
-        reassignment. Returns what it is then."""
+        """A partition's ISR or leader may have changed: take its reassignment as far as it goes
+        now. Returns the partition as it is then."""
         ...
 
     def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
-        """A broker is live again, and partitions without a leader have one where they can."""
+        """A broker is live again, and partitions without a leader have elected one if they can."""
         ...
 
     def take_over(self, controller: Controller, cause: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, cast
 
 from kproto.znodes.kafka_znodes import topic_path
 from mockbroker.reassignment.transitions import Brokers, Choice, Condition, RuleContext, Transition
@@ -19,9 +18,6 @@ from mockbroker.state.actions import (
     Warned,
 )
 from mockbroker.state.model import NO_LEADER, Partition, TargetedPartition
-
-if TYPE_CHECKING:
-    from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 
 __all__ = [
     "Commit",
@@ -97,7 +93,7 @@ class WriteTopicZnode:
         name, index = transition.tp
         topic = transition.controller.state.topics[name]
         partitions = (*topic.partitions[:index], transition.now, *topic.partitions[index + 1 :])
-        text = _machine(transition).topic_text(replace(topic, partitions=partitions))
+        text = transition.writer.topic_text(replace(topic, partitions=partitions))
         transition.controller.znodes.put(transition.cause, topic_path(name), text)
 
 
@@ -106,7 +102,7 @@ class WriteStateZnode:
     """Leader, epochs, ISR and T go on record."""
 
     def perform(self, transition: Transition) -> None:
-        if _machine(transition).store_state(
+        if transition.writer.store_state(
             transition.controller, transition.cause, transition.tp[0], transition.now
         ):
             transition.now = replace(
@@ -235,8 +231,3 @@ def untargeted(partition: Partition) -> Partition:
 def targeted(partition: Partition, target: Brokers, whole: Brokers | None) -> TargetedPartition:
     common = {name: getattr(partition, name) for name in _COMMON}
     return TargetedPartition(**common, target_replicas=target, whole_target=whole)
-
-
-def _machine(transition: Transition) -> ZooKeeperController:
-    """Only machines that keep znodes have rows that write them."""
-    return cast("ZooKeeperController", transition.controller.machine)

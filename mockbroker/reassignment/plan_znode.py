@@ -17,7 +17,7 @@ Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka chec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import Final, Protocol
 
 from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent
 from kproto.znodes.plan_znodes import (
@@ -28,11 +28,9 @@ from kproto.znodes.plan_znodes import (
 )
 from mockbroker.reassignment.znode_watches import Watched
 from mockbroker.state.actions import Warned
+from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import bytes_of
-
-if TYPE_CHECKING:
-    from mockbroker.state.controller import Controller
-    from mockbroker.state.model import TopicPartition
+from mockbroker.state.model import TopicPartition
 
 __all__ = ["PLAN_WATCHED", "Reassigns", "leave_plan", "pending", "rewrite_plan", "take_plan"]
 
@@ -43,7 +41,13 @@ _DEPRECATED: Final = (
 )
 
 
-class Reassigns(Protocol):
+class PlanOwner(Protocol):
+    def plan_removed(self, controller: Controller) -> None:
+        """Called when the znode was deleted: take one that somebody created since."""
+        ...
+
+
+class Reassigns(PlanOwner, Protocol):
     """A machine that reassigns by this znode too: Kafka's own, and the drafts of KIP-455, which
     say on the way that it is to go."""
 
@@ -74,10 +78,10 @@ def _read(controller: Controller, text: str | None) -> dict[TopicPartition, tupl
     return {tp: tuple(planned.replicas) for tp, planned in plan.items()}
 
 
-def take_plan(machine: Reassigns, controller: Controller) -> None:
+def take_plan(reassigner: Reassigns, controller: Controller) -> None:
     """Start everything in it; what cannot be started leaves it, and the log says why."""
     plan = _read(controller, controller.znodes.read(REASSIGN_PARTITIONS, watch=True))
-    if plan and machine.deprecates_plans:
+    if plan and reassigner.deprecates_plans:
         controller.record(_CAUSE, Warned(_DEPRECATED))
     refused = {}
     for tp, target in plan.items():
@@ -88,16 +92,19 @@ def take_plan(machine: Reassigns, controller: Controller) -> None:
             refused[tp] = "an empty replica list"
     accepted = {tp: target for tp, target in plan.items() if tp not in refused}
     targets = {tp: tuple(dict.fromkeys(target)) for tp, target in accepted.items()}
-    machine.reassign_all(controller, _CAUSE, targets)
+    reassigner.reassign_all(controller, _CAUSE, targets)
     for (name, index), reason in refused.items():
         text = f"{REASSIGN_PARTITIONS}: {name}-{index} is not reassigned: {reason}"
         controller.record(_CAUSE, Warned(text))
     if refused:
-        leave_plan(controller, _CAUSE, lambda tp, _: tp in refused)
+        leave_plan(reassigner, controller, _CAUSE, lambda tp, _: tp in refused)
 
 
 def leave_plan(
-    controller: Controller, cause: str, leaves: Callable[[TopicPartition, tuple[int, ...]], bool]
+    owner: PlanOwner,
+    controller: Controller,
+    cause: str,
+    leaves: Callable[[TopicPartition, tuple[int, ...]], bool],
 ) -> None:
     """Take out what ``leaves``; with nothing left the znode goes, and a new one is watched for."""
     text = controller.znodes.read(REASSIGN_PARTITIONS)
@@ -105,6 +112,7 @@ def leave_plan(
         return
     planned = _read(controller, text)
     rewrite_plan(
+        owner,
         controller,
         cause,
         {tp: replicas for tp, replicas in planned.items() if not leaves(tp, replicas)},
@@ -112,7 +120,10 @@ def leave_plan(
 
 
 def rewrite_plan(
-    controller: Controller, cause: str, planned: Mapping[TopicPartition, tuple[int, ...]]
+    owner: PlanOwner,
+    controller: Controller,
+    cause: str,
+    planned: Mapping[TopicPartition, tuple[int, ...]],
 ) -> None:
     """What the znode says from now on; nothing is no znode."""
     if planned:
@@ -120,25 +131,20 @@ def rewrite_plan(
         controller.znodes.put(cause, REASSIGN_PARTITIONS, encode_reassign_partitions(plan).decode())
         return
     controller.znodes.put(cause, REASSIGN_PARTITIONS, None)
-    _look_for_another(controller)
+    owner.plan_removed(controller)
 
 
-def _look_for_another(controller: Controller) -> None:
-    """One that somebody created since the deletion is taken at once."""
-    take_plan(cast("Reassigns", controller.machine), controller)
-
-
-def _created(machine: Reassigns, controller: Controller, event: WatchedEvent | None) -> None:
+def _created(reassigner: Reassigns, controller: Controller, event: WatchedEvent | None) -> None:
     """At a take-over a machine's ``resume`` has looked already. A change or a deletion by a
     user is no news, and uses the watch up, as in Kafka; after a lost connection it is left anew."""
     if event is None:
         return
     if event.type is EventType.NODE_CREATED:
-        take_plan(machine, controller)
+        take_plan(reassigner, controller)
     elif not event.path:
         known = REASSIGN_PARTITIONS in controller.state.znodes
         if controller.znodes.read(REASSIGN_PARTITIONS, watch=True) is not None and not known:
-            take_plan(machine, controller)
+            take_plan(reassigner, controller)
 
 
 PLAN_WATCHED: Final = Watched(REASSIGN_PARTITIONS, False, _created)

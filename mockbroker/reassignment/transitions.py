@@ -10,23 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from kproto.error_codes import ErrorCode
+from mockbroker.errors import Refusal
 from mockbroker.rows import Effect, Row, apply_first
 from mockbroker.state.actions import Change
 from mockbroker.state.controller import Controller
-from mockbroker.state.model import Partition, TargetedPartition, TopicPartition
+from mockbroker.state.model import Partition, TargetedPartition, Topic, TopicPartition
 
 __all__ = [
     "Brokers",
     "Choice",
     "Condition",
     "Effects",
+    "Refuse",
     "RuleContext",
     "Table",
     "Transition",
+    "ZnodeWriter",
     "run_first",
-    "run_until_none",
 ]
 
 Brokers: TypeAlias = tuple[int, ...]
@@ -63,6 +66,18 @@ Condition: TypeAlias = Callable[[RuleContext], bool]
 Choice: TypeAlias = Callable[[RuleContext], Brokers]
 
 
+class ZnodeWriter(Protocol):
+    """What effects need of a controller that keeps its metadata in ZooKeeper."""
+
+    def topic_text(self, topic: Topic) -> str: ...
+
+    def store_state(
+        self, controller: Controller, cause: str, name: str, partition: Partition
+    ) -> bool: ...
+
+    def plan_removed(self, controller: Controller) -> None: ...
+
+
 @dataclass(slots=True)
 class Transition:
     """One row being applied to one partition: the subject of effects."""
@@ -71,6 +86,13 @@ class Transition:
     cause: str
     tp: TopicPartition
     context: RuleContext
+    znode_writer: ZnodeWriter | None = None
+
+    @property
+    def writer(self) -> ZnodeWriter:
+        """For effects that write znodes; no table of KRaft's has one."""
+        assert self.znode_writer is not None, "this controller keeps no znodes"
+        return self.znode_writer
 
     @property
     def now(self) -> Partition:
@@ -88,14 +110,25 @@ class Transition:
         return tuple(each for each in brokers if self.context.is_live(each))
 
 
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Refuse the request and change nothing. In a text that is a string, ``{tp}`` stands for the
+    partition; with None the error carries no text."""
+
+    code: ErrorCode
+    text: str | Callable[[Transition], str] | None = None
+
+    def perform(self, transition: Transition) -> None:
+        text = self.text
+        if isinstance(text, str):
+            text = text.format(tp=f"{transition.tp[0]}-{transition.tp[1]}")
+        elif text is not None:
+            text = text(transition)
+        raise Refusal(self.code, text)
+
+
 Effects: TypeAlias = tuple[Effect[Transition], ...]
 Table: TypeAlias = tuple[Row[RuleContext, Transition], ...]
-
-
-def run_until_none(controller: Controller, cause: str, tp: TopicPartition, rows: Table) -> None:
-    """Apply the first row that matches, and repeat until none does."""
-    while run_first(controller, cause, tp, rows):
-        pass
 
 
 def run_first(
@@ -108,6 +141,7 @@ def run_first(
     facts: dict[str, Any] | None = None,
     before: Partition | None = None,
     draft: Partition | None = None,
+    writer: ZnodeWriter | None = None,
 ) -> bool:
     """Apply the first row that matches. Returns whether one did.
 
@@ -118,4 +152,4 @@ def run_first(
     context = RuleContext(
         start, draft or start, controller.is_live, requested_replicas, facts or {}
     )
-    return apply_first(rows, context, Transition(controller, cause, tp, context))
+    return apply_first(rows, context, Transition(controller, cause, tp, context, writer))

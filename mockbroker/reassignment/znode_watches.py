@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from kproto.schema.model import ZERO_UUID
 from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent
@@ -36,10 +36,19 @@ from mockbroker.steps import move_controller
 from mockbroker.topics import administration as topic_rules
 from mockbroker.topics.assignments import new_partition
 
-if TYPE_CHECKING:
-    from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
-
 __all__ = ["WATCHED", "Watched", "watch_all"]
+
+
+class TopicLoader(Protocol):
+    """What the reactions need of a ZooKeeper controller."""
+
+    def load_topic(self, controller: Controller, cause: str, name: str) -> bool: ...
+
+    def load_configs(
+        self, controller: Controller, cause: str, resource_type: int, name: str
+    ) -> None: ...
+
+    def to_be_written(self, controller: Controller, name: str, new: Partition) -> Partition: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +72,29 @@ class Watched:
         return self.below and path.rpartition("/")[0] == self.path
 
 
-def watch_all(controller: Controller, rows: Sequence[Watched]) -> None:
+def watch_all(loader: TopicLoader, controller: Controller, rows: Sequence[Watched]) -> None:
     """As a controller that takes over does: look at everything, and keep looking."""
     for row in rows:
-        row.reaction(controller.machine, controller, None)
+        row.reaction(loader, controller, None)
 
 
-def _topics(
-    machine: ZooKeeperController, controller: Controller, event: WatchedEvent | None
-) -> None:
+def _topics(loader: TopicLoader, controller: Controller, event: WatchedEvent | None) -> None:
     """Topics that came, with their partitions; of one that is known, partitions that came."""
     known = controller.state.topics
     if event is not None and event.path.startswith(f"{TOPICS}/"):
         name = event.path.removeprefix(f"{TOPICS}/")
         if event.type is EventType.NODE_DATA_CHANGED and name in known:
-            _more_partitions(machine, controller, name)
+            _more_partitions(loader, controller, name)
         return
     if event is not None and not event.path:  # watches went with the connection
         for name in sorted(known):
-            _more_partitions(machine, controller, name)
+            _more_partitions(loader, controller, name)
     for name in controller.znodes.children(TOPICS, watch=True):
         if name not in known:
-            machine.load_topic(controller, "zookeeper", name)
+            loader.load_topic(controller, "zookeeper", name)
 
 
-def _more_partitions(machine: ZooKeeperController, controller: Controller, name: str) -> None:
+def _more_partitions(loader: TopicLoader, controller: Controller, name: str) -> None:
     """Only numbers that continue what is there; everything else in the text is the controller's
     own, and is not looked at before somebody takes over."""
     path = topic_path(name)
@@ -99,7 +106,7 @@ def _more_partitions(machine: ZooKeeperController, controller: Controller, name:
         while present + len(added) in found:
             index = present + len(added)
             new = new_partition(controller, index, found[index])
-            added.append(machine.to_be_written(controller, name, new))
+            added.append(loader.to_be_written(controller, name, new))
     except (MalformedZnodeError, Refusal) as error:
         text = error.message if isinstance(error, Refusal) else str(error)
         controller.record("zookeeper", Warned(f"{path}: {text}; no partitions added"))
@@ -108,9 +115,7 @@ def _more_partitions(machine: ZooKeeperController, controller: Controller, name:
         controller.record("zookeeper", PartitionsAdded(name, tuple(added)))
 
 
-def _deletions(
-    machine: ZooKeeperController, controller: Controller, _: WatchedEvent | None
-) -> None:
+def _deletions(loader: TopicLoader, controller: Controller, _: WatchedEvent | None) -> None:
     """Each child names a topic that shall go; the znode goes with it, or for want of it. While a
     stopped broker has replicas of the topic, both stay."""
     for name in controller.znodes.children(DELETE_TOPICS, watch=True):
@@ -126,9 +131,7 @@ def _deletions(
             controller.znodes.put("zookeeper", path, None)
 
 
-def _config_changes(
-    machine: ZooKeeperController, controller: Controller, _: WatchedEvent | None
-) -> None:
+def _config_changes(loader: TopicLoader, controller: Controller, _: WatchedEvent | None) -> None:
     """Each new child names the resource whose configs to read again. Kafka removes these znodes
     after 15 minutes; here they stay."""
     for name in controller.znodes.changes(CONFIG_CHANGES, CONFIG_CHANGE_PREFIX):
@@ -140,10 +143,10 @@ def _config_changes(
             controller.record("zookeeper", Warned(f"{error}; passed over"))
             continue
         if about is not None:
-            machine.load_configs(controller, "zookeeper", *about)
+            loader.load_configs(controller, "zookeeper", *about)
 
 
-def _controller(_: ZooKeeperController, controller: Controller, event: WatchedEvent | None) -> None:
+def _controller(_: TopicLoader, controller: Controller, event: WatchedEvent | None) -> None:
     """Brokers elect a controller when this znode is gone. The one before takes part in Kafka's
     race; here it wins only where it is alone."""
     gone = controller.znodes.read(CONTROLLER, watch=True) is None
@@ -157,7 +160,7 @@ def _controller(_: ZooKeeperController, controller: Controller, event: WatchedEv
 
 
 def _preferred_replicas(
-    machine: ZooKeeperController, controller: Controller, _: WatchedEvent | None
+    loader: TopicLoader, controller: Controller, _: WatchedEvent | None
 ) -> None:
     """Whoever makes this znode asks for an election, and has it when the znode is gone."""
     if controller.znodes.read(PREFERRED_REPLICA_ELECTION, watch=True) is not None:

@@ -14,6 +14,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from kproto.znodes import MalformedZnodeError, WatchedEvent
 from kproto.znodes.kafka_znodes import (
@@ -42,6 +43,7 @@ from kproto.znodes.kafka_znodes import (
 from kproto.znodes.plan_znodes import delete_topic_path
 from mockbroker.reassignment import broker_notifications as announce
 from mockbroker.reassignment.effects import leader_and_isr, untargeted, update_metadata
+from mockbroker.reassignment.transitions import Brokers, Table, run_first
 from mockbroker.reassignment.znode_watches import WATCHED, Watched, watch_all
 from mockbroker.state.actions import (
     BrokerChanged,
@@ -88,7 +90,7 @@ class ZooKeeperController:
         for name in controller.znodes.children(TOPICS):
             self.load_topic(controller, "start", name)
         self.resume(controller, "start")
-        watch_all(controller, self.watched)
+        watch_all(self, controller, self.watched)
 
     def last_epoch(self, controller: Controller) -> int:
         text = controller.znodes.read(CONTROLLER_EPOCH)
@@ -169,7 +171,7 @@ class ZooKeeperController:
                     controller.record(cause, PartitionChanged(name, partition, found))
         announce.retell(controller, cause)
         self.resume(controller, cause)
-        watch_all(controller, self.watched)
+        watch_all(self, controller, self.watched)
 
     def resume(self, controller: Controller, cause: str) -> None:
         """Go on with the reassignments that were found under way, before anything is looked at
@@ -370,6 +372,43 @@ class ZooKeeperController:
         live = controller.live_ids()
         if live:
             controller.record(cause, update_metadata(live, name, after))
+
+    # ---- rows --------------------------------------------------------------------------------
+
+    def run_first(
+        self,
+        controller: Controller,
+        cause: str,
+        tp: TopicPartition,
+        rows: Table,
+        *,
+        requested_replicas: Brokers = (),
+        facts: dict[str, Any] | None = None,
+        before: Partition | None = None,
+        draft: Partition | None = None,
+    ) -> bool:
+        """``transitions.run_first`` for rows that may write this controller's znodes."""
+        return run_first(
+            controller,
+            cause,
+            tp,
+            rows,
+            requested_replicas=requested_replicas,
+            facts=facts,
+            before=before,
+            draft=draft,
+            writer=self,
+        )
+
+    def run_until_none(
+        self, controller: Controller, cause: str, tp: TopicPartition, rows: Table
+    ) -> None:
+        """Apply the first row that matches, and repeat until none does."""
+        while self.run_first(controller, cause, tp, rows):
+            pass
+
+    def plan_removed(self, controller: Controller) -> None:
+        """Called when a row has deleted ``/admin/reassign_partitions``."""
 
     # ---- watches -----------------------------------------------------------------------------
 

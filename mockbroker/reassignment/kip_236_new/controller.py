@@ -10,8 +10,6 @@ cancellation comes first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kproto.error_codes import ErrorCode
 from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent, ZnodeError
 from kproto.znodes.plan_znodes import (
@@ -21,7 +19,6 @@ from kproto.znodes.plan_znodes import (
     PlannedReplicas,
 )
 from mockbroker.errors import Refusal
-from mockbroker.reassignment.answers import find, listed, refused
 from mockbroker.reassignment.kip_236_new import tables
 from mockbroker.reassignment.kip_236_new.plans import (
     Plan,
@@ -31,7 +28,14 @@ from mockbroker.reassignment.kip_236_new.plans import (
     repeated,
     write_plan,
 )
-from mockbroker.reassignment.transitions import Brokers, Table, run_first, run_until_none
+from mockbroker.reassignment.requests import (
+    RequestedPartitions,
+    RequestedTargets,
+    alter_each,
+    find,
+    list_each,
+)
+from mockbroker.reassignment.transitions import Brokers, Table
 from mockbroker.reassignment.znode_watches import WATCHED, Watched
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController, warn
 from mockbroker.state.actions import Change, TopicDeleted
@@ -41,15 +45,13 @@ from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
     OngoingReassignment,
-    PartitionResult,
-    TopicResult,
 )
 from mockbroker.topics.assignments import check_assignment
 
 __all__ = ["Kip236NewController"]
 
 _SEEN = "zookeeper"
-_CALLED = "alter_partition_reassignments"
+_REQUESTED = "alter_partition_reassignments"
 
 
 class Kip236NewController(ZooKeeperController):
@@ -60,55 +62,48 @@ class Kip236NewController(ZooKeeperController):
     def alter(
         self,
         controller: Controller,
-        topics: Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]],
+        topics: RequestedTargets,
         *,
         allow_replication_factor_change: bool,
     ) -> AlterReassignmentsResult:
-        """Each partition is submitted or, with None, rolled back by itself. The draft knows no
-        guard of the replication factor: that argument is only echoed."""
-        results = tuple(
-            TopicResult(
-                name,
-                tuple(self._alter_one(controller, (name, i), asked) for i, asked in partitions),
-            )
-            for name, partitions in topics
-        )
-        return AlterReassignmentsResult(0, None, allow_replication_factor_change, results)
+        """Each partition is submitted or, with None, rolled back by itself. The draft has no guard
+        of the replication factor, so that argument is only echoed."""
 
-    def _alter_one(
-        self, controller: Controller, tp: TopicPartition, asked: Sequence[int] | None
-    ) -> PartitionResult:
-        try:
+        def alter_one(tp: TopicPartition, target: Brokers | None) -> None:
             partition = find(controller, tp)
-            if asked is not None:
-                check_assignment(controller, asked)
-                self._submit_one(controller, tp, tuple(asked))
-            elif partition.reassigning:
-                run_first(controller, _CALLED, tp, tables.ON_CANCEL)
-                _check_rolled_back(controller, tp)
-            else:
-                raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-        except Refusal as refusal:
-            return refused(tp[1], refusal)
-        except ZnodeError as error:
-            return PartitionResult(tp[1], ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
-        return PartitionResult(tp[1])
+            try:
+                if target is not None:
+                    check_assignment(controller, target)
+                    self._submit_one(controller, tp, target)
+                elif partition.reassigning:
+                    self.run_first(controller, _REQUESTED, tp, tables.ON_CANCEL)
+                    _check_rolled_back(controller, tp)
+                else:
+                    raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+            except ZnodeError as error:
+                raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+
+        return alter_each(
+            topics, alter_one, allow_replication_factor_change=allow_replication_factor_change
+        )
 
     def _submit_one(self, controller: Controller, tp: TopicPartition, asked: Brokers) -> None:
-        run_first(controller, _CALLED, tp, tables.ON_CONFLICT, requested_replicas=asked)
+        self.run_first(controller, _REQUESTED, tp, tables.ON_CONFLICT, requested_replicas=asked)
         now = find(controller, tp)
         if tables.heads_for(now, asked):
             return
         _check_rolled_back(controller, tp)
         facts = {"original": now.replicas}
-        run_first(controller, _CALLED, tp, tables.ON_SUBMIT, requested_replicas=asked, facts=facts)
-        run_first(controller, _CALLED, tp, tables.ON_TRIGGER)
+        self.run_first(
+            controller, _REQUESTED, tp, tables.ON_SUBMIT, requested_replicas=asked, facts=facts
+        )
+        self.run_first(controller, _REQUESTED, tp, tables.ON_TRIGGER)
 
     def list_ongoing(
-        self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
+        self, controller: Controller, topics: RequestedPartitions | None
     ) -> ListReassignmentsResult:
         """AR, and what comes and goes with RAR; what comes is not told where OAR is unknown."""
-        return listed(controller.state.topics, topics, _ongoing)
+        return list_each(controller.state.topics, topics, _ongoing)
 
     # ---- submission --------------------------------------------------------------------------
 
@@ -141,11 +136,11 @@ class Kip236NewController(ZooKeeperController):
             if resuming or not tables.heads_for(find(controller, tp), tuple(planned.replicas))
         ]
         for tp, planned in plan.items():
-            _run(controller, tp, tables.ON_SUBMIT, planned, plan=plan)
+            self._run(controller, tp, tables.ON_SUBMIT, planned, plan=plan)
         if not plan:
             write_plan(controller, _SEEN)
         for tp in begin:
-            run_first(controller, _SEEN, tp, tables.ON_TRIGGER)
+            self.run_first(controller, _SEEN, tp, tables.ON_TRIGGER)
 
     def _read(self, controller: Controller, path: str, text: str) -> Plan:
         """What of a plan can be done; the rest is left out, and the log says why."""
@@ -170,7 +165,7 @@ class Kip236NewController(ZooKeeperController):
             return
         plan = self._reread(controller)
         for tp in plan:
-            run_first(controller, _SEEN, tp, tables.ON_CANCEL)
+            self.run_first(controller, _SEEN, tp, tables.ON_CANCEL)
         write_plan(controller, _SEEN)  # what could not be read of it is as it was remembered
         controller.znodes.put(_SEEN, CANCEL_REASSIGNMENT_IN_PROGRESS, None)
         if event is not None:  # else what was skipped is about to be resumed
@@ -187,14 +182,14 @@ class Kip236NewController(ZooKeeperController):
             return {}
         for tp in pending(controller):
             if tp not in found:
-                run_first(controller, _SEEN, tp, tables.ON_MISSING)
+                self.run_first(controller, _SEEN, tp, tables.ON_MISSING)
         plan = {
             tp: planned
             for tp, planned in found.items()
             if _acceptable(controller, REASSIGN_PARTITIONS, tp, planned)
         }
         for tp, planned in plan.items():
-            _run(controller, tp, tables.ON_REREAD, planned)
+            self._run(controller, tp, tables.ON_REREAD, planned)
         return plan
 
     # ---- queue -------------------------------------------------------------------------------
@@ -217,7 +212,7 @@ class Kip236NewController(ZooKeeperController):
         self, controller: Controller, tp: TopicPartition, planned: PlannedReplicas
     ) -> None:
         asked = tuple(planned.replicas)
-        run_first(controller, _SEEN, tp, tables.ON_CONFLICT, requested_replicas=asked)
+        self.run_first(controller, _SEEN, tp, tables.ON_CONFLICT, requested_replicas=asked)
         now = find(controller, tp)
         under_way = tables.heads_for(now, asked)
         if now.reassigning and not under_way:
@@ -226,9 +221,9 @@ class Kip236NewController(ZooKeeperController):
         original = planned.original_replicas
         if original is None:
             planned = PlannedReplicas(asked, now.replicas)
-        _run(controller, tp, tables.ON_DEQUEUE, planned)
+        self._run(controller, tp, tables.ON_DEQUEUE, planned)
         if not under_way:
-            run_first(controller, _SEEN, tp, tables.ON_TRIGGER)
+            self.run_first(controller, _SEEN, tp, tables.ON_TRIGGER)
 
     watched = (
         *WATCHED,
@@ -237,11 +232,24 @@ class Kip236NewController(ZooKeeperController):
         Watched(REASSIGN_PARTITIONS_QUEUE, False, on_queue),
     )
 
+    def _run(
+        self,
+        controller: Controller,
+        tp: TopicPartition,
+        rows: Table,
+        planned: PlannedReplicas,
+        **facts: Plan,
+    ) -> None:
+        original = planned.original_replicas
+        known = {"original": None if original is None else tuple(original), **facts}
+        replicas = tuple(planned.replicas)
+        self.run_first(controller, _SEEN, tp, rows, requested_replicas=replicas, facts=known)
+
     # ---- what goes on around reassignments ---------------------------------------------------
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         if controller.is_live(controller.state.controller_id):
-            run_until_none(controller, cause, tp, tables.ON_STEP)
+            self.run_until_none(controller, cause, tp, tables.ON_STEP)
         return find(controller, tp)
 
     def announce(self, controller: Controller, cause: str, change: Change) -> None:
@@ -252,18 +260,6 @@ class Kip236NewController(ZooKeeperController):
 
 
 # ---- one partition -------------------------------------------------------------------------------
-
-
-def _run(
-    controller: Controller,
-    tp: TopicPartition,
-    rows: Table,
-    planned: PlannedReplicas,
-    **facts: Plan,
-) -> None:
-    original = planned.original_replicas
-    known = {"original": None if original is None else tuple(original), **facts}
-    run_first(controller, _SEEN, tp, rows, requested_replicas=tuple(planned.replicas), facts=known)
 
 
 def _acceptable(

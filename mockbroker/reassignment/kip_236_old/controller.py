@@ -8,7 +8,6 @@ replicas there were, where this controller knows them. What users write to znode
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +24,6 @@ from kproto.znodes.request_znodes import (
 )
 from mockbroker.configs.effective import topic_entry
 from mockbroker.errors import Refusal
-from mockbroker.reassignment.answers import find, listed, refused
 from mockbroker.reassignment.kip_236_old.effects import (
     RequestedPartition,
     forget,
@@ -42,7 +40,15 @@ from mockbroker.reassignment.kip_236_old.tables import (
     REFUSALS,
 )
 from mockbroker.reassignment.kip_236_old.watches import ALL_WATCHED, submit, take_requests
-from mockbroker.reassignment.transitions import Brokers, run_first
+from mockbroker.reassignment.requests import (
+    RequestedPartitions,
+    RequestedTargets,
+    alter_each,
+    find,
+    list_each,
+    with_refusal,
+)
+from mockbroker.reassignment.transitions import Brokers
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController, warn
 from mockbroker.state.actions import Change, TopicDeleted
 from mockbroker.state.controller import Controller
@@ -53,8 +59,6 @@ from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
     OngoingReassignment,
-    PartitionResult,
-    TopicResult,
 )
 from mockbroker.topics.assignments import check_assignment
 
@@ -77,49 +81,29 @@ class Kip236OldController(ZooKeeperController):
     def alter(
         self,
         controller: Controller,
-        topics: Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]],
+        topics: RequestedTargets,
         *,
         allow_replication_factor_change: bool,
     ) -> AlterReassignmentsResult:
-        """All that can be asked for becomes one request znode, after the cancellations. A partition
-        named twice goes where it was last told to. The guard of KIP-860 is only echoed."""
+        """Cancellations come first; then everything else becomes one request znode. A partition
+        named twice goes to the last target requested for it. The guard of KIP-860 is only
+        echoed."""
         accepted: dict[TopicPartition, Brokers] = {}
-        topic_rows = [
-            (name, [self._alter_one(controller, (name, i), asked, accepted) for i, asked in rows])
-            for name, rows in topics
-        ]
-        refusal = self._submit(controller, accepted)
 
-        def outcome(name: str, row: PartitionResult) -> PartitionResult:
-            submitted = not row.error_code and (name, row.partition_index) in accepted
-            if refusal is None or not submitted:
-                return row
-            return refused(row.partition_index, refusal)
-
-        results = tuple(
-            TopicResult(name, tuple(outcome(name, row) for row in rows))
-            for name, rows in topic_rows
-        )
-        return AlterReassignmentsResult(0, None, allow_replication_factor_change, results)
-
-    def _alter_one(
-        self,
-        controller: Controller,
-        tp: TopicPartition,
-        asked: Sequence[int] | None,
-        accepted: dict[TopicPartition, Brokers],
-    ) -> PartitionResult:
-        try:
-            if asked is None:
-                if not find(controller, tp).reassigning:
-                    raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        def alter_one(tp: TopicPartition, target: Brokers | None) -> None:
+            if target is not None:
+                self.check(controller, tp, target, legacy=False)
+                accepted[tp] = target
+            elif find(controller, tp).reassigning:
                 self.roll_back(controller, _CAUSE, tp)
             else:
-                self.check(controller, tp, tuple(asked), legacy=False)
-                accepted[tp] = tuple(asked)
-        except Refusal as refusal:
-            return refused(tp[1], refusal)
-        return PartitionResult(tp[1])
+                raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+
+        result = alter_each(
+            topics, alter_one, allow_replication_factor_change=allow_replication_factor_change
+        )
+        refusal = self._submit(controller, accepted)
+        return result if refusal is None else with_refusal(result, accepted, refusal)
 
     def _submit(
         self, controller: Controller, accepted: dict[TopicPartition, Brokers]
@@ -135,9 +119,9 @@ class Kip236OldController(ZooKeeperController):
         return None
 
     def list_ongoing(
-        self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
+        self, controller: Controller, topics: RequestedPartitions | None
     ) -> ListReassignmentsResult:
-        return listed(controller.state.topics, topics, _ongoing)
+        return list_each(controller.state.topics, topics, _ongoing)
 
     def identities(self, controller: Controller) -> dict[TopicPartition, ReassignmentIdentity]:
         """What KIP-240 answers from: data and stat of each znode, as they are now."""
@@ -160,36 +144,36 @@ class Kip236OldController(ZooKeeperController):
     # ---- one partition -----------------------------------------------------------------------
 
     def check(
-        self, controller: Controller, tp: TopicPartition, asked: Brokers, *, legacy: bool
+        self, controller: Controller, tp: TopicPartition, replicas: Brokers, *, legacy: bool
     ) -> None:
         """Raises Refusal where such a request would be ignored."""
         find(controller, tp)
-        check_assignment(controller, asked)
+        check_assignment(controller, replicas)
         facts = self._facts(controller, tp, legacy=legacy)
-        run_first(controller, _CAUSE, tp, REFUSALS, requested_replicas=asked, facts=facts)
+        self.run_first(controller, _CAUSE, tp, REFUSALS, requested_replicas=replicas, facts=facts)
 
     def request(
         self,
         controller: Controller,
         cause: str,
         tp: TopicPartition,
-        asked: Brokers,
+        replicas: Brokers,
         *,
         legacy: bool,
         original: Brokers | None,
     ) -> None:
         """Do what a request says about one partition. Raises Refusal where that is ignored."""
         find(controller, tp)
-        check_assignment(controller, asked)
+        check_assignment(controller, replicas)
         facts = self._facts(controller, tp, legacy=legacy) | {"original": original}
-        run_first(controller, cause, tp, ON_REQUEST, requested_replicas=asked, facts=facts)
+        self.run_first(controller, cause, tp, ON_REQUEST, requested_replicas=replicas, facts=facts)
         self.settle(controller, cause, tp)
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         partition = find(controller, tp)
         if partition.reassigning:
             facts = {"disabled": _disabled(controller)}
-            run_first(controller, cause, tp, ON_STEP, facts=facts)
+            self.run_first(controller, cause, tp, ON_STEP, facts=facts)
         return find(controller, tp)
 
     def roll_back(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
@@ -199,8 +183,8 @@ class Kip236OldController(ZooKeeperController):
         assert isinstance(partition, RequestedPartition)
         planned = plan_on_record(controller).get(tp) if partition.legacy else None
         original = planned and planned.original_replicas
-        asked = tuple(original or partition.original_replicas or ())
-        run_first(controller, cause, tp, ON_CANCEL, requested_replicas=asked)
+        replicas = tuple(original or partition.original_replicas or ())
+        self.run_first(controller, cause, tp, ON_CANCEL, requested_replicas=replicas)
 
     def roll_all_back(self, controller: Controller, cause: str) -> None:
         for name, partition in controller.partitions():
@@ -272,8 +256,10 @@ class Kip236OldController(ZooKeeperController):
                 "original": tuple(original) if original else None,
                 "literal": False,
             }
-            asked = partition.target_replicas
-            run_first(controller, cause, tp, ON_RESUME, requested_replicas=asked, facts=facts)
+            replicas = partition.target_replicas
+            self.run_first(
+                controller, cause, tp, ON_RESUME, requested_replicas=replicas, facts=facts
+            )
             self.settle(controller, cause, tp)
 
     def _sweep(self, controller: Controller, cause: str) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import cast
 
-from kproto.error_codes import ErrorCode
 from kproto.znodes import MalformedZnodeError, NotEmptyError
 from kproto.znodes.plan_znodes import (
     REASSIGN_PARTITIONS,
@@ -24,7 +23,6 @@ from kproto.znodes.request_znodes import (
     encode_reassignment,
     reassignment_path,
 )
-from mockbroker.errors import Refusal
 from mockbroker.reassignment.transitions import Brokers, Transition
 from mockbroker.state.actions import Warned
 from mockbroker.state.controller import Controller
@@ -33,7 +31,6 @@ from mockbroker.state.model import Partition, TopicPartition
 
 __all__ = [
     "Forget",
-    "Refuse",
     "RequestedPartition",
     "SetRequest",
     "StoreRequest",
@@ -114,18 +111,6 @@ def top_of(partition: Partition) -> int:
     if isinstance(partition, RequestedPartition):
         return partition.top
     return len(partition.replicas)
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """End here. Whoever submitted it hears why, or reads it in the log. ``{tp}`` in the text is the
-    partition."""
-
-    code: ErrorCode
-    text: str
-
-    def perform(self, transition: Transition) -> None:
-        raise Refusal(self.code, self.text.format(tp=f"{transition.tp[0]}-{transition.tp[1]}"))
 
 
 @dataclass(frozen=True, slots=True)

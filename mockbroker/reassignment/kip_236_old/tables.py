@@ -26,7 +26,6 @@ from mockbroker.reassignment.effects import (
 )
 from mockbroker.reassignment.kip_236_old.effects import (
     Forget,
-    Refuse,
     RequestedPartition,
     SetRequest,
     StoreRequest,
@@ -42,7 +41,7 @@ from mockbroker.reassignment.rollback_effects import (
     settle_on,
     take_offline,
 )
-from mockbroker.reassignment.transitions import Brokers, Effects, RuleContext, Table
+from mockbroker.reassignment.transitions import Brokers, Effects, Refuse, RuleContext, Table
 from mockbroker.rows import Row, always
 
 __all__ = ["ON_CANCEL", "ON_REQUEST", "ON_RESUME", "ON_STEP", "REFUSALS"]

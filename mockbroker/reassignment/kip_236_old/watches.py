@@ -8,7 +8,7 @@ logged and taken away: it would never get better, and what is left there is what
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from kproto.znodes import ConnectionLossError, EventType, MalformedZnodeError, WatchedEvent
 from kproto.znodes.plan_znodes import (
@@ -33,6 +33,7 @@ from mockbroker.reassignment.kip_236_old.effects import (
     remove,
     store_plan,
 )
+from mockbroker.reassignment.transitions import Brokers
 from mockbroker.reassignment.znode_watches import WATCHED, Watched
 from mockbroker.state.actions import Warned
 from mockbroker.state.controller import Controller
@@ -40,12 +41,34 @@ from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import Partition, TopicPartition
 from mockbroker.topics.assignments import check_assignment
 
-if TYPE_CHECKING:
-    from mockbroker.reassignment.kip_236_old.controller import Kip236OldController
-
 __all__ = ["ALL_WATCHED", "submit", "take_requests"]
 
 _CAUSE: Final = "zookeeper"
+
+
+class RequestRunner(Protocol):
+    """What the reactions need of the controller; see ``kip_236_old.controller``."""
+
+    def check(
+        self, controller: Controller, tp: TopicPartition, replicas: Brokers, *, legacy: bool
+    ) -> None: ...
+
+    def request(
+        self,
+        controller: Controller,
+        cause: str,
+        tp: TopicPartition,
+        replicas: Brokers,
+        *,
+        legacy: bool,
+        original: Brokers | None,
+    ) -> None: ...
+
+    def roll_back(self, controller: Controller, cause: str, tp: TopicPartition) -> None: ...
+
+    def roll_all_back(self, controller: Controller, cause: str) -> None: ...
+
+    def resume(self, controller: Controller, cause: str) -> None: ...
 
 
 def submit(controller: Controller, cause: str, request: ReassignmentRequest) -> str:
@@ -57,11 +80,11 @@ def submit(controller: Controller, cause: str, request: ReassignmentRequest) -> 
 # ---- /admin/reassignment_requests ----------------------------------------------------------------
 
 
-def _requests(machine: Kip236OldController, controller: Controller, _: WatchedEvent | None) -> None:
-    take_requests(machine, controller)
+def _requests(runner: RequestRunner, controller: Controller, _: WatchedEvent | None) -> None:
+    take_requests(runner, controller)
 
 
-def take_requests(machine: Kip236OldController, controller: Controller) -> None:
+def take_requests(runner: RequestRunner, controller: Controller) -> None:
     """Oldest first: names end in a number that grows. A request goes once it was dealt with."""
     controller.znodes.touch(REASSIGNMENT_REQUESTS)
     for name in controller.znodes.children(REASSIGNMENT_REQUESTS, watch=True):
@@ -74,19 +97,19 @@ def take_requests(machine: Kip236OldController, controller: Controller) -> None:
         except MalformedZnodeError as error:
             controller.record(_CAUSE, Warned(f"{error}; removed"))
         else:
-            _deal_with(machine, controller, path, request)
+            _deal_with(runner, controller, path, request)
         remove(controller, _CAUSE, path)
 
 
 def _deal_with(
-    machine: Kip236OldController, controller: Controller, path: str, request: ReassignmentRequest
+    runner: RequestRunner, controller: Controller, path: str, request: ReassignmentRequest
 ) -> None:
     plan = plan_on_record(controller) if request.legacy else {}
     for tp, replicas in request.assignments.items():
         planned = plan.get(tp)
         original = None if planned is None else planned.original_replicas
         try:
-            machine.request(
+            runner.request(
                 controller,
                 _CAUSE,
                 tp,
@@ -131,7 +154,7 @@ def _known(controller: Controller, tp: TopicPartition) -> Partition | None:
 # ---- /admin/reassign_partitions ------------------------------------------------------------------
 
 
-def _legacy(machine: Kip236OldController, controller: Controller, _: WatchedEvent | None) -> None:
+def _legacy(runner: RequestRunner, controller: Controller, _: WatchedEvent | None) -> None:
     """First the plan gets the original replicas, then what is new in it becomes a request."""
     plan = _plan(controller, REASSIGN_PARTITIONS)
     if plan is None:
@@ -151,7 +174,7 @@ def _legacy(machine: Kip236OldController, controller: Controller, _: WatchedEven
         remove(controller, _CAUSE, REASSIGN_PARTITIONS)
         return
     if news:
-        take_requests(machine, controller)
+        take_requests(runner, controller)
 
 
 def _plan(controller: Controller, path: str) -> dict[TopicPartition, PlannedReplicas] | None:
@@ -192,7 +215,7 @@ def _with_original(
 # ---- /admin/reassign_partitions_extra ------------------------------------------------------------
 
 
-def _extra(machine: Kip236OldController, controller: Controller, _: WatchedEvent | None) -> None:
+def _extra(runner: RequestRunner, controller: Controller, _: WatchedEvent | None) -> None:
     """Each partition at once: what is pending is rolled back, then it joins the plan, then it
     leaves here; and what is left of nothing is no znode."""
     waiting = _plan(controller, REASSIGN_PARTITIONS_EXTRA)
@@ -200,25 +223,25 @@ def _extra(machine: Kip236OldController, controller: Controller, _: WatchedEvent
         return
     for tp, planned in list(waiting.items()):
         try:
-            _move_to_the_plan(machine, controller, tp, planned)
+            _move_to_the_plan(runner, controller, tp, planned)
         except Refusal as refusal:
             text = f"{REASSIGN_PARTITIONS_EXTRA}: {tp[0]}-{tp[1]} is ignored: {refusal.message}"
             controller.record(_CAUSE, Warned(text))
         del waiting[tp]
         store_plan(controller, _CAUSE, REASSIGN_PARTITIONS_EXTRA, waiting)
     store_plan(controller, _CAUSE, REASSIGN_PARTITIONS_EXTRA, waiting)
-    _legacy(machine, controller, None)
+    _legacy(runner, controller, None)
 
 
 def _move_to_the_plan(
-    machine: Kip236OldController,
+    runner: RequestRunner,
     controller: Controller,
     tp: TopicPartition,
     planned: PlannedReplicas,
 ) -> None:
-    machine.check(controller, tp, tuple(planned.replicas), legacy=True)
+    runner.check(controller, tp, tuple(planned.replicas), legacy=True)
     if _legacy_in_flight(controller, tp):
-        machine.roll_back(controller, _CAUSE, tp)
+        runner.roll_back(controller, _CAUSE, tp)
     partition = controller.state.topics[tp[0]].partitions[tp[1]]
     plan = plan_on_record(controller)
     plan[tp] = PlannedReplicas(planned.replicas, partition.replicas)
@@ -228,15 +251,13 @@ def _move_to_the_plan(
 # ---- /admin/reassign_cancel ----------------------------------------------------------------------
 
 
-def _cancel(
-    machine: Kip236OldController, controller: Controller, event: WatchedEvent | None
-) -> None:
+def _cancel(runner: RequestRunner, controller: Controller, event: WatchedEvent | None) -> None:
     """While it is there nothing starts, nothing goes on, and what is pending is rolled back. What
     could not be goes on once it is gone. It is its maker's to remove."""
     if controller.znodes.read(REASSIGN_CANCEL, watch=True) is not None:
-        machine.roll_all_back(controller, _CAUSE)
+        runner.roll_all_back(controller, _CAUSE)
     elif event is not None and event.type is EventType.NODE_DELETED:
-        machine.resume(controller, _CAUSE)
+        runner.resume(controller, _CAUSE)
 
 
 ALL_WATCHED: Final = (

@@ -7,7 +7,7 @@ remembers, and read by a controller that takes over, and at no other time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from kproto.znodes import MalformedZnodeError
 from kproto.znodes.kafka_znodes import (
@@ -15,12 +15,17 @@ from kproto.znodes.kafka_znodes import (
     encode_partition_state,
 )
 from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
-from mockbroker.errors import Refusal
-from mockbroker.reassignment.answers import find, listed, refused
 from mockbroker.reassignment.effects import targeted
 from mockbroker.reassignment.kip_455.tables import Draft
 from mockbroker.reassignment.plan_znode import PLAN_WATCHED, leave_plan, take_plan
-from mockbroker.reassignment.transitions import Brokers, run_first, run_until_none
+from mockbroker.reassignment.requests import (
+    RequestedPartitions,
+    RequestedTargets,
+    alter_each,
+    find,
+    list_each,
+)
+from mockbroker.reassignment.transitions import Brokers
 from mockbroker.reassignment.znode_watches import WATCHED
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.state.controller import Controller
@@ -29,8 +34,6 @@ from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
     OngoingReassignment,
-    PartitionResult,
-    TopicResult,
 )
 from mockbroker.topics.assignments import check_assignment
 
@@ -55,42 +58,31 @@ class Kip455Controller(ZooKeeperController):
     def alter(
         self,
         controller: Controller,
-        topics: Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]],
+        topics: RequestedTargets,
         *,
         allow_replication_factor_change: bool,
     ) -> AlterReassignmentsResult:
-        """The drafts know no guard of the replication factor: that argument is only echoed.
-        Cancelling what is not reassigned is no error."""
-        results = tuple(
-            TopicResult(
-                name,
-                tuple(self._alter_one(controller, (name, i), asked) for i, asked in partitions),
-            )
-            for name, partitions in topics
-        )
-        return AlterReassignmentsResult(0, None, allow_replication_factor_change, results)
+        """The drafts have no guard of the replication factor, so that argument is only echoed.
+        Cancelling where there is no reassignment is no error."""
 
-    def _alter_one(
-        self, controller: Controller, tp: TopicPartition, asked: Sequence[int] | None
-    ) -> PartitionResult:
-        try:
+        def alter_one(tp: TopicPartition, target: Brokers | None) -> None:
             find(controller, tp)
-            if asked is not None:
-                check_assignment(controller, asked)
-        except Refusal as refusal:
-            return refused(tp[1], refusal)
-        if asked is None:
-            run_first(controller, _CAUSE, tp, self._draft.on_cancel)
-            self.settle(controller, _CAUSE, tp)
-        else:
-            self.reassign(controller, _CAUSE, tp, tuple(asked))
-        return PartitionResult(tp[1])
+            if target is None:
+                self.run_first(controller, _CAUSE, tp, self._draft.on_cancel)
+                self.settle(controller, _CAUSE, tp)
+            else:
+                check_assignment(controller, target)
+                self.reassign(controller, _CAUSE, tp, target)
+
+        return alter_each(
+            topics, alter_one, allow_replication_factor_change=allow_replication_factor_change
+        )
 
     def reassign(
         self, controller: Controller, cause: str, tp: TopicPartition, target: Brokers
     ) -> None:
         """By a request, or by ``/admin/reassign_partitions``, which a request leaves as it is."""
-        run_first(controller, cause, tp, self._draft.on_alter, requested_replicas=target)
+        self.run_first(controller, cause, tp, self._draft.on_alter, requested_replicas=target)
         self.settle(controller, cause, tp)
 
     def reassign_all(
@@ -99,11 +91,14 @@ class Kip455Controller(ZooKeeperController):
         for tp, target in targets.items():
             self.reassign(controller, cause, tp, target)
 
+    def plan_removed(self, controller: Controller) -> None:
+        take_plan(self, controller)
+
     def list_ongoing(
-        self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
+        self, controller: Controller, topics: RequestedPartitions | None
     ) -> ListReassignmentsResult:
         """Replicas as they are now; adding and removing are what T still makes of them."""
-        return listed(controller.state.topics, topics, _ongoing)
+        return list_each(controller.state.topics, topics, _ongoing)
 
     # ---- what goes on around reassignments ---------------------------------------------------
 
@@ -122,10 +117,10 @@ class Kip455Controller(ZooKeeperController):
         ).decode()
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
-        run_until_none(controller, cause, tp, self._draft.on_step)
+        self.run_until_none(controller, cause, tp, self._draft.on_step)
         partition = find(controller, tp)
         if not partition.reassigning and REASSIGN_PARTITIONS in controller.state.znodes:
-            leave_plan(controller, cause, lambda each, _: each == tp)
+            leave_plan(self, controller, cause, lambda each, _: each == tp)
         return partition
 
     # ---- take-over ---------------------------------------------------------------------------
@@ -136,7 +131,7 @@ class Kip455Controller(ZooKeeperController):
         take_plan(self, controller)
         for name, partition in controller.partitions():
             tp = (name, partition.index)
-            if run_first(controller, cause, tp, self._draft.on_take_over):
+            if self.run_first(controller, cause, tp, self._draft.on_take_over):
                 self.settle(controller, cause, tp)
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:

@@ -10,14 +10,19 @@ Error texts are those of Kafka 3.9 to 4.4 (``ReplicationControlManager``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.elections.partition_change import Election, completed, counted, elected, redone
-from mockbroker.errors import Refusal
-from mockbroker.reassignment.transitions import Brokers, Effects, RuleContext, Table, Transition
+from mockbroker.reassignment.transitions import (
+    Brokers,
+    Effects,
+    Refuse,
+    RuleContext,
+    Table,
+    Transition,
+)
 from mockbroker.rows import Row, always
 
 __all__ = ["GUARDED", "ON_ALTER", "ON_CANCEL", "UNCLEAN_ALLOWED"]
@@ -56,17 +61,6 @@ def _without_adding(context: RuleContext, brokers: Brokers) -> Brokers:
 
 
 # ---- effects -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """Answer with this and change nothing. ``text`` None is the code's own, not sent."""
-
-    code: ErrorCode
-    text: Callable[[Transition], str] | None = None
-
-    def perform(self, transition: Transition) -> None:
-        raise Refusal(self.code, None if self.text is None else self.text(transition))
 
 
 @dataclass(frozen=True, slots=True)

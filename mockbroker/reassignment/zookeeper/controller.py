@@ -14,15 +14,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from kproto.error_codes import ErrorCode, message
+from kproto.error_codes import ErrorCode
 from kproto.znodes.kafka_znodes import PartitionState
 from mockbroker.errors import Refusal
 from mockbroker.reassignment.plan_znode import PLAN_WATCHED, leave_plan, pending, take_plan
-from mockbroker.reassignment.transitions import Brokers, Table, run_first
+from mockbroker.reassignment.requests import (
+    RequestedPartitions,
+    RequestedTargets,
+    alter_each,
+    list_each,
+    merged,
+    shipped_lists,
+)
+from mockbroker.reassignment.transitions import Brokers, Table
 from mockbroker.reassignment.znode_watches import WATCHED
 from mockbroker.reassignment.zookeeper import refusal_texts as texts
-from mockbroker.reassignment.zookeeper import tables as rows
-from mockbroker.reassignment.zookeeper.effects import heading_for
+from mockbroker.reassignment.zookeeper import tables
 from mockbroker.reassignment.zookeeper.eras import ERAS, Era
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.rows import rows_of_release
@@ -32,10 +39,6 @@ from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
 from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
-    OngoingReassignment,
-    OngoingTopic,
-    PartitionResult,
-    TopicResult,
 )
 
 __all__ = ["KafkaZooKeeperController"]
@@ -53,103 +56,79 @@ class KafkaZooKeeperController(ZooKeeperController):
         self.topic_version = era.topic_version
         self.broker_version = era.broker_version
         self.controller_version = era.controller_version
-        self._era = era
-        self._on_update = rows_of_release(rows.ON_UPDATE, era.since)
-        self._on_plan = rows_of_release(rows.ON_PLAN, era.since)
-        self._on_phase = rows_of_release(rows.ON_PHASE, era.since)
-        self._on_step = rows_of_release(rows.ON_STEP, era.since)
-        self._on_replica_start = rows_of_release(rows.ON_REPLICA_START, era.since)
-        self._on_partition_start = rows_of_release(rows.ON_PARTITION_START, era.since)
-        self._on_leader = rows_of_release(rows.ON_LEADER, era.since)
-        self._on_change = rows_of_release(rows.ON_CHANGE, era.since)
+        self._refusals = rows_of_release(tables.REFUSALS, era.since)
+        self._on_submit = rows_of_release(tables.ON_SUBMIT, era.since)
+        self._on_update = rows_of_release(tables.ON_UPDATE, era.since)
+        self._on_plan = rows_of_release(tables.ON_PLAN, era.since)
+        self._on_phase = rows_of_release(tables.ON_PHASE, era.since)
+        self._on_step = rows_of_release(tables.ON_STEP, era.since)
+        self._on_replica_start = rows_of_release(tables.ON_REPLICA_START, era.since)
+        self._on_partition_start = rows_of_release(tables.ON_PARTITION_START, era.since)
+        self._on_leader = rows_of_release(tables.ON_LEADER, era.since)
+        self._on_change = rows_of_release(tables.ON_CHANGE, era.since)
 
     # ---- requests ----------------------------------------------------------------------------
 
     def alter(
         self,
         controller: Controller,
-        topics: Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]],
+        topics: RequestedTargets,
         *,
         allow_replication_factor_change: bool,
     ) -> AlterReassignmentsResult:
-        """All are checked before any is started. A partition named twice is asked for once, as the
-        last has it, and a topic without partitions is not mentioned again. The guard of the
-        replication factor (Kafka 4.1) is only echoed."""
-        asked = {(name, index): replicas for name, parts in topics for index, replicas in parts}
-        outcome: dict[TopicPartition, PartitionResult] = {}
+        """Every partition is checked before any is started. A partition named twice counts once,
+        with its last target. The guard of the replication factor (Kafka 4.1) is only echoed."""
+        distinct = merged(topics)
+        refusals: dict[TopicPartition, Refusal] = {}
         targets: dict[TopicPartition, Brokers] = {}
-        for tp, replicas in asked.items():
-            try:
-                targets[tp] = self._target(controller, tp, replicas)
-            except Refusal as refusal:
-                outcome[tp] = PartitionResult(tp[1], refusal.code, refusal.message)
-        leave_plan(controller, _CAUSE, lambda tp, _: tp in targets)
-        for tp, target in targets.items():
+        for name, partitions in distinct:
+            for index, replicas in partitions:
+                try:
+                    targets[name, index] = self._target(controller, (name, index), replicas)
+                except Refusal as refusal:
+                    refusals[name, index] = refusal
+        leave_plan(self, controller, _CAUSE, lambda tp, _: tp in targets)
+
+        def alter_one(tp: TopicPartition, _: Brokers | None) -> None:
+            if tp in refusals:
+                raise refusals[tp]
             if _find(controller, tp) is None:
-                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                outcome[tp] = PartitionResult(tp[1], code, texts.NO_SUCH_PARTITION)
-            else:
-                self.reassign(controller, _CAUSE, tp, target)
-                outcome[tp] = PartitionResult(tp[1])
-        by_topic: dict[str, list[PartitionResult]] = {}
-        for tp in asked:
-            by_topic.setdefault(tp[0], []).append(outcome[tp])
-        results = tuple(TopicResult(name, tuple(parts)) for name, parts in by_topic.items())
-        return AlterReassignmentsResult(0, "", allow_replication_factor_change, results)
+                raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, texts.NO_SUCH_PARTITION)
+            self.reassign(controller, _CAUSE, tp, targets[tp])
+
+        return alter_each(
+            distinct,
+            alter_one,
+            allow_replication_factor_change=allow_replication_factor_change,
+            message="",
+        )
 
     def list_ongoing(
-        self, controller: Controller, topics: Sequence[tuple[str, Sequence[int]]] | None
+        self, controller: Controller, topics: RequestedPartitions | None
     ) -> ListReassignmentsResult:
-        """Kafka lists in the order of a hash; here by name where all are asked for."""
-        known = controller.state.topics
-        wanted: Mapping[str, Sequence[int]]
-        if topics is None:
-            wanted = {name: range(len(known[name].partitions)) for name in sorted(known)}
-        else:
-            named: dict[str, dict[int, None]] = {}
-            for name, indexes in topics:
-                named.setdefault(name, {}).update(dict.fromkeys(indexes))
-            wanted = {name: tuple(indexes) for name, indexes in named.items()}
-        listed = []
-        for name, indexes in wanted.items():
-            found = (_find(controller, (name, index)) for index in indexes)
-            ongoing = tuple(
-                OngoingReassignment(each.index, each.replicas, each.adding, each.removing)
-                for each in found
-                if each is not None and each.reassigning
-            )
-            if ongoing:
-                listed.append(OngoingTopic(name, ongoing))
-        return ListReassignmentsResult(0, "", tuple(listed))
+        """Kafka lists topics in the order of a hash; here they are sorted by name if all are
+        requested."""
+        distinct = None
+        if topics is not None:
+            indexes: dict[str, dict[int, None]] = {}
+            for name, partitions in topics:
+                indexes.setdefault(name, {}).update(dict.fromkeys(partitions))
+            distinct = [(name, tuple(each)) for name, each in indexes.items()]
+        return list_each(controller.state.topics, distinct, shipped_lists, message="")
 
     def _target(
-        self, controller: Controller, tp: TopicPartition, asked: Sequence[int] | None
+        self, controller: Controller, tp: TopicPartition, replicas: Sequence[int] | None
     ) -> Brokers:
-        """Where a request wants a partition, which may not exist; None wants it back to its origin.
-
-        Raises Refusal, since 2.5 with texts: unlike KRaft it looks at the list alone first, and
-        says in words that nothing is under way.
-        """
+        """The target of a request for a partition, which may not exist; None means the replicas
+        before its reassignment. Raises Refusal."""
         partition = _find(controller, tp) or _find_deleted(controller, tp)
-        if asked is None:
-            if not partition.reassigning:
-                code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-                raise Refusal(code, message(code))
+        if replicas is None:
+            self.run_first(controller, _CAUSE, tp, tables.ON_CANCEL, before=partition)
             return tuple(each for each in partition.replicas if each not in partition.adding)
-        target = tuple(asked)
-        adding, live = heading_for(partition, target).adding, controller.live_ids()
-        wrong = None
-        if not target:
-            wrong = texts.EMPTY
-        elif len(set(target)) != len(target):
-            wrong = texts.duplicates(target)
-        elif min(target) < 0:
-            wrong = texts.not_ids(target)
-        elif not set(adding) <= set(live):
-            wrong = texts.not_alive(adding, live)
-        if wrong is not None:
-            code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
-            raise Refusal(code, wrong if self._era.refusals_say_why else message(code))
+        target = tuple(replicas)
+        self.run_first(
+            controller, _CAUSE, tp, self._refusals, before=partition, requested_replicas=target
+        )
         return target
 
     # ---- reassignments -----------------------------------------------------------------------
@@ -159,22 +138,22 @@ class KafkaZooKeeperController(ZooKeeperController):
     ) -> None:
         """``KafkaController.onPartitionReassignment``: put it on record, then as far as it goes."""
         held = controller.state.topics[tp[0]].partitions[tp[1]].replicas
-        run_first(controller, cause, tp, self._on_update, requested_replicas=target)
+        self.run_first(controller, cause, tp, self._on_update, requested_replicas=target)
         self._run(controller, cause, tp, self._on_phase, facts={"held": held})
 
     def reassign_all(
         self, controller: Controller, cause: str, targets: Mapping[TopicPartition, Brokers]
     ) -> None:
-        """A plan. Where it is remembered as one, all of it is before any of it is started."""
-        if not self._on_plan:
-            for tp, target in targets.items():
-                self.reassign(controller, cause, tp, target)
-            return
+        """A plan. Where the controller remembers it (before 2.4), it remembers all of it before it
+        starts any of it."""
         for tp, target in targets.items():
-            run_first(controller, cause, tp, self._on_update, requested_replicas=target)
-        for tp in targets:
-            if not run_first(controller, cause, tp, self._on_plan):
-                self._run(controller, cause, tp, self._on_phase)
+            self.run_first(controller, cause, tp, self._on_submit, requested_replicas=target)
+        for tp, target in targets.items():
+            if not self.run_first(controller, cause, tp, self._on_plan):
+                self.reassign(controller, cause, tp, target)
+
+    def plan_removed(self, controller: Controller) -> None:
+        take_plan(self, controller)
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         self._run(controller, cause, tp, self._on_step)
@@ -201,9 +180,9 @@ class KafkaZooKeeperController(ZooKeeperController):
         """Apply the first row that matches; then a leader that was told of an epoch above its own
         does its part."""
         before = controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch
-        run_first(controller, cause, tp, table, facts=facts, draft=draft)
+        self.run_first(controller, cause, tp, table, facts=facts, draft=draft)
         if controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch > before:
-            run_first(controller, cause, tp, self._on_leader)
+            self.run_first(controller, cause, tp, self._on_leader)
 
     def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
         """Reassignments to a broker that is live again are taken up from where they are."""

@@ -178,6 +178,7 @@ class LeavePlan:
 
     def perform(self, transition: Transition) -> None:
         leave_plan(
+            transition.writer,
             transition.controller,
             transition.cause,
             lambda tp, replicas: tp == transition.tp and replicas == transition.now.replicas,
@@ -191,6 +192,7 @@ class LeaveRememberedPlan:
 
     def perform(self, transition: Transition) -> None:
         rewrite_plan(
+            transition.writer,
             transition.controller,
             transition.cause,
             {

@@ -20,8 +20,7 @@ class Era:
     """``name`` is the name of the releases from ``since`` until the next era.
 
     ``topic_version``, ``broker_version`` and ``controller_version`` are those of the texts of
-    ``/brokers/topics/T``, ``/brokers/ids/N`` and ``/controller``. ``refusals_say_why``: a refused
-    list of replicas is answered with a text of its own, else with the error's generic one.
+    ``/brokers/topics/T``, ``/brokers/ids/N`` and ``/controller``.
     """
 
     name: str
@@ -29,13 +28,12 @@ class Era:
     topic_version: int = 1
     broker_version: int = 4
     controller_version: int = 1
-    refusals_say_why: bool = False
 
 
 _0_10: Final = Era("zookeeper-0.10", since=(0, 0))
 _2_3: Final = replace(_0_10, name="zookeeper-2.3", since=(2, 3))
 _2_4: Final = replace(_2_3, name="zookeeper-2.4", since=(2, 4), topic_version=2)
-_2_5: Final = replace(_2_4, name="zookeeper-2.5", since=(2, 5), refusals_say_why=True)
+_2_5: Final = replace(_2_4, name="zookeeper-2.5", since=(2, 5))
 _2_7: Final = replace(_2_5, name="zookeeper-2.7", since=(2, 7), broker_version=5)
 _2_8: Final = replace(_2_7, name="zookeeper-2.8", since=(2, 8), topic_version=3)
 _3_0: Final = replace(_2_8, name="zookeeper-3.0", since=(3, 0))

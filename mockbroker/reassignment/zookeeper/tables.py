@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kproto.error_codes import ErrorCode, message
 from mockbroker.reassignment.effects import (
     Commit,
     ElectAmongReplicas,
@@ -33,10 +34,12 @@ from mockbroker.reassignment.transitions import (
     Brokers,
     Choice,
     Effects,
+    Refuse,
     RuleContext,
     Table,
     Transition,
 )
+from mockbroker.reassignment.zookeeper import refusal_texts as texts
 from mockbroker.reassignment.zookeeper.effects import (
     ElectFromIsr,
     HeadForAsked,
@@ -48,10 +51,12 @@ from mockbroker.reassignment.zookeeper.effects import (
     SendFormerLeaderAndIsr,
     SettleOnTarget,
     SpreadOverBoth,
+    heading_for,
 )
 from mockbroker.rows import Effect, Row, always
 
 __all__ = [
+    "ON_CANCEL",
     "ON_CHANGE",
     "ON_LEADER",
     "ON_PARTITION_START",
@@ -59,12 +64,16 @@ __all__ = [
     "ON_PLAN",
     "ON_REPLICA_START",
     "ON_STEP",
+    "ON_SUBMIT",
     "ON_UPDATE",
+    "REFUSALS",
 ]
 
 _OFFLINE_AT_START: Final = (2, 3)
 """ReplicaStateMachine.startup handles the replicas that are offline, too."""
 _KIP_455: Final = (2, 4)
+_REFUSALS_EXPLAINED: Final = (2, 5)
+"""A refused list of replicas has a text of its own; before, the error's generic one."""
 _NEW_AT_ONCE: Final = (2, 7)
 """updateLeaderEpochAndSendRequest says which replicas are new."""
 _KAFKA_9672: Final = (3, 0)
@@ -127,6 +136,33 @@ def _replicas_went(context: RuleContext) -> bool:
     return bool(_dropped(context))
 
 
+def _invalid_list(context: RuleContext) -> bool:
+    """Any of the four below."""
+    checks = (_empty_list, _repeated_broker, _negative_broker, _dead_addition)
+    return any(check(context) for check in checks)
+
+
+def _empty_list(context: RuleContext) -> bool:
+    return not context.requested_replicas
+
+
+def _repeated_broker(context: RuleContext) -> bool:
+    return len(set(context.requested_replicas)) != len(context.requested_replicas)
+
+
+def _negative_broker(context: RuleContext) -> bool:
+    return min(context.requested_replicas) < 0
+
+
+def _dead_addition(context: RuleContext) -> bool:
+    """Only brokers to be added have to be live."""
+    return not all(context.is_live(each) for each in _additions(context))
+
+
+def _idle(context: RuleContext) -> bool:
+    return not context.start.reassigning
+
+
 # ---- choices -------------------------------------------------------------------------------------
 
 
@@ -167,6 +203,25 @@ def _not_started(context: RuleContext) -> Brokers:
     """New replicas that were none before the request."""
     held: Brokers = context.facts.get("held", context.start.replicas)
     return tuple(each for each in context.now.adding if each not in held)
+
+
+def _additions(context: RuleContext) -> Brokers:
+    return heading_for(context.start, context.requested_replicas).adding
+
+
+# ---- texts ---------------------------------------------------------------------------------------
+
+
+def _repeated_text(transition: Transition) -> str:
+    return texts.duplicates(transition.context.requested_replicas)
+
+
+def _negative_text(transition: Transition) -> str:
+    return texts.not_ids(transition.context.requested_replicas)
+
+
+def _dead_text(transition: Transition) -> str:
+    return texts.not_alive(_additions(transition.context), transition.controller.live_ids())
 
 
 # ---- what tables share ---------------------------------------------------------------------------
@@ -232,6 +287,46 @@ _FINISH_BEFORE_2_4: Final[Effects] = _finish(_told_of_the_end, LeaveRememberedPl
 
 # ---- tables --------------------------------------------------------------------------------------
 
+_INVALID: Final = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+_NO_REASSIGNMENT: Final = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+REFUSALS: Final[Table] = (
+    Row(
+        "K455-22, K455-23",
+        _invalid_list,
+        (Refuse(_INVALID, message(_INVALID)),),
+        until=_REFUSALS_EXPLAINED,
+    ),
+    Row("K455-23", _empty_list, (Refuse(_INVALID, texts.EMPTY),), since=_REFUSALS_EXPLAINED),
+    Row(
+        "K455-23",
+        _repeated_broker,
+        (Refuse(_INVALID, _repeated_text),),
+        since=_REFUSALS_EXPLAINED,
+    ),
+    Row(
+        "K455-23",
+        _negative_broker,
+        (Refuse(_INVALID, _negative_text),),
+        since=_REFUSALS_EXPLAINED,
+    ),
+    Row("K455-23", _dead_addition, (Refuse(_INVALID, _dead_text),), since=_REFUSALS_EXPLAINED),
+)
+"""Requests that are refused. Unlike KRaft, this controller checks the list before it checks whether
+the partition exists."""
+
+ON_CANCEL: Final[Table] = (
+    Row("K455-22", _idle, (Refuse(_NO_REASSIGNMENT, message(_NO_REASSIGNMENT)),)),
+)
+"""Cancellations that are refused, with a text, where KRaft sends none."""
+
+_REMEMBER_PLAN: Final[Row[RuleContext, Transition]] = Row(
+    "K455-60", always, (PlanAsked(), Commit()), until=_KIP_455
+)
+
+ON_SUBMIT: Final[Table] = (_REMEMBER_PLAN,)
+"""Each partition of a plan, before any of them is started."""
+
 ON_UPDATE: Final[Table] = (
     Row(
         "K455-01",
@@ -239,7 +334,7 @@ ON_UPDATE: Final[Table] = (
         (HeadForAsked(), WriteTopicZnode(), Commit(), *_DROP),
         since=_KIP_455,
     ),
-    Row("K455-60", always, (PlanAsked(), Commit()), until=_KIP_455),
+    _REMEMBER_PLAN,
 )
 """U. A new target, the origin of a cancelled reassignment among them. Where it makes no difference
 nothing is written, and where nobody is dropped nobody is told. Before 2.4 only memory changes."""
