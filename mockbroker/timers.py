@@ -1,22 +1,97 @@
-"""Waiting on the event loop, for those who must not know one.
+"""Timers on the virtual clock, and real time for those who must not know an event loop.
 
-The simulated clock, where it follows the real one, is woken up in time for what is due on it; a
-handler waits to be called back. Neither what is due nor what is waited for is known here.
+``Timers`` is the clock of a cluster and one heap of what is due on it. ``advance`` and, where the
+clock follows real time, an ``Alarm`` on the event loop run it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
+import itertools
 import time
 from collections.abc import Callable
 
-__all__ = ["Alarm", "called_back", "sleep", "wall_ms"]
+__all__ = ["Alarm", "Timer", "Timers", "called_back", "sleep", "wall_ms"]
 
 _EPOCH_AT_START_MS = (time.time_ns() - time.monotonic_ns()) // 1_000_000
 
 
+class Timer:
+    """Calls a function when its time has come. ``Timers.timer`` makes one, not set yet."""
+
+    __slots__ = ("_call", "_timers", "due_ms", "number")
+
+    def __init__(self, timers: Timers, call: Callable[[], None]) -> None:
+        self._timers = timers
+        self._call = call
+        self.due_ms: int | None = None
+        """The time at which the function is called; None if the timer is not set."""
+        self.number = -1
+        """Of the heap's entry that counts: earlier ones have been replaced."""
+
+    def set(self, due_ms: int | None) -> None:
+        """Call the function once, at this time instead of the time set before; None: never. A time
+        that has passed is due at once, in the next ``run_until``."""
+        if due_ms != self.due_ms:
+            self.due_ms = due_ms
+            self.number = -1 if due_ms is None else self._timers.push(due_ms, self)
+
+    def fire(self) -> None:
+        self.due_ms, self.number = None, -1
+        self._call()
+
+
+class Timers:
+    """A virtual clock, in milliseconds, and the timers that are set on it.
+
+    Timers of the same time run in the order in which they were set.
+    """
+
+    def __init__(self, now_ms: int = 0) -> None:
+        self.now_ms = now_ms
+        self._end_ms = now_ms
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._numbers = itertools.count()
+
+    def timer(self, call: Callable[[], None]) -> Timer:
+        """A timer that is not set yet."""
+        return Timer(self, call)
+
+    def push(self, due_ms: int, timer: Timer) -> int:
+        """For ``Timer.set``: add an entry, and return its number."""
+        number = next(self._numbers)
+        heapq.heappush(self._heap, (due_ms, number, timer))
+        return number
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When the next timer is due; None if none is set."""
+        heap = self._heap
+        while heap and heap[0][1] != heap[0][2].number:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
+
+    @property
+    def horizon_ms(self) -> int:
+        """While a timer runs: until when no other timer will change anything."""
+        due = self.next_due_ms
+        return self._end_ms if due is None else min(self._end_ms, due)
+
+    def run_until(self, end_ms: int) -> None:
+        """Let time pass until then. Each timer that falls due runs at its own time, in order, those
+        among them that others set meanwhile."""
+        self._end_ms = end_ms
+        while (due := self.next_due_ms) is not None and due <= end_ms:
+            _, _, timer = heapq.heappop(self._heap)
+            self.now_ms = max(self.now_ms, due)
+            timer.fire()
+        self.now_ms = max(self.now_ms, end_ms)
+
+
 class Alarm:
-    """``ring`` is called once, at the time set last; ``loop`` says where, None for not at all."""
+    """Calls ``ring`` once, at the time set last, on the event loop that ``loop`` returns. If there
+    is no loop it is never called."""
 
     def __init__(
         self, loop: Callable[[], asyncio.AbstractEventLoop | None], ring: Callable[[], None]
@@ -26,7 +101,7 @@ class Alarm:
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, milliseconds: int | None) -> None:
-        """Ring in so many from now, and not when it was set to before; None: never."""
+        """Ring after this many milliseconds, and not at the time set before; None: never."""
         self.cancel()
         loop = self._loop()
         if milliseconds is not None and loop is not None:
@@ -44,12 +119,13 @@ def wall_ms() -> int:
 
 
 async def sleep(seconds: float) -> None:
-    """Let the time pass, the cluster's clock meanwhile untouched."""
+    """Wait in real time; the cluster's clock is not touched."""
     await asyncio.sleep(seconds)
 
 
-async def called_back(ask: Callable[[Callable[[], None]], None]) -> None:
-    """Wait until what was given to ``ask`` is called, by this thread; the first time counts."""
+async def called_back(register: Callable[[Callable[[], None]], None]) -> None:
+    """Wait until the function that is given to ``register`` is called, on this thread. Calls after
+    the first have no effect."""
     done = asyncio.get_running_loop().create_future()
-    ask(lambda: None if done.done() else done.set_result(None))
+    register(lambda: None if done.done() else done.set_result(None))
     await done
