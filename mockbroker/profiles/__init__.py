@@ -67,7 +67,7 @@ _DRAFTS: Final = {
         "KIP-183: ElectPreferredLeaders, one at a time behind a flag that a znode shares",
         {43: Versions(0, 0)},
         base="kafka-2.1",
-        machine="zookeeper-0.10",
+        machine="zookeeper-2.1",
         elections="kip-183",
     ),
     "kip-455-old": _Draft(

@@ -14,7 +14,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from kproto.znodes import MalformedZnodeError, WatchedEvent
 from kproto.znodes.kafka_znodes import (
@@ -41,6 +41,8 @@ from kproto.znodes.kafka_znodes import (
     topic_path,
 )
 from kproto.znodes.plan_znodes import delete_topic_path
+from mockbroker.configs.effective import unclean_election_enabled
+from mockbroker.elections.partition_change import Election, next_partition
 from mockbroker.reassignment import broker_notifications as announce
 from mockbroker.reassignment.effects import leader_and_isr, untargeted, update_metadata
 from mockbroker.reassignment.transitions import Brokers, Table, run_first
@@ -59,11 +61,20 @@ from mockbroker.state.actions import (
 )
 from mockbroker.state.controller import TOPIC, Controller
 from mockbroker.state.controller_znodes import bytes_of
-from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic, TopicPartition
+from mockbroker.state.model import (
+    NO_CONTROLLER,
+    NO_LEADER,
+    Broker,
+    Partition,
+    Topic,
+    TopicPartition,
+)
 
 __all__ = ["ZooKeeperController", "warn"]
 
 _log = logging.getLogger("mockbroker")
+
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 
 class ZooKeeperController:
@@ -77,6 +88,8 @@ class ZooKeeperController:
     controller_version = 1
     unreadable_state = "taken as no reassignment"
     """What becomes of a partition whose state znode cannot be read."""
+    unclean_topics_elect = True
+    """Whether a topic that starts to allow unclean elections gets leaders at once (Kafka 2.1)."""
     watched: Sequence[Watched] = WATCHED
 
     # ---- start -------------------------------------------------------------------------------
@@ -357,6 +370,35 @@ class ZooKeeperController:
                 announce.introduce(controller, cause, name, partitions)
             case BrokerChanged():
                 announce.broker_changed(controller, cause, change)
+            case ConfigChanged(_, _, name, _, "true") if name == UNCLEAN_ELECTION:
+                self._elect_offline(controller, cause, change)
+
+    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
+        """Continue the partition's reassignment; each controller has its own way."""
+        raise NotImplementedError
+
+    def _elect_offline(self, controller: Controller, cause: str, change: ConfigChanged) -> None:
+        """Elect leaders where unclean elections were just allowed: for one topic, or for all where
+        it is a default of the controller's broker (``enableTopicUncleanLeaderElection``)."""
+        named, state = change.resource_name, controller.state
+        if state.controller_id == NO_CONTROLLER:
+            return
+        if change.resource_type == TOPIC:
+            topics = [named] if self.unclean_topics_elect else []
+        else:
+            topics = sorted(state.topics) if named in ("", str(state.controller_id)) else []
+        for name in topics:
+            election = (
+                Election.UNCLEAN if unclean_election_enabled(state, name) else Election.ONLINE
+            )
+            for partition in state.topics[name].partitions:
+                if partition.leader == NO_LEADER:
+                    after = next_partition(
+                        partition, controller.is_live,
+                        isr=partition.isr, election=election, completion=controller.completion,
+                    )  # fmt: skip
+                    controller.change_partition(cause, name, after)
+                    self.settle(controller, cause, (name, partition.index))
 
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged

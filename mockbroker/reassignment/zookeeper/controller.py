@@ -56,6 +56,7 @@ class KafkaZooKeeperController(ZooKeeperController):
         self.topic_version = era.topic_version
         self.broker_version = era.broker_version
         self.controller_version = era.controller_version
+        self.unclean_topics_elect = era.unclean_topics_elect
         self._refusals = rows_of_release(tables.REFUSALS, era.since)
         self._on_submit = rows_of_release(tables.ON_SUBMIT, era.since)
         self._on_update = rows_of_release(tables.ON_UPDATE, era.since)

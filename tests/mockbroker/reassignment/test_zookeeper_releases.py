@@ -30,7 +30,8 @@ def test_every_release_with_zookeeper_has_this_machine_in_its_era() -> None:
     for each in all_profiles():
         if each.name.startswith("kafka"):
             assert (each.machine in names) == (each.mode == "zk"), each.name
-    assert profile("kafka-2.2").machine == "zookeeper-0.10"
+    assert profile("kafka-2.0").machine == "zookeeper-0.10"
+    assert profile("kafka-2.2").machine == "zookeeper-2.1"
     assert profile("kafka-2.6").machine == "zookeeper-2.5"
     assert profile("kafka-3.9-zk").machine == "zookeeper"
     assert names <= set(CONTROLLERS)

@@ -47,7 +47,7 @@ class Brokers:
     controller: int | None = None
     """With ZooKeeper; KRaft's is nobody's business, as any broker forwards to it."""
     lagged: set[int] = field(default_factory=set)
-    """Brokers that were stopped or frozen in this batch, and read the metadata log in large parts."""
+    """Brokers that were stopped or frozen in this batch, and read the metadata log in bulk."""
 
     @property
     def live(self) -> list[int]:
