@@ -1,8 +1,8 @@
-"""``mockbroker fuzz``, which is ``kspec fuzz`` too.
+"""``kspec fuzz``, also available as ``mockbroker fuzz``: fuzz a client, a decoder or a broker.
 
-Exit 0 where nothing was found, 1 where something was (or a replay came to the same), 2 where the
-client cannot be had (any more) or the command makes no sense, 128 and the signal's number where one
-ended it. However it ends, what was met until then is written and told.
+The exit status is 0 if nothing was found and 1 if something was, or if a replay reproduces its
+finding. It is 2 if the client cannot be started or the command line is invalid, and 128 plus the
+signal's number if a signal ended the run. An interrupted run still writes and prints its results.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ import kproto
 from kproto.errors import KprotoError
 from kspec.catalog import CLIENTS
 from kspec.catalog import client as client_named
+from kspec.clientfuzz.brokers.cli import broker
 from kspec.clientfuzz.clients.campaign import Campaign, Found, Result
 from kspec.clientfuzz.clients.causes import cause
-from kspec.clientfuzz.clients.report import as_document, tell, tell_found
+from kspec.clientfuzz.clients.report import as_document, print_found, print_summary
 from kspec.clientfuzz.clients.reproducer import read_replay, write_reproducer
 from kspec.clientfuzz.clients.session import Session
-from kspec.clientfuzz.commands import Ways, add_ways
+from kspec.clientfuzz.corpora_command import seeds_command
+from kspec.clientfuzz.decoders.cli import diff
 from kspec.clientfuzz.mutate import KINDS
-from kspec.clientfuzz.progress import Ticker
+from kspec.clientfuzz.progress import Progress
 from kspec.errors import KspecError
 from kspec.reading import api_key
 from kspec.runner.install import Launch, install
@@ -39,36 +41,105 @@ __all__ = ["fuzz"]
 _DEFAULT_CASES = 300
 
 
-@click.group(cls=Ways, invoke_without_command=True)
+class FuzzGroup(click.Group):
+    """A group that accepts ``--diff`` and ``--broker ADDRESS`` in place of command names."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        if "--diff" in args:
+            args = ["diff", *(each for each in args if each != "--diff")]
+        elif given := [each for each in args if each.startswith("--broker=")]:
+            rest = [each for each in args if each not in given]
+            args = ["broker", given[0].partition("=")[2], *rest]
+        elif "--broker" in args[:-1]:
+            at = args.index("--broker")
+            args = ["broker", args[at + 1], *args[:at], *args[at + 2 :]]
+        return super().parse_args(context, args)
+
+
+@click.group(cls=FuzzGroup, invoke_without_command=True)
 @click.pass_context
-@click.option("--client", "name", metavar="NAME", help="One that the suite can install: see "
-              "--list-clients.")  # fmt: skip
-@click.option("--command", "--adapter", "command", metavar="CMD",
-              help="Your own: a program that speaks the lines of docs/adapters.md.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True)
-@click.option("--cases", type=click.IntRange(1), help=f"How many; {_DEFAULT_CASES} unless "
-              "--seconds is given.")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True),
-              help="No new case after that.")  # fmt: skip
-@click.option("--api", "apis", metavar="KEY|NAME,...", help="Answers of these api keys alone.")
-@click.option("--kind", "kinds", metavar="KIND,...", help="These kinds of mutation alone: see "
-              "--list-kinds.")  # fmt: skip
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path),
-              help="Write report.json, and a folder for each cause.")  # fmt: skip
-@click.option("--replay", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Play one case.json again, in a new process.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(1, 32), default=1, show_default=True,
-              help="Processes of the client at once.")  # fmt: skip
-@click.option("--timeout", "timeout_ms", type=click.IntRange(50, 60_000), default=1000,
-              show_default=True, help="The client's own time-outs, in milliseconds.")  # fmt: skip
-@click.option("--hang-after", type=click.FloatRange(1, 600), default=12.0, show_default=True,
-              help="Seconds after which a call counts as hung.")  # fmt: skip
-@click.option("--memory", "memory_mb", type=click.IntRange(256), default=4096, show_default=True,
-              help="The most that the client may allocate, in MiB (Linux).")  # fmt: skip
-@click.option("--diff", is_flag=True, expose_value=False, help="As the command diff.")
-@click.option("--broker", metavar="ADDRESS", expose_value=False, help="As the command broker.")
-@click.option("--list-clients", is_flag=True, help="Print the clients, and exit.")
-@click.option("--list-kinds", is_flag=True, help="Print the kinds of mutation, and exit.")
+@click.option(
+    "--client",
+    "name",
+    metavar="NAME",
+    help="A client that kspec can install; --list-clients lists them.",
+)
+@click.option(
+    "--command",
+    "--adapter",
+    "command",
+    metavar="CMD",
+    help="A client of your own: a program that speaks the protocol of docs/adapters.md.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of the mutations.",
+)
+@click.option(
+    "--cases",
+    type=click.IntRange(1),
+    help=f"Number of cases to play; {_DEFAULT_CASES} unless --seconds is given.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Start no new case after this time.",
+)
+@click.option("--api", "apis", metavar="KEY|NAME,...", help="Mutate only answers of these APIs.")
+@click.option(
+    "--kind",
+    "kinds",
+    metavar="KIND,...",
+    help="Use only these kinds of mutation; --list-kinds lists them.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for report.json and a reproducer per cause.",
+)
+@click.option(
+    "--replay",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Replay one case.json in a new process.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 32),
+    default=1,
+    show_default=True,
+    help="Number of client processes to run in parallel.",
+)
+@click.option(
+    "--timeout",
+    "timeout_ms",
+    type=click.IntRange(50, 60_000),
+    default=1000,
+    show_default=True,
+    help="The client's own timeouts, in milliseconds.",
+)
+@click.option(
+    "--hang-after",
+    type=click.FloatRange(1, 600),
+    default=12.0,
+    show_default=True,
+    help="Seconds after which a call counts as hung.",
+)
+@click.option(
+    "--memory",
+    "memory_mb",
+    type=click.IntRange(256),
+    default=4096,
+    show_default=True,
+    help="Memory limit of the client, in MiB (Linux only).",
+)
+@click.option("--diff", is_flag=True, expose_value=False, help="Same as the command diff.")
+@click.option("--broker", metavar="ADDRESS", expose_value=False, help="Same as command broker.")
+@click.option("--list-clients", is_flag=True, help="List the clients and exit.")
+@click.option("--list-kinds", is_flag=True, help="List the kinds of mutation and exit.")
 def fuzz(
     context: click.Context,
     name: str | None,
@@ -87,8 +158,11 @@ def fuzz(
     list_clients: bool,
     list_kinds: bool,
 ) -> None:
-    """Give a real client mutated answers, and watch for crashes, hangs, runaway memory or processor
-    time, and wrong results. docs/fuzz-your-client.md tells more."""
+    """Fuzz a real client with mutated answers.
+
+    Finds crashes, hangs, runaway memory or CPU use, and wrong results. See
+    docs/fuzz-your-client.md.
+    """
     if context.invoked_subcommand is not None:
         return None
     console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
@@ -128,9 +202,9 @@ def fuzz(
             jobs=jobs,
             apis=wanted,
             kinds=chosen,
-            met=_tell_met,
-            told=lambda found: tell_found(console, found),
-            ticked=Ticker(_so_far),
+            on_new_cause=_print_new_cause,
+            on_result=lambda found: print_found(console, found),
+            on_case=Progress(_progress_line),
         )
         try:
             result = interruptible(campaign.run())
@@ -138,13 +212,13 @@ def fuzz(
             if campaign.result is not None:
                 _conclude(console, campaign.result, label, out)
     except KprotoError as error:
-        # Of the client, or of its coming up.
         click.echo(f"mockbroker: {error}", err=True)
         sys.exit(2)
     sys.exit(1 if result.findings else 0)
 
 
-add_ways(fuzz)
+for command in (diff, broker, seeds_command):
+    fuzz.add_command(command)
 
 
 async def _replay(console: Console, session: Callable[[], Session], path: Path) -> int:
@@ -153,7 +227,7 @@ async def _replay(console: Console, session: Callable[[], Session], path: Path) 
     try:
         learned = await player.learn()
         if known.case.op not in learned.answers:
-            raise KspecError(f"the client has no call {known.case.op}, or it fails when healthy")
+            raise KspecError(f"the client lacks {known.case.op}, or fails on a healthy cluster")
         outcome = await player.play(known.case, learned, idle=True)
     finally:
         await player.stop()
@@ -163,24 +237,24 @@ async def _replay(console: Console, session: Callable[[], Session], path: Path) 
     if known.cause:
         again = known.verdict == outcome.verdict
         same = cause(known.case, outcome) == known.cause
-        told = "the same cause" if same else "the same verdict" if again else "not what was found"
-        console.print(f"  {told}: {known.cause}", markup=False)
+        text = "same cause" if same else "same verdict" if again else "different from the finding"
+        console.print(f"  {text}: {known.cause}", markup=False)
     return 1 if outcome.is_finding or (outcome.is_observation and known.cause) else 0
 
 
-def _tell_met(found: Found) -> None:
+def _print_new_cause(found: Found) -> None:
     click.echo(f"case {found.number}: {found.cause}", err=True)
 
 
-def _so_far(result: Result) -> str:
-    told = ", ".join(f"{count} {name}" for name, count in result.verdicts.most_common())
-    return f"{result.cases} cases: {told}"
+def _progress_line(result: Result) -> str:
+    counts = ", ".join(f"{count} {name}" for name, count in result.verdicts.most_common())
+    return f"{result.cases} cases: {counts}"
 
 
 def _launch(name: str | None, command: str | None) -> tuple[str, Launch]:
     """Raises KspecError."""
     if (name is None) == (command is None):
-        raise KspecError("give --client NAME or --command CMD, one of them")
+        raise KspecError("give either --client NAME or --command CMD")
     if command is not None:
         words = tuple(shlex.split(command))
         if not words:
@@ -191,7 +265,7 @@ def _launch(name: str | None, command: str | None) -> tuple[str, Launch]:
         client = client_named(name)
     except KeyError:
         known = ", ".join(each.name for each in CLIENTS)
-        raise KspecError(f"no client is {name!r}; there are {known}") from None
+        raise KspecError(f"{name!r} is not a known client; known are {known}") from None
     return client.name, install(client)
 
 
@@ -202,7 +276,7 @@ def _api_keys(text: str | None) -> set[int]:
             continue
         key = api_key(int(word) if word.strip().isdigit() else word.strip())
         if key is None:
-            raise KspecError(f"--api: {word.strip()!r} is no api of Kafka's")
+            raise KspecError(f"--api: {word.strip()!r} is not an API of Kafka")
         found.add(key)
     return found
 
@@ -211,13 +285,13 @@ def _kinds(text: str | None) -> set[str] | None:
     found = {word.strip() for word in (text or "").split(",") if word.strip()}
     unknown = sorted(found - KINDS.keys())
     if unknown:
-        raise KspecError(f"--kind: there is no {', '.join(unknown)}; see --list-kinds")
+        raise KspecError(f"--kind: unknown {', '.join(unknown)}; --list-kinds lists the kinds")
     return found or None
 
 
 def _conclude(console: Console, result: Result, label: str, out: Path | None) -> None:
-    """Raises KspecError where ``out`` cannot be written."""
-    tell(console, result)
+    """Print and write the results. Raises KspecError if ``out`` is not writable."""
+    print_summary(console, result)
     if out is None:
         return
     try:
@@ -249,7 +323,7 @@ def _list_clients(console: Console) -> None:
 
 
 def _list_kinds(console: Console) -> None:
-    table = Table("kind", "what it is", box=None)
+    table = Table("kind", "description", box=None)
     for name, kind in KINDS.items():
         table.add_row(name, kind.about)
     console.print(table)

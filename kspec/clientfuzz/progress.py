@@ -1,4 +1,4 @@
-"""A line on stderr now and then, for runs that take minutes."""
+"""Progress lines on stderr for runs that take minutes."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ from typing import Final, Generic, TypeVar
 
 import click
 
-__all__ = ["Ticker"]
+__all__ = ["Progress"]
 
 T = TypeVar("T")
 
 SECONDS: Final = 10.0
-"""Between two lines."""
+"""Time between two lines."""
 
 
-class Ticker(Generic[T]):
-    """Called with what has come of a run until now, which it keeps: ``so_far`` is None before."""
+class Progress(Generic[T]):
+    """A callback that keeps the latest result and prints a line about it every ten seconds.
+
+    ``latest`` is None until the first call.
+    """
 
     def __init__(self, line: Callable[[T], str]) -> None:
         self._line = line
         self._last = time.monotonic()
-        self.so_far: T | None = None
+        self.latest: T | None = None
 
     def __call__(self, result: T) -> None:
-        self.so_far = result
+        self.latest = result
         now = time.monotonic()
         if now - self._last >= SECONDS:
             self._last = now

@@ -11,7 +11,7 @@ import kproto
 from kproto.client import Connection
 from kspec.clientfuzz.bases import Base, bases_of
 from kspec.clientfuzz.brokers.address import Address, parse_address
-from kspec.clientfuzz.brokers.run import WAITING, play
+from kspec.clientfuzz.brokers.run import EXCLUDED_APIS, play
 from mockbroker import MockCluster
 from tests.real.kafka import RealKafka
 from tests.support.full import either
@@ -35,7 +35,7 @@ async def test_the_mock_closes_and_answers_as_kafka_does(
                 "mock": parse_address(mock.addresses[1]),
                 "kafka": Address("127.0.0.1", kafka.ports[1]),
             }
-            chosen = [each for each in await _both(targets) if each.api_key not in WAITING]
+            chosen = [each for each in await _both(targets) if each.api_key not in EXCLUDED_APIS]
             aimed = await play(KAFKA, chosen, targets, seed=SEED, cases=CASES)
         kafka.check_running()
     assert aimed.down is None

@@ -1,5 +1,6 @@
-"""Damaged requests aimed at a broker: does it stay up, and does the mock do what Kafka does?
+"""Mutated requests sent to a broker: does it stay up, and does the mock do what Kafka does?
 
-``address`` lets nobody aim at somebody else's broker by mistake, ``asking`` sends one request and
-sees what becomes of it, ``run`` plays a seed, ``expected`` knows where the mock differs from Kafka.
+``address`` guards against fuzzing a remote broker by mistake, ``exchange`` sends one request and
+classifies the result, ``run`` plays a seed, and ``expected`` lists where the mock differs from
+Kafka.
 """

@@ -1,4 +1,4 @@
-"""Where damaged requests may go: this machine, unless told otherwise."""
+"""Addresses that mutated requests may be sent to: loopback ones, unless the user allows others."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["Address", "AimError", "parse_address"]
 
 
 class AimError(KspecError):
-    """An address that is none, cannot be found, or is not this machine's."""
+    """An address that is malformed, does not resolve, or is not a loopback address."""
 
 
 class Address(NamedTuple):
-    """``host`` is numeric: what was checked is what is dialled."""
+    """``host`` is numeric, so that the address checked is the address connected to."""
 
     host: str
     port: int
@@ -26,11 +26,13 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str, *, anywhere: bool = False) -> Address:
-    """``HOST:PORT``. Raises AimError unless every address of the host is a loopback one; with
-    ``anywhere`` any will do."""
+    """Parse ``HOST:PORT``.
+
+    Raises AimError unless every address of the host is a loopback address or ``anywhere`` is set.
+    """
     host, separator, port = text.rpartition(":")
     if not separator or not port.isdigit() or not 0 < int(port) < 65536 or not host:
-        raise AimError(f"{text!r} is no HOST:PORT")
+        raise AimError(f"{text!r} is not of the form HOST:PORT")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
     except OSError as error:
@@ -41,7 +43,7 @@ def parse_address(text: str, *, anywhere: bool = False) -> Address:
     ]
     if elsewhere and not anywhere:
         raise AimError(
-            f"{host} is {elsewhere[0]}, which is not this machine: damaged requests can harm a "
-            "broker and what it keeps; --not-loopback aims at it all the same"
+            f"{host} is {elsewhere[0]}, which is not this machine: mutated requests can damage a "
+            "broker and its data; pass --not-loopback to send them anyway"
         )
     return Address(numeric[0], int(port))

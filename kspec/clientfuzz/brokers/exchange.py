@@ -1,9 +1,9 @@
-"""One damaged request to a broker on a connection of its own, and what becomes of it.
+"""Send one mutated request on its own connection and classify what the broker does.
 
-A broker may answer, or close. It may also wait: that is in order where the size promises more than
-was sent, and a hang where the frame is whole and even a good request behind it is not answered. The
-requests of some apis have no answer, or one that takes as long as they say; ``run`` leaves out the
-latter.
+A broker may answer or close the connection. Waiting is correct if the size field promises more
+bytes than were sent. It is a hang if the frame is complete and the broker does not answer a valid
+request that follows. Some APIs have no response, or respond only after a time given in the request;
+``run`` leaves out the latter.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from kproto.framing import SIZE_LENGTH, FrameSplitter
 from kproto.messages import ApiVersionsRequest
 from kspec.clientfuzz.brokers.address import Address
 
-__all__ = ["Became", "Reply", "ask", "healthy"]
+__all__ = ["Outcome", "Reply", "ask", "healthy"]
 
 WAIT_SECONDS: Final = 0.3
-"""How long after a request nothing has to come before it is looked into."""
+"""Silence after a request for this long triggers the probe."""
 ANSWER_SECONDS: Final = 10.0
-"""How long an answer may take."""
+"""Longest time a broker may take to answer."""
 PROBE_ID: Final = 0x70726F62
 _READ: Final = 65536
 
-Became: TypeAlias = Literal["answered", "closed", "no answer", "waits", "hung", "unreachable"]
-"""``no answer``: passed over, and what came behind it was answered."""
+Outcome: TypeAlias = Literal["answered", "closed", "no answer", "waits", "hung", "unreachable"]
+"""``no answer`` means that the broker skipped the request and answered the one behind it."""
 
 
 class Reply(NamedTuple):
-    """``code`` is the error code at the top of an answer that could be read, None else."""
+    """``code`` is the top-level error code, None if there is none or the response is unreadable."""
 
-    became: Became
+    outcome: Outcome
     code: int | None = None
     data: bytes = b""
 
@@ -48,54 +48,55 @@ def _probe() -> bytes:
 
 
 async def healthy(address: Address) -> bool:
-    """Whether a good request is answered on a connection of its own."""
-    reply = await _asked(address, _probe(), whole=True)
-    return reply.became == "answered" and reply.data[4:8] == PROBE_ID.to_bytes(4, "big")
+    """Return whether the broker answers a valid request on a new connection."""
+    reply = await _exchange(address, _probe(), whole=True)
+    return reply.outcome == "answered" and reply.data[4:8] == PROBE_ID.to_bytes(4, "big")
 
 
 async def ask(address: Address, api_key: int, version: int, frame: bytes) -> Reply:
-    """Send the bytes, and see. ``api_key`` and ``version`` are what the answer is read as."""
-    reply = await _asked(address, frame, whole=_is_whole(frame))
-    if reply.became != "answered":
+    """Send the bytes and classify the result. The response is decoded as ``api_key`` at
+    ``version``."""
+    reply = await _exchange(address, frame, whole=_is_whole(frame))
+    if reply.outcome != "answered":
         return reply
     return reply._replace(code=_code(reply.data, api_key, version))
 
 
-async def _asked(address: Address, frame: bytes, *, whole: bool) -> Reply:
+async def _exchange(address: Address, frame: bytes, *, whole: bool) -> Reply:
     try:
         reader, writer = await asyncio.open_connection(*address)
     except OSError:
         return Reply("unreachable")
     try:
-        with suppress(OSError):  # a broker that closes early may not take it all
+        with suppress(OSError):  # a broker that closes early may not read everything
             writer.write(frame)
             await writer.drain()
-        return await _what_comes(reader, writer, whole)
+        return await _outcome(reader, writer, whole)
     finally:
         writer.transport.abort()
 
 
-async def _what_comes(
+async def _outcome(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, whole: bool
 ) -> Reply:
-    came = await _frame(reader, WAIT_SECONDS)
-    if came is not None:
-        return came
+    reply = await _frame(reader, WAIT_SECONDS)
+    if reply is not None:
+        return reply
     if not whole:
         return Reply("waits")
     with suppress(OSError):
         writer.write(_probe())
         await writer.drain()
-    came = await _frame(reader, ANSWER_SECONDS)
-    if came is None:
+    reply = await _frame(reader, ANSWER_SECONDS)
+    if reply is None:
         return Reply("hung")
-    if came.data[SIZE_LENGTH : SIZE_LENGTH + 4] == PROBE_ID.to_bytes(4, "big"):
+    if reply.data[SIZE_LENGTH : SIZE_LENGTH + 4] == PROBE_ID.to_bytes(4, "big"):
         return Reply("no answer")
-    return came
+    return reply
 
 
 async def _frame(reader: asyncio.StreamReader, seconds: float) -> Reply | None:
-    """The next answer, or that there is none to come; None where nothing came in time."""
+    """Return the next answer, or that the connection closed; None if nothing arrives in time."""
     splitter = FrameSplitter(keep_size=True)
     try:
         async with asyncio.timeout(seconds):
@@ -112,7 +113,7 @@ async def _frame(reader: asyncio.StreamReader, seconds: float) -> Reply | None:
 
 
 def _is_whole(frame: bytes) -> bool:
-    """Whether a broker has every byte that the sizes promise, of the last frame too."""
+    """Return whether every frame, the last one too, has as many bytes as its size promises."""
     splitter = FrameSplitter(keep_size=True)
     splitter.feed(frame)
     try:

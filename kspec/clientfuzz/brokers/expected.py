@@ -1,5 +1,4 @@
-"""Where the mock is known to do another thing than Kafka to a damaged request, and why:
-``expected.yaml`` beside this file. Whatever no row matches is a finding."""
+"""Documented differences between the mock and Kafka: the rows of ``expected.yaml``."""
 
 from __future__ import annotations
 
@@ -13,41 +12,40 @@ import msgspec
 import kproto
 from kproto.errors import KprotoError
 from kproto.framing import FrameSplitter
+from kspec.clientfuzz.expected import ExpectedDifference, load_expected
 from kspec.clientfuzz.frame_cases import Case
 
-__all__ = ["Expected", "expected_differences", "explain"]
-
-FILE = Path(__file__).with_name("expected.yaml")
+__all__ = ["BrokerDifference", "expected_differences", "explain"]
 
 
-class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``mock`` and ``kafka`` are what became of the request; ``we_say`` is searched for in what our
-    decoder says of it, empty where it takes it; ``apis`` empty for all."""
+class BrokerDifference(ExpectedDifference, frozen=True, kw_only=True):
+    """A row about brokers.
 
-    id: str
+    ``mock`` and ``kafka`` list the outcomes that the row matches. ``we_say`` is a regular
+    expression for our decoder's error, empty if it accepts the request. An empty ``apis`` matches
+    every API.
+    """
+
     mock: list[str]
     kafka: list[str]
-    reason: str
     we_say: str = ""
-    apis: list[int] = []
+    apis: list[int] = msgspec.field(default_factory=list)
 
 
 @cache
-def expected_differences() -> tuple[Expected, ...]:
-    import yaml  # the extra `kspec` has it
-
-    return tuple(msgspec.convert(yaml.safe_load(FILE.read_text("utf-8")) or [], list[Expected]))
+def expected_differences() -> tuple[BrokerDifference, ...]:
+    return load_expected(Path(__file__).parent, BrokerDifference)
 
 
-def explain(case: Case, became: Sequence[str]) -> Expected | None:
-    """The first row that fits, of two brokers of which the first is the mock."""
-    if len(became) != 2:
+def explain(case: Case, outcomes: Sequence[str]) -> BrokerDifference | None:
+    """Return the first row that matches the outcomes of two brokers, the mock's first."""
+    if len(outcomes) != 2:
         return None
-    said = _our_word(case)
+    said = _decode_error(case)
     for row in expected_differences():
         if (
-            became[0] in row.mock
-            and became[1] in row.kafka
+            outcomes[0] in row.mock
+            and outcomes[1] in row.kafka
             and (not row.apis or case.base.api_key in row.apis)
             and re.search(row.we_say, said)
         ):
@@ -55,7 +53,7 @@ def explain(case: Case, became: Sequence[str]) -> Expected | None:
     return None
 
 
-def _our_word(case: Case) -> str:
+def _decode_error(case: Case) -> str:
     splitter = FrameSplitter(keep_size=True)
     splitter.feed(case.mutation.frame)
     try:

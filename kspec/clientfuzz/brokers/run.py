@@ -1,8 +1,8 @@
-"""Play a seed's damaged requests on a broker, or on two at once: after each batch a good request
-has to be answered, and where there are two they should have done the same.
+"""Send the mutated requests of a seed to one broker, or to two and compare what they do.
 
-What is the same: answered, closed, passed over, waiting. Error codes are shown, and not compared:
-they are the business of the comparison with real Kafka in ``tests/real``, on good requests.
+Each batch is followed by a valid request, which every broker must answer. Two brokers agree if both
+answer, both close, both skip or both wait. Error codes are shown but not compared; ``tests/real``
+compares them for valid requests.
 """
 
 from __future__ import annotations
@@ -12,83 +12,62 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from kproto import Dialect
 from kspec.clientfuzz.bases import Base
 from kspec.clientfuzz.brokers.address import Address
 from kspec.clientfuzz.brokers.exchange import Reply, ask, healthy
-from kspec.clientfuzz.brokers.expected import Expected, explain
-from kspec.clientfuzz.decoders.causes import shape
-from kspec.clientfuzz.frame_cases import Case, case_of
+from kspec.clientfuzz.brokers.expected import explain
+from kspec.clientfuzz.comparison import Cause, Comparison, Finding, batches, shape
+from kspec.clientfuzz.frame_cases import Case
 
-__all__ = ["WAITING", "Aimed", "Cause", "Finding", "play"]
+__all__ = ["EXCLUDED_APIS", "BrokerComparison", "play"]
 
 BATCH: Final = 50
 AT_ONCE: Final = 8
 
-WAITING: Final[Mapping[int, str]] = {
+EXCLUDED_APIS: Final[Mapping[int, str]] = {
     0: "Produce may wait for replicas",
     1: "Fetch waits for records",
-    4: "of brokers' own, and changes what they are",
-    5: "of brokers' own, and deletes what they keep",
-    6: "of brokers' own, and changes what they know",
-    7: "stops a broker",
+    4: "LeaderAndIsr is inter-broker and changes replicas' roles",
+    5: "StopReplica is inter-broker and deletes logs",
+    6: "UpdateMetadata is inter-broker and changes cached metadata",
+    7: "ControlledShutdown stops a broker",
     11: "JoinGroup waits for members",
     14: "SyncGroup waits for the leader",
-    59: "FetchSnapshot is of controllers",
+    59: "FetchSnapshot is for controllers",
     64: "UnregisterBroker takes a broker out of the cluster",
-    76: "ShareGroupHeartbeat keeps members",
+    76: "ShareGroupHeartbeat changes group membership",
     78: "ShareFetch waits for records",
     80: "AddRaftVoter changes the quorum",
     81: "RemoveRaftVoter changes the quorum",
 }
-"""Apis that are asked only by name: their good requests wait, or end what is to be looked at."""
-
-
-class Cause(NamedTuple):
-    """Why two brokers are said to differ, or one to have hung."""
-
-    what: str
-    api_key: int
-    kind: str
-    shape: str
-
-    def __str__(self) -> str:
-        return f"{self.what}; api {self.api_key}, {self.kind} at {self.shape or 'the frame'}"
+"""APIs that are fuzzed only if named: their valid requests wait, or change the cluster under test.
+"""
 
 
 @dataclass(slots=True)
-class Finding:
-    cause: Cause
-    case: Case
-    replies: Mapping[str, Reply]
-    expected: Expected | None = None
-    count: int = 1
+class BrokerComparison(Comparison[Reply]):
+    """``outcomes`` counts the outcomes of each broker. ``down`` holds the name of a broker that did
+    not answer the valid request after a batch, and that batch's case numbers."""
 
-
-@dataclass(slots=True)
-class Aimed:
-    """What came of it. ``down`` names the broker that did not answer a good request after a batch,
-    and the numbers of that batch's cases."""
-
-    seed: int
-    cases: int = 0
-    seconds: float = 0.0
-    became: dict[str, Counter[str]] = field(default_factory=dict)
-    causes: dict[Cause, Finding] = field(default_factory=dict)
+    outcomes: dict[str, Counter[str]] = field(default_factory=dict)
     down: tuple[str, range] | None = None
 
-    @property
-    def findings(self) -> list[Finding]:
-        return sorted(
-            (each for each in self.causes.values() if each.expected is None),
-            key=lambda each: -each.count,
-        )
-
-    @property
-    def known(self) -> list[Finding]:
-        return [each for each in self.causes.values() if each.expected is not None]
+    def count(self, case: Case, replies: Mapping[str, Reply]) -> None:
+        self.cases += 1
+        for name, reply in replies.items():
+            self.outcomes[name][reply.outcome] += 1
+        outcomes = [reply.outcome for reply in replies.values()]
+        if len(set(outcomes)) == 1 and outcomes[0] not in ("hung", "unreachable"):
+            return
+        what = ", ".join(f"{name} {reply.outcome}" for name, reply in replies.items())
+        mutation = case.mutation
+        cause = Cause(what, mutation.kind, shape(mutation.path), case.base.api_key)
+        row = explain(case, outcomes)
+        rows = [] if row is None else [row]
+        self.add(Finding(cause, case, replies, rows, known=row is not None))
 
 
 async def play(
@@ -99,28 +78,25 @@ async def play(
     seed: int,
     cases: int,
     first: int = 0,
-    told: Callable[[Aimed], None] | None = None,
-) -> Aimed:
-    """``targets`` are by what they are called: one, or the mock first and Kafka second."""
-    aimed = Aimed(seed, became={name: Counter() for name in targets})
+    on_batch: Callable[[BrokerComparison], None] = lambda _comparison: None,
+) -> BrokerComparison:
+    """``targets`` maps names to addresses: one broker, or the mock followed by Kafka."""
+    comparison = BrokerComparison(seed, outcomes={name: Counter() for name in targets})
     started = time.monotonic()
-    for begin in range(first, first + cases, BATCH):
-        numbers = range(begin, min(begin + BATCH, first + cases))
-        played = [case_of(dialect, bases, seed, number) for number in numbers]
-        replies = {name: await _batch(address, played) for name, address in targets.items()}
+    for played in batches(dialect, bases, seed=seed, first=first, cases=cases, size=BATCH):
+        replies = {name: await _send(address, played) for name, address in targets.items()}
         for place, case in enumerate(played):
-            _count(aimed, case, {name: replies[name][place] for name in targets})
-        aimed.seconds = time.monotonic() - started
-        if told is not None:
-            told(aimed)
+            comparison.count(case, {name: replies[name][place] for name in targets})
+        comparison.seconds = time.monotonic() - started
+        on_batch(comparison)
         for name, address in targets.items():
             if not await healthy(address):
-                aimed.down = name, numbers
-                return aimed
-    return aimed
+                comparison.down = name, range(played[0].number, played[-1].number + 1)
+                return comparison
+    return comparison
 
 
-async def _batch(address: Address, cases: Sequence[Case]) -> list[Reply]:
+async def _send(address: Address, cases: Sequence[Case]) -> list[Reply]:
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def one(case: Case) -> Reply:
@@ -128,21 +104,3 @@ async def _batch(address: Address, cases: Sequence[Case]) -> list[Reply]:
             return await ask(address, case.base.api_key, case.base.version, case.mutation.frame)
 
     return list(await asyncio.gather(*(one(case) for case in cases)))
-
-
-def _count(aimed: Aimed, case: Case, replies: Mapping[str, Reply]) -> None:
-    aimed.cases += 1
-    for name, reply in replies.items():
-        aimed.became[name][reply.became] += 1
-    outcomes = {reply.became for reply in replies.values()}
-    if len(outcomes) == 1 and not outcomes & {"hung", "unreachable"}:
-        return
-    what = ", ".join(f"{name} {reply.became}" for name, reply in replies.items())
-    mutation = case.mutation
-    cause = Cause(what, case.base.api_key, mutation.kind, shape(mutation.path))
-    known = aimed.causes.get(cause)
-    if known is not None:
-        known.count += 1
-        return
-    row = explain(case, [reply.became for reply in replies.values()])
-    aimed.causes[cause] = Finding(cause, case, replies, row)

@@ -87,9 +87,9 @@ class Campaign:
         jobs: int = 1,
         apis: Collection[int] = (),
         kinds: Collection[str] | None = None,
-        met: Callable[[Found], None] = lambda _found: None,
-        told: Callable[[Found], None] = lambda _found: None,
-        ticked: Callable[[Result], None] = lambda _result: None,
+        on_new_cause: Callable[[Found], None] = lambda _found: None,
+        on_result: Callable[[Found], None] = lambda _found: None,
+        on_case: Callable[[Result], None] = lambda _result: None,
     ) -> None:
         self._session = session
         self._seed = seed
@@ -98,9 +98,9 @@ class Campaign:
         self._jobs = jobs
         self._apis = apis
         self._kinds = kinds
-        self._met = met
-        self._told = told
-        self._ticked = ticked
+        self._on_new_cause = on_new_cause
+        self._on_result = on_result
+        self._on_case = on_case
         self._next = 0
         self._by_cause: dict[str, Found] = {}
         self._failed: KprotoError | None = None
@@ -136,7 +136,7 @@ class Campaign:
         finally:
             result.found = self._distinct()
             for each in result.found:
-                self._told(each)
+                self._on_result(each)
         return result
 
     async def _play(self, first: Session, result: Result) -> None:
@@ -199,13 +199,13 @@ class Campaign:
             known = self._by_cause.get(key)
             if known is None:
                 known = self._by_cause[key] = Found(key, number, case, outcome, case)
-                self._met(known)
+                self._on_new_cause(known)
             else:
                 known.times += 1
                 if number < known.number:
                     known.number, known.case, known.small = number, case, case
                     known.outcome = outcome
-        self._ticked(result)
+        self._on_case(result)
 
     async def _alone(self, case: Case, learned: Learned) -> Outcome:
         session = self._session()

@@ -13,7 +13,7 @@ from kproto.journal import printable
 from kspec.clientfuzz.clients.campaign import Found, Result
 from kspec.clientfuzz.clients.judge import FINDINGS, OBSERVATIONS
 
-__all__ = ["as_document", "tell", "tell_found"]
+__all__ = ["as_document", "print_found", "print_summary"]
 
 FORMAT: Final = "kproto-fuzz-report"
 
@@ -59,7 +59,7 @@ def _row(found: Found, folder: str | None) -> dict[str, Any]:
     }
 
 
-def tell_found(console: Console, found: Found) -> None:
+def print_found(console: Console, found: Found) -> None:
     """One cause, in a few lines."""
     outcome, case = found.outcome, found.small
     style = "red" if outcome.is_finding else "yellow"
@@ -76,7 +76,7 @@ def tell_found(console: Console, found: Found) -> None:
         console.print(Text(f"  {printable(outcome.message)}"))
 
 
-def tell(console: Console, result: Result) -> None:
+def print_summary(console: Console, result: Result) -> None:
     greeting = result.learned.greeting
     table = Table("verdict", "cases", "causes", "what it is", box=None)
     causes = _causes(result)

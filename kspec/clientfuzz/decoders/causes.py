@@ -7,19 +7,18 @@ kind of the mutation, and the shape of the path it hit: the path without its ind
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from kspec.clientfuzz.comparison import Cause, shape
 from kspec.clientfuzz.decoders.verdicts import Verdict
 
-__all__ = ["OURS", "Cause", "Dissent", "cause_of", "dissents", "shape"]
+__all__ = ["OURS", "Dissent", "cause_of", "dissents"]
 
 OURS: Final = ("pure", "native", "reference")
 """Our codecs, the first of which all others are held against."""
 
-_INDEX: Final = re.compile(r"\[\d+\]")
 _GIVEN_UP: Final = ("rejected", "gave up")
 
 
@@ -38,22 +37,6 @@ class Dissent(NamedTuple):
         if self.verdict.outcome == self.ours.outcome:
             return "says it otherwise"
         return f"{self.verdict.outcome}, ours {self.ours.outcome}"
-
-
-class Cause(NamedTuple):
-    """``who`` reads ``kafka-3.9.2, kafka-4.4.0: accepted, ours rejected``."""
-
-    who: str
-    kind: str
-    shape: str
-
-    def __str__(self) -> str:
-        return f"{self.who}; {self.kind} at {self.shape or 'the frame'}"
-
-
-def shape(path: str) -> str:
-    """A path without its indices, as ``topics[].partitions[].replicas``."""
-    return _INDEX.sub("[]", path)
 
 
 def dissents(verdicts: Mapping[str, Verdict], *, foreign: bool = False) -> list[Dissent]:

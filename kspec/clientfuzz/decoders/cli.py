@@ -1,4 +1,4 @@
-"""The differential's command: who takes part, how many cases, and what is printed."""
+"""``kspec fuzz diff``: the same mutated frames decoded by many decoders."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -16,41 +17,56 @@ from kproto.errors import KprotoError
 from kspec.catalog import CLIENTS, Client
 from kspec.catalog import client as client_named
 from kspec.clientfuzz.bases import Base, bases_of
+from kspec.clientfuzz.comparison import Finding
+from kspec.clientfuzz.comparison_report import (
+    annotated,
+    finding_document,
+    print_findings,
+    summary,
+)
 from kspec.clientfuzz.decoders.calls import CALLS, base_of
 from kspec.clientfuzz.decoders.client_decoder import ClientDecoder
 from kspec.clientfuzz.decoders.codecs import Decoder, codecs
 from kspec.clientfuzz.decoders.kafka_classes import KafkaClasses
 from kspec.clientfuzz.decoders.program_decoder import ProgramDecoder
-from kspec.clientfuzz.decoders.run import Outcome, play
-from kspec.clientfuzz.decoders.show import annotated, as_json, finding_lines, summary_lines
+from kspec.clientfuzz.decoders.run import DecoderComparison, play
+from kspec.clientfuzz.decoders.verdicts import Verdict
 from kspec.clientfuzz.frame_cases import case_of
-from kspec.clientfuzz.progress import Ticker
+from kspec.clientfuzz.options import api_key, frame_options, split_names
+from kspec.clientfuzz.progress import Progress
 from kspec.errors import AbsentError
 from kspec.oracle.oracle import RELEASES
-from kspec.reading import api_key as key_of
 from kspec.runner import toolchains
 from kspec.runner.install import install
 from kspec.runner.processes import Interrupted, interrupted
 
-__all__ = ["api_key", "diff", "run_diff"]
+__all__ = ["diff"]
 
-MOST_CAUSES = 40
+_LONGEST: Final = 160
 
 
 @click.command("diff")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--api", "apis", multiple=True, help="An api key or name; several may be given.")
-@click.option("--version", "version", type=int, help="This api version alone.")
-@click.option("--request", is_flag=True, help="Requests; responses otherwise. Codecs only.")
-@click.option("--cases", type=click.IntRange(min=1), default=1000, show_default=True)
-@click.option("--only", type=click.IntRange(min=0), help="The case of this number alone.")
-@click.option("--clients", default="", help="Real clients, comma-separated; see `kspec clients`.")
-@click.option("--decoder", "programs", multiple=True, metavar="CMD",
-              help="A decoder of yours: a program of docs/fuzz-differential.md.")  # fmt: skip
-@click.option("--kafka", default=",".join(RELEASES), show_default=True,
-              help="Releases whose own classes take part; empty for none.")  # fmt: skip
-@click.option("--known", is_flag=True, help="Show the causes that are expected, too.")
-@click.option("--json", "to_json", is_flag=True)
+@frame_options(cases=1000)
+@click.option(
+    "--request",
+    is_flag=True,
+    help="Mutate requests instead of responses. Clients cannot take part.",
+)
+@click.option(
+    "--clients",
+    default="",
+    metavar="NAME,...",
+    help="Real clients to include; `kspec clients` lists them.",
+)
+@click.option(
+    "--decoder",
+    "programs",
+    multiple=True,
+    metavar="CMD",
+    help="A decoder of your own: a program as docs/fuzz-differential.md describes it.",
+)
+@click.option("--kafka", default=",".join(RELEASES), show_default=True, metavar="RELEASE,...",
+              help="Kafka releases whose own classes take part; empty for none.")  # fmt: skip
 def diff(
     seed: int,
     apis: Sequence[str],
@@ -64,111 +80,117 @@ def diff(
     known: bool,
     to_json: bool,
 ) -> None:
-    """Give the same damaged frames to many decoders, and show where they disagree.
+    """Give the same mutated frames to many decoders and show where they disagree.
 
-    Our own engines and the reference codec, Kafka's own classes, and real clients. Exit status 1
-    where a disagreement is not among the expected ones.
+    The decoders are kproto's engines and reference codec, Kafka's own classes and real clients. The
+    exit status is 1 if an unexpected disagreement was found.
     """
-    run_diff(
-        seed=seed, apis=apis, version=version, request=request, cases=cases, only=only,
-        clients=_names(clients), releases=_names(kafka), programs=programs,
-        known=known, to_json=to_json,
-    )  # fmt: skip
-
-
-def run_diff(
-    *,
-    seed: int,
-    apis: Sequence[str],
-    version: int | None,
-    request: bool,
-    cases: int,
-    only: int | None,
-    clients: Sequence[str],
-    releases: Sequence[str],
-    programs: Sequence[str],
-    known: bool,
-    to_json: bool,
-) -> None:
-    """What ``diff`` does; ends by ``sys.exit``."""
     dialect = kproto.dialect("kafka")
     keys = [api_key(each) for each in apis]
-    if clients and request:
-        raise click.UsageError("--request: clients decode responses, and not requests")
-    if clients and (len(keys) != 1 or keys[0] not in CALLS):
+    names = split_names(clients)
+    if names and request:
+        raise click.UsageError("--request: clients decode responses only")
+    if names and (len(keys) != 1 or keys[0] not in CALLS):
         raise click.UsageError(
-            f"--clients: name one --api of those a client has a call for: {sorted(CALLS)}"
+            f"--clients needs exactly one --api that clients can call: {sorted(CALLS)}"
         )
     chosen: list[Base]
     try:
-        if clients:
+        if names:
             chosen = [base_of(dialect, keys[0], version)]
         else:
             chosen = bases_of(dialect, keys, "request" if request else "response", version)
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
     first, count = (0, cases) if only is None else (only, 1)
-    ticker = Ticker(_so_far)
+    progress = Progress(_progress_line)
     ended: Interrupted | None = None
     try:
         with (
             interrupted(),
-            _taking_part(dialect, chosen[0], clients, releases, programs) as decoders,
+            _decoders(dialect, chosen[0], names, split_names(kafka), programs) as decoders,
         ):
-            outcome = play(
+            comparison = play(
                 dialect, chosen, decoders, seed=seed, cases=count, first=first,
-                batch=25 if clients else 250, told=ticker,
+                batch=25 if names else 250, on_batch=progress,
             )  # fmt: skip
-    except Interrupted as signal:
-        # What the last whole batch came to is no less true.
-        ended, outcome = signal, ticker.so_far or Outcome(seed)
-        click.echo(f"ended before its time: {ended}, {outcome.cases} of {count} cases", err=True)
+    except Interrupted as signal:  # whole batches are reported
+        ended, comparison = signal, progress.latest or DecoderComparison(seed)
+        click.echo(f"interrupted by {ended} after {comparison.cases} of {count} cases", err=True)
     if to_json:
-        click.echo(json.dumps(as_json(outcome)))
+        click.echo(json.dumps(_document(comparison)))
     else:
-        _show(dialect, chosen, outcome, known=known, only=None if ended else only)
-    sys.exit(ended.status if ended else 1 if outcome.findings else 0)
+        _show(dialect, chosen, comparison, known=known, only=None if ended else only)
+    sys.exit(ended.status if ended else 1 if comparison.findings else 0)
 
 
-def _so_far(outcome: Outcome) -> str:
-    return f"{outcome.cases} cases: {outcome.agreed} agreed, {len(outcome.findings)} causes"
+def _progress_line(comparison: DecoderComparison) -> str:
+    return (
+        f"{comparison.cases} cases: {comparison.agreed} without a disagreement, "
+        f"{len(comparison.findings)} unexpected causes"
+    )
 
 
 def _show(
     dialect: kproto.Dialect,
     chosen: Sequence[Base],
-    outcome: Outcome,
+    comparison: DecoderComparison,
     *,
     known: bool,
     only: int | None,
 ) -> None:
-    """``only``: the number of the single case that was played."""
+    """``only`` is the number of the only case that was played."""
     console = Console(soft_wrap=True, highlight=False)
-    shown = [*outcome.findings, *(outcome.known if known or only is not None else [])]
-    for finding in shown[:MOST_CAUSES]:
-        for line in finding_lines(dialect, finding, outcome.seed):
-            console.print(line)
-        console.print()
+    shown = print_findings(console, dialect, comparison, _describe, known=known or only is not None)
     if only is not None and not shown:
-        case = case_of(dialect, chosen, outcome.seed, only)
+        case = case_of(dialect, chosen, comparison.seed, only)
         console.print(f"all agree: {case.mutation.detail}", markup=False)
         for line in annotated(dialect, case.base, case.mutation.frame):
             console.print(line)
-    if len(shown) > MOST_CAUSES:
-        console.print(f"... and {len(shown) - MOST_CAUSES} more causes; --json has all\n")
-    for text in summary_lines(outcome):
-        console.print(text, markup=False)
+    console.print(f"{summary(comparison)}: {comparison.agreed} without a disagreement")
+    for name, rows in sorted(comparison.rows.items(), key=lambda item: -item[1]):
+        console.print(f"  expected {rows:>6}  {name}", markup=False)
+    total = sum(each.count for each in comparison.findings)
+    console.print(f"{len(comparison.findings)} unexpected causes in {total} cases")
+
+
+def _describe(verdict: Verdict) -> str:
+    value = verdict.value if len(verdict.value) <= _LONGEST else verdict.value[: _LONGEST - 1] + "…"
+    text = "; ".join(part for part in (value, verdict.text) if part)
+    return f"{verdict.outcome}{': ' if text else ''}{text}"
+
+
+def _document(comparison: DecoderComparison) -> dict[str, Any]:
+    return {
+        "seed": comparison.seed,
+        "cases": comparison.cases,
+        "agreed": comparison.agreed,
+        "seconds": round(comparison.seconds, 3),
+        "expected": comparison.rows,
+        "findings": [_finding(each) for each in comparison.findings],
+        "known": [_finding(each) for each in comparison.known],
+    }
+
+
+def _finding(finding: Finding[Verdict]) -> dict[str, Any]:
+    return {
+        "who": finding.cause.what,
+        **finding_document(finding),
+        "direction": finding.case.base.direction,
+        "verdicts": {who: verdict._asdict() for who, verdict in finding.results.items()},
+        "expected": [row.id for row in finding.expected],
+    }
 
 
 @contextmanager
-def _taking_part(
+def _decoders(
     dialect: kproto.Dialect,
     base: Base,
     clients: Sequence[str],
     releases: Sequence[str],
     programs: Sequence[str],
 ) -> Iterator[list[Decoder]]:
-    """Started, and ended whatever happens. What this machine cannot have is said and left out."""
+    """Start the decoders and stop them on exit. Those this machine cannot run are reported."""
     decoders: list[Decoder] = [*codecs(dialect)]
     chosen = [_client(name) for name in clients]
     try:
@@ -177,7 +199,7 @@ def _taking_part(
             click.echo(f"without Kafka's classes: {problem}", err=True)
         for release in [] if missing else releases:
             if release not in RELEASES:
-                raise click.UsageError(f"--kafka: {release} is none of {', '.join(RELEASES)}")
+                raise click.UsageError(f"--kafka: {release} is not one of {', '.join(RELEASES)}")
             decoders.append(KafkaClasses(release, dialect))
         for number, command in enumerate(programs, 1):
             label = "decoder" if len(programs) == 1 else f"decoder {number}"
@@ -200,15 +222,4 @@ def _client(name: str) -> Client:
         return client_named(name)
     except KeyError:
         known = ", ".join(each.name for each in CLIENTS)
-        raise click.UsageError(f"no client is {name!r}; there are {known}") from None
-
-
-def api_key(text: str) -> int:
-    found = key_of(int(text) if text.isdigit() else text)
-    if found is None:
-        raise click.UsageError(f"--api: {text!r} is no api of Kafka's")
-    return found
-
-
-def _names(text: str) -> list[str]:
-    return [part for part in (each.strip() for each in text.split(",")) if part]
+        raise click.UsageError(f"{name!r} is not a known client; known are {known}") from None

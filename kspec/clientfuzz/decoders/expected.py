@@ -1,7 +1,6 @@
-"""Differences that are known, each with its reason: ``expected.yaml`` beside this file.
+"""Documented differences between decoders: the rows of ``expected.yaml`` in this folder.
 
-A row is matched against one dissent: who it is, what our codec says and in which words, what the
-other says. Whatever no row matches is a finding.
+A row matches one dissent by the participant's name and by the outcomes and texts of both sides.
 """
 
 from __future__ import annotations
@@ -12,26 +11,24 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
-import msgspec
-
 from kspec.clientfuzz.decoders.causes import Dissent
+from kspec.clientfuzz.expected import ExpectedDifference, load_expected
 
-__all__ = ["Expected", "expected_differences", "explain"]
-
-FILE = Path(__file__).with_name("expected.yaml")
+__all__ = ["DecoderDifference", "expected_differences", "explain"]
 
 
-class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``who`` are shell patterns of names; ``ours`` and ``theirs`` are outcomes; ``we_say`` and
-    ``they_say`` regular expressions searched for in the two texts; ``above``: the number that
-    ``we_say`` has in brackets is higher; ``kind``: searched for in the mutation's; ``they_give``:
-    in what the other makes of the frame."""
+class DecoderDifference(ExpectedDifference, frozen=True, kw_only=True):
+    """A row about decoders.
 
-    id: str
+    ``who`` holds shell patterns of names; ``ours`` and ``theirs`` are outcomes. ``we_say`` and
+    ``they_say`` are regular expressions for the two texts. If ``above`` is set, the number in the
+    first group of ``we_say`` must exceed it. ``kind`` is a regular expression for the kind of
+    mutation, ``they_give`` one for the other side's value.
+    """
+
     who: list[str]
     ours: str
     theirs: str
-    reason: str
     we_say: str = ""
     they_say: str = ""
     above: int | None = None
@@ -53,17 +50,13 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def expected_differences() -> tuple[Expected, ...]:
-    """The rows of the file, in its order."""
-    import yaml  # the extra `kspec` has it
-
-    rows = yaml.safe_load(FILE.read_text("utf-8"))
-    return tuple(msgspec.convert(rows, list[Expected]))
+def expected_differences() -> tuple[DecoderDifference, ...]:
+    return load_expected(Path(__file__).parent, DecoderDifference)
 
 
-def explain(found: Sequence[Dissent], kind: str) -> tuple[list[Expected], list[Dissent]]:
-    """(the rows that explain some of it, what none explains)"""
-    rows: list[Expected] = []
+def explain(found: Sequence[Dissent], kind: str) -> tuple[list[DecoderDifference], list[Dissent]]:
+    """Return the rows that explain some of the dissents, and the dissents that none explains."""
+    rows: list[DecoderDifference] = []
     left = []
     for dissent in found:
         row = next((row for row in expected_differences() if row.fits(dissent, kind)), None)

@@ -17,7 +17,7 @@ from kspec.clientfuzz.bases import bases, bases_of
 from kspec.clientfuzz.brokers import exchange
 from kspec.clientfuzz.brokers.address import Address, AimError, parse_address
 from kspec.clientfuzz.brokers.exchange import ask, healthy
-from kspec.clientfuzz.brokers.run import WAITING, play
+from kspec.clientfuzz.brokers.run import EXCLUDED_APIS, play
 from kspec.clientfuzz.cli import fuzz
 from mockbroker import MockCluster
 from mockbroker.threaded import ThreadedCluster
@@ -58,7 +58,7 @@ def test_another_machine_may_not_unless_told_so(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "localhost", ":9092", "localhost:", "a:0", "a:65536", "a:b"])
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(AimError, match="is no HOST:PORT"):
+    with pytest.raises(AimError, match="is not of the form HOST:PORT"):
         parse_address(text)
 
 
@@ -77,19 +77,19 @@ async def test_what_a_broker_does_is_told_apart(monkeypatch: pytest.MonkeyPatch)
         writer.close()
 
     async with listener(closes) as address:
-        assert (await ask(address, 18, 0, FRAME)).became == "closed"
+        assert (await ask(address, 18, 0, FRAME)).outcome == "closed"
         assert not await healthy(address)
     async with listener(silent) as address:
-        assert (await ask(address, 18, 0, FRAME)).became == "hung"
-        assert (await ask(address, 18, 0, FRAME[:-1])).became == "waits"
-    assert (await ask(address, 18, 0, FRAME)).became == "unreachable"
+        assert (await ask(address, 18, 0, FRAME)).outcome == "hung"
+        assert (await ask(address, 18, 0, FRAME[:-1])).outcome == "waits"
+    assert (await ask(address, 18, 0, FRAME)).outcome == "unreachable"
     async with MockCluster(brokers=1) as mock:
         reply = await ask(address_of(mock), 18, 0, FRAME)
-        assert (reply.became, reply.code) == ("answered", 0)
+        assert (reply.outcome, reply.code) == ("answered", 0)
         # Nobody answers a Produce of acks 0, and the request behind it is answered.
         produce = kproto.messages.ProduceRequest(acks=0)
         frame = kproto.encode_request(produce, api_version=3, correlation_id=1, client_id="c")
-        assert (await ask(address_of(mock), 0, 3, bytes(frame))).became == "no answer"
+        assert (await ask(address_of(mock), 0, 3, bytes(frame))).outcome == "no answer"
         assert await healthy(address_of(mock))
 
 
@@ -97,15 +97,15 @@ async def test_what_a_broker_does_is_told_apart(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_the_mock_stays_up_and_does_the_same_twice() -> None:
-    chosen = [each for each in bases_of(KAFKA, [], "request") if each.api_key not in WAITING]
+    chosen = [each for each in bases_of(KAFKA, [], "request") if each.api_key not in EXCLUDED_APIS]
     async with MockCluster(brokers=1) as one, MockCluster(brokers=1) as two:
         targets = {"one": address_of(one), "two": address_of(two)}
         aimed = await play(KAFKA, chosen, targets, seed=1, cases=150)
     assert aimed.down is None
     assert aimed.cases == 150
     assert aimed.causes == {}
-    assert aimed.became["one"] == aimed.became["two"]
-    assert set(aimed.became["one"]) == {"answered", "closed", "waits"}
+    assert aimed.outcomes["one"] == aimed.outcomes["two"]
+    assert set(aimed.outcomes["one"]) == {"answered", "closed", "waits"}
 
 
 async def test_a_broker_that_goes_down_is_told_with_the_batch(

@@ -15,7 +15,8 @@ import kproto
 from fuzz.planted.run import hunt
 from kspec.clientfuzz.bases import Base, bases_of
 from kspec.clientfuzz.cli import fuzz
-from kspec.clientfuzz.decoders.causes import cause_of, dissents, shape
+from kspec.clientfuzz.comparison import shape
+from kspec.clientfuzz.decoders.causes import cause_of, dissents
 from kspec.clientfuzz.decoders.codecs import codecs
 from kspec.clientfuzz.decoders.program_decoder import ProgramDecoder
 from kspec.clientfuzz.decoders.run import play
@@ -72,7 +73,7 @@ def test_many_cases_of_one_cause_are_one_finding() -> None:
     assert outcome.agreed == 0
     assert sum(each.count for each in outcome.findings) == 300
     assert len(outcome.findings) < 200
-    assert all("liar: died, ours" in each.cause.who for each in outcome.findings)
+    assert all("liar: died, ours" in each.cause.what for each in outcome.findings)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_many_cases_of_one_cause_are_one_finding() -> None:
     ],
 )  # fmt: skip
 def test_who_disagrees(said: dict[str, Verdict], foreign: bool, told: str) -> None:
-    assert cause_of(dissents(said, foreign=foreign), "kind", "").who == told
+    assert cause_of(dissents(said, foreign=foreign), "kind", "").what == told
 
 
 def test_the_shape_of_a_path() -> None:
@@ -189,12 +190,12 @@ def test_json_has_every_cause_and_plays_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--api", "nonsense"), "no api of Kafka's"),
+        (("--api", "nonsense"), "is not an API of Kafka"),
         (("--api", "46", "--version", "77"), "77"),
-        (("--clients", "kproto"), "name one --api"),
+        (("--clients", "kproto"), "needs exactly one --api"),
         (("--api", "46", "--clients", "kproto", "--request"), "clients decode responses"),
-        (("--api", "46", "--clients", "nobody"), "no client is 'nobody'"),
-        (("--api", "46", "--kafka", "1.0.0"), "is none of"),
+        (("--api", "46", "--clients", "nobody"), "'nobody' is not a known client"),
+        (("--api", "46", "--kafka", "1.0.0"), "is not one of"),
     ],
 )
 def test_what_makes_no_sense_is_said(arguments: tuple[str, ...], words: str) -> None:

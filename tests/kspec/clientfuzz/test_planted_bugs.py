@@ -98,10 +98,10 @@ def test_what_makes_no_sense_is_one_line_and_exit_2(tmp_path):
     case.write_text("{}")
     for arguments, said in (
         ((), "--client NAME or --command CMD"),
-        (("--client", "x"), "no client is 'x'"),
-        (("--client", "kproto", "--command", "y"), "one of them"),
-        (("--client", "kproto", "--api", "nonsense"), "no api of Kafka's"),
-        (("--client", "kproto", "--kind", "nonsense"), "there is no nonsense"),
+        (("--client", "x"), "'x' is not a known client"),
+        (("--client", "kproto", "--command", "y"), "give either --client NAME"),
+        (("--client", "kproto", "--api", "nonsense"), "is not an API of Kafka"),
+        (("--client", "kproto", "--kind", "nonsense"), "unknown nonsense"),
         (("--client", "kproto", "--replay", str(case)), "its format is not"),
         (("--client", "kproto", "--replay", str(tmp_path / "none")), "No such file"),
         (("--client", "kproto", "--cases", "0"), "not in the range"),
