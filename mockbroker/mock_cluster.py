@@ -1,220 +1,223 @@
-"""A running mock cluster: the simulated one, its brokers' sockets, its clock and its journal.
+"""A running mock cluster: the simulated cluster with its sockets, clock and journal.
 
-This is where the pure state meets the event loop. It knows no wire format and no HTTP: frames are
-``dispatch``'s business, the control port is ``control``'s.
+This module joins the parts and gives tests one object to call. It knows no wire format and no
+HTTP; the parts are in ``serving``, the control port in ``control``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType, TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from kproto.dialects import Dialect
-from kproto.dialects import dialect as _dialect
-from kproto.journal import Journal
+from kproto.dialects import dialect
 from kproto.schema.versions import Versions
-from kproto.znodes import ZnodeStore
+from kproto.transcript import Transcript
+from kproto.znodes import Stat, ZnodeStore
 from mockbroker.cluster import Cluster
+from mockbroker.cluster_options import Clock, ClusterOptions, Level
+from mockbroker.commands import CommandCall, parse_command
 from mockbroker.errors import ClusterError
+from mockbroker.faults.matching import ActiveFault, Predicate
+from mockbroker.faults.rule import Fault
+from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import INTER_BROKER
-from mockbroker.profiles import DEFAULT_PROFILE, Profile
-from mockbroker.profiles import profile as _profile
+from mockbroker.profiles import Profile, profile
 from mockbroker.reassignment import reassignment_controller
-from mockbroker.security.authorizer import Authorizer
 from mockbroker.security.policy import Security
+from mockbroker.serving.broker_sockets import BrokerSockets
+from mockbroker.serving.cluster_clock import ClusterClock
 from mockbroker.serving.dispatch import Dispatcher
-from mockbroker.serving.endpoints import Advertised, dialable, show
+from mockbroker.serving.endpoints import Advertised
 from mockbroker.serving.fault_controls import FaultControls
-from mockbroker.serving.inter_broker_controls import InterBrokerControls, Level, brokers_of
-from mockbroker.serving.limits import DEFAULTS, BufferBudget, Limits
+from mockbroker.serving.fault_steps import FaultSteps
+from mockbroker.serving.inter_broker_setup import (
+    brokers_to_register,
+    inter_broker_network,
+    software_versions,
+)
+from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.operations import Operations, SuspendedOperations
 from mockbroker.serving.scripted_answers import ScriptedAnswers
+from mockbroker.serving.scripts import Script, Scripted
 from mockbroker.serving.served_versions import check_release, served_versions
 from mockbroker.serving.server import BrokerListener, BrokerProtocol
-from mockbroker.serving.step_controls import StepControls
-from mockbroker.state.model import Broker
+from mockbroker.state.actions import Action
+from mockbroker.state.model import Partition, TopicPartition
 from mockbroker.timers import Alarm, wall_ms
+from mockbroker.topics.spec import parse_topic_partition
 
-__all__ = ["Clock", "MockCluster"]
+__all__ = ["Clock", "ClusterOptions", "MockCluster"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _SESSION_TIMEOUT = "zookeeper.session.timeout.ms"
 _SESSION_TIMEOUT_MS = 6_000
 
-Clock: TypeAlias = Literal["wall", "manual"]
+
+def _with_arguments_of(
+    options: Callable[P, ClusterOptions],
+) -> Callable[
+    [Callable[Concatenate[MockCluster, ...], None]], Callable[Concatenate[MockCluster, P], None]
+]:
+    """Give a method the arguments of ``ClusterOptions``, for type checkers and ``inspect``."""
+
+    def decorate(
+        method: Callable[Concatenate[MockCluster, ...], None],
+    ) -> Callable[Concatenate[MockCluster, P], None]:
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        wanted = inspect.signature(options)
+        method.__signature__ = wanted.replace(  # type: ignore[attr-defined]
+            parameters=[own, *wanted.parameters.values()]
+        )
+        return method
+
+    return decorate
 
 
-class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerControls):
+class MockCluster:
     """Brokers that real Kafka clients can connect to, in this process::
 
         async with MockCluster(brokers=4, topics=["foo=1,2,3"], profile="kafka-4.1") as mock:
             admin = SomeClient(bootstrap_servers=mock.bootstrap)
             ...                                     # the client starts a reassignment of foo-0
-            mock.join_isr("foo-0", 4)               # and it goes on when the test says so
+            mock.join_isr("foo-0", 4)               # the reassignment proceeds
             assert mock.journal.select(api=45, direction="request")
 
-    ``brokers`` is how many (ids 1..N, controller 1) or the brokers themselves; ``topics`` are
-    ``--topic`` texts or (name, assignment) pairs. ``host`` and ``port`` are what broker 1 listens
-    on; with a port other than 0 broker n takes ``port + n - 1``. ``advertise`` is the (host, port)
-    that Metadata gives for broker 1, port None being each broker's own. ``apis`` overrides the
-    profile's versions, None hiding a key; ``implemented_only`` hides what has no handler.
-    ``broker_configs`` are static configs of every broker, by Kafka's names; unlike Kafka's brokers
-    these create no topic because Metadata asked for it, unless ``auto_create_topics``.
-    ``dialect`` is a name, or what ``kproto.load_dialect`` returned; "auto" takes the released
-    protocol and the drafts of KIP-455, and answers each request in its own.
+    The arguments are those of ``ClusterOptions``, which documents them; ``from_options`` takes the
+    object itself.
 
-    ``zookeeper`` is where a controller of the ZooKeeper kind keeps what it knows:
-    "host:port[,host:port...][/chroot]" of a real one (needs the ``zookeeper`` extra), a session on
-    whatever you like, or None for one of this process's own. There, ``zxid`` is the last one before
-    this cluster's.
+    Raises ClusterError or UnknownNameError for options that make no sense, and OSError from
+    ``start`` if an address is not available. Call everything from the event loop that ran
+    ``start``.
 
-    ``clock`` "wall" lets the simulated time follow real time, "manual" only ``advance``;
-    ``auto_progress_ms`` lets one replica join an ISR each time it has passed. ``reply35`` answers
-    versions that are not served with error 35, where brokers close the connection.
-
-    ``sasl`` are ``MECHANISM:USER:PASSWORD`` texts: with any, clients must authenticate, and are
-    User:<name> from then on. ``scram_iterations`` is what SCRAM's first answer claims in place of
-    the truth, to see what clients make of it: nobody can authenticate then; ``scram_final`` stands
-    in place of the broker's proof. ``tls`` is what every listener serves with (a server's context);
-    where it asks for client certificates, their owners are the principals. ``authorizer`` enforces
-    the access rules; without one everybody may do everything.
-
-    ``propagation_ms`` is how long every broker takes to hear of a change. ``busy_elections_fail``:
-    while an election is in KIP-183's queue, others are told 7 at once, and do not wait.
-
-    ``inter_broker``: a controller of the ZooKeeper kind sends its brokers what the log says it does
-    (LeaderAndIsr, StopReplica, UpdateMetadata), on sockets apart from their clients', and into the
-    same journal. None, the default, does so for the profiles of proposals, whose subject that is,
-    and where there are external brokers; of released ones the journal holds what clients say.
-    ``external_brokers`` are brokers of other processes, by id: it sends to them too, at (host,
-    port), and Metadata shows them. ``broker_levels`` are brokers that start with other software.
-
-    ``max_frame_bytes`` to ``idle_timeout_ms`` are what clients may take, ``journal_entries`` and
-    ``journal_bytes`` what is kept of it without a ``journal``: see ``mockbroker.serving.limits``.
-
-    ``strict_faults``: a rule of faults that was never hit is an AssertionError where the ``async
-    with`` ends.
-
-    Raises ClusterError or UnknownNameError for what makes no sense, OSError from ``start`` when an
-    address is taken. Everything must be called from the event loop that ran ``start``.
+    Steps such as ``join_isr`` are plain methods. With a real ZooKeeper server, use
+    ``await mock.run_command("join-isr foo-0 4")`` or ``await mock.take(mock.join_isr, "foo-0", 4)``
+    instead: these wait for the server without blocking the event loop.
     """
 
-    def __init__(
-        self,
-        brokers: int | Iterable[Broker] = 3,
-        *,
-        topics: Iterable[str | tuple[str, Sequence[Sequence[int]]]] = (),
-        profile: str | Profile = DEFAULT_PROFILE,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        advertise: tuple[str, int | None] | None = None,
-        apis: Mapping[int, Versions | None] | None = None,
-        implemented_only: bool = False,
-        dialect: str | Dialect | None = None,
-        auto_progress_ms: int | None = None,
-        clock: Clock = "wall",
-        auto_create_topics: bool = False,
-        broker_configs: Mapping[str, str] = MappingProxyType({}),
-        reply35: bool = False,
-        journal: Journal | None = None,
-        max_frame_bytes: int = DEFAULTS.max_frame_bytes,
-        max_connections: int = DEFAULTS.max_connections,
-        max_buffered_bytes: int = DEFAULTS.max_buffered_bytes,
-        idle_timeout_ms: int | None = DEFAULTS.idle_timeout_ms,
-        journal_entries: int = DEFAULTS.journal_entries,
-        journal_bytes: int = DEFAULTS.journal_bytes,
-        sasl: Iterable[str] = (),
-        scram_iterations: int | None = None,
-        scram_final: str | None = None,
-        tls: ssl.SSLContext | None = None,
-        authorizer: Authorizer | None = None,
-        zookeeper: str | ZnodeStore | None = None,
-        zxid: int = 0,
-        propagation_ms: int = 0,
-        busy_elections_fail: bool = False,
-        inter_broker: bool | None = None,
-        external_brokers: Mapping[int, tuple[str, int]] = MappingProxyType({}),
-        broker_levels: Mapping[int, Level] = MappingProxyType({}),
-        strict_faults: bool = False,
-    ) -> None:
-        limits = Limits(
-            max_frame_bytes, max_connections, max_buffered_bytes, idle_timeout_ms,
-            journal_entries, journal_bytes,
-        )  # fmt: skip
-        self.profile = _profile(profile) if isinstance(profile, str) else profile
-        spoken = self.profile.dialect if dialect is None else dialect
-        self.dialect = _dialect(spoken) if isinstance(spoken, str) else spoken
-        self.journal = limits.journal() if journal is None else journal
-        self.clock: Clock = clock
-        self._skipped_ms = 0
+    @_with_arguments_of(ClusterOptions)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._set_up(ClusterOptions(*arguments, **options))
+
+    @classmethod
+    def from_options(cls, options: ClusterOptions) -> Self:
+        """A cluster with these options."""
+        made = cls.__new__(cls)
+        made._set_up(options)
+        return made
+
+    def _set_up(self, options: ClusterOptions) -> None:
+        self.options = options
+        limits = options.limits
+        self.profile: Profile = (
+            profile(options.profile) if isinstance(options.profile, str) else options.profile
+        )
+        named = self.profile.dialect if options.dialect is None else options.dialect
+        self.dialect = dialect(named) if isinstance(named, str) else named
+        self.journal = limits.journal() if options.journal is None else options.journal
+        self.clock: Clock = options.clock
+        self.auto_progress_ms = options.auto_progress_ms
         self._loop: asyncio.AbstractEventLoop | None = None
-        check_release(self.profile, self.dialect, apis or {})
+        self._tasks: set[asyncio.Task[None]] = set()
+        check_release(self.profile, self.dialect, options.apis or {})
         self.operations = Operations()
-        self._znodes = self._znode_store(zookeeper, zxid, broker_configs)
+        self._znodes = self._znode_store(options)
         served = served_versions(
-            self.profile, self.dialect, apis, implemented_only=implemented_only
+            self.profile, self.dialect, options.apis, implemented_only=options.implemented_only
         )
-        self._external = dict(external_brokers)
-        self.cluster = Cluster(
-            brokers_of(brokers, self._external, self.profile, self.dialect, served, broker_levels),
-            topics=topics,
-            now_ms=wall_ms() if clock == "wall" else 0,
-            auto_progress_ms=auto_progress_ms,
-            completion=self.profile.completion,
-            machine=self.profile.machine,
-            elections=self.profile.elections,
-            busy_elections_fail=busy_elections_fail,
-            administration=self.profile.administration,
-            config_release=self.profile.line,
-            znodes=self._znodes,
-            zxid=zxid,
-            newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},
-            broker_configs={
-                "auto.create.topics.enable": str(auto_create_topics).lower(),
-                **broker_configs,
-            },
-        )
+        self.cluster = self._simulated_cluster(options, served)
         self.cluster.turn = self.operations.turn
-        self.cluster.on_death = lambda broker_id: self._soon(self._close(broker_id))
-        self._alarm = Alarm(lambda: self._loop, self._due)
-        if clock == "wall":
-            self.cluster.when_due = self._set_alarm
-        self._propagation_ms = propagation_ms
-        self.auto_progress_ms = auto_progress_ms
+        self.cluster.on_death = lambda broker_id: self._schedule(self._sockets.close(broker_id))
+        self._clock = ClusterClock(
+            self.cluster,
+            self.operations,
+            partial(Alarm, lambda: self._loop),
+            follows_wall=options.clock == "wall",
+            auto_progress_ms=options.auto_progress_ms,
+        )
         self._dispatcher = Dispatcher(
             cluster=self.cluster,
             profile=self.profile,
             codec=self.dialect,
             served=served,
             journal=self.journal,
-            reply35=reply35,
+            reply35=options.reply35,
             follow_clock=self.follow_clock,
-            security=Security.of(authorizer, sasl, scram_iterations, scram_final),
+            security=Security.of(
+                options.authorizer, options.sasl, options.scram_iterations, options.scram_final
+            ),
             operations=self.operations,
-            perform_step=self._perform,
+            perform_step=lambda call, broker_id: self._fault_steps.perform(call, broker_id),
         )
-        self._strict_faults = strict_faults
         self._room = BufferBudget(limits)
-        self._advertised = Advertised(advertise)
-        idle_ms = limits.idle_timeout_ms
-        self._listeners = {
+        self._sockets = BrokerSockets(
+            self.cluster,
+            self._make_listeners(options),
+            inter_broker_network(
+                self._dispatcher, self.journal, options.external_brokers, options.inter_broker
+            ),
+            Advertised(options.advertise),
+            self._set_endpoint,
+        )
+        self._faults = FaultControls(self._dispatcher.faults, self._now_ms)
+        self._fault_steps = FaultSteps(
+            self.cluster, self._clock, self._sockets, self._schedule, self._change_software
+        )
+        self._scripts = ScriptedAnswers(self._dispatcher)
+
+    def _simulated_cluster(
+        self, options: ClusterOptions, served: Mapping[int, Versions]
+    ) -> Cluster:
+        return Cluster(
+            brokers_to_register(
+                options.brokers, options.external_brokers, self.profile, self.dialect, served,
+                options.broker_levels,
+            ),
+            topics=options.topics,
+            now_ms=wall_ms() if options.clock == "wall" else 0,
+            auto_progress_ms=options.auto_progress_ms,
+            completion=self.profile.completion,
+            machine=self.profile.machine,
+            elections=self.profile.elections,
+            busy_elections_fail=options.busy_elections_fail,
+            administration=self.profile.administration,
+            config_release=self.profile.line,
+            znodes=self._znodes,
+            zxid=options.zxid,
+            newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},
+            broker_configs={
+                "auto.create.topics.enable": str(options.auto_create_topics).lower(),
+                **options.broker_configs,
+            },
+        )  # fmt: skip
+
+    def _make_listeners(self, options: ClusterOptions) -> dict[int, BrokerListener]:
+        return {
             broker_id: BrokerListener(
-                broker_id, host, port + place if port else 0, self._make_protocol, tls, idle_ms
+                broker_id,
+                options.host,
+                options.port + place if options.port else 0,
+                self._make_protocol,
+                options.tls,
+                options.limits.idle_timeout_ms,
             )
             for place, broker_id in enumerate(self.cluster.brokers)
-            if broker_id not in self._external
+            if broker_id not in options.external_brokers
         }
-        self._network = self._inter_broker_network(
-            self.profile.proposed or bool(self._external) if inter_broker is None else inter_broker
-        )
-        self._timer: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    # ---- life --------------------------------------------------------------------------------
+    async def _set_endpoint(self, broker_id: int, host: str, port: int) -> None:
+        await self.take(self.cluster.set_endpoint, broker_id, host, port)
+
+    def _make_protocol(self, broker_id: int, connections: set[BrokerProtocol]) -> BrokerProtocol:
+        return BrokerProtocol(self._dispatcher, broker_id, connections, self._room)
+
+    # ---- starting and stopping ---------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -227,97 +230,331 @@ class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerContr
         traceback: TracebackType | None,
     ) -> None:
         await self.stop()
-        if self._strict_faults and error is None:
+        if self.options.strict_faults and error is None:
             self.assert_faults_used()
 
     async def start(self) -> None:
-        """Open every live broker's listener; on return clients can connect."""
+        """Open every live broker's listener. Once this returns, clients can connect."""
         self._loop = asyncio.get_running_loop()
         self.operations.bind(self._loop)
         try:
-            for broker in self.cluster.brokers.values():
-                if broker.live and broker.broker_id not in self._external:
-                    await self._open(broker.broker_id)
-            if self._network is not None:
-                await self._network.start()
+            await self._sockets.start()
         except OSError:
             await self.stop()
             raise
-        if self._propagation_ms:
-            # From here on: everybody knows where everybody listens.
-            await self.take(self.set_propagation, self._propagation_ms)
-        self._schedule_tick()
+        if self.options.propagation_ms:
+            # Only now, so that every broker knows all addresses from the start.
+            await self.take(self.set_propagation, self.options.propagation_ms)
+        self._clock.start_ticking()
 
     async def stop(self) -> None:
-        """Close every listener and connection. Calling it twice does no harm."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._alarm.cancel()
+        """Close every listener and connection. Stopping twice is harmless."""
+        self._clock.stop()
         self._loop = None
         if self._znodes is not None:
             await asyncio.to_thread(self._znodes.close)
         self.operations.bind(None)
-        if self._network is not None:
-            await self._network.stop()
-        for listener in self._listeners.values():
-            await listener.close()
+        await self._sockets.stop()
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` of every broker, comma-separated: where the listeners are."""
+        """``host:port`` of every broker's listener, comma-separated."""
         return ",".join(self.addresses.values())
 
     @property
     def addresses(self) -> dict[int, str]:
-        """Broker id -> ``host:port`` it listens on, as something that can be dialled."""
-        return {
-            broker_id: show(dialable(listener.host), listener.port)
-            for broker_id, listener in self._listeners.items()
-        }
+        """Broker id -> ``host:port`` that a client on this machine can dial."""
+        return self._sockets.addresses
 
     @property
     def served(self) -> Mapping[int, Versions]:
-        """What ApiVersions says: api key -> versions."""
+        """API key -> versions, as ApiVersions lists them."""
         return self._dispatcher.served
 
     def connections(self, broker_id: int) -> int:
-        """How many clients are connected to a broker now; of one of another process nobody here
-        knows (0)."""
+        """The number of open client connections to a broker; 0 for a broker of another process."""
         self.cluster.broker(broker_id)
-        listener = self._listeners.get(broker_id)
+        listener = self._sockets.listeners.get(broker_id)
         return 0 if listener is None else len(listener.connections)
 
-    # ---- znodes ------------------------------------------------------------------------------
+    def follow_clock(self) -> None:
+        """Bring the simulated time up to real time, unless the clock is manual."""
+        self._clock.follow()
 
-    def _znode_store(
-        self, zookeeper: str | ZnodeStore | None, zxid: int, configs: Mapping[str, str]
-    ) -> ZnodeStore | None:
+    def _now_ms(self) -> int:
+        self._clock.follow()
+        return self.cluster.now_ms
+
+    def _schedule(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        if self._loop is None:
+            return coroutine.close()
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        return task.add_done_callback(self._tasks.discard)
+
+    # ---- commands ----------------------------------------------------------------------------
+
+    async def run_command(self, command: str | CommandCall) -> list[Action]:
+        """Run a command of ``mockbroker ctl`` and return the actions that followed::
+
+            await mock.run_command("join-isr foo-0 4")
+
+        Waits for its turn, and for ZooKeeper, without blocking the event loop. Raises ClusterError
+        for text that is not a command, and if the cluster cannot carry it out.
+        """
+        call = parse_command(command) if isinstance(command, str) else command
+        offset = len(self.cluster.log)
+        await self.take(self._run, call)
+        return list(self.cluster.log.since(offset))
+
+    def _run(self, call: CommandCall) -> object:
+        self._clock.follow()
+        return call.run(self)
+
+    async def take(
+        self, step: Callable[P, T | Awaitable[T]], /, *arguments: P.args, **options: P.kwargs
+    ) -> T:
+        """Take a step and wait for it without blocking the event loop::
+
+            await mock.take(mock.join_isr, "foo-0", 4)
+
+        This matters with a real ZooKeeper server only. A step that is called directly there blocks
+        until the server answers, and raises ClusterError while another one waits.
+        """
+        done = await self.operations.run(partial(step, *arguments, **options))
+        return await done if inspect.isawaitable(done) else done
+
+    def join_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
+        """Let a replica of ``"foo-0"`` or ``("foo", 0)`` catch up and join the ISR."""
+        self._clock.follow()
+        return self.cluster.join_isr(_topic_partition(partition), broker_id)
+
+    def leave_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
+        """Let a follower fall behind and leave the ISR."""
+        self._clock.follow()
+        return self.cluster.leave_isr(_topic_partition(partition), broker_id)
+
+    def failover(self, to: int) -> None:
+        """Make another live broker the controller."""
+        self._clock.follow()
+        self.cluster.failover(to)
+
+    def resign_controller(self) -> None:
+        """Leave the cluster without a controller until ``failover``, or until a broker starts."""
+        self._clock.follow()
+        self.cluster.resign_controller()
+
+    def expire_session(self, broker_id: int) -> None:
+        """Expire a broker's ZooKeeper session. The broker registers again; if it was the
+        controller, another broker is now."""
+        self._clock.follow()
+        self.cluster.expire_session(broker_id)
+
+    def kill_controller_after(self, changes: int) -> None:
+        """Kill the controller during its next operation, after this many more changes."""
+        self.cluster.kill_controller_after(changes)
+
+    async def stop_broker(self, broker_id: int) -> None:
+        """Stop a broker: its connections break, its port refuses, its partitions get other
+        leaders."""
+        self._clock.follow()
+        await self.operations.run(partial(self.cluster.stop_broker, broker_id))
+        await self._sockets.close(broker_id)
+
+    async def start_broker(self, broker_id: int) -> None:
+        """Restart a stopped broker on the same port."""
+        self._clock.follow()
+        self.cluster.broker(broker_id)
+        await self._sockets.reopen(broker_id)
+        await self.operations.run(partial(self.cluster.start_broker, broker_id))
+
+    async def close_listener(self, broker_id: int) -> None:
+        """Close a broker's listener and connections; the cluster takes it for live."""
+        self.cluster.broker(broker_id)
+        await self._sockets.close(broker_id)
+
+    async def open_listener(self, broker_id: int) -> None:
+        """Reopen a broker's listener on the same port."""
+        self.cluster.broker(broker_id)
+        await self._sockets.reopen(broker_id)
+
+    async def set_level(self, broker_id: int, level: Level) -> None:
+        """Upgrade or downgrade a broker's software, which breaks its connections. The controller
+        resends nothing to the broker. If the broker is the controller, it is elected again and
+        sends everything to all brokers."""
+        self._clock.follow()
+        await self.operations.run(partial(self._change_software, broker_id, level))
+
+    def _change_software(self, broker_id: int, level: Level) -> None:
+        own = software_versions(level, self.profile, self.dialect, self.served)
+        self.cluster.set_level(broker_id, own)
+        self._sockets.hang_up(broker_id)
+
+    def hold_metadata(self, broker_id: int) -> None:
+        """Freeze the metadata that a broker serves."""
+        self._clock.follow()
+        self.cluster.hold_metadata(broker_id)
+
+    def release_metadata(self, broker_id: int) -> None:
+        """Bring a broker's frozen metadata up to date."""
+        self._clock.follow()
+        self.cluster.release_metadata(broker_id)
+
+    def set_propagation(self, milliseconds: int) -> None:
+        """Delay the metadata of every broker by this much; 0 removes the delay."""
+        self._clock.follow()
+        self.cluster.set_propagation(milliseconds)
+
+    def hold_elections(self) -> None:
+        """Keep elections waiting in the controller's queue, and their callers with them."""
+        self._clock.follow()
+        self.cluster.hold_elections()
+
+    def release_elections(self) -> None:
+        """Process the elections that wait in the controller's queue."""
+        self._clock.follow()
+        self.cluster.release_elections()
+
+    def advance(self, milliseconds: int) -> None:
+        """Advance the simulated clock at once; a wall clock then runs ahead of real time."""
+        self._clock.advance(milliseconds)
+
+    def write_znode(self, path: str, text: str | None) -> None:
+        """Create or change a znode as any ZooKeeper client can; None deletes it."""
+        self._clock.follow()
+        self.cluster.write_znode(path, text)
+
+    def append_znode(self, prefix: str, text: str) -> str:
+        """Create a sequential znode and return its path."""
+        self._clock.follow()
+        return self.cluster.append_znode(prefix, text)
+
+    def read_znode(self, path: str) -> tuple[str, Stat] | None:
+        """The text and stat of a znode; None if there is none at this path."""
+        return self.cluster.read_znode(path)
+
+    # ---- inter-broker requests ---------------------------------------------------------------
+
+    async def settled(self, timeout: float = 10.0) -> None:
+        """Wait until every broker has answered all requests that the action log says the controller
+        sent. Raises ClusterError after ``timeout`` seconds, naming the brokers that have not."""
+        if self._sockets.network is not None:
+            await self._sockets.network.settled(timeout)
+
+    def broker_knows(self, broker_id: int) -> BrokerMemory:
+        """What a broker of this process has learnt from LeaderAndIsr, StopReplica and
+        UpdateMetadata since it started. Await ``settled`` first."""
+        self.cluster.broker(broker_id)
+        return self.cluster.memory(broker_id)
+
+    # ---- faults ------------------------------------------------------------------------------
+
+    def fault(
+        self, fault: Fault | None = None, /, *, when: Predicate | None = None, **members: Any
+    ) -> ActiveFault:
+        """Add a rule in front of the existing ones: a ``Fault``, or its members::
+
+            rule = mock.fault(api=45, error="NOT_CONTROLLER", times=1)
+
+        ``when`` is a further condition: a function of the ``Call`` that handlers take. Raises
+        FaultError.
+        """
+        return self._faults.add(fault, when, members)
+
+    def load_faults(
+        self, faults: Sequence[Fault], *, when: Predicate | None = None
+    ) -> list[ActiveFault]:
+        """Add these rules, in this order, in front of the existing ones. Raises FaultError if one
+        of them cannot be used, and then adds none."""
+        return self._faults.load(faults, when)
+
+    @property
+    def faults(self) -> list[ActiveFault]:
+        """Every rule in the order in which they are tried, including those that have ended."""
+        return self._faults.all()
+
+    def remove_fault(self, rule: ActiveFault | str) -> None:
+        """Remove a rule, given as an object or by name. Raises FaultError if there is none."""
+        self._faults.remove(rule)
+
+    def clear_faults(self) -> None:
+        """Remove every rule."""
+        self._faults.clear()
+
+    async def wait_for_hit(self, rule: ActiveFault | str, hits: int = 1) -> None:
+        """Wait until the rule has this many hits in total. Raises FaultError once that is
+        impossible. Callers set their own limit, for example with ``asyncio.timeout``."""
+        await self._faults.wait_for_hit(rule, hits)
+
+    def unused_faults(self) -> list[ActiveFault]:
+        """The rules that no request has hit."""
+        return self._faults.unused()
+
+    def assert_faults_used(self) -> None:
+        """Raise AssertionError if there are rules that no request has hit."""
+        self._faults.assert_used()
+
+    # ---- scripted answers --------------------------------------------------------------------
+
+    def on(self, api_key: int, *, times: int | None = None) -> Callable[[Script], Script]:
+        """Let the decorated function answer an API key before the broker does::
+
+            @mock.on(3)
+            def metadata(call):
+                return None if call.broker_id == 1 else MetadataResponse(...)
+
+        It returns a response message, or its JSON, or None to leave the request to the broker. An
+        exception is answered with UNKNOWN_SERVER_ERROR(-1) and journalled. ``times`` limits the
+        number of requests. The function added last is called first.
+        """
+        return self._scripts.on(api_key, times)
+
+    def script(self, api_key: int, reply: Scripted, *, times: int | None = None) -> None:
+        """Answer an API key with this response: a message, or JSON for the requested version."""
+        self._scripts.reply(api_key, reply, times)
+
+    def clear_scripts(self, api_key: int | None = None) -> None:
+        """Return to the broker's own answers, for one API key or for all."""
+        self._scripts.clear(api_key)
+
+    def replay(self, transcript: Transcript, *, latency: bool = False) -> None:
+        """Answer from a transcript if it has an answer, otherwise as without it; the latter is
+        journalled as ``replay-miss``. ``latency`` repeats the recorded response times.
+
+        This affects connections opened from now on, so call it before ``start``.
+        """
+        self._scripts.replay(transcript, latency=latency)
+
+    # ---- ZooKeeper ---------------------------------------------------------------------------
+
+    def _znode_store(self, options: ClusterOptions) -> ZnodeStore | None:
+        zookeeper, zxid = options.zookeeper, options.zxid
         if not 0 <= zxid < 2**63 or (zxid and zookeeper is not None):
             raise ClusterError(
-                f"zxid {zxid}: give 0 to {2**63 - 1}, of a ZooKeeper of this process's own"
+                f"zxid {zxid}: must be 0 to {2**63 - 1}, and 0 with a ZooKeeper server"
             )
         if (zookeeper is not None or zxid) and not reassignment_controller(
             self.profile.machine
         ).keeps_znodes:
             raise ClusterError(
-                f"profile {self.profile.name} keeps nothing in ZooKeeper; `mockbroker profiles` "
-                "lists those that do"
+                f"profile {self.profile.name} does not use ZooKeeper; `mockbroker profiles` lists "
+                "those that do"
             )
         if not isinstance(zookeeper, str):
             return zookeeper
         from kproto.client.zookeeper import KazooStore  # kazoo is an extra
 
         self.operations = operations = SuspendedOperations()
+        timeout_ms = int(options.broker_configs.get(_SESSION_TIMEOUT, _SESSION_TIMEOUT_MS))
         return KazooStore(
             zookeeper,
-            session_timeout=int(configs.get(_SESSION_TIMEOUT, _SESSION_TIMEOUT_MS)) / 1000,
-            wakeup=self._woken,
+            session_timeout=timeout_ms / 1000,
+            wakeup=self._on_watch_events,
             suspend=operations.suspend,
         )
 
-    def _woken(self) -> None:
-        """There are watch events to take. Called on a thread of kazoo's."""
+    def _on_watch_events(self) -> None:
+        """Called on one of kazoo's threads."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._react)
@@ -325,67 +562,11 @@ class MockCluster(StepControls, FaultControls, ScriptedAnswers, InterBrokerContr
     def _react(self) -> None:
         if self._loop is None:
             return
-        self.follow_clock()
+        self._clock.follow()
         if self._znodes is not None and self._znodes.expired:
             self.operations.preempt()
         self.operations.spawn(self.cluster.react)
 
-    def _soon(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        if self._loop is None:
-            return coroutine.close()
-        task = self._loop.create_task(coroutine)
-        self._tasks.add(task)
-        return task.add_done_callback(self._tasks.discard)
 
-    def _make_protocol(self, broker_id: int, connections: set[BrokerProtocol]) -> BrokerProtocol:
-        return BrokerProtocol(self._dispatcher, broker_id, connections, self._room)
-
-    async def _open(self, broker_id: int) -> None:
-        listener = self._listeners[broker_id]
-        await listener.open()
-        place = list(self.cluster.brokers).index(broker_id)
-        host, port = self._advertised.endpoint(place, listener.host, listener.port)
-        await self.take(self.cluster.set_endpoint, broker_id, host, port)
-
-    async def _close(self, broker_id: int) -> None:
-        """The broker's process has ended, if it is in this one."""
-        listener = self._listeners.get(broker_id)
-        if listener is not None:
-            await listener.close()
-        if self._network is not None:
-            await self._network.close(broker_id)
-
-    async def _reopen(self, broker_id: int) -> None:
-        """Listen again, on the same port."""
-        listener = self._listeners.get(broker_id)
-        if listener is not None and not listener.listening:
-            await self._open(broker_id)
-        if self._network is not None:
-            await self._network.open(broker_id)
-
-    # ---- the clock ---------------------------------------------------------------------------
-
-    def follow_clock(self) -> None:
-        """Bring the simulated time up to the real one, where it follows that."""
-        if self.clock == "wall" and self._now() > self.cluster.now_ms and not self.operations.busy:
-            self.operations.spawn(partial(self.cluster.follow, self._now))
-
-    def _now(self) -> int:
-        return wall_ms() + self._skipped_ms
-
-    def _set_alarm(self, due_ms: int | None) -> None:
-        self._alarm.set(None if due_ms is None else due_ms - self.cluster.now_ms)
-
-    def _due(self) -> None:
-        self.follow_clock()
-        # Timers may be a moment early.
-        self._set_alarm(self.cluster.next_due_ms)
-
-    def _schedule_tick(self) -> None:
-        if self.clock == "wall" and self.auto_progress_ms is not None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self.auto_progress_ms / 1000, self._tick)
-
-    def _tick(self) -> None:
-        self.follow_clock()
-        self._schedule_tick()
+def _topic_partition(partition: str | TopicPartition) -> TopicPartition:
+    return parse_topic_partition(partition) if isinstance(partition, str) else partition

@@ -11,12 +11,11 @@ from mockbroker.cli.control_client import ControlClient
 from mockbroker.cli.ctl_clusters import cluster, scenario
 from mockbroker.cli.ctl_wire import frame, journal
 from mockbroker.cli.faults import fault
+from mockbroker.commands import COMMANDS, Argument, Command
 
 __all__ = ["ctl"]
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_partition = click.argument("partition", metavar="TOPIC-PARTITION")
-_broker = click.argument("broker", type=int)
 
 
 @click.group(no_args_is_help=False)
@@ -32,7 +31,7 @@ def ctl(context: click.Context, url: str, token: str | None, cluster_id: str | N
     context.obj = ControlClient(url, token, cluster_id)
 
 
-def _step(client: ControlClient, command: str, body: dict[str, Any], as_json: bool) -> None:
+def _post(client: ControlClient, command: str, body: dict[str, Any], as_json: bool) -> None:
     answer = client.post(f"/{command}", body)
     if as_json:
         click.echo(json.dumps(answer))
@@ -41,99 +40,36 @@ def _step(client: ControlClient, command: str, body: dict[str, Any], as_json: bo
         click.echo(_describe_action(action))
 
 
-@ctl.command("join-isr")
-@_partition
-@_broker
-@_as_json
-@click.pass_obj
-def join_isr(client: ControlClient, partition: str, broker: int, as_json: bool) -> None:
-    """A replica has caught up."""
-    _step(client, "join-isr", {"partition": partition, "broker": broker}, as_json)
+def _click_type(argument: Argument) -> Any:
+    """Numbers are checked here; the server reads everything else."""
+    schema = argument.type.schema
+    if schema.get("type") != "integer":
+        return str
+    return click.IntRange(schema["minimum"]) if "minimum" in schema else int
 
 
-@ctl.command("leave-isr")
-@_partition
-@_broker
-@_as_json
-@click.pass_obj
-def leave_isr(client: ControlClient, partition: str, broker: int, as_json: bool) -> None:
-    """A replica fell behind."""
-    _step(client, "leave-isr", {"partition": partition, "broker": broker}, as_json)
+def _add_command(command: Command) -> None:
+    def run(client: ControlClient, as_json: bool, **arguments: Any) -> None:
+        _post(client, command.name, arguments, as_json)
+
+    ctl.add_command(
+        click.Command(
+            command.name,
+            callback=click.pass_obj(run),
+            params=[
+                *(
+                    click.Argument([each.name], type=_click_type(each), metavar=each.metavar)
+                    for each in command.arguments
+                ),
+                click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."),
+            ],
+            help=f"{command.help}\n\n{command.details}",
+        )
+    )
 
 
-def _add_broker_step(name: str, text: str) -> None:
-    @ctl.command(name, help=text)
-    @_broker
-    @_as_json
-    @click.pass_obj
-    def command(client: ControlClient, broker: int, as_json: bool) -> None:
-        _step(client, name, {"broker": broker}, as_json)
-
-
-_add_broker_step("failover", "Make another live broker the controller.")
-_add_broker_step("stop-broker", "Let a broker die: connections break, its port refuses.")
-_add_broker_step("start-broker", "Bring a broker back, on the same port.")
-
-
-@ctl.command("set-level")
-@_broker
-@click.argument("level")
-@_as_json
-@click.pass_obj
-def set_level(client: ControlClient, broker: int, level: str, as_json: bool) -> None:
-    """Let a broker run other software.
-
-    LEVEL is a release, as in kafka-2.3; or the versions in which it differs from the other
-    brokers, as in 4=0-2,45=off; or cluster, for no difference. The controller tells it nothing on
-    that account; the controller itself comes up anew.
-    """
-    _step(client, "set-level", {"broker": broker, "level": level}, as_json)
-
-
-_add_broker_step("hold-metadata", "Freeze what a broker answers to Metadata.")
-_add_broker_step("release-metadata", "Let a broker's metadata follow again.")
-
-
-@ctl.command("advance")
-@click.argument("duration")
-@_as_json
-@click.pass_obj
-def advance(client: ControlClient, duration: str, as_json: bool) -> None:
-    """Let simulated time pass at once, as in 500ms or 2s."""
-    _step(client, "advance", {"duration": duration}, as_json)
-
-
-@ctl.command("propagation")
-@click.argument("duration")
-@_as_json
-@click.pass_obj
-def propagation(client: ControlClient, duration: str, as_json: bool) -> None:
-    """Let every broker hear of changes that much later, as in 200ms; 0ms for at once."""
-    _step(client, "propagation", {"duration": duration}, as_json)
-
-
-def _add_step(name: str, text: str) -> None:
-    @ctl.command(name, help=text)
-    @_as_json
-    @click.pass_obj
-    def command(client: ControlClient, as_json: bool) -> None:
-        _step(client, name, {}, as_json)
-
-
-_add_step("hold-elections", "Let elections lie in the controller's queue (ZooKeeper, KIP-183).")
-_add_step("release-elections", "Let the controller hold the elections that lie in its queue.")
-_add_step("resign-controller", "Leave the cluster without a controller (ZooKeeper).")
-_add_broker_step("expire-session", "Let a broker's ZooKeeper session expire.")
-
-
-@ctl.command("kill-controller-after")
-@click.argument("changes", type=click.IntRange(0))
-@_as_json
-@click.pass_obj
-def kill_controller_after(client: ControlClient, changes: int, as_json: bool) -> None:
-    """Let the controller die in the midst of what it does next, after this many changes."""
-    _step(client, "kill-controller-after", {"changes": changes}, as_json)
-
+for _command in COMMANDS.values():
+    _add_command(_command)
 
 ctl.add_command(fault)
 ctl.add_command(cluster)
@@ -184,7 +120,7 @@ def znode_set(
         raise click.UsageError("give the znode's TEXT, or --file FILE")
     text = text if file is None else file.read()
     command = "append-znode" if sequential else "write-znode"
-    _step(client, command, {"path": path, "text": text}, as_json)
+    _post(client, command, {"path": path, "text": text}, as_json)
 
 
 @znode.command("delete")
@@ -193,7 +129,7 @@ def znode_set(
 @click.pass_obj
 def znode_delete(client: ControlClient, path: str, as_json: bool) -> None:
     """Remove a znode."""
-    _step(client, "write-znode", {"path": path, "text": None}, as_json)
+    _post(client, "delete-znode", {"path": path}, as_json)
 
 
 @ctl.command("state")

@@ -8,8 +8,8 @@ nothing about Kafka's wire is known here.
 
 from __future__ import annotations
 
+from mockbroker.commands import COMMANDS
 from mockbroker.control.server import ControlServer
-from mockbroker.control.steps import COMMANDS
 from mockbroker.control.table import ROUTES
 
 __all__ = ["COMMANDS", "ROUTES", "ControlServer"]

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
-from mockbroker.control.routes import DURATION, WHOLE, Asked, Member, RefusedError, Route
+from mockbroker.commands import MILLISECONDS
+from mockbroker.control.routes import WHOLE, Asked, Member, RefusedError, Route
 from mockbroker.control.schemas import array_of, object_of, ref
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import faults_of
@@ -89,7 +90,7 @@ FAULTS: Final = (
             Member("hits", {**WHOLE, "minimum": 1, "default": 1}, _hits),
             Member(
                 "timeout",
-                {**DURATION, "default": "10s"},
+                {**MILLISECONDS.schema, "default": "10s"},
                 lambda _, text: parse_milliseconds(text),
                 "A minute at most.",
             ),

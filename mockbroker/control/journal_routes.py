@@ -18,6 +18,7 @@ from kproto.annotate import (
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.journal import Entry, Journal, select
+from mockbroker.commands import text_of
 from mockbroker.control.feed import Batch, Said, tell
 from mockbroker.control.reading import resumed_after
 from mockbroker.control.routes import (
@@ -30,7 +31,6 @@ from mockbroker.control.routes import (
     Route,
     choice,
     query_integer,
-    text_of,
 )
 from mockbroker.control.schemas import array_of, ref
 from mockbroker.mock_cluster import MockCluster

@@ -59,6 +59,8 @@ def _operation(route: Route, path: str, *, with_token: bool) -> dict[str, Any]:
         "parameters": [*_path_parameters(path), *map(_query_parameter, route.query)],
         "responses": _responses(route, path, with_token=with_token),
     }
+    if route.details:
+        found["description"] = route.details
     if route.body is not None:
         found["requestBody"] = {
             "required": True,

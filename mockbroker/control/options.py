@@ -11,15 +11,13 @@ from typing import Any, Final
 
 from kproto.dialects import DIALECTS
 from kproto.framing import DEFAULT_MAX_SIZE
+from mockbroker.commands import MAX_INTEGER, integer_of, text_of
 from mockbroker.control.routes import (
     BOOLEAN,
-    MAX_INTEGER,
     TEXT,
     Member,
     Schema,
     choice,
-    integer_of,
-    text_of,
 )
 from mockbroker.control.schemas import array_of, ref
 from mockbroker.errors import ClusterError

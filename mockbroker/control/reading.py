@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from mockbroker.commands import text_of
 from mockbroker.control.feed import Batch, Said, tell
 from mockbroker.control.routes import (
     STREAM,
@@ -17,7 +18,6 @@ from mockbroker.control.routes import (
     RefusedError,
     Route,
     query_integer,
-    text_of,
     within,
 )
 from mockbroker.control.schemas import array_of, ref

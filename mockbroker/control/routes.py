@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from aiohttp import web
 
+from mockbroker.commands import DEFAULT_BODY_BYTES
 from mockbroker.control import connection_limits
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
-from mockbroker.topics.spec import parse_milliseconds, parse_topic_partition
 
 if TYPE_CHECKING:
     from mockbroker.control.hosting import Hosted, Hosting
 
 __all__ = [
     "BOOLEAN",
-    "DURATION",
     "JSON",
-    "MAX_INTEGER",
     "STREAM",
     "TEXT",
     "WAITS",
@@ -38,13 +36,9 @@ __all__ = [
     "Route",
     "Schema",
     "choice",
-    "duration_of",
-    "integer_of",
-    "partition_of",
     "query_integer",
     "read_body",
     "read_query",
-    "text_of",
     "within",
 ]
 
@@ -56,20 +50,9 @@ WAITS: Final[Mapping[int, str]] = {503: "ZooKeeper does not answer; the step goe
 
 Schema: TypeAlias = dict[str, Any]
 
-MAX_INTEGER: Final = 10**12 - 1
-"""No id is larger, and no test moves the clock by more milliseconds at once."""
-
 TEXT: Final[Schema] = {"type": "string"}
 BOOLEAN: Final[Schema] = {"type": "boolean"}
 WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
-DURATION: Final[Schema] = {
-    "description": "Milliseconds, or text with a unit.",
-    "examples": ["500ms", "2s", "1m", 500],
-    "oneOf": [
-        {"type": "integer", "minimum": 0},
-        {"type": "string", "pattern": "^[0-9]{1,12}(ms|s|m)?$"},
-    ],
-}
 
 JSON: Final = "application/json"
 STREAM: Final = "text/event-stream"
@@ -117,7 +100,8 @@ class Route:
     """``answer`` returns what ``schema`` describes, or a whole response. ``body`` is the members
     of an object, no more and no fewer, or the schema of a document that ``answer`` reads.
     ``also``: other media it may answer with. A route ``of_cluster`` is served twice: as it is, for
-    the first cluster, and below ``/clusters/ID``. ``max_body`` is in bytes."""
+    the first cluster, and below ``/clusters/ID``. ``max_body`` is in bytes. ``details`` adds to the
+    summary in the OpenAPI document."""
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
@@ -131,35 +115,11 @@ class Route:
     also: Mapping[str, Schema] = field(default_factory=dict)
     of_cluster: bool = True
     refusals: Mapping[int, str] = field(default_factory=dict)
-    max_body: int = 64 * 1024
+    max_body: int = DEFAULT_BODY_BYTES
+    details: str = ""
 
 
 # ---- values --------------------------------------------------------------------------------------
-
-
-def integer_of(name: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ClusterError(f'"{name}" must be a whole number, not {value!r:.80}')
-    if abs(value) > MAX_INTEGER:
-        raise ClusterError(f'"{name}" is too large: {MAX_INTEGER} at most')
-    return value
-
-
-def text_of(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise ClusterError(f'"{name}" must be text, not {value!r:.80}')
-    return value
-
-
-def duration_of(name: str, value: Any) -> int:
-    """As text with a unit, or a number of milliseconds."""
-    return parse_milliseconds(value) if isinstance(value, str) else integer_of(name, value)
-
-
-def partition_of(name: str, value: Any) -> tuple[str, int]:
-    if not isinstance(value, str):
-        raise ClusterError(f'"{name}" must be text such as "foo-0", not {value!r:.80}')
-    return parse_topic_partition(value)
 
 
 def query_integer(name: str, text: str) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from mockbroker.control.cluster_routes import CLUSTERS
+from mockbroker.control.command_routes import COMMAND_ROUTES
 from mockbroker.control.fault_routes import FAULTS
 from mockbroker.control.journal_routes import JOURNAL
 from mockbroker.control.page import PAGE
 from mockbroker.control.reading import READING
 from mockbroker.control.routes import Asked, Route
-from mockbroker.control.steps import STEPS
 
 __all__ = ["ROUTES"]
 
@@ -36,6 +36,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     *READING,
     *JOURNAL,
     *FAULTS,
-    *STEPS,
+    *COMMAND_ROUTES,
     *CLUSTERS,
 )

@@ -15,9 +15,9 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from kproto.framing import SIZE_LENGTH
 from kproto.schema.versions import Versions
+from mockbroker.commands import parse_command
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults.conflicts import conflict
-from mockbroker.faults.steps import parse_step
 from mockbroker.topics.spec import parse_milliseconds
 
 __all__ = ["CloseWith", "Disconnect", "ErrorAt", "Fault", "Place", "Swap", "TagLocation"]
@@ -168,7 +168,7 @@ class Fault(
             steps = getattr(self, name)
             if isinstance(steps, str):
                 raise FaultError(f"{name} is a list of steps, not one text")
-            self._keep(name, tuple(str(parse_step(step)) for step in steps))
+            self._keep(name, tuple(_command(name, step) for step in steps))
         self._keep("unknown_tags", tuple(self.unknown_tags))
         for name, (lowest, highest) in _BOUNDS.items():
             value = getattr(self, name)
@@ -205,6 +205,13 @@ class Fault(
         """One line: all that was given but the name."""
         given = self.to_dict()
         return " ".join(f"{name}={value}" for name, value in given.items() if name != "name")
+
+
+def _command(name: str, step: str) -> str:
+    try:
+        return str(parse_command(str(step), relative_brokers=True))
+    except ClusterError as error:
+        raise FaultError(f"{name}: {error}") from None
 
 
 def _milliseconds(name: str, value: int | str | None) -> int | None:

@@ -1,10 +1,10 @@
-"""Known stories of reassignments, told and checked on a mock cluster: ``mockbroker scenario``.
+"""Scenarios of reassignments, narrated and checked on a mock cluster: ``mockbroker scenario``.
 
-Each runs brokers on sockets of their own and asks them by an admin client, as anybody would; steps
-that no client can take (a replica catches up, a broker gets other software) are the mock's
-controls. A scenario that does not come out as it has to raises ScenarioError.
+A scenario starts a cluster and talks to it through an admin client. Events that no client can cause
+(a replica catches up, a broker is upgraded) are commands of ``mockbroker.commands``. A claim that
+turns out false raises ScenarioError.
 
-One file a theme; a scenario registers itself with ``scenario``.
+Each module has one theme and registers its scenarios with ``scenario``.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from mockbroker.scenarios.story import ScenarioError, Story
 __all__ = ["SCENARIOS", "Scenario", "ScenarioError", "Story", "find", "themes"]
 
 themes = (target_replicas, failover, cancellation, two_apis, metadata_races)
-"""The files; importing them fills ``SCENARIOS``."""
+"""Importing these modules fills ``SCENARIOS``."""
 
 
 def find(name: str) -> Scenario:
-    """Raises UnknownNameError with the names there are."""
+    """Raises UnknownNameError, which lists the names."""
     found = SCENARIOS.get(name)
     if found is None:
-        raise UnknownNameError(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
+        raise UnknownNameError(
+            f"unknown scenario {name!r}; the scenarios are {', '.join(SCENARIOS)}"
+        )
     return found

@@ -1,4 +1,4 @@
-"""The table of scenarios. Knows none of them."""
+"""The table of scenarios."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["SCENARIOS", "Scenario", "scenario"]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """``requirements`` are the rows it shows; ``run`` tells it."""
+    """``requirements`` are the ids of the requirements that it shows."""
 
     name: str
     title: str
@@ -22,16 +22,16 @@ class Scenario:
 
 
 SCENARIOS: Final[dict[str, Scenario]] = {}
-"""By name, in the order of the themes."""
+"""By name, in the order of the modules."""
 
 
 def scenario(
     name: str, title: str, *requirements: str
 ) -> Callable[[Callable[[Story], Awaitable[None]]], Callable[[Story], Awaitable[None]]]:
-    """Make the decorated coroutine the scenario of that name."""
+    """Register the decorated coroutine as a scenario."""
 
-    def keep(run: Callable[[Story], Awaitable[None]]) -> Callable[[Story], Awaitable[None]]:
+    def register(run: Callable[[Story], Awaitable[None]]) -> Callable[[Story], Awaitable[None]]:
         SCENARIOS[name] = Scenario(name, title, requirements, run)
         return run
 
-    return keep
+    return register

@@ -1,7 +1,6 @@
-"""How a scenario is told: what is done, what the cluster does about it, and what then holds.
+"""How a scenario is narrated: what is done, how the cluster reacts, and what is then true.
 
-Every sentence that claims something is checked as it is told. Lines go to ``write``; nothing of a
-cluster's behaviour is known here.
+Every claim is checked as it is printed. Lines go to ``write``.
 """
 
 from __future__ import annotations
@@ -25,64 +24,69 @@ from mockbroker.state.model import Partition
 
 __all__ = ["ScenarioError", "Story"]
 
-_TOLD_ZNODES = ("/admin/", "/brokers/topics/", "/controller_epoch")
+_SHOWN_ZNODES = ("/admin/", "/brokers/topics/", "/controller_epoch")
 
 
 class ScenarioError(ClusterError):
-    """A scenario did not come out as it has to."""
+    """A claim of a scenario is false."""
 
 
 class Story:
-    """One telling. ``facts`` counts what was checked."""
+    """One run of a scenario. ``facts`` counts the claims checked so far."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self._step = 0
-        self._told = 0
+        self._next_action = 0
         self.facts = 0
 
-    # ---- words -------------------------------------------------------------------------------
+    # ---- text --------------------------------------------------------------------------------
 
-    def says(self, text: str) -> None:
-        """What somebody has to know first."""
+    def note(self, text: str) -> None:
+        """Print background, or a result."""
         self._write(f"   {text}")
 
     def step(self, text: str) -> None:
-        """What is done now."""
+        """Print what is done next, as a numbered step."""
         self._step += 1
         self._write("")
         self._write(f"{self._step:>2} {text}")
 
-    def holds(self, fact: str, true: bool) -> None:
-        """Raises ScenarioError unless it does."""
+    def check(self, claim: str, true: bool) -> None:
+        """Print a claim. Raises ScenarioError if it is false."""
         if not true:
-            raise ScenarioError(f"step {self._step}: it does not hold that {fact}")
+            raise ScenarioError(f"step {self._step}: this is false: {claim}")
         self.facts += 1
-        self._write(f"   [ok] {fact}")
+        self._write(f"   [ok] {claim}")
 
     @contextmanager
-    def refused(self, fact: str) -> Iterator[None]:
-        """What stands inside has to be refused by the cluster, which says why."""
+    def check_refused(self, claim: str) -> Iterator[None]:
+        """Check that the cluster refuses the block inside, and print the reason it gives."""
         try:
             yield
         except ClusterError as error:
-            self.holds(f"{fact}: {error}", True)
+            self.check(f"{claim}: {error}", True)
         else:
-            self.holds(fact, False)
+            self.check(claim, False)
 
-    # ---- what the cluster did ----------------------------------------------------------------
+    # ---- the cluster -------------------------------------------------------------------------
 
-    def looks(self, mock: MockCluster) -> None:
-        """Tell what has happened in the cluster since the last look, in its order."""
-        for action in mock.cluster.log.since(self._told):
+    async def run(self, mock: MockCluster, *commands: str) -> None:
+        """Run commands of ``mockbroker ctl``. Raises ClusterError."""
+        for command in commands:
+            await mock.run_command(command)
+
+    def show_actions(self, mock: MockCluster) -> None:
+        """Print the cluster's actions since the last call."""
+        for action in mock.cluster.log.since(self._next_action):
             line = _line(action.change)
             if line:
                 self._write(f"      {line}")
-        self._told = len(mock.cluster.log)
+        self._next_action = len(mock.cluster.log)
 
-    def skips(self, mock: MockCluster) -> None:
-        """What has happened so far is no part of the story."""
-        self._told = len(mock.cluster.log)
+    def skip_actions(self, mock: MockCluster) -> None:
+        """Leave out the cluster's actions so far."""
+        self._next_action = len(mock.cluster.log)
 
 
 def _line(change: Change) -> str | None:
@@ -96,8 +100,8 @@ def _line(change: Change) -> str | None:
             return f"controller -> {_ids(change.to)}  {what}"
         case UpdateMetadataSent():
             return f"controller -> {_ids(change.to)}  UpdateMetadata"
-        case ZnodeWritten(path, _, text) if path.startswith(_TOLD_ZNODES):
-            return f"znode {path}  {'is gone' if text is None else text or '(empty)'}"
+        case ZnodeWritten(path, _, text) if path.startswith(_SHOWN_ZNODES):
+            return f"znode {path}  {'deleted' if text is None else text or '(empty)'}"
         case ControllerChanged():
             return f"broker {change.after} is the controller, epoch {change.epoch}"
         case Warned(text):
@@ -114,7 +118,7 @@ def _partition(before: Partition, after: Partition) -> str:
     if after.target is not None:
         parts.insert(2, f"T {_ids(after.target) or '(empty)'}")
     elif before.reassigning:
-        parts.append("no reassignment any more")
+        parts.append("no longer reassigning")
     return "  ".join(parts)
 
 
@@ -129,7 +133,7 @@ def _leader_and_isr(change: LeaderAndIsrSent) -> str:
         parts.append(f"{_ids(tuple(brokers))}  {name}")
     fields = [f"R {_ids(change.replicas)}", f"I {_ids(change.isr)}"]
     if change.target_replicas is not None:
-        fields.append(f"TargetReplicas {_ids(change.target_replicas)} (from v3 on)")
+        fields.append(f"TargetReplicas {_ids(change.target_replicas)} (v3 and later)")
     if change.adding or change.removing:
         fields.append(f"adding {_ids(change.adding)} removing {_ids(change.removing)}")
     return f"controller -> {'; '.join(parts)}  {'  '.join(fields)}"

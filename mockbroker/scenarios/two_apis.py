@@ -1,4 +1,4 @@
-"""One partition reassigned through ``/admin/reassign_partitions`` and through the api."""
+"""A partition reassigned both through ``/admin/reassign_partitions`` and through the API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAN = (
 
 @scenario(
     "two-apis-draft",
-    "KIP-455, newer draft: after a failover the znode wins, and the api's change is lost",
+    "KIP-455, newer draft: after a failover the znode wins, and the API's change is lost",
     "K455-39",
     "K455-60",
     "K455-63",
@@ -32,48 +32,48 @@ async def znode_wins(story: Story) -> None:
     ):
         await _both(story, mock, admin)
         plan = mock.cluster.znodes[ZNODE]
-        story.holds("the znode still asks for foo-0 on 4, 5", '"topic":"foo"' in plan)
-        story.step("Broker 2 takes over: of the two it takes what the znode says.")
-        mock.failover(2)
-        story.looks(mock)
+        story.check("the znode still asks for foo-0 on 4, 5", '"topic":"foo"' in plan)
+        story.step("Broker 2 takes over and follows the znode.")
+        await story.run(mock, "failover 2")
+        story.show_actions(mock)
         ongoing = await admin.list_partition_reassignments()
-        story.holds("foo-0 is on its way to 4, 5 again", ongoing[FOO].target_brokers == [4, 5])
+        story.check("foo-0 is moving to 4, 5 again", ongoing[FOO].target_brokers == [4, 5])
 
 
 @scenario(
     "two-apis-shipped",
-    "Kafka 2.4 to 3.9 with ZooKeeper: the api takes its partition out of the znode, and wins",
+    "Kafka 2.4 to 3.9 with ZooKeeper: the API removes its partition from the znode, and wins",
     "K455-63",
 )
 async def api_wins(story: Story) -> None:
     async with _cluster("kafka-2.8-zk") as mock, Admin(mock.bootstrap) as admin:
         await _both(story, mock, admin)
         plan = mock.cluster.znodes[ZNODE]
-        story.holds("the znode asks for bar-0 only", '"topic":"foo"' not in plan)
+        story.check("the znode asks for bar-0 only", '"topic":"foo"' not in plan)
         story.step("Broker 2 takes over.")
-        mock.failover(2)
-        story.looks(mock)
+        await story.run(mock, "failover 2")
+        story.show_actions(mock)
         ongoing = await admin.list_partition_reassignments()
-        story.holds("foo-0 is still on its way to 6", ongoing[FOO].adding_replicas == [6])
-        story.step("All catch up; the znode, empty, is gone.")
-        mock.join_isr(FOO, 6)
+        story.check("foo-0 is still moving to 6", ongoing[FOO].adding_replicas == [6])
+        story.step("All replicas catch up; the empty znode is deleted.")
+        await story.run(mock, "join-isr foo-0 6")
         for broker in (4, 5):
-            mock.join_isr(BAR, broker)
-        story.looks(mock)
-        story.holds("there is no plan any more", ZNODE not in mock.cluster.znodes)
+            await story.run(mock, f"join-isr bar-0 {broker}")
+        story.show_actions(mock)
+        story.check("the plan is deleted", ZNODE not in mock.cluster.znodes)
 
 
 async def _both(story: Story, mock: MockCluster, admin: Admin) -> None:
-    story.says("Brokers 1 and 2 hold foo-0, brokers 2 and 3 bar-0.")
-    story.skips(mock)
-    story.step("A tool submits a plan through ZooKeeper: both on brokers 4 and 5.")
-    mock.write_znode(ZNODE, PLAN)
-    story.looks(mock)
+    story.note("Brokers 1 and 2 hold foo-0, brokers 2 and 3 bar-0.")
+    story.skip_actions(mock)
+    story.step("A tool submits a plan through ZooKeeper: both partitions on brokers 4 and 5.")
+    await story.run(mock, f"write-znode {ZNODE} {PLAN}")
+    story.show_actions(mock)
     story.step("An admin client asks for foo-0 on broker 6.")
     await admin.alter_partition_reassignments({FOO: [6]}).all()
-    story.looks(mock)
+    story.show_actions(mock)
     ongoing = await admin.list_partition_reassignments()
-    story.holds("foo-0 is on its way to 6", ongoing[FOO].target_brokers == [6])
+    story.check("foo-0 is moving to 6", ongoing[FOO].target_brokers == [6])
 
 
 def _cluster(profile: str) -> MockCluster:

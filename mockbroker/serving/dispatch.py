@@ -37,10 +37,10 @@ from kproto.schema.versions import Versions
 from mockbroker.apis import Call, Session
 from mockbroker.apis.api_versions import API_VERSIONS, identify
 from mockbroker.cluster import Cluster
+from mockbroker.commands import CommandCall
 from mockbroker.errors import ControllerDiedError, NotControllerError, UnreadableError
 from mockbroker.faults.delivery import Plan
 from mockbroker.faults.matching import FaultRules
-from mockbroker.faults.steps import ClusterStep
 from mockbroker.inter_broker.software_versions import served_by
 from mockbroker.profiles import Profile
 from mockbroker.security.policy import OPEN, Security
@@ -95,7 +95,7 @@ class Dispatcher:
         connection_ids: Iterator[int] | None = None,
         scripts: Scripts | None = None,
         operations: Operations | None = None,
-        perform_step: Callable[[ClusterStep, int], None] = lambda _step, _broker: None,
+        perform_step: Callable[[CommandCall, int], None] = lambda _step, _broker: None,
     ) -> None:
         self.cluster = cluster
         self.profile = profile

@@ -20,6 +20,7 @@ from kproto.dialects import Api, Dialect
 from kproto.errors import KprotoError
 from mockbroker.apis import Call, Handler
 from mockbroker.cluster import Cluster
+from mockbroker.commands import CommandCall, parse_command
 from mockbroker.faults import frame_edits, message_edits, partial_errors
 from mockbroker.faults.delivery import End, Hold, Plan, Step, Write, plan_answer
 from mockbroker.faults.error_places import chosen_places
@@ -28,7 +29,6 @@ from mockbroker.faults.matching import ActiveFault, FaultRules, RequestFacts
 from mockbroker.faults.partial_requests import narrowed
 from mockbroker.faults.request_entities import Topics, named_by
 from mockbroker.faults.rule import Fault
-from mockbroker.faults.steps import ClusterStep, parse_step
 from mockbroker.serving.delivery import Delivery
 from mockbroker.serving.exchange import CLOSE, Close, Exchange, Pending, Reply
 from mockbroker.timers import sleep
@@ -59,7 +59,7 @@ class FaultStage:
         commit: Callable[[Exchange, Reply], bytes | Close],
         make_call: Callable[[Exchange], Call],
         handler_of: Callable[[Dialect, int], Handler | None],
-        perform_step: Callable[[ClusterStep, int], None],
+        perform_step: Callable[[CommandCall, int], None],
     ) -> None:
         self.rules = rules
         self.cluster = cluster
@@ -160,7 +160,8 @@ class _FaultRun:
     def _steps(self, steps: tuple[str, ...]) -> None:
         for text in steps:
             try:
-                self._stage.perform_step(parse_step(text), self._session.broker_id)
+                call = parse_command(text, relative_brokers=True)
+                self._stage.perform_step(call, self._session.broker_id)
             except KprotoError as error:
                 note = f"{self._rule.name}: {text}: {error}"
                 self._delivery.note_event(self._session, "fault-step-failed", note)

@@ -59,7 +59,11 @@ def test_a_case_is_what_its_file_says():
         ("{api: Metadata, since", "{api: Metatada, since", "14: must[1].requests.api: 'Metatada'"),
         ("since: next", "since: nxt", "14: must[1].requests.since: no call is named"),
         ("call: describe_cluster", "call: describe", "7: steps[0].call: 'describe' is none of"),
-        ("call: describe_cluster", "cluster: jump 3", "7: steps[0].cluster: 'jump 3' is no step"),
+        (
+            "call: describe_cluster",
+            "cluster: jump 3",
+            "7: steps[0].cluster: 'jump 3' is not a command",
+        ),
         ("call: describe_cluster", "pause_ms: 3\n    reconnect: true", "7: steps[0]: one of call"),
         ("call: describe_cluster", "together: [{call: list_topics}]", "7: steps[0].together: two"),
         ("call: describe_cluster", "together: [{call: x}, {call: y}]", "7: steps[0].call: 'x' is"),

@@ -149,7 +149,7 @@ async def test_rules_end_by_the_clusters_clock():
             mock.advance(1)
             assert (await wire.ask(LIST, 0)).error_code == 0
         assert not rule.live
-        with pytest.raises(FaultError, match="over after 1 hits"):
+        with pytest.raises(FaultError, match="ended after 1 hits"):
             await mock.wait_for_hit(rule, 2)
 
 

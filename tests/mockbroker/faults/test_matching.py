@@ -270,5 +270,5 @@ async def test_waiting_for_hits():
         doomed = asyncio.create_task(mock.wait_for_hit(made, 9))
         await asyncio.sleep(0)
         mock.remove_fault(made)
-        with pytest.raises(FaultError, match="over after 2 hits, not 9"):
+        with pytest.raises(FaultError, match="ended after 2 hits, before hit 9"):
             await doomed

@@ -120,5 +120,8 @@ async def test_a_level_over_http() -> None:
         (changed,) = await client.step("set-level", broker=2, level="4=0-1,45=off")
         assert changed["after"]["apis"] == [[4, 0, 1], [45, 0, -1]]
         status, answer = await client.post("/set-level", json={"broker": 2, "level": 4})
-        assert (status, answer) == (400, {"error": '"level" must be text such as "4=0-2", not 4'})
+        assert (status, answer) == (
+            400,
+            {"error": '"level" must be a string such as "4=0-2", not 4'},
+        )
         assert mock.cluster.broker(2).apis == ((4, 0, 1), (45, 0, -1))

@@ -57,21 +57,21 @@ def test_the_list_names_every_scenario(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_an_unknown_scenario_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("run", "nope") == 2
-    assert "no scenario 'nope'; there are " in capsys.readouterr().err
+    assert "unknown scenario 'nope'; the scenarios are " in capsys.readouterr().err
 
 
 def test_a_fact_that_does_not_hold_ends_the_story() -> None:
     story = Story(lambda line: None)
-    with pytest.raises(ScenarioError, match="it does not hold that pigs fly"):
-        story.holds("pigs fly", False)
-    with pytest.raises(ScenarioError, match="it is refused"), story.refused("it is refused"):
+    with pytest.raises(ScenarioError, match="this is false: pigs fly"):
+        story.check("pigs fly", False)
+    with pytest.raises(ScenarioError, match="it is refused"), story.check_refused("it is refused"):
         pass
 
 
 def test_what_is_refused_says_why() -> None:
     lines: list[str] = []
     story = Story(lines.append)
-    with story.refused("a broker that is none"):
+    with story.check_refused("a broker that is none"):
         Cluster(1).stop_broker(7)
     assert lines == ["   [ok] a broker that is none: no broker 7 (there are 1)"]
     assert story.facts == 1
@@ -81,8 +81,8 @@ def test_a_scenario_that_fails_ends_with_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def fails(story: Story) -> None:
-        story.holds("pigs fly", False)
+        story.check("pigs fly", False)
 
     monkeypatch.setitem(SCENARIOS, "fails", Scenario("fails", "", (), fails))
     assert run("run", "fails") == 1
-    assert "fails: step 0: it does not hold that pigs fly" in capsys.readouterr().err
+    assert "fails: step 0: this is false: pigs fly" in capsys.readouterr().err

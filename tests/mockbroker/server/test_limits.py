@@ -225,7 +225,7 @@ async def test_who_never_reads_the_end_is_closed_on_in_the_end() -> None:
 
 async def test_without_a_timeout_nobody_looks() -> None:
     async with MockCluster(1, idle_timeout_ms=None) as mock:
-        assert mock._listeners[1]._next_look is None
+        assert mock._sockets.listeners[1]._next_look is None
 
 
 # ---- what is kept --------------------------------------------------------------------------------

@@ -1,0 +1,140 @@
+"""What a mock cluster is made of: the one description that Python, the command line, the control
+port and the pytest fixture share.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Literal, TypeAlias
+
+from kproto.dialects import Dialect
+from kproto.journal import Journal
+from kproto.schema.versions import Versions
+from kproto.znodes import ZnodeStore
+from mockbroker.profiles import DEFAULT_PROFILE, Profile
+from mockbroker.security.authorizer import Authorizer
+from mockbroker.serving.limits import DEFAULTS, Limits
+from mockbroker.state.model import Broker
+
+__all__ = ["Clock", "ClusterOptions", "Level"]
+
+Clock: TypeAlias = Literal["wall", "manual"]
+
+Level: TypeAlias = str | Mapping[int, Versions | None]
+"""A broker's software: a release (``"kafka-2.3"``), the API versions that differ from the
+cluster's (``"4=0-2,45=off"``, or by API key, where None hides one), or ``"cluster"`` for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """The options of a ``MockCluster``. Only types and limits are checked here: ``MockCluster``
+    raises ClusterError or UnknownNameError for options that contradict each other."""
+
+    brokers: int | Iterable[Broker] = 3
+    """The number of brokers (ids 1 to N, controller 1), or the brokers themselves."""
+    _: KW_ONLY
+    topics: Iterable[str | tuple[str, Sequence[Sequence[int]]]] = ()
+    """``NAME:PARTITIONS:REPLICAS`` or ``NAME=1,2,3/2,3,4``, or (name, broker ids of each
+    partition) pairs."""
+    profile: str | Profile = DEFAULT_PROFILE
+    """The release to behave as; ``mockbroker profiles`` lists them."""
+    dialect: str | Dialect | None = None
+    """The message schemas: a name, or the result of ``kproto.load_dialect``; None is the
+    profile's. ``auto`` accepts released requests and those of KIP-455's drafts, and answers each in
+    its own dialect."""
+    apis: Mapping[int, Versions | None] | None = None
+    """API versions that differ from the profile's; None hides an API key."""
+    implemented_only: bool = False
+    """Whether to hide the APIs that have no handler."""
+    reply35: bool = False
+    """Whether to answer unsupported versions with error 35. Kafka's brokers close the
+    connection."""
+
+    # ---- addresses ---------------------------------------------------------------------------
+    host: str = "127.0.0.1"
+    """The address that every broker listens on."""
+    port: int = 0
+    """The port of broker 1; broker n listens on ``port + n - 1``. 0 takes free ports."""
+    advertise: tuple[str, int | None] | None = None
+    """The (host, port) that Metadata gives for broker 1; port None stands for each broker's
+    own."""
+
+    # ---- time --------------------------------------------------------------------------------
+    clock: Clock = "wall"
+    """``wall``: the simulated time follows real time. ``manual``: only ``advance`` moves it."""
+    auto_progress_ms: int | None = None
+    """The interval at which one replica joins an ISR; None for never."""
+    propagation_ms: int = 0
+    """How long changes take to reach the metadata of each broker."""
+
+    # ---- behaviour ---------------------------------------------------------------------------
+    auto_create_topics: bool = False
+    """Whether Metadata creates unknown topics, as Kafka's brokers do by default."""
+    broker_configs: Mapping[str, str] = field(default_factory=dict)
+    """Static configs of every broker, by Kafka's names."""
+    busy_elections_fail: bool = False
+    """KIP-183: whether an election fails with error 7 while another one waits in the queue."""
+    strict_faults: bool = False
+    """Whether leaving the ``async with`` block raises AssertionError for fault rules that no
+    request has hit."""
+
+    # ---- ZooKeeper ---------------------------------------------------------------------------
+    zookeeper: str | ZnodeStore | None = None
+    """Where a ZooKeeper-mode controller keeps its state: ``host:port[,host:port...][/chroot]`` of
+    a real server (needs the ``zookeeper`` extra), a session of your own, or None for a store in
+    this process."""
+    zxid: int = 0
+    """The last transaction id before the cluster's first, in a store in this process."""
+
+    # ---- security ----------------------------------------------------------------------------
+    sasl: Iterable[str] = ()
+    """``MECHANISM:USER:PASSWORD``. If there are any, clients must authenticate, and their principal
+    is ``User:USER``."""
+    scram_iterations: int | None = None
+    """A false iteration count for SCRAM's first answer, to test how clients react. Nobody can
+    authenticate then."""
+    scram_final: str | None = None
+    """Replaces the server's proof at the end of SCRAM."""
+    tls: ssl.SSLContext | None = None
+    """A server-side context for every listener. If it requests client certificates, their owners
+    are the principals."""
+    authorizer: Authorizer | None = None
+    """Enforces access rules; None allows everything."""
+
+    # ---- inter-broker requests ---------------------------------------------------------------
+    inter_broker: bool | None = None
+    """Whether a ZooKeeper-mode controller sends LeaderAndIsr, StopReplica and UpdateMetadata to its
+    brokers, on sockets apart from the clients' and into the same journal. None: only with the
+    profiles of proposals and with external brokers, so that with a released profile the journal
+    holds nothing but clients' traffic."""
+    external_brokers: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    """(host, port) of brokers that run in other processes, by broker id. The controller sends to
+    them too, and Metadata lists them."""
+    broker_levels: Mapping[int, Level] = field(default_factory=dict)
+    """Brokers that start with other software, by broker id."""
+
+    # ---- limits ------------------------------------------------------------------------------
+    max_frame_bytes: int = DEFAULTS.max_frame_bytes
+    max_connections: int = DEFAULTS.max_connections
+    max_buffered_bytes: int = DEFAULTS.max_buffered_bytes
+    idle_timeout_ms: int | None = DEFAULTS.idle_timeout_ms
+    journal_entries: int = DEFAULTS.journal_entries
+    journal_bytes: int = DEFAULTS.journal_bytes
+    """See ``mockbroker.serving.limits``. The last two size the journal in memory, unless there is a
+    ``journal``."""
+    journal: Journal | None = None
+    """Where to record the traffic; None makes a journal of the size above."""
+
+    @property
+    def limits(self) -> Limits:
+        """Raises ClusterError for a limit out of range."""
+        return Limits(
+            self.max_frame_bytes,
+            self.max_connections,
+            self.max_buffered_bytes,
+            self.idle_timeout_ms,
+            self.journal_entries,
+            self.journal_bytes,
+        )

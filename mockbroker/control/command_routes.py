@@ -1,0 +1,35 @@
+"""The routes of the commands: ``POST /join-isr`` and the like take the arguments as a JSON object
+and return the actions that followed."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mockbroker.commands import COMMANDS, DEFAULT_BODY_BYTES, Argument, Command, CommandCall
+from mockbroker.control.routes import WAITS, Asked, Member, Route, within
+from mockbroker.control.schemas import ref
+
+__all__ = ["COMMAND_ROUTES"]
+
+
+def _member(argument: Argument) -> Member:
+    kind = argument.type
+    return Member(argument.name, dict(kind.schema), kind.from_json, argument.help)
+
+
+def _route(command: Command) -> Route:
+    async def answer(asked: Asked) -> dict[str, Any]:
+        actions = await within(asked.mock.run_command(CommandCall(command, asked.body)))
+        return {"actions": [action.to_dict() for action in actions]}
+
+    return Route(
+        "POST", f"/{command.name}", command.help, answer, ref("Actions"),
+        body=tuple(map(_member, command.arguments)), refusals=WAITS,
+        max_body=max(
+            (each.type.max_body_bytes for each in command.arguments), default=DEFAULT_BODY_BYTES
+        ),
+        details=command.details,
+    )  # fmt: skip
+
+
+COMMAND_ROUTES: Final = tuple(map(_route, COMMANDS.values()))

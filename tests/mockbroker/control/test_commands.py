@@ -1,0 +1,189 @@
+"""Every command of the table is reachable by every surface, and no surface has another."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import pytest
+
+from kspec.errors import KspecError
+from kspec.steps import check_step, take_step
+from mockbroker import MockCluster
+from mockbroker.cli.ctl import ctl
+from mockbroker.commands import COMMANDS, Command, parse_command
+from mockbroker.control import ROUTES
+from mockbroker.control.openapi import document
+from mockbroker.errors import ClusterError, FaultError
+from mockbroker.faults import Fault
+from mockbroker.scenarios import Story
+from tests.mockbroker.control.test_command_line import run_here, serving
+from tests.mockbroker.control.test_control import controlled
+
+CALLS = [
+    "leave-isr foo-0 3",
+    "join-isr foo-0 3",
+    "hold-metadata 4",
+    "release-metadata 4",
+    "close-listener 4",
+    "open-listener 4",
+    "stop-broker 4",
+    "start-broker 4",
+    "set-level 4 4=0-2",
+    "advance 2000ms",
+    "propagation 0ms",
+    "hold-elections",
+    "release-elections",
+    "write-znode /admin/mine some text",
+    "delete-znode /admin/mine",
+    "append-znode /admin/mine- ",
+    "failover 2",
+    "expire-session 4",
+    "resign-controller",
+    "kill-controller-after 9",
+]
+"""Each command once, in an order in which the cluster can carry all of them out."""
+
+NOT_COMMANDS = {"cluster", "fault", "frame", "journal", "log", "scenario", "state", "znode"}
+"""What else ``mockbroker ctl`` has: it reads, or administers the control port."""
+
+
+def cluster() -> MockCluster:
+    return MockCluster(4, topics=["foo=1,2,3"], profile="kafka-2.4", clock="manual")
+
+
+def words(text: str) -> list[str]:
+    """A call as the words of a command line."""
+    command = parse_command(text).command
+    return [command.name, *text.split(" ", len(command.arguments))[1:]]
+
+
+def test_the_calls_cover_the_table() -> None:
+    assert [parse_command(text).command.name for text in CALLS] == list(
+        dict.fromkeys(text.split()[0] for text in CALLS)
+    )
+    assert {text.split()[0] for text in CALLS} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("text", CALLS)
+def test_a_call_is_written_as_it_is_read(text: str) -> None:
+    assert str(parse_command(text)) == text
+    assert str(parse_command("  ".join(["", *words(text)]))) == text
+
+
+# ---- the surfaces ----------------------------------------------------------------------------
+
+
+def test_ctl_has_the_commands_of_the_table_and_no_other() -> None:
+    assert set(ctl.commands) - NOT_COMMANDS == set(COMMANDS)
+    for name, command in COMMANDS.items():
+        made = ctl.commands[name]
+        assert [each.name for each in made.params if isinstance(each, click.Argument)] == [
+            each.name for each in command.arguments
+        ]
+        assert (made.help or "").startswith(command.help)
+
+
+def test_ctl_carries_out_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--brokers", "4", "--topic", "foo=1,2,3", "--profile", "kafka-2.4")
+    with serving(*options, "--clock", "manual", "--control", "127.0.0.1:0") as (_, ready):
+        for text in CALLS:
+            code = run_here(["ctl", ready["control"], *words(text)])
+            assert (code, capsys.readouterr().err) == (0, ""), text
+
+
+def test_the_control_port_has_the_commands_of_the_table_and_no_other() -> None:
+    actions = {
+        route.path[1:]: route
+        for route in ROUTES
+        if route.schema == {"$ref": "#/components/schemas/Actions"}
+    }
+    assert set(actions) == set(COMMANDS)
+    assert {route.method for route in actions.values()} == {"POST"}
+    paths = document(ROUTES)["paths"]
+    for name, command in COMMANDS.items():
+        for path in (f"/{name}", f"/clusters/{{cluster}}/{name}"):
+            described = paths[path]["post"]
+            body = described["requestBody"]["content"]["application/json"]["schema"]
+            assert list(body["properties"]) == [each.name for each in command.arguments]
+            assert described["summary"] == command.help
+
+
+def json_value(command: Command, name: str, text: str) -> object:
+    (argument,) = (each for each in command.arguments if each.name == name)
+    return int(text) if argument.type.schema.get("type") == "integer" else text
+
+
+async def test_the_control_port_carries_out_every_command() -> None:
+    async with controlled(profile="kafka-2.4", clock="manual") as (_, client):
+        for text in CALLS:
+            command = parse_command(text).command
+            names = [each.name for each in command.arguments]
+            given = zip(names, words(text)[1:], strict=True)
+            body = {name: json_value(command, name, word) for name, word in given}
+            await client.step(command.name, **body)
+
+
+async def test_fault_rules_carry_out_every_command() -> None:
+    from kproto.messages import ListPartitionReassignmentsRequest
+    from tests.mockbroker.wire import connect
+
+    rule = Fault(api=46, steps_before=tuple(CALLS))
+    assert rule.steps_before == tuple(CALLS)
+    async with cluster() as mock:
+        hit = mock.fault(rule)
+        async with connect(mock, 1) as wire:
+            await wire.ask(ListPartitionReassignmentsRequest(topics=None), 0)
+        assert (hit.hits, mock.journal.select(event="fault-step-failed")) == (1, [])
+        assert mock.cluster.now_ms == 2000
+    with pytest.raises(FaultError, match=f"not a command.*{', '.join(COMMANDS)}"):
+        Fault(steps_after=("fly 3",))
+
+
+async def test_scenarios_carry_out_every_command() -> None:
+    story = Story(lambda line: None)
+    async with cluster() as mock:
+        for text in CALLS:
+            await story.run(mock, text)
+        with pytest.raises(ClusterError, match="not a command"):
+            await story.run(mock, "fly 3")
+
+
+async def test_kspec_carries_out_every_command() -> None:
+    async with cluster() as mock:
+        for text in CALLS:
+            check_step(text)
+            await take_step(mock, text)
+    with pytest.raises(KspecError, match="not a command"):
+        check_step("fly 3")
+
+
+# ---- text that is not a command --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "'' is not a command; the commands are join-isr, "),
+        ("join-isr", "lacks an argument; use `join-isr TOPIC-PARTITION BROKER`"),
+        ("join-isr foo-0", "lacks an argument"),
+        ("join-isr foo-0 4 5", "has too many arguments; use `join-isr TOPIC-PARTITION BROKER`"),
+        ("join-isr foo 4", "'foo' is no partition"),
+        ("failover x", "'x' is not a broker id"),
+        ("failover self", "'self' has a meaning in fault rules only"),
+        ("stop-broker other", "'other' has a meaning in fault rules only"),
+        ("advance soon", "'soon' is no duration"),
+        ("kill-controller-after -1", "'-1' is not a count"),
+        ("hold-elections now", "too many arguments"),
+        ("append-znode", "lacks an argument; use `append-znode PATH TEXT`"),
+    ],
+)
+def test_text_that_is_not_a_command_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(ClusterError, match=re.escape(problem)):
+        parse_command(text)
+
+
+def test_a_rule_may_name_a_broker_by_its_part_in_the_request() -> None:
+    call = parse_command("stop-broker self", relative_brokers=True)
+    assert str(call) == "stop-broker self"
+    assert str(call.with_broker(lambda choice: {"self": 3}[str(choice)])) == "stop-broker 3"
