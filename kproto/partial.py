@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from kproto.codec.message import Buffer, Message
-from kproto.codec.partial import Partial, decode_partly
+from kproto.codec.partial import PartialBody, decode_partly
 from kproto.codec.registry import trailing_bytes
+from kproto.deprecation import deprecated_names
 from kproto.dialects import Dialect
 from kproto.errors import DecodeError, KprotoError
 from kproto.framing import SIZE_LENGTH
@@ -19,7 +20,7 @@ from kproto.messages.response_header import ResponseHeader
 
 __all__ = [
     "FrameLayout",
-    "Partial",
+    "PartialBody",
     "PartialFrame",
     "decode_partly",
     "end_of",
@@ -30,6 +31,9 @@ __all__ = [
     "size_error",
     "whole_size",
 ]
+
+
+__getattr__ = deprecated_names(__name__, {"Partial": "kproto.partial:PartialBody"})
 
 
 class PartialFrame(NamedTuple):

@@ -52,7 +52,7 @@ _ALL: Final = (
     Target("schema", ("kproto.schema",)),
     Target("bodies", _CODECS, ("python", "c")),
     Target("columns", ("kproto.columns",), ("python", "c")),
-    Target("json", ("kproto.codec.json_form", "kproto.codec.json_quick")),
+    Target("json", ("kproto.codec.json_form", "kproto.codec.json_writer")),
     Target("frames", ("kproto.framing", "kproto.dialects", "kproto.connection")),
     Target("records", ("kproto.records",), ("python", "c"), 8192, _COMPRESSION),
     Target("captures", ("wiredump.readers", "wiredump.sources.captures", "wiredump.sources.lent",

@@ -32,7 +32,7 @@ from kproto import reference
 from kproto.codec import registry
 from kproto.codec.runtime import unsigned_varint
 from kproto.errors import DecodeError
-from kproto.native.compiled import Refused, compile_plan
+from kproto.native.compiled import UnsupportedPlan, compile_plan
 from kproto.schema.model import MessageSchema
 from tests.support.instances import to_instance, to_tree
 from tests.support.values import random_tree
@@ -60,7 +60,7 @@ def _codecs(choice: choosing.Choice) -> _Codecs:
     explained = registry._explain_decode(plan, structs), registry._explain_encode(plan, structs)
     try:
         native: Any = compile_plan(plan, structs, *explained)
-    except Refused as error:
+    except UnsupportedPlan as error:
         raise AssertionError(f"{choice} is not taken by the engine: {error}") from None
     pure_decode = instrumented(registry.generated_decoder(cls, version))
     pure_encode = instrumented(registry.generated_encoder(cls, version))

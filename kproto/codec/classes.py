@@ -1,5 +1,8 @@
-"""Message classes made at run time, for schemas that have no committed module: a user's drafts and
-the ones in ``schemas/kip_*``. They are what ``modules`` would have written."""
+"""Make message classes at run time, for schemas without a committed module.
+
+Such schemas are a user's drafts and those in ``schemas/kip_*``. The classes equal what
+``codegen.modules`` would generate.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _PYTHON_TYPES: dict[str, Any] = {
 
 
 def make_message_class(schema: MessageSchema, *, module: str = "kproto.drafts") -> type[Message]:
-    """The class of a message, its structs under ``STRUCTS``."""
+    """Return the class of a message; its nested structs are in ``STRUCTS``."""
     made: dict[str, type[MessageStruct]] = {}
     for struct in schema.structs:
         if struct is not schema.root:

@@ -1,8 +1,8 @@
-"""Walk a plan one step at a time: the slow twin of the generated code, and the one that explains.
+"""Decode and encode one plan step at a time, and raise the exact error.
 
-Generated decoders and encoders only notice that something is wrong; they then call ``decode`` or
-``encode`` here, which do the same work field by field and raise the exact error. Which errors there
-are, with offset, path and text, is the table in ``kproto.reference``; tests hold this to it.
+Generated decoders and encoders only detect that something is wrong. They then call ``decode`` or
+``encode`` here, which do the same work field by field and raise the error. ``kproto.reference``
+lists all errors with offset, path and text; tests hold this module to that table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_LENGTH = 0x7FFFFFFF
 
 
 def fresh_default(item: FieldPlan, classes: Classes) -> Any:
-    """The value an absent field takes; arrays and structs are new each time."""
+    """Return the value that an absent field takes. Arrays and structs are new objects each time."""
     if isinstance(item.default, NewStruct):
         assert item.struct is not None
         return classes[item.struct.name]()
@@ -44,13 +44,14 @@ def is_default(item: FieldPlan, value: Any, classes: Classes) -> bool:
 def decode(
     plan: StructPlan, classes: Classes, data: bytes, offset: int = 0
 ) -> tuple[MessageStruct, int]:
-    """Read one struct at ``offset``; return it and the offset after it. Raises DecodeError."""
+    """Read one struct at ``offset``; return it and the offset of the byte after it. Raises
+    DecodeError."""
     reader = Reader(data, classes)
     return reader.struct(plan, offset, "")
 
 
 def encode(plan: StructPlan, classes: Classes, value: MessageStruct) -> bytes:
-    """Write one struct. Raises EncodeError or UnsupportedVersionError."""
+    """Return the bytes of one struct. Raises EncodeError or UnsupportedVersionError."""
     return _Writer(classes).struct(plan, value, "")
 
 
@@ -59,8 +60,11 @@ def _join(path: str, name: str) -> str:
 
 
 class Reader:
-    """One walk over ``data``. ``partial`` looks on, to know how far it got; there the message may
-    be known to be of ``size`` bytes, of which ``data`` is the beginning."""
+    """Reads ``data`` from beginning to end.
+
+    ``partial`` subclasses it to record progress. ``size`` is the size of the whole message where
+    ``data`` is only its beginning.
+    """
 
     __slots__ = ("classes", "data", "size")
 
@@ -116,7 +120,8 @@ class Reader:
         previous: int,
         path: str,
     ) -> tuple[int, int, FieldPlan | None, int]:
-        """Tag number, size, the field if it is known, and where its value begins."""
+        """Read a tag and its size. Returns the tag, the size, the field if the schema defines it,
+        and the offset of the value."""
         tag, at = self.varint(start, start, path)
         if tag > MAX_LENGTH:
             raise DecodeError(f"tag {tag} is above {MAX_LENGTH}", offset=start, path=path)
@@ -177,7 +182,7 @@ class Reader:
             raise DecodeError(problem, offset=start, path=path) from None
 
     def presence(self, item: FieldPlan, at: int, path: str) -> tuple[bool, int]:
-        """The marker before a nullable struct: a byte, or in a tagged field a varint."""
+        """Read the marker before a nullable struct: one byte, or a varint in a tagged field."""
         start = at
         null, present = item.markers
         if item.tag is not None:
@@ -232,7 +237,7 @@ class Reader:
         return (None if length == -1 else length), at
 
     def varint(self, at: int, start: int, path: str) -> tuple[int, int]:
-        """An unsigned varint of at most 32 bits; errors point at ``start``."""
+        """Read an unsigned varint of at most 32 bits. Errors have the offset ``start``."""
         value = 0
         for shift in range(0, 35, 7):
             if at >= len(self.data):
@@ -404,14 +409,15 @@ class _Writer:
 
 
 def _stands_in(value: Any, plan: StructPlan) -> bool:
-    """A struct of another message may be written as this one where it has the fields: generated
-    encoders look at no class, and what they write is written here too."""
+    """Whether a struct of another message can be written as this one because it has the same
+    fields. Generated encoders do not check classes, so the interpreter writes such a struct too."""
     needed = (*plan.inline, *plan.tagged, *(item for item in plan.absent if not item.ignorable))
     return isinstance(value, MessageStruct) and all(hasattr(value, item.name) for item in needed)
 
 
 def _is_collection(value: Any) -> bool:
-    """Numbers may come as a range, an array, ...; the characters of a str are none."""
+    """Whether ``value`` may hold numbers: a range or an array may, but not the characters of a
+    str."""
     return isinstance(value, Collection) and not (isinstance(value, str) and value)
 
 

@@ -1,10 +1,10 @@
-"""Messages as JSON, exactly as Kafka's JsonConverter classes write them, read off the plan.
+"""Convert messages to and from JSON as Kafka's JsonConverter classes do.
 
-uuid is URL-safe base64 without padding, bytes padded base64, tagged fields are left out at their
-default, a version's missing fields are absent, unknown tags have no JSON. Differences, all on
-purpose: records are padded base64 (Kafka's converter writes an empty string, or only their size),
-a key that the schema does not have is refused instead of ignored, numbers that are not finite and
-the names that older releases had for a field are read too.
+A uuid is URL-safe base64 without padding, bytes are padded base64, tagged fields at their default
+and fields that the version lacks are left out, and unknown tags have no JSON. There are deliberate
+differences: records are padded base64 (Kafka's converter writes an empty string or only their
+size), a key that the schema does not define is an error instead of being ignored, and numbers that
+are not finite and the names that older releases had for a field are accepted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from kproto.codec.interpreter import fresh_default, is_default
-from kproto.codec.json_quick import quick_writer
+from kproto.codec.json_writer import fast_writer
 from kproto.codec.registry import plan_of, structs_of
 from kproto.codec.structs import MessageStruct, RootStruct
 from kproto.codegen.plan import FORMATS, FieldPlan, StructPlan
@@ -36,18 +36,19 @@ def dumps(message: RootStruct, version: int) -> str:
 
 
 def to_value(message: RootStruct, version: int) -> dict[str, Any]:
-    """Raises EncodeError or UnsupportedVersionError as ``encode`` would."""
+    """Return ``message`` as a JSON object. Raises EncodeError or UnsupportedVersionError as
+    ``encode`` would."""
     cls = type(message)
-    write = quick_writer(cls, version)
+    write = fast_writer(cls, version)
     try:
         return write(message)
-    except Exception:  # whatever it is, the other one says it
+    except Exception:  # StructWriter raises the exact error
         return StructWriter(structs_of(cls)).struct(plan_of(cls, version).root, message, "")
 
 
 def from_value(cls: type[R], data: str | bytes | Mapping[str, Any], version: int) -> R:
-    """Raises JsonError with the path of the wrong field, or UnsupportedVersionError for a
-    value at a version that lacks its field."""
+    """Make a message from JSON. Raises JsonError with the path of the wrong field, or
+    UnsupportedVersionError for a value at a version that lacks its field."""
     if isinstance(data, str | bytes | bytearray):
         try:
             data = json.loads(data)
@@ -71,7 +72,8 @@ def _unsupported(item: FieldPlan, version: int) -> UnsupportedVersionError:
 
 
 class StructWriter:
-    """Structs and fields that were decoded, or are fit to be encoded, to JSON values."""
+    """Converts structs to JSON values and raises the exact error for those that cannot be
+    encoded."""
 
     def __init__(self, classes: Classes) -> None:
         self.classes = classes
@@ -91,7 +93,8 @@ class StructWriter:
         return out
 
     def is_written(self, item: FieldPlan, value: Any) -> bool:
-        """Whether a field of the version is in the JSON: a tagged one at its default is not."""
+        """Whether a field of the version appears in the JSON. A tagged field at its default does
+        not."""
         return item.tag is None or not is_default(item, value, self.classes)
 
     def field(self, item: FieldPlan, value: Any, path: str) -> Any:
@@ -205,7 +208,8 @@ class _Reader:
 
 
 def _names_used(plan: StructPlan, data: Mapping[str, Any], path: str) -> dict[str, str]:
-    """Field -> the key ``data`` has it under: its name, or one an older release had for it."""
+    """Map each field to its key in ``data``: its name, or a name that an older release had for
+    it."""
     known = {item.json_name: item.json_name for item in plan.order}
     for item in plan.order:
         for alias in item.json_aliases:

@@ -1,8 +1,8 @@
-"""Decoding as far as the bytes go: what there is of a message that is cut or goes wrong, as JSON.
+"""Decode a truncated or damaged body as far as possible, as JSON.
 
-The plan is walked by ``interpret``, which alone knows the rules and the errors; this file looks on
-and keeps what was complete when the walk ended. Nothing is made up: a field that was not read to
-its end is left out, and so is a struct or an array of which nothing was read.
+``interpreter`` walks the plan; a subclass of its reader keeps the values that were complete when
+the walk ended. No value is invented: a field that was not read to its end is left out, and so is a
+struct or an array of which nothing was read.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kproto.codec.structs import MessageStruct
 from kproto.codegen.plan import FieldPlan, StructPlan
 from kproto.errors import DecodeError
 
-__all__ = ["Partial", "decode_partly"]
+__all__ = ["PartialBody", "decode_partly"]
 
 
-class Partial(NamedTuple):
-    """``value`` is shaped as by ``to_json_value``; ``error`` is the decoder's, None where the
-    message is whole."""
+class PartialBody(NamedTuple):
+    """``value`` has the form of ``to_json_value``. ``error`` is the decoder's, or None for a
+    complete message."""
 
     value: dict[str, Any]
     error: DecodeError | None
@@ -30,28 +30,28 @@ class Partial(NamedTuple):
 
 def decode_partly(
     cls: type[Message], data: Buffer, version: int, offset: int = 0, *, size: int | None = None
-) -> Partial:
-    """Read the body at ``offset`` that should fill the rest of ``data``, as far as it goes.
+) -> PartialBody:
+    """Decode the body that begins at ``offset`` and should fill the rest of ``data``.
 
-    Where ``data`` is known to be the beginning of ``size`` bytes, an array that does not fit into
-    it is read as far as its elements are there, and the error is what its last one ran into; else
-    the error is exactly the decoder's. Raises UnsupportedVersionError for a version the message
-    does not have, and nothing else.
+    ``size`` is the size of the whole body where ``data`` is only its beginning. An array that
+    extends beyond ``data`` is then read up to its last complete element, and the error is that of
+    the next one. Without ``size`` the error is exactly the decoder's. Raises
+    UnsupportedVersionError for a version that the message does not have, and no other error.
     """
     raw = bytes(data)
     plan, classes = plan_of(cls, version).root, structs_of(cls)
-    reader = _Onlooker(raw, classes, size)
+    reader = _ProgressReader(raw, classes, size)
     try:
         message, end = reader.struct(plan, offset, "")
     except DecodeError as error:
-        return Partial(reader.so_far(error), error)
+        return PartialBody(reader.so_far(error), error)
     value = StructWriter(classes).struct(plan, message, "")
-    return Partial(value, trailing_bytes(raw, end) if end != len(raw) else None)
+    return PartialBody(value, trailing_bytes(raw, end) if end != len(raw) else None)
 
 
-class _Open:
-    """A struct that is being read: the fields that are complete, the one in hand, and of that one
-    the complete elements where it is an array."""
+class _OpenStruct:
+    """A struct that is being read: its complete fields, the current field, and the complete
+    elements of that field if it is an array."""
 
     __slots__ = ("current", "elements", "last_path", "plan", "values")
 
@@ -63,15 +63,15 @@ class _Open:
         self.last_path = ""
 
 
-class _Onlooker(Reader):
+class _ProgressReader(Reader):
     __slots__ = ("opened",)
 
     def __init__(self, data: bytes, classes: Classes, size: int | None) -> None:
         super().__init__(data, classes, size)
-        self.opened: list[_Open] = []
+        self.opened: list[_OpenStruct] = []
 
     def struct(self, plan: StructPlan, at: int, path: str) -> tuple[MessageStruct, int]:
-        self.opened.append(_Open(plan))
+        self.opened.append(_OpenStruct(plan))
         done = super().struct(plan, at, path)
         self.opened.pop()
         return done
@@ -90,24 +90,27 @@ class _Onlooker(Reader):
         value, end = super().value(kind, item, nullable, at, path)
         if item.kind == "array":
             elements = self.opened[-1].elements
-            if len(elements) >= len(self.data):  # of no bytes at all, and more than could be there
+            if len(elements) >= len(
+                self.data
+            ):  # elements of zero bytes, and more than ``data`` could hold
                 self.need(len(self.data), 1, at, path)
             elements.append(value)
         return value, end
 
     def so_far(self, error: DecodeError) -> dict[str, Any]:
-        """What was complete when ``error`` ended the walk."""
+        """Return what was complete when ``error`` ended the walk."""
         innermost = self.opened[-1]
         if innermost.current is None and error.path and error.path == innermost.last_path:
-            # A tagged field that was read, but whose size says otherwise.
+            # This tagged field was read, but its size contradicts its value.
             innermost.values.popitem()
         value: dict[str, Any] = {}
         for each in reversed(self.opened):
             value = self._json(each, value)
         return value
 
-    def _json(self, opened: _Open, inner: dict[str, Any]) -> dict[str, Any]:
-        """``inner`` is what there is of a struct in hand, perhaps an element of an array."""
+    def _json(self, opened: _OpenStruct, inner: dict[str, Any]) -> dict[str, Any]:
+        """``inner`` is the incomplete struct that ``opened`` contains, perhaps an element of an
+        array."""
         writer = StructWriter(self.classes)
         out: dict[str, Any] = {}
         for item in opened.plan.order:

@@ -1,10 +1,9 @@
-"""(message class, version) -> encoder, decoder, validator: made from the plan at first use, then
-kept.
+"""Make and keep the encoder, decoder and validator of each (message class, version).
 
-Where the native engine is in use (``use_native``; this file does not know where that comes from) it
-is asked first; a message it refuses gets generated Python, as every message does without it. Making
-a codec is locked, so that two threads never compile the same text twice, and deterministic.
-Generated source is registered with ``linecache``: debuggers and tracebacks show it.
+If a native engine is registered (``use_native``), it compiles the plan. Messages that the engine
+does not support, and all messages without an engine, get generated Python. A lock ensures that two
+threads never compile the same codec twice. Generated source is registered with ``linecache``, so
+debuggers and tracebacks show it.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ Validator = Callable[[bytes, int], int]
 
 
 class GeneratedDecoder(Protocol):
-    """A decoder in Python: a ``Decoder``, and without the offset a ``Reader``."""
+    """A generated decoder: a ``Decoder``, and without the offset a ``Reader``."""
 
     @overload
     def __call__(self, data: bytes, /) -> Any: ...
@@ -64,7 +63,7 @@ class GeneratedDecoder(Protocol):
 
 class CompiledSelection(Protocol):
     """Fields of a message at one version that become columns (``kproto.columns``). ``export`` makes
-    the capsules of Arrow's PyCapsule interface, and is None where that takes pyarrow."""
+    the capsules of Arrow's PyCapsule interface; it is None where only pyarrow can export."""
 
     @property
     def export(self) -> Callable[[tuple[Any, ...]], tuple[object, object]] | None: ...
@@ -73,7 +72,7 @@ class CompiledSelection(Protocol):
 
 
 class CompiledPlan(Protocol):
-    """A message at one version as another engine runs it; it asks ``interpret`` on its own."""
+    """A message at one version, compiled by another engine. It calls ``interpreter`` itself."""
 
     def decode(self, data: Any, offset: int = 0, /) -> tuple[Any, int]: ...
     def encode(self, message: Any, /) -> bytes: ...
@@ -82,13 +81,13 @@ class CompiledPlan(Protocol):
 
 
 class Native(NamedTuple):
-    """An engine beside the generated Python: what compiles a plan for it (with the classes by
-    name, and what to call for an error), and what that raises for a message it does not take."""
+    """A native engine. ``compile_plan`` takes a plan, the classes by name, and the functions to
+    call on failure; it raises ``unsupported`` for a message that the engine cannot handle."""
 
     compile_plan: Callable[
         [MessagePlan, Mapping[str, type[MessageStruct]], Decoder, Encoder], CompiledPlan
     ]
-    refused: type[Exception]
+    unsupported: type[Exception]
 
 
 _lock = threading.RLock()
@@ -112,7 +111,7 @@ _GLOBALS: dict[str, Any] = {
 
 
 def schema_of(cls: type[RootStruct]) -> MessageSchema:
-    """The schema a class was generated from. Raises SchemaError if its file is damaged."""
+    """Return the schema of a class. Raises SchemaError if the schema file is damaged."""
     if cls._SCHEMA is not None:
         return cls._SCHEMA
     name = cls.MESSAGE_NAME
@@ -123,7 +122,8 @@ def schema_of(cls: type[RootStruct]) -> MessageSchema:
 
 
 def plan_of(cls: type[RootStruct], version: int) -> MessagePlan:
-    """Raises UnsupportedVersionError when the message has no such version."""
+    """Return the plan of a message at a version. Raises UnsupportedVersionError if there is no such
+    version."""
     key = cls, version
     plan = _plans.get(key)
     if plan is None:
@@ -132,13 +132,13 @@ def plan_of(cls: type[RootStruct], version: int) -> MessagePlan:
 
 
 def structs_of(cls: type[RootStruct]) -> Mapping[str, type[MessageStruct]]:
-    """Every class of a message by schema name, its own included."""
+    """Return all classes of a message by schema name, ``cls`` included."""
     return {**cls.STRUCTS, cls.MESSAGE_NAME: cls}
 
 
 def use_native(native: Native | None) -> Native | None:
-    """The engine for codecs that are made from now on, None for generated Python alone. Returns
-    the one before. Codecs that classes already have stay theirs."""
+    """Set the engine for codecs made from now on; None selects generated Python. Returns the
+    previous engine. Codecs that classes already hold do not change."""
     global _native
     with _lock:
         before, _native = _native, native
@@ -147,7 +147,7 @@ def use_native(native: Native | None) -> Native | None:
 
 
 def encoder(cls: type[RootStruct], version: int) -> Encoder:
-    """The function that writes a body of ``cls`` at ``version``."""
+    """Return the function that encodes a body of ``cls`` at ``version``."""
     with _lock:
         made = cls._ENCODERS.get(version)
         if made is None:
@@ -158,7 +158,7 @@ def encoder(cls: type[RootStruct], version: int) -> Encoder:
 
 
 def decoder(cls: type[RootStruct], version: int) -> Decoder:
-    """The function ``(data, offset) -> (message, end)`` that reads a body of ``cls``."""
+    """Return the function ``(data, offset) -> (message, end)`` that decodes a body of ``cls``."""
     with _lock:
         made = cls._DECODERS.get(version)
         if made is None:
@@ -169,7 +169,8 @@ def decoder(cls: type[RootStruct], version: int) -> Decoder:
 
 
 def reader(cls: type[RootStruct], version: int) -> Reader:
-    """The function ``data -> message`` that reads a body of ``cls`` which fills ``data``."""
+    """Return the function ``data -> message`` that decodes a body of ``cls`` which fills
+    ``data``."""
     with _lock:
         made = cls._READERS.get(version)
         if made is None:
@@ -190,7 +191,7 @@ def _fills(decode: Decoder) -> Reader:
 
 
 def validator(cls: type[RootStruct], version: int) -> Validator:
-    """The function ``(data, offset) -> end`` that only looks whether a body is valid."""
+    """Return the function ``(data, offset) -> end`` that checks a body without making a message."""
     with _lock:
         compiled = compiled_plan(cls, version)
         if compiled is not None:
@@ -200,7 +201,7 @@ def validator(cls: type[RootStruct], version: int) -> Validator:
 
 
 def generated_encoder(cls: type[RootStruct], version: int) -> Encoder:
-    """A new encoder in Python, whichever engine is in use."""
+    """Make an encoder in Python, whichever engine is in use."""
     plan, structs = plan_of(cls, version), structs_of(cls)
     text = encoder_text(plan)
     namespace = _namespace(plan, structs, _explain_encode(plan, structs))
@@ -211,7 +212,7 @@ def generated_encoder(cls: type[RootStruct], version: int) -> Encoder:
 
 
 def generated_decoder(cls: type[RootStruct], version: int) -> GeneratedDecoder:
-    """A new decoder in Python, whichever engine is in use."""
+    """Make a decoder in Python, whichever engine is in use."""
     plan, structs = plan_of(cls, version), structs_of(cls)
     text = decoder_text(plan)
     namespace = _namespace(plan, structs, _explain_decode(plan, structs))
@@ -223,7 +224,8 @@ def generated_decoder(cls: type[RootStruct], version: int) -> GeneratedDecoder:
 
 
 def compiled_plan(cls: type[RootStruct], version: int) -> CompiledPlan | None:
-    """A message as the native engine runs it; None where there is none, or it does not take it."""
+    """Return a message compiled by the native engine, or None if there is no engine or it does not
+    support the message."""
     if _native is None:
         return None
     key = cls, version
@@ -232,13 +234,13 @@ def compiled_plan(cls: type[RootStruct], version: int) -> CompiledPlan | None:
         explained = _explain_decode(plan, structs), _explain_encode(plan, structs)
         try:
             _compiled[key] = _native.compile_plan(plan, structs, *explained)
-        except _native.refused:
+        except _native.unsupported:
             _compiled[key] = None
     return _compiled[key]
 
 
 def source_of(cls: type[RootStruct], version: int) -> str:
-    """The generated source of both, for people to read."""
+    """Return the generated source of the decoder and the encoder."""
     plan = plan_of(cls, version)
     decode, encode = decoder_text(plan), encoder_text(plan)
     names = {**decode.constants, **encode.constants}

@@ -1,7 +1,7 @@
-"""What generated decoders and encoders call for the cases they do not inline.
+"""Functions that generated decoders and encoders call for cases they do not inline.
 
-Nothing here explains an error: whatever is wrong raises ``Slow`` (or any other exception), upon
-which the generated function hands the bytes or the value to ``interpret``.
+None of them explains an error. Any problem raises ``FastPathMiss`` (or another exception); the
+generated function then passes the bytes or the value to ``interpreter``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 __all__ = [
     "SHORT_LENGTH",
-    "Slow",
+    "FastPathMiss",
     "compact",
     "int16_string",
     "long_array",
@@ -32,19 +32,21 @@ __all__ = [
 ]
 
 TABLE_SIZE: Final = 128
-"""Arrays of up to ``TABLE_SIZE - 2`` numbers use prebuilt unpackers: their count fits one byte."""
+"""Arrays of up to ``TABLE_SIZE - 2`` numbers use prebuilt unpackers: their count fits in one
+byte."""
 
 ONE_BYTE: Final = [bytes((value,)) for value in range(128)]
 SHORT_LENGTH: Final = ONE_BYTE[1:]
-"""The compact form, one more, of the lengths that fit one byte: 0 to 126."""
+"""The compact form (length + 1) of the lengths that fit in one byte: 0 to 126."""
 
 
-class Slow(Exception):
-    """The generated code met something it leaves to the interpreter. Never seen by a caller."""
+class FastPathMiss(Exception):
+    """The value or the bytes need the interpreter. Callers of the codec never see this
+    exception."""
 
 
 def varint(data: bytes, at: int, first: int) -> tuple[int, int]:
-    """Finish an unsigned varint whose first byte, over 127, was read; return value and end."""
+    """Finish an unsigned varint whose first byte is over 127. Returns the value and its end."""
     value = first & 0x7F
     for shift in (7, 14, 21):
         byte = data[at]
@@ -54,28 +56,30 @@ def varint(data: bytes, at: int, first: int) -> tuple[int, int]:
             return value, at
     byte = data[at]
     if byte > 0x07:  # beyond 2^31 - 1: no length, count or tag is that large
-        raise Slow
+        raise FastPathMiss
     return value | byte << 28, at + 1
 
 
 def long_string(data: bytes, at: int, first: int) -> tuple[bytes, int]:
-    """A string's bytes and end, from the first byte of its varint. An int16 bounds its length."""
+    """Return a string's bytes and end, given the first byte of its varint. The length must fit an
+    int16."""
     size, at = varint(data, at, first) if first > 127 else (first, at)
     if not 0 < size <= 0x8000:
-        raise Slow
+        raise FastPathMiss
     stop = at + size - 1
     return data[at:stop], stop
 
 
 def int16_string(data: bytes, at: int, size: int) -> tuple[bytes, int]:
-    """A string's bytes and end, from its int16 length."""
+    """Return a string's bytes and end, given its int16 length."""
     if size < 0:
-        raise Slow
+        raise FastPathMiss
     return data[at : at + size], at + size
 
 
 def unknown_tags(data: bytes, at: int, count: int) -> tuple[dict[int, bytes], int]:
-    """A tagged section of which the schema knows no field; ``count`` is its first byte."""
+    """Read a tagged section whose fields the schema does not define. ``count`` is its first
+    byte."""
     if count > 127:
         count, at = varint(data, at, count)
     tags: dict[int, bytes] = {}
@@ -90,7 +94,7 @@ def unknown_tags(data: bytes, at: int, count: int) -> tuple[dict[int, bytes], in
         if size > 127:
             size, at = varint(data, at, size)
         if tag <= previous or size > len(data) - at:
-            raise Slow
+            raise FastPathMiss
         previous = tag
         tags[tag] = data[at : at + size]
         at += size
@@ -98,24 +102,24 @@ def unknown_tags(data: bytes, at: int, count: int) -> tuple[dict[int, bytes], in
 
 
 def long_array(data: bytes, at: int, count: int, letter: str) -> tuple[list[Any], int]:
-    """``count`` numbers of format ``letter``."""
+    """Read ``count`` numbers of format ``letter``."""
     width = struct.calcsize(letter)
     if count < 0 or count * width > len(data) - at:
-        raise Slow
+        raise FastPathMiss
     values = list(struct.unpack_from(f">{count}{letter}", data, at))
     return values, at + count * width
 
 
 def _refuse_null(*_args: object) -> Any:
-    raise Slow
+    raise FastPathMiss
 
 
 Unpackers = list[Callable[..., tuple[Any, ...]]]
 
 
 def _unpackers(format_of: Callable[[int], str], refused: int = 0) -> Unpackers:
-    """``unpack_from`` of formats that a small number picks, each made on its first use; numbers
-    below ``refused`` raise."""
+    """Return a table of ``unpack_from`` functions indexed by a small number, each made on first
+    use. Indexes below ``refused`` raise."""
 
     def first_use(index: int) -> Callable[..., tuple[Any, ...]]:
         def unpack(data: bytes, at: int) -> tuple[Any, ...]:
@@ -131,26 +135,29 @@ def _unpackers(format_of: Callable[[int], str], refused: int = 0) -> Unpackers:
 
 @cache
 def unpackers(letter: str) -> Unpackers:
-    """Of arrays of ``letter`` by count + 1, as compact lengths write it; 0, null, raises."""
+    """Return unpackers of arrays of ``letter``, indexed by count + 1 as compact lengths are. Index
+    0, null, raises."""
     return _unpackers(lambda index: f"{index - 1}{letter}", refused=1)
 
 
 @cache
 def strings(letters: str, more: int) -> Unpackers:
-    """Of a string's bytes and then ``letters``, by its length as it is written: ``more`` than it
-    is. Where that is 1, 0 is null and raises."""
+    """Return unpackers of a string's bytes followed by ``letters``. The index is the length as
+    written, which is ``more`` than the true length; with ``more`` of 1, index 0 is null and
+    raises."""
     return _unpackers(lambda index: f"{index - more}s{letters}", refused=more)
 
 
 @cache
 def repeated(letters: str) -> Unpackers:
-    """Of ``letters`` so many times over."""
+    """Return unpackers of ``letters`` repeated, indexed by the number of repetitions."""
     return _unpackers(lambda count: letters * count)
 
 
 @cache
 def packers(prefix: str, letter: str) -> list[Callable[..., bytes]]:
-    """Packers of ``prefix`` and then ``count`` numbers of ``letter``, by count."""
+    """Return packers of ``prefix`` followed by ``count`` numbers of ``letter``, indexed by
+    count."""
     table: list[Callable[..., bytes]] = []
 
     def first_use(count: int) -> Callable[..., bytes]:
@@ -165,7 +172,7 @@ def packers(prefix: str, letter: str) -> list[Callable[..., bytes]]:
 
 
 def unsigned_varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first (KIP-482)."""
+    """Encode an unsigned varint: seven bits per byte, lowest first (KIP-482)."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -175,26 +182,26 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def compact(length: int) -> bytes:
-    """``length + 1`` as an unsigned varint."""
+    """Encode ``length + 1`` as an unsigned varint."""
     return SHORT_LENGTH[length] if length < 127 else unsigned_varint(length + 1)
 
 
 def string_length(length: int) -> bytes:
-    """As ``compact``, for a string, which may not be longer than an int16 says."""
+    """As ``compact``, for a string, whose length must fit an int16."""
     if length > 0x7FFF:
-        raise Slow
+        raise FastPathMiss
     return compact(length)
 
 
 def tagged_section(known: list[tuple[int, bytes]], unknown: Mapping[int, bytes]) -> bytes:
-    """The whole section, by ascending tag. ``known`` holds only fields that are not at their
-    default."""
+    """Encode a tagged section in ascending order of tag. ``known`` holds only fields that differ
+    from their default."""
     tags = dict(known)
     for tag, raw in unknown.items():
         if tag in tags or type(tag) is not int or type(raw) is not bytes:
-            raise Slow
+            raise FastPathMiss
         if not 0 <= tag <= 0x7FFFFFFF:
-            raise Slow
+            raise FastPathMiss
         tags[tag] = raw
     parts = [unsigned_varint(len(tags))]
     for tag in sorted(tags):
@@ -204,10 +211,11 @@ def tagged_section(known: list[tuple[int, bytes]], unknown: Mapping[int, bytes])
 
 
 def _uuid_maker() -> Callable[[bytes], uuid.UUID]:
-    """The fastest way to make a UUID of 16 bytes that this interpreter's ``uuid`` supports.
+    """Return the fastest function that makes a UUID from 16 bytes on this interpreter.
 
-    ``UUID.__init__`` spends most of its time on arguments we do not pass. Its two slots are set
-    directly where that gives an equal object, else the constructor is used.
+    ``UUID.__init__`` spends most of its time on arguments we do not pass. Where setting the two
+    slots directly gives an equal object, the function does that; elsewhere it calls the
+    constructor.
     """
 
     def construct(raw: bytes) -> uuid.UUID:
@@ -223,7 +231,7 @@ def _uuid_maker() -> Callable[[bytes], uuid.UUID]:
 
     def assemble(raw: bytes) -> uuid.UUID:
         if len(raw) != 16:
-            raise Slow
+            raise FastPathMiss
         value = new(kind)
         set_int(value, from_bytes(raw, "big"))
         set_safe(value, unknown)
@@ -233,7 +241,7 @@ def _uuid_maker() -> Callable[[bytes], uuid.UUID]:
     try:
         same = assemble(sample) == construct(sample)
         same = same and repr(assemble(sample)) == repr(construct(sample))
-    except Exception:  # an interpreter that makes its UUIDs some other way
+    except Exception:  # an interpreter whose UUIDs have other slots
         return construct
     return assemble if same else construct
 

@@ -1,7 +1,7 @@
-"""Plan -> the text that reads a whole body at once, by its size (``shapes.BodyTable``).
+"""Generate the code that reads a whole body at once, by its size (``BodyTable``).
 
-For messages of numbers and strings only (``shapes.has_body_shape``). What it cannot read, and all
-of the first body of a size, is left to the code of ``emit_decode`` that follows it.
+It applies to messages of numbers and strings only (``shapes.has_body_shape``). The code of
+``emit_decode`` that follows reads all other bodies, and the first body of each size.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["constructor_call", "learn_body", "read_known_body"]
 
 
 def constructor_call(plan: StructPlan, arguments: dict[str, str]) -> str:
-    """The expression that makes a struct of the expressions for its fields, by name."""
+    """Return the expression that makes a struct from the expressions of its fields, by name."""
     keywords = ", ".join(f"{name}={value}" for name, value in arguments.items())
     return f"{class_name(plan)}({keywords})"
 
 
 def read_known_body(text: Text, plan: StructPlan) -> None:
-    """Return the message if a body of this size was met before, and the strings are as long as they
-    were then. Leaves ``shape`` None where none was."""
+    """Emit a return of the message if a body of this size was decoded before and the strings have
+    the same lengths. The generated code leaves ``shape`` None if no such body was decoded."""
     columns: list[str] = []
     unpack = text.name("unpack")
     known, checks, arguments = [unpack], [], {}
@@ -47,6 +47,6 @@ def read_known_body(text: Text, plan: StructPlan) -> None:
 
 
 def learn_body(text: Text, message: str) -> None:
-    """After ``read_known_body`` met a new size and the rest of the code has read it."""
+    """Emit the recording of the shape of a body that the general code has decoded."""
     few = f"len(bodies) < {MAX_SHAPES}"
     text.line(f"if shape is None and p == end and {few}: bodies.learn(end, {message})")

@@ -1,12 +1,12 @@
-"""Plan -> the text of a decoder. No wire rule is decided here; see ``plan``.
+"""Turn a plan into the text of a decoder. This module contains no wire rules; see ``plan``.
 
-The shape of the code follows what CPython runs fast: one function a message with its nested
-structs inlined, runs of fixed-width fields read by one ``Struct`` together with the length byte
-that follows, a string of up to 127 bytes together with the numbers after it (``runtime.strings``),
-arrays of numbers through a table of unpackers, arrays of all-fixed structs through
-``iter_unpack``. Bounds are checked late: slices past the end come out short, reads past the end
-raise, and one last ``p > end`` catches the rest; counts are checked before any loop. Whatever goes
-wrong, the bytes are handed to ``interpret``, which finds the exact error.
+The code has the shape that CPython runs fastest. Each message is one function with its nested
+structs inlined. One ``Struct`` reads a run of fixed-width fields together with the length byte that
+follows; a string of up to 127 bytes is read together with the numbers after it
+(``runtime.strings``); arrays of numbers go through a table of unpackers, and arrays of structs of
+fixed width through ``iter_unpack``. Bounds are checked late: slices past the end are short, reads
+past the end raise, and a final ``p > end`` catches the rest. Counts are checked before any loop. On
+any failure the bytes are passed to ``interpreter``, which finds the exact error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from kproto.schema.model import NewStruct
 __all__ = ["decoder_text"]
 
 MAX_DEPTH = 12
-"""Nesting of loops and branches in one function; CPython allows 20. Deeper is another function."""
+"""Nesting of loops and branches in one function. CPython allows 20; deeper structs get a function
+of their own."""
 
 
 def decoder_text(plan: MessagePlan) -> CodecText:
@@ -34,7 +35,7 @@ def decoder_text(plan: MessagePlan) -> CodecText:
 
 
 class _String(NamedTuple):
-    """A string to be read; its local holds the length as it is on the wire."""
+    """A string to be read. Its local variable holds the length as written on the wire."""
 
     target: str
     compact: bool
@@ -50,16 +51,14 @@ class _Emitter:
         self.split: dict[int, str] = {}
         self.text = Text(self.constants)
         self.pending: list[tuple[str, str]] = []
-        # A string whose length was read and whose bytes come before what is pending.
+        # A string whose length was read. Its bytes precede the pending numbers.
         self.string: _String | None = None
 
-    # -- functions ---------------------------------------------------------------------------
-
     def function(self, name: str, plan: StructPlan, *, whole: bool) -> str:
-        """One function ``name(buf, p)`` -> (object, p).
+        """Return the source of a function ``name(buf, p)`` -> (object, p).
 
-        The root's (``whole``) takes an offset in place of ``p``, and where there is none reads a
-        body that fills the buffer and returns the object alone; it has the guard of all.
+        The root's function (``whole``) takes an offset instead of ``p``. Without an offset it reads
+        a body that fills the buffer and returns the object alone. It also handles all exceptions.
         """
         outer = self.text, self.pending, self.string
         self.text, self.pending, self.string = Text(self.constants), [], None
@@ -91,17 +90,16 @@ class _Emitter:
         return source
 
     def split_function(self, plan: StructPlan) -> str:
-        """The name of a function of its own for a struct that is nested too deep to inline."""
+        """Return the name of a separate function for a struct that is nested too deeply to
+        inline."""
         name = self.split.get(id(plan))
         if name is None:
             name = self.split[id(plan)] = f"decode_{len(self.split)}"
             self.functions.append(self.function(name, plan, whole=False))
         return name
 
-    # -- runs of fixed-width fields ----------------------------------------------------------
-
     def read(self, letter: str, target: str) -> None:
-        """Read one number into ``target``, together with its neighbours, at the next flush."""
+        """Read one number into ``target`` at the next flush, together with its neighbours."""
         self.pending.append((letter, target))
 
     def flush(self) -> None:
@@ -115,7 +113,7 @@ class _Emitter:
             self.text.line(self.unpack(letters, targets))
 
     def unpack(self, letters: str, targets: list[str]) -> str:
-        """The statements that read ``letters`` at ``p``."""
+        """Return the statements that read ``letters`` at ``p``."""
         if letters == "B":
             return f"{targets[0]} = buf[p]; p += 1"
         name = self.text.constant(f"U_{letters}", f"Struct('>{letters}').unpack_from")
@@ -126,8 +124,8 @@ class _Emitter:
     def string_and(self, string: _String, letters: str, targets: list[str]) -> None:
         """Read the bytes of a string and the numbers that follow it.
 
-        A length of one byte is an index into a table of unpackers that read both at once; 0 in it
-        raises for a null.
+        A length of one byte is an index into a table of unpackers that read both at once. Entry 0
+        raises, since it stands for null.
         """
         text, (target, compact, nullable) = self.text, string
         size = struct.calcsize(f">{letters}") - compact
@@ -156,10 +154,8 @@ class _Emitter:
         if not nullable:
             text.line(decode)
 
-    # -- structs -----------------------------------------------------------------------------
-
     def struct(self, plan: StructPlan) -> str:
-        """Read a struct; return the name of the local that holds it."""
+        """Emit the reading of a struct. Returns the local variable that holds it."""
         text = self.text
         if text.depth > MAX_DEPTH or plan in self.repeated:
             self.flush()
@@ -182,8 +178,8 @@ class _Emitter:
             self.flush()
         else:
             self.flush()
-        # What the version lacks, and what no tag brings, is left out of the call: the class has
-        # the defaults.
+        # Fields that the version lacks and absent tagged fields are left out of the call: the class
+        # has the defaults.
         make = f"{target} = {constructor_call(plan, arguments)}"
         if unknown is not None and (plan.tagged or plan.foreign_names):
             with text.block(f"if {unknown}:"):
@@ -198,7 +194,7 @@ class _Emitter:
         return target
 
     def tagged_section(self, plan: StructPlan, count: str, arguments: dict[str, str]) -> None:
-        """Read known tagged fields; leaves ``count`` holding the dict of unknown tags."""
+        """Read known tagged fields. Leaves the dict of unknown tags in ``count``."""
         text = self.text
         for item in plan.tagged:
             local = arguments[item.name] = text.name(item.name)
@@ -210,22 +206,22 @@ class _Emitter:
         with text.block(f"for _ in range({count}):"):
             text.line(f"{tag} = buf[p]; p += 1")
             text.line(f"if {tag} > 127: {tag}, p = varint(buf, p, {tag})")
-            text.line(f"if {tag} <= {last}: raise Slow")
+            text.line(f"if {tag} <= {last}: raise FastPathMiss")
             text.line(f"{last} = {tag}")
             text.line(f"{stop} = buf[p]; p += 1")
             text.line(f"if {stop} > 127: {stop}, p = varint(buf, p, {stop})")
             text.line(f"{stop} += p")
-            text.line(f"if {stop} > end: raise Slow")
+            text.line(f"if {stop} > end: raise FastPathMiss")
             for index, item in enumerate(plan.tagged):
                 with text.block(f"{'elif' if index else 'if'} {tag} == {item.tag}:"):
                     self.field(item, arguments[item.name])
                     self.flush()
             if plan.foreign_names:
                 branch = "elif" if plan.tagged else "if"
-                text.line(f"{branch} {tag} in {set(plan.foreign_tags)}: raise Slow")
+                text.line(f"{branch} {tag} in {set(plan.foreign_tags)}: raise FastPathMiss")
             unknown_tag = f"{unknown}[{tag}] = buf[p:{stop}]; p = {stop}"
             text.line(f"else: {unknown_tag}")
-            text.line(f"if p != {stop}: raise Slow")
+            text.line(f"if p != {stop}: raise FastPathMiss")
         text.line(f"{count} = {unknown}")
 
     def default(self, item: FieldPlan) -> str:
@@ -240,8 +236,6 @@ class _Emitter:
             return f"float({str(item.default)!r})"
         return repr(item.default)
 
-    # -- fields ------------------------------------------------------------------------------
-
     def field(self, item: FieldPlan, target: str) -> None:
         if item.format is not None:
             self.read(item.format, target)
@@ -253,7 +247,7 @@ class _Emitter:
             self.scalar(item.kind, item, item.nullable, target)
 
     def scalar(self, kind: str, item: FieldPlan, nullable: bool, target: str) -> None:
-        """A uuid, a string or bytes: a field, or one element of an array."""
+        """Read a uuid, a string or bytes: a field, or an element of an array."""
         text = self.text
         if kind == "uuid":
             self.flush()
@@ -269,14 +263,14 @@ class _Emitter:
             self.flush()
             text.line(f"if {target} > 127: {target}, p = varint(buf, p, {target})")
             text.line(f"if {target}: q = p + {target} - 1; {target} = buf[p:q]; p = q")
-            text.line(f"else: {target} = None" if nullable else "else: raise Slow")
+            text.line(f"else: {target} = None" if nullable else "else: raise FastPathMiss")
             return
         self.read("i", target)
         self.flush()
         text.line(f"if {target} >= 0: q = p + {target}; {target} = buf[p:q]; p = q")
         if nullable:
             text.line(f"elif {target} == -1: {target} = None")
-        text.line("else: raise Slow")
+        text.line("else: raise FastPathMiss")
 
     def struct_field(self, item: FieldPlan, target: str) -> None:
         assert item.struct is not None
@@ -288,15 +282,13 @@ class _Emitter:
         self.read("B", target)
         self.flush()
         text.line(f"if {target} == {null}: {target} = None")
-        text.line(f"elif {target} != {present}: raise Slow")
+        text.line(f"elif {target} != {present}: raise FastPathMiss")
         with text.block("else:"):
             text.line(f"{target} = {self.struct(item.struct)}")
 
-    # -- arrays ------------------------------------------------------------------------------
-
     def array(self, item: FieldPlan, target: str) -> None:
-        """Compact counts are read as they are written, one more than the elements; ``count``
-        below is the expression for the number of elements."""
+        """Read an array. Compact counts are read as written, one more than the number of elements;
+        ``count`` below is the expression for that number."""
         text = self.text
         self.read("B" if item.compact else "i", target)
         self.flush()
@@ -309,18 +301,18 @@ class _Emitter:
         else:
             count, null = target, f"{target} < 0"
         if item.nullable:
-            check = (
-                "" if item.compact else f"\n{'    ' * (text.depth + 1)}if {target} < -1: raise Slow"
-            )
-            text.line(f"if {null}:{check}\n{'    ' * (text.depth + 1)}{target} = None")
+            with text.block(f"if {null}:"):
+                if not item.compact:
+                    text.line(f"if {target} < -1: raise FastPathMiss")
+                text.line(f"{target} = None")
             with text.block("else:"):
                 self.elements(item, target, count)
         else:
-            text.line(f"if {null}: raise Slow")
+            text.line(f"if {null}: raise FastPathMiss")
             self.elements(item, target, count)
 
     def numbers(self, item: FieldPlan, target: str) -> None:
-        """An array of numbers; the table of unpackers is indexed by count + 1."""
+        """Read an array of numbers. The table of unpackers is indexed by count + 1."""
         text = self.text
         letter = item.element_format
         assert letter is not None
@@ -345,7 +337,7 @@ class _Emitter:
 
     def elements(self, item: FieldPlan, target: str, count: str) -> None:
         text = self.text
-        text.line(f"if {count} * {item.element_min_size} > end - p: raise Slow")
+        text.line(f"if {count} * {item.element_min_size} > end - p: raise FastPathMiss")
         values = text.name("a")
         if item.element_kind == "struct":
             assert item.struct is not None
@@ -371,8 +363,8 @@ class _Emitter:
             with text.block(f"for _ in range({count}):"):
                 text.line(f"{values}.append({self.struct(plan)})")
             return
-        # Runs are first read as the shape met last. The element where that stops may tell another
-        # shape for those after it; where that fails too, the rest is read one by one.
+        # Runs are first read with the last shape. The element where that fails may give the shape
+        # of those after it; if that fails too, the rest is read one by one.
         guess = text.constant(f"G_{plan.name}", f"runs[{plan.name!r}].guess")
         learn = text.constant(f"L_{plan.name}", f"runs[{plan.name!r}].learn")
         self.shapes[plan.name] = shape
@@ -386,7 +378,8 @@ class _Emitter:
                 text.line(f"p = {stop}; {left} = {count} - len({values})")
 
     def fixed_structs(self, plan: StructPlan, values: str, count: str) -> None:
-        """Elements of one width; a flexible one is followed by its tag count, almost always 0."""
+        """Read elements of one width. A flexible one ends in its tag count, which is almost always
+        0."""
         text = self.text
         letters = plan.fixed_format
         assert letters is not None
@@ -404,8 +397,8 @@ class _Emitter:
             self.rows(plan, f"{letters}x", values, count, stop)
 
     def rows(self, plan: StructPlan, letters: str, values: str, count: str, stop: str) -> None:
-        """Elements that are nothing but numbers. From some count on, one ``unpack`` of all and a
-        ``zip`` that deals them out are faster than a tuple for each."""
+        """Read elements that hold only numbers. Above a certain count, one ``unpack`` of all
+        numbers and a ``zip`` are faster than one tuple for each element."""
         text = self.text
         each = text.constant(f"I_{letters}", f"Struct('>{letters}').iter_unpack")
         table = text.constant(f"R_{letters}", f"repeated({letters!r})")

@@ -1,9 +1,9 @@
-"""Plan -> the text of an encoder. No wire rule is decided here; see ``plan``.
+"""Turn a plan into the text of an encoder. This module contains no wire rules; see ``plan``.
 
-Parts are appended to a list and joined once. A run of fixed-width fields, the length that follows
-and the string or array after it are one ``pack`` call where they can be. What the fast path cannot
-write (a null that is not allowed, a field the version lacks, a wrong type) raises something, upon
-which ``interpret`` finds the error to show.
+Parts are appended to a list and joined once. Where possible, a run of fixed-width fields, the
+length that follows, and the string or array after it are one ``pack`` call. Values that the fast
+path cannot write (a null that is not allowed, a field that the version lacks, a wrong type) raise
+an exception; ``interpreter`` then finds the exact error.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["encoder_text"]
 
 MAX_DEPTH = 12
 NULL_SIZE = MAX_ELEMENTS + 1
-"""Stands for the size of a null array; a size no shape has."""
+"""The size of a null array, which no shape has."""
 
 
 def encoder_text(plan: MessagePlan) -> CodecText:
-    """The source of ``encode(o)``."""
+    """Return the source of ``encode(o)``."""
     emitter = _Emitter(repeated_structs(plan.root))
     body = emitter.function("encode", plan.root, whole=True)
     source = "\n\n".join([*emitter.functions, body])
@@ -32,7 +32,7 @@ def encoder_text(plan: MessagePlan) -> CodecText:
 
 
 def _is_flat(plan: StructPlan) -> bool:
-    """Whether encoding takes a fixed number of writes: no loop over structs or strings."""
+    """Whether encoding takes a fixed number of writes, without a loop over structs or strings."""
     if plan.tagged:
         return False
     return all(
@@ -51,11 +51,12 @@ class _Emitter:
         self.shapes: dict[str, Shape] = {}
         self.text = Text(self.constants)
         self.pending: list[tuple[str, str]] = []
-        # The locals that hold the writes of a flat message; None where writes go to a list.
+        # The local variables that hold the writes of a flat message; None if writes go to a list.
         self.slots: list[str] | None = None
 
     def function(self, name: str, plan: StructPlan, *, whole: bool) -> str:
-        """``encode(o)`` -> bytes when ``whole``, else ``encode_N(o, w)`` which appends parts."""
+        """Return ``encode(o)`` -> bytes if ``whole``, else ``encode_N(o, w)``, which appends
+        parts."""
         outer = self.text, self.pending, self.slots
         self.text, self.pending, self.slots = Text(self.constants), [], None
         text = self.text
@@ -90,26 +91,24 @@ class _Emitter:
             self.functions.append(self.function(name, plan, whole=False))
         return name
 
-    # -- output ------------------------------------------------------------------------------
-
     def later(self, letter: str, expression: str) -> None:
-        """Write one number, together with its neighbours, at the next write."""
+        """Write one number at the next write, together with its neighbours."""
         self.pending.append((letter, expression))
 
     def take(self) -> tuple[str, str]:
-        """The pending run as format letters and argument list, both maybe empty."""
+        """Return the pending run as format letters and argument list; both may be empty."""
         letters = "".join(letter for letter, _ in self.pending)
         arguments = ", ".join(expression for _, expression in self.pending)
         self.pending = []
         return letters, arguments
 
     def begin(self) -> None:
-        """Open the place of one write; each branch that follows must make it exactly once."""
+        """Begin one write. Each branch that follows must make it exactly once."""
         if self.slots is not None:
             self.slots.append(self.text.name("s"))
 
     def write(self, expression: str) -> str:
-        """The statement that writes the bytes of ``expression``."""
+        """Return the statement that writes the bytes of ``expression``."""
         return f"w({expression})" if self.slots is None else f"{self.slots[-1]} = {expression}"
 
     def pack(self, letters: str, arguments: str) -> str:
@@ -123,7 +122,7 @@ class _Emitter:
             self.text.line(self.write(self.pack(letters, arguments)))
 
     def null(self, item: FieldPlan, pending: tuple[str, str]) -> str:
-        """The expression for what is pending and then a null."""
+        """Return the expression for the pending numbers followed by a null."""
         letters, arguments = pending
         lead = f"{arguments}, " if arguments else ""
         if item.kind == "struct":
@@ -139,7 +138,8 @@ class _Emitter:
     def length(
         self, item: FieldPlan, count: str, pending: tuple[str, str], *, body: str = ""
     ) -> None:
-        """Write what is pending, then the length held by local ``count``, then ``body``."""
+        """Write the pending numbers, then the length in the local variable ``count``, then
+        ``body``."""
         text = self.text
         letters, arguments = pending
         is_string = "string" in (item.kind, item.element_kind) and bool(body)
@@ -158,8 +158,6 @@ class _Emitter:
         text.line(f"if {count} < 127: {self.write(short + plus)}")
         text.line(f"else: {self.write(long + plus)}")
 
-    # -- structs -----------------------------------------------------------------------------
-
     def struct(self, plan: StructPlan, local: str) -> None:
         text = self.text
         if text.depth > MAX_DEPTH or plan in self.repeated:
@@ -172,11 +170,11 @@ class _Emitter:
         text = self.text
         for item in plan.absent:
             if not item.ignorable:
-                text.line(f"if {self.differs(item, f'{local}.{item.name}')}: raise Slow")
+                text.line(f"if {self.differs(item, f'{local}.{item.name}')}: raise FastPathMiss")
         for item in plan.inline:
             self.field(item, f"{local}.{item.name}")
         if not plan.flexible:
-            text.line(f"if {local}._unknown_tags: raise Slow")
+            text.line(f"if {local}._unknown_tags: raise FastPathMiss")
         elif plan.tagged:
             self.tagged_section(plan, local)
         else:
@@ -207,13 +205,13 @@ class _Emitter:
                 text.line(f"w = {outer}; {tags}.append(({item.tag}, b''.join({parts})))")
         known = text.constant(f"K_{plan.name}", repr(frozenset(i.tag for i in plan.tagged)))
         with text.block(f"if {local}._unknown_tags:"):
-            text.line(f"if not {known}.isdisjoint({local}._unknown_tags): raise Slow")
+            text.line(f"if not {known}.isdisjoint({local}._unknown_tags): raise FastPathMiss")
             text.line(f"w(tagged_section({tags}, {local}._unknown_tags))")
         text.line(f"elif {tags}: w(tagged_section({tags}, {local}._unknown_tags))")
         text.line("else: w(b'\\0')")
 
     def differs(self, item: FieldPlan, value: str) -> str:
-        """The condition under which a field is not at its default."""
+        """Return the condition under which a field differs from its default."""
         if item.default is None:
             return f"{value} is not None"
         if isinstance(item.default, NewStruct):
@@ -228,15 +226,13 @@ class _Emitter:
             return f"{value} != float({str(item.default)!r})"
         return f"{value} != {item.default!r}"
 
-    # -- fields ------------------------------------------------------------------------------
-
     def field(self, item: FieldPlan, value: str) -> None:
         text = self.text
         if item.kind == "bool":
-            # pack would take anything for a bool, None as well
+            # pack accepts anything for a bool, including None.
             local = text.name(item.name)
             text.line(f"{local} = {value}")
-            text.line(f"if {local} is not True and {local} is not False: raise Slow")
+            text.line(f"if {local} is not True and {local} is not False: raise FastPathMiss")
             self.later("?", local)
         elif item.format is not None:
             self.later(item.format, value)
@@ -248,7 +244,7 @@ class _Emitter:
             self.scalar(item.kind, item, item.nullable, value)
 
     def scalar(self, kind: str, item: FieldPlan, nullable: bool, value: str) -> None:
-        """A uuid, a string or bytes: a field, or one element of an array."""
+        """Write a uuid, a string or bytes: a field, or an element of an array."""
         text = self.text
         if kind == "uuid":
             self.flush()
@@ -257,8 +253,9 @@ class _Emitter:
             return
         raw, size, pending = text.name("raw"), text.name("n"), self.take()
         convert = ".encode()" if kind == "string" else ""
-        # The length of a memoryview is not that of its bytes: interpret looks at what is not bytes.
-        check = "" if convert else f"if type({raw}) is not bytes: raise Slow"
+        # The length of a memoryview is not that of its bytes: interpreter handles everything but
+        # bytes.
+        check = "" if convert else f"if type({raw}) is not bytes: raise FastPathMiss"
         self.begin()
         if not nullable:
             text.line(f"{raw} = {value}{convert}; {size} = len({raw})")
@@ -291,8 +288,6 @@ class _Emitter:
             self.struct(item.struct, local)
             self.flush()
 
-    # -- arrays ------------------------------------------------------------------------------
-
     def array(self, item: FieldPlan, value: str) -> None:
         text = self.text
         local, pending = text.name(item.name), self.take()
@@ -313,8 +308,9 @@ class _Emitter:
         if item.element_format is not None and item.element_kind != "bool":
             self.numbers(item, local, size, pending)
             return
-        # A str is a sequence of str: only a list is taken here, interpret looks at the rest.
-        text.line(f"if type({local}) is not list: raise Slow")
+        # A str is a sequence of str: only a list is accepted here, and interpreter handles the
+        # rest.
+        text.line(f"if type({local}) is not list: raise FastPathMiss")
         self.length(item, size, pending)
         element = text.name("e")
         shape = shape_of(item.struct) if item.struct is not None else None
@@ -326,7 +322,9 @@ class _Emitter:
                 assert item.struct is not None
                 self.struct(item.struct, element)
             elif item.element_kind == "bool":
-                text.line(f"if {element} is not True and {element} is not False: raise Slow")
+                text.line(
+                    f"if {element} is not True and {element} is not False: raise FastPathMiss"
+                )
                 self.later("?", element)
             else:
                 assert item.element_kind is not None
@@ -334,9 +332,9 @@ class _Emitter:
             self.flush()
 
     def shaped_loop(self, shape: Shape, local: str, element: str) -> None:
-        """Structs of numbers and arrays of numbers: each in one pack, made for its shape and
-        looked up again only when the shape changes; what the pack cannot do is left to a
-        function."""
+        """Write structs of numbers and arrays of numbers, each with one pack made for its shape.
+        The pack is looked up only when the shape changes. A function handles what the pack cannot
+        write."""
         text, plan = self.text, shape.plan
         self.shapes[plan.name] = shape
         table = text.constant(f"S_{plan.name}", f"tables[{plan.name!r}]")
@@ -376,7 +374,8 @@ class _Emitter:
             text.line(f"else: w({pack}({', '.join(arguments)}))")
 
     def numbers(self, item: FieldPlan, local: str, size: str, pending: tuple[str, str]) -> None:
-        """An array of numbers, its count and what is pending, in one pack of a prebuilt table."""
+        """Write an array of numbers, its count and the pending numbers with one pack of a prebuilt
+        table."""
         text = self.text
         letters, arguments = pending
         letter = item.element_format
@@ -401,7 +400,8 @@ class _Emitter:
 
 
 def _concatenation(slots: list[str]) -> str:
-    """Three parts and fewer are added, more are joined: each addition copies what is there."""
+    """Return an expression that concatenates ``parts``. Up to three are added and more are joined,
+    since each addition copies the bytes before it."""
     if len(slots) > 3:
         return f"return b''.join(({', '.join(slots)}))"
     return f"return {' + '.join(slots) or repr(b'')}"

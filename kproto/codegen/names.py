@@ -1,4 +1,4 @@
-"""What generated code calls the classes it makes."""
+"""Names of message classes in generated code."""
 
 from __future__ import annotations
 
@@ -9,34 +9,17 @@ from kproto.codegen.plan import StructPlan
 __all__ = ["class_name"]
 
 TAKEN: Final = frozenset(
-    {"Slow", "Struct", "UUID", "buf", "end", "explain", "p", "parts", "q", "rows", "start", "w"}
-    | {
-        "tables",
-        "compact",
-        "long_array",
-        "make_uuid",
-        "packers",
-        "runs",
-        "string_length",
-        "tagged_section",
+    {
+        "FastPathMiss", "SHORT_LENGTH", "Struct", "UUID", "any", "buf", "compact", "data",
+        "end", "explain", "float", "len", "list", "long_array", "make_uuid", "p", "packers",
+        "parts", "q", "range", "rows", "runs", "start", "string_length", "string_varint",
+        "tables", "tagged_section", "unknown_tags", "unpackers", "varint", "w",
     }
-    | {
-        "unknown_tags",
-        "unpackers",
-        "varint",
-        "string_varint",
-        "SHORT_LENGTH",
-        "data",
-        "float",
-        "len",
-        "range",
-        "any",
-        "list",
-    }
-)
-"""Names that generated code uses for other things than classes."""
+)  # fmt: skip
+"""Names that generated code uses for things other than classes."""
 
 
 def class_name(plan: StructPlan) -> str:
-    """What generated code calls the class of ``plan``: the schema's name, kept apart from ours."""
+    """Return the name of the class of ``plan`` in generated code: the schema's name, unless it is
+    in ``TAKEN``."""
     return f"{plan.name}_" if plan.name in TAKEN else plan.name

@@ -1,22 +1,21 @@
-"""Schema x version -> plan: every rule of the wire format is decided here, once.
+"""Turn a schema and a version into a plan. Every rule of the wire format is here and nowhere else.
 
 A plan says, for one message at one version, which fields are on the wire, in which order, with
-which length encoding, what may be null, what travels in the tagged section, and what happens to
-fields the version lacks. ``emit_decode``/``emit_encode`` turn a plan into Python text,
-``interpret`` walks it, ``json_form`` reads names and defaults from it; none of them looks at a
-schema or compares versions again.
+which length encoding, which may be null, what the tagged section holds, and what happens to fields
+that the version lacks. ``emit_decode`` and ``emit_encode`` turn a plan into Python text,
+``codec.interpreter`` walks it, and ``codec.json_form`` takes names and defaults from it. None of
+them reads a schema or compares versions.
 
-Rules and where they come from:
+The rules and their sources:
 
-* compact lengths (``n + 1`` as unsigned varint, 0 for null) at flexible versions, else int16 for
-  strings and int32 for everything else, -1 for null (KIP-482);
+* lengths at flexible versions are compact (``n + 1`` as an unsigned varint, 0 for null); at other
+  versions they are int16 for strings and int32 for everything else, -1 for null (KIP-482);
 * a field whose ``flexible_versions`` overrides the message's keeps its own length encoding
   (the client id of a request header, KIP-511);
-* a struct that may be null is preceded by one byte, -1 or 1 (KIP-893), and in a tagged field by
-  0 or 1 instead;
-* a flexible struct ends in its tagged section; a known tagged field is written only where it
-  differs from its default;
-* a field the version lacks takes its default when read, and when written must either be at its
+* a nullable struct is preceded by one byte, -1 or 1 (KIP-893), and in a tagged field by 0 or 1;
+* a flexible struct ends in its tagged section; a known tagged field is written only if it differs
+  from its default;
+* a field that the version lacks takes its default when read; when written, it must be at its
   default or be ignorable.
 """
 
@@ -56,11 +55,11 @@ FORMATS: Final[dict[str, str]] = {
 class FieldPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One field at one version.
 
-    ``kind`` is never ``records``: on the wire they are ``bytes``; ``is_records`` keeps the word
-    for JSON. ``element_kind`` is set for arrays. ``min_size`` is the least number of bytes the
-    value can take; for arrays ``element_min_size`` (at least 1) bounds how many elements the
-    remaining bytes can hold.
-    ``json_aliases`` are the names older releases had for the field; JSON is read under them too.
+    ``kind`` is never ``records``: on the wire they are ``bytes``, and ``is_records`` marks them for
+    JSON. ``element_kind`` is set for arrays. ``min_size`` is the least number of bytes that the
+    value takes; for arrays ``element_min_size`` (at least 1) bounds how many elements the remaining
+    bytes can hold. ``json_aliases`` are names that older releases had for the field; JSON may use
+    them too.
     """
 
     name: str
@@ -80,12 +79,12 @@ class FieldPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def format(self) -> str | None:
-        """The ``struct`` format character of a fixed-width number, else None."""
+        """The ``struct`` format character of a fixed-width number; None for other kinds."""
         return FORMATS.get(self.kind)
 
     @property
     def markers(self) -> tuple[int, int]:
-        """The byte before a nullable struct: when it is null, when it is not."""
+        """The bytes before a nullable struct: the one for null, and the one for a value."""
         return (0, 1) if self.tag is not None else (0xFF, 1)
 
     @property
@@ -96,9 +95,10 @@ class FieldPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 class StructPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One struct at one version.
 
-    ``inline`` are the fields in wire order, ``tagged`` the known tagged fields by ascending tag,
-    ``absent`` what this version lacks. ``order`` is all of them as the schema declares them.
-    ``foreign_names`` are (tag, field) the schema uses at other versions only: an error to meet.
+    ``inline`` holds the fields in wire order, ``tagged`` the known tagged fields by ascending tag,
+    and ``absent`` the fields that this version lacks. ``order`` holds all of them in schema order.
+    ``foreign_names`` are the (tag, field) pairs that the schema defines at other versions only;
+    reading such a tag is an error.
     """
 
     name: str
@@ -117,9 +117,9 @@ class StructPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def fixed_format(self) -> str | None:
-        """The ``struct`` format of an element that is only fixed-width numbers, or None.
+        """The ``struct`` format of an element that holds only fixed-width numbers, else None.
 
-        A flexible struct still ends in its tag count, which is not part of this format.
+        The tag count at the end of a flexible struct is not part of this format.
         """
         if self.tagged or self.foreign_names or not self.inline:
             return None
@@ -128,8 +128,8 @@ class StructPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class MessagePlan(msgspec.Struct, frozen=True, eq=False):
-    """The plan of one message at one version; ``structs`` holds each struct plan once, children
-    first, the root last."""
+    """The plan of one message at one version. ``structs`` holds each struct plan once, children
+    first and the root last."""
 
     message: str
     version: int
@@ -138,7 +138,8 @@ class MessagePlan(msgspec.Struct, frozen=True, eq=False):
 
 
 def build_plan(schema: MessageSchema, version: int) -> MessagePlan:
-    """Raises UnsupportedVersionError when ``version`` is not one of the schema's."""
+    """Make the plan of a message at ``version``. Raises UnsupportedVersionError if the schema lacks
+    it."""
     if version not in schema.valid_versions:
         raise UnsupportedVersionError(
             f"{schema.name} has no version {version!r}; its versions are {schema.valid_versions}"
@@ -149,8 +150,8 @@ def build_plan(schema: MessageSchema, version: int) -> MessagePlan:
 
 
 def repeated_structs(root: StructPlan) -> frozenset[StructPlan]:
-    """The structs that more than one field holds: worth a function of their own, not a copy at
-    each place."""
+    """Return the structs that more than one field holds. They get a function of their own instead
+    of a copy in each place."""
     seen: dict[StructPlan, int] = {}
     waiting = [root]
     while waiting:
@@ -205,7 +206,7 @@ class _Builder:
         nullable = item.is_nullable(self.version)
         kind, element = item.type.kind, item.type.element
         inner = item.type.inner_struct
-        # A struct this version lacks altogether is never walked, only defaulted.
+        # A struct that this version lacks is never walked, only set to its default.
         struct = self.struct(inner) if inner is not None else None
         return FieldPlan(
             name=item.python_name,
@@ -228,7 +229,7 @@ class _Builder:
 
 
 def _json_name(name: str) -> str:
-    """``TimeoutMs`` -> ``timeoutMs``, as Kafka's JsonConverter writes it."""
+    """Return ``timeoutMs`` for ``TimeoutMs``, as Kafka's JsonConverter does."""
     return name[:1].lower() + name[1:]
 
 

@@ -1,4 +1,4 @@
-"""Lines of Python being written: indentation, unique names, shared constants."""
+"""Collect lines of generated Python: indentation, unique names and shared constants."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ __all__ = ["CodecText", "Text"]
 
 
 class CodecText(NamedTuple):
-    """A decoder or encoder as source. ``constants`` are the globals it uses besides ``runtime``'s
-    and the classes: name -> expression; ``shapes`` the structs that have a table of shapes."""
+    """The source of a decoder or encoder. ``constants`` maps the globals it needs besides
+    ``runtime``'s and the classes to their expressions; ``shapes`` maps names to the structs that
+    need a table of shapes."""
 
     source: str
     constants: dict[str, str]
@@ -21,8 +22,8 @@ class CodecText(NamedTuple):
 
 
 class Text:
-    """Collects the lines of one function. ``constants`` maps a name the code uses to the
-    expression that makes it, evaluated once when the code is loaded."""
+    """Collects the lines of one function. ``constants`` maps a name in the code to the expression
+    that makes it, which is evaluated once when the code is loaded."""
 
     def __init__(self, constants: dict[str, str]) -> None:
         self.constants = constants
@@ -41,7 +42,7 @@ class Text:
         self.depth -= 1
 
     def name(self, stem: str) -> str:
-        """A local name not used before."""
+        """Return a new local name."""
         self.names += 1
         return f"{stem}_{self.names}"
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final, final
 
+import kproto.records.native
+
 INTERFACE: Final[int]
 KINDS: Final[tuple[str, ...]]
 COMPACT: Final[int]
@@ -54,53 +56,5 @@ class Plan:
     def takes(self, data: Any, offset: int = 0, /) -> tuple[bool, bool]: ...
     def select(self, levels: tuple[Any, ...], count: int, /) -> Selection: ...
 
-@final
-class RecordCodec:
-    def __new__(cls, record_type: type, /) -> RecordCodec: ...
-    def read(
-        self,
-        data: bytes,
-        at: int,
-        end: int,
-        count: int,
-        base_offset: int,
-        base_timestamp: int,
-        appended: int | None,
-        /,
-    ) -> list[Any] | None: ...
-    def read_messages(
-        self,
-        data: bytes,
-        at: int,
-        end: int,
-        magic: int,
-        last_offset: int,
-        crc32: Callable[[bytes], int] | None,
-        appended: int | None,
-        /,
-    ) -> list[Any] | None: ...
-    def write(
-        self, records: Any, base_offset: int, base_timestamp: int, /
-    ) -> tuple[bytes, int, int] | None: ...
-    def sink(self, wanted: int, limit: int, /) -> RecordSink: ...
-
-@final
-class RecordSink:
-    def add(
-        self,
-        data: bytes,
-        at: int,
-        end: int,
-        count: int,
-        base_offset: int,
-        base_timestamp: int,
-        appended: int | None,
-        /,
-    ) -> bool: ...
-    def add_plain(
-        self, data: bytes, unpack: Callable[[int, bytes], bytes | None] | None, /
-    ) -> tuple[int, list[int]]: ...
-    def put(self, records: list[Any], /) -> bool: ...
-    def mark(self) -> None: ...
-    def take_back(self) -> None: ...
-    def finish(self) -> tuple[Any, ...]: ...
+def RecordCodec(record_type: type, /) -> kproto.records.native.RecordCodec:
+    """Raises ValueError where the objects of this interpreter have another layout."""

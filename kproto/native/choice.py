@@ -1,11 +1,12 @@
-"""The native engine: the plans of messages run by C. Optional, and chosen here.
+"""Choose between the native engine and pure Python.
 
-``KPROTO_ENGINE=pure`` leaves it alone, ``native`` insists on it, and otherwise it runs where the
-extension was built and can be loaded. A message it does not take, such as that of a subclass with a
-``__post_init__``, is left to generated Python whatever was chosen (``compiled.Refused``).
+``KPROTO_ENGINE=pure`` never loads the native engine and ``native`` requires it. Without either, the
+engine is used if the extension was built and loads. Messages that it does not support, such as
+those of a subclass with a ``__post_init__``, use generated Python in any case
+(``describe.UnsupportedPlan``).
 
-A free-threaded CPython turns its GIL on when it loads the extension, and warns of that. Where it
-was told not to (``PYTHON_GIL=0``), the engine is not used: nothing in it guards against threads.
+A free-threaded CPython enables its GIL when it loads the extension, and warns. If ``PYTHON_GIL=0``
+forbids that, the engine is not used, since it has no protection against concurrent threads.
 """
 
 from __future__ import annotations
@@ -29,29 +30,29 @@ GIL_IS_OFF: Final = "the native engine needs the GIL, and this interpreter was t
 
 
 class Choice(NamedTuple):
-    """``engine`` is "native" or "pure"; ``note`` says in one line why it is pure, or that the
-    native one needs the GIL of a free-threaded interpreter, and otherwise is empty."""
+    """``engine`` is "native" or "pure". ``note`` is one line that explains why it is pure, or that
+    the native engine enabled the GIL of a free-threaded interpreter; otherwise it is empty."""
 
     engine: str
     note: str
 
 
 def choose(wanted: str) -> Choice:
-    """Put the engine that ``wanted`` (the value of ``KPROTO_ENGINE``) names under the codecs.
+    """Register the engine that ``wanted``, the value of ``KPROTO_ENGINE``, selects.
 
-    Raises ImportError for a name that is none, and for "native" where it cannot be loaded.
+    Raises ImportError for an unknown name, and for "native" if the engine cannot be loaded.
     """
     if wanted not in ("", "native", "pure"):
         raise ImportError(f"KPROTO_ENGINE={wanted}: it may be native, pure, or unset")
     if wanted == "pure":
         return Choice("pure", "KPROTO_ENGINE=pure")
     try:
-        from kproto.native.compiled import Refused, compile_plan, enter_in_c
+        from kproto.native.compiled import UnsupportedPlan, compile_plan, enter_in_c
     except ImportError as error:
         return _without(wanted, f"{_reason(error)}; {HOW_TO_BUILD}")
     if not _has_gil():
         return _without(wanted, GIL_IS_OFF)
-    registry.use_native(registry.Native(compile_plan, Refused))
+    registry.use_native(registry.Native(compile_plan, UnsupportedPlan))
     from kproto.native import _engine
 
     extension.use(_engine)
@@ -66,12 +67,13 @@ def _without(wanted: str, why: str) -> Choice:
 
 
 def _is_free_threaded() -> bool:
-    """As its ``-VV`` says; asking ``sysconfig`` would cost every import a file to read."""
+    """Read from the version text, as ``-VV`` prints it: ``sysconfig`` would read a file at every
+    import."""
     return "free-threading build" in sys.version
 
 
 def _has_gil() -> bool:
-    """Asked after the extension was loaded, which may have turned it on."""
+    """Whether the GIL is on. Loading the extension may have enabled it."""
     asked = getattr(sys, "_is_gil_enabled", None)  # from 3.13 on
     return asked is None or bool(asked())
 

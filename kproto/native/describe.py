@@ -1,10 +1,10 @@
-"""A plan, written down for the C engine: names, kinds, flags and defaults as tuples.
+"""Describe a plan to the C engine as tuples of names, kinds, flags and defaults.
 
-No wire rule is decided here; see ``kproto.codegen.plan``. What this file does decide is which
-message classes may be filled and read slot by slot: those that do nothing on construction or
-comparison that msgspec does not do for every ``Struct``. ``Refused`` says why another is not, and
-the message is then left to generated Python, which goes through the class's own doors. Whether
-the members are where their descriptors say is for the engine itself to check.
+This module contains no wire rules; see ``kproto.codegen.plan``. It does decide which message
+classes the engine may fill and read slot by slot: those that do nothing on construction or
+comparison beyond what msgspec does for every ``Struct``. ``UnsupportedPlan`` says why a class does
+not qualify; generated Python then handles the message through the class's own methods. The engine
+itself checks that members are where their descriptors say.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan
 from kproto.native import _engine
 from kproto.schema.model import NewStruct
 
-__all__ = ["Refused", "describe"]
+__all__ = ["UnsupportedPlan", "describe"]
 
 KINDS = {name: number for number, name in enumerate(_engine.KINDS)}
 _MISSING = object()
 
 FieldRow = tuple[str, int, int, int, int, int, int, int, Any]
 """Name, kind, kind of elements, flags, least size of an element, index of the inner struct or -1,
-tag or 0, what kind of default, the default's value."""
+tag or 0, kind of default, and the default's value."""
 
 StructRow = tuple[
     type, bool, tuple[int, ...], tuple[FieldRow, ...], tuple[FieldRow, ...], tuple[FieldRow, ...]
 ]
-"""Class, whether a tagged section ends it, tags of other versions, and its fields: inline, tagged,
-absent."""
+"""Class, whether the struct is flexible, tags of other versions, and its inline, tagged and absent
+fields."""
 
 
-class Refused(Exception):
-    """The engine does not take this message; the text says why."""
+class UnsupportedPlan(Exception):
+    """The engine does not support this message. The text says why."""
 
 
 def describe(
     plan: MessagePlan, classes: Mapping[str, type[MessageStruct]]
 ) -> tuple[StructRow, ...]:
-    """Every struct of a message, children first. Raises Refused."""
+    """Describe all structs of a message, children first. Raises UnsupportedPlan."""
     index = {item: number for number, item in enumerate(plan.structs)}
     return tuple(_struct(item, classes, index) for item in plan.structs)
 
@@ -86,24 +86,25 @@ def _field(item: FieldPlan, index: Mapping[StructPlan, int]) -> FieldRow:
 def _check_class(
     cls: type[MessageStruct], plan: StructPlan, classes: Mapping[str, type[MessageStruct]]
 ) -> None:
-    """A subclass may do more when it is made or compared, or have more fields: not for C."""
+    """Raise UnsupportedPlan for a subclass that does more on construction or comparison, or has
+    other fields than the schema."""
     if hasattr(cls, "__post_init__"):
-        raise Refused(f"{cls.__name__} has a __post_init__")
+        raise UnsupportedPlan(f"{cls.__name__} has a __post_init__")
     if cls.__eq__ is not msgspec.Struct.__eq__:
-        raise Refused(f"{cls.__name__} has an __eq__ of its own")
+        raise UnsupportedPlan(f"{cls.__name__} has an __eq__ of its own")
     for name in ("unknown_tags", "_unknown_tags"):
         if getattr(cls, name) is not getattr(MessageStruct, name):
-            raise Refused(f"{cls.__name__}.{name} is not the one of MessageStruct")
+            raise UnsupportedPlan(f"{cls.__name__}.{name} is not the one of MessageStruct")
     fields = cls.__struct_fields__
     if set(fields) != {"unknown_tags", *(item.name for item in plan.order)}:
-        raise Refused(f"the fields of {cls.__name__} are not the schema's")
+        raise UnsupportedPlan(f"the fields of {cls.__name__} are not the schema's")
     given = cls.__struct_defaults__
     defaults = dict(zip(fields[len(fields) - len(given) :], given, strict=True))
     if defaults.get("unknown_tags") is not NO_TAGS:
-        raise Refused(f"{cls.__name__} has unknown tags by default")
+        raise UnsupportedPlan(f"{cls.__name__} has unknown tags by default")
     for item in plan.order:
         if not _same_default(item, defaults.get(item.name, _MISSING), classes):
-            raise Refused(f"the default of {cls.__name__}.{item.name} is not the schema's")
+            raise UnsupportedPlan(f"the default of {cls.__name__}.{item.name} is not the schema's")
 
 
 def _same_default(item: FieldPlan, given: Any, classes: Mapping[str, type[MessageStruct]]) -> bool:

@@ -7,7 +7,7 @@ than a loop of one's own. What a batch is, and what is wrong with one, is not de
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntFlag
 from hashlib import blake2b
 from itertools import accumulate
@@ -114,29 +114,12 @@ class PureSink:
     def __len__(self) -> int:
         return len(self._records)
 
-    def add(
-        self,
-        data: bytes,
-        at: int,
-        end: int,
-        count: int,
-        base_offset: int,
-        base_timestamp: int,
-        appended: int | None,
-        /,
-    ) -> bool:
-        """Never: the reader that says what is wrong reads what is right, too."""
+    def add(self, *_section: object) -> bool:
+        """Always False: only the native engine reads records without making objects."""
         return False
 
-    def add_plain(
-        self,
-        data: bytes,
-        at: int,
-        end: int,
-        unpack: Callable[[int, bytes], bytes | None] | None,
-        /,
-    ) -> tuple[int, list[int]]:
-        """None, likewise."""
+    def add_plain(self, _data: bytes, at: int, *_rest: object) -> tuple[int, list[int]]:
+        """Add nothing, for the same reason."""
         return at, []
 
     def put(self, records: list[Record], /) -> bool:

@@ -53,10 +53,10 @@ def running(engine: str) -> Iterator[None]:
     module: ModuleType | None = None
     if engine == "native":
         from kproto.native import _engine
-        from kproto.native.compiled import Refused, compile_plan, enter_in_c
+        from kproto.native.compiled import UnsupportedPlan, compile_plan, enter_in_c
 
         enter_in_c()  # for good: with another engine's codecs these methods are Python's
-        native, module = registry.Native(compile_plan, Refused), _engine
+        native, module = registry.Native(compile_plan, UnsupportedPlan), _engine
     before = registry.use_native(native)
     module_before = extension.use(module)
     name, kproto.engine = kproto.engine, engine

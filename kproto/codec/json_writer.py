@@ -1,8 +1,8 @@
-"""Messages that are as they should be to JSON values, quickly: as ``json_form.StructWriter`` does.
+"""Convert valid messages to JSON values fast, with the result of ``json_form.StructWriter``.
 
-A struct's fields are looked up once, and gone through as a list of what to do with each; paths are
-for errors, and there are none here. Whatever is odd raises something: then ``StructWriter`` writes
-the message again, and says what is wrong with it, if anything is.
+Each struct's fields are looked up once and become a list of conversion steps. Paths are needed only
+for errors, so this module does not track them. Any unexpected value raises an exception;
+``StructWriter`` then converts the message again and raises the exact error, if there is one.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kproto.codec.interpreter import fresh_default
 from kproto.codec.registry import plan_of, structs_of
+from kproto.codec.runtime import FastPathMiss
 from kproto.codec.structs import MessageStruct, RootStruct
 from kproto.codegen.plan import FieldPlan, StructPlan
 
-__all__ = ["OddError", "quick_writer"]
+__all__ = ["fast_writer"]
 
 Convert: TypeAlias = Callable[[Any], Any]
-
-
-class OddError(Exception):
-    """Not for here."""
 
 
 class _Step(NamedTuple):
@@ -32,14 +29,16 @@ class _Step(NamedTuple):
     json_name: str
     nullable: bool
     is_default: Convert | None
-    """Of a field that is left out at its default, whether it is at it."""
+    """Returns whether the value is the default. Set for fields that are left out at their
+    default."""
     convert: Convert | None
-    """None where the value is JSON itself."""
+    """None where the value needs no conversion."""
 
 
 @lru_cache(maxsize=1024)
-def quick_writer(cls: type[RootStruct], version: int) -> Callable[[Any], dict[str, Any]]:
-    """What makes JSON of messages of ``cls``. Raises UnsupportedVersionError."""
+def fast_writer(cls: type[RootStruct], version: int) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that converts messages of ``cls`` to JSON. Raises
+    UnsupportedVersionError."""
     return _struct(plan_of(cls, version).root, structs_of(cls))
 
 
@@ -52,10 +51,10 @@ def _struct(
 
     def write(value: Any) -> dict[str, Any]:
         if type(value) is not cls:
-            raise OddError
+            raise FastPathMiss
         for name, is_absent in absent:
             if not is_absent(getattr(value, name)):
-                raise OddError
+                raise FastPathMiss
         out: dict[str, Any] = {}
         for name, json_name, nullable, is_default, convert in steps:
             current = getattr(value, name)
@@ -63,7 +62,7 @@ def _struct(
                 continue
             if current is None:
                 if not nullable:
-                    raise OddError
+                    raise FastPathMiss
                 out[json_name] = None
             else:
                 out[json_name] = current if convert is None else convert(current)
@@ -78,7 +77,7 @@ def _step(item: FieldPlan, classes: Mapping[str, type[MessageStruct]]) -> _Step:
 
 
 def _is_default(item: FieldPlan, classes: Mapping[str, type[MessageStruct]]) -> Convert:
-    default = fresh_default(item, classes)  # nobody else sees it, so it stays what it is
+    default = fresh_default(item, classes)  # no other code sees this object, so it is never changed
     if item.default is None:
         return lambda value: value is None
     if item.default == ():
@@ -113,7 +112,7 @@ def _bytes(value: Any) -> str:
 
 def _float(value: Any) -> Any:
     if not math.isfinite(value):
-        raise OddError
+        raise FastPathMiss
     return value
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import kproto
 from kproto.codec.json_form import StructWriter, to_value
-from kproto.codec.json_quick import quick_writer
+from kproto.codec.json_writer import fast_writer
 from kproto.codec.registry import plan_of, schema_of, structs_of
 from tests.support import seeds
 from tests.support.instances import to_instance
@@ -28,7 +28,7 @@ def outcome(write: Any, message: Any, version: int) -> tuple[str, str]:
 
 
 def quickly(message: Any, version: int) -> Any:
-    return quick_writer(type(message), version)(message)
+    return fast_writer(type(message), version)(message)
 
 
 def test_every_message_is_the_same_and_what_is_wrong_with_it() -> None:
