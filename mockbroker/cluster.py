@@ -1,47 +1,61 @@
 """The simulated cluster: one facade over its state, its rules and its controls.
 
-No sockets, no files, no messages: ids, names and lists in, ``mockbroker.state.results`` out.
-Nothing moves by itself: a replica joins the ISR when ``join_isr`` says so, or at a tick of the
-virtual clock while auto-progress is on. Every change is appended to ``log`` as a typed action, and
-replaying the log (``mockbroker.state.controller.replay``) gives the state again.
+It has no sockets, files or messages: ids, names and lists go in, ``mockbroker.state.results`` come
+out. Nothing moves by itself: a replica joins the ISR when ``join_isr`` is called, or at a tick of
+the virtual clock while auto-progress is on. Every change is appended to ``log`` as a typed action,
+and replaying the log (``mockbroker.state.cluster_state.replay``) gives the state again.
 
-Which broker was asked, who is asking and how long they wait is the server's business: it checks
+The server decides which broker received a request, who sent it and how long it may wait: it checks
 ``is_controller``, picks ``metadata_view(broker_id)``, and passes time in through ``advance``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from kproto.error_codes import ErrorCode
-from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
+from kproto.schema.versions import Versions
+from kproto.znodes import EmbeddedStore, Stat, ZnodeError, ZnodeStore, ZnodeTree
 from kproto.znodes.kafka_znodes import broker_path
-from mockbroker import steps
-from mockbroker.configs import changes as config_changes
-from mockbroker.configs import effective as configs
+from mockbroker.auto_progress import AutoProgress
+from mockbroker.configs.changes import ConfigChanges
 from mockbroker.configs.definitions import config_definitions
-from mockbroker.elections.calls import ElectionCalls
+from mockbroker.configs.effective import EffectiveConfigs
+from mockbroker.elections.elect import LeaderElections, Wanted
 from mockbroker.elections.eras import election_era
 from mockbroker.elections.partition_change import Completion
-from mockbroker.elections.queue import ElectionQueue
-from mockbroker.errors import ClusterError
+from mockbroker.elections.queue import ElectionQueue, StartedElection
+from mockbroker.errors import ClusterError, ControllerDiedError, NotControllerError
 from mockbroker.inter_broker.broker_memory import BrokerMemory
-from mockbroker.inter_broker.software_versions import newest_of
-from mockbroker.reassignment import reassignment_controller
+from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
+from mockbroker.reassignment import keeps_znodes, reassignment_controller
+from mockbroker.reassignment.controller import Dependencies
+from mockbroker.reassignment.identities import ReassignmentIdentity
+from mockbroker.reassignment.partition_state import partition_state
 from mockbroker.security import acls
 from mockbroker.state.actions import (
     ActionLog,
+    AutoProgressChanged,
+    BrokerChanged,
     BrokerRegistered,
     ControllerChanged,
+    ElectionsHeld,
+    ElectionsReleased,
+    MetadataHeld,
+    MetadataReleased,
+    PartitionChanged,
+    PropagationChanged,
 )
+from mockbroker.state.cluster_state import ClusterState
 from mockbroker.state.controller import Controller
 from mockbroker.state.metadata_views import MetadataView
-from mockbroker.state.model import Broker, Partition, Topic
-from mockbroker.state.partition_state import partition_state
-from mockbroker.state.reassignment_ids import ReassignmentFacts
+from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic, TopicPartition
 from mockbroker.state.results import (
     AclBinding,
     AclFilter,
@@ -55,18 +69,21 @@ from mockbroker.state.results import (
     DeleteTopicResult,
     DescribeAclsResult,
     DescribeConfigsResult,
+    ElectLeadersResult,
     ListReassignmentsResult,
     LogDir,
     NewTopic,
 )
-from mockbroker.topics import administration as topic_rules
+from mockbroker.steps import Steps
 from mockbroker.topics import log_dirs
+from mockbroker.topics import spec as topic_spec
+from mockbroker.topics.administration import TopicAdministration, fresh_cluster_id
 from mockbroker.topics.eras import administration_era
 
 __all__ = ["Cluster", "ConfigOperation", "PartitionsByTopic", "ReassignmentRequest"]
 
 ReassignmentRequest: TypeAlias = Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]]
-"""[(topic name, [(partition index, target broker ids, or None to cancel)])]"""
+"""[(topic name, [(partition index, target broker ids or None to cancel)])]"""
 
 PartitionsByTopic: TypeAlias = Sequence[tuple[str, Sequence[int]]]
 """[(topic name, [partition index])]"""
@@ -75,31 +92,45 @@ ConfigOperation: TypeAlias = tuple[str, int, str | None]
 """(config name, operation: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT; value)"""
 
 
-class Cluster(ElectionCalls, ReassignmentFacts):
-    """N brokers, one controller, topics; see the module's docstring for what it refuses to know.
+class Cluster:
+    """N brokers, one controller, and topics. See the module's docstring for what it leaves out.
 
     ``brokers`` is a count (ids 1..N) or the brokers themselves; the lowest id is the controller.
-    ``topics`` are texts (``parse_topic``) or (name, broker ids of each partition) pairs.
-    ``now_ms`` starts the virtual clock. ``broker_configs`` are what every broker's properties file
-    says. ``new_topic_id`` exists so that a test can fix the ids. ``completion`` is the release's.
-    ``machine`` is how the controller reassigns partitions, one of
-    ``mockbroker.reassignment.CONTROLLERS``; where that one keeps znodes it does so in ``znodes``,
-    a session of its own, or else in a ZooKeeper of its own in this process. ``newest`` is the
-    highest version of each request between brokers that the cluster's software knows
-    (``inter_broker.software_versions``); a broker's own ranges override it.
+    ``topics`` are texts (``parse_topic``) or (name, broker ids of each partition) pairs. ``now_ms``
+    starts the virtual clock. ``broker_configs`` is the content of every broker's properties file.
+    ``new_topic_id`` lets a test fix the topic ids.
+
+    ``machine`` is the kind of reassignment controller, one of
+    ``mockbroker.reassignment.CONTROLLERS``. If that kind uses ZooKeeper, ``znodes`` is its session;
+    None gives it a ZooKeeper of its own in this process, whose last zxid is ``zxid``.
+    ``completion`` says when the release completes reassignments in KRaft mode.
+
+    ``newest`` is the highest version of each request between brokers that the cluster's software
+    knows (``inter_broker.software_versions``); a broker's own ranges override it.
 
     ``administration`` is how topics and configs are administered, one of
-    ``mockbroker.topics.eras.ERAS``; None is the newest that goes with the machine.
-    ``config_release`` is the line whose configs there are.
+    ``mockbroker.topics.eras.ERAS``, and ``elections`` how ElectLeaders is answered, one of
+    ``mockbroker.elections.eras.ERAS``; None is the newest that fits ``machine``. With
+    ``busy_elections_fail``, KIP-183's other reading, a request fails with error 7 while another
+    election is enqueued. ``config_release`` is the release whose configs are defined.
 
-    ``elections`` is how ElectLeaders is answered, one of ``mockbroker.elections.eras.ERAS``; None
-    is the newest that goes with the machine. ``busy_elections_fail`` is KIP-183's other reading:
-    while an election is enqueued, others are told 7 at once.
-
-    ``zxid`` is the last one before this cluster's, where it keeps its znodes itself.
-
-    Raises ClusterError for a description that makes no sense.
+    Raises ClusterError for an invalid description.
     """
+
+    when_due: Callable[[int | None], None] = staticmethod(lambda _due: None)
+    """Called with the time at which ``advance`` must be called at the latest because requests wait;
+    None if none does. Set by the owner of the clock."""
+
+    on_death: Callable[[int], None] = staticmethod(lambda broker_id: None)
+    """Called with the id of a broker that died, after another one became the controller."""
+
+    on_step: Callable[[], None] = staticmethod(lambda: None)
+    """Called when a step and everything that follows from it is recorded."""
+
+    turn: Callable[..., contextlib.AbstractContextManager[None]] = staticmethod(
+        lambda **_: contextlib.nullcontext()
+    )
+    """Entered around each step. ``serving.operations`` sets it, where steps may have to wait."""
 
     def __init__(
         self,
@@ -121,31 +152,51 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         zxid: int = 0,
         newest: Mapping[int, int] | None = None,
     ) -> None:
-        chosen = reassignment_controller(machine)
-        if znodes is None and chosen.keeps_znodes:
+        in_zookeeper = keeps_znodes(machine)
+        if znodes is None and in_zookeeper:
             znodes = EmbeddedStore(ZnodeTree(now_ms=now_ms, zxid=zxid), lambda: self.now_ms)
-        self._controller = Controller(
-            cluster_id or topic_rules.fresh_cluster_id(),
+        completion = Completion.SEPARATE if in_zookeeper else completion
+        self._controller = controller = Controller(
+            cluster_id or fresh_cluster_id(),
             broker_configs,
             now_ms,
-            Completion.SEPARATE if chosen.keeps_znodes else completion,
-            machine=chosen,
-            store=znodes if chosen.keeps_znodes else None,
-            newest=newest_of(machine) if newest is None else newest,
+            store=znodes if in_zookeeper else None,
         )
-        era = election_era(elections or ("zookeeper-2.6" if chosen.keeps_znodes else "kraft"))
-        self._controller.elections = ElectionQueue(
-            self._controller, era, busy_is_error=busy_elections_fail
+        self._configs = EffectiveConfigs(self._state, config_definitions(config_release))
+        era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
+        self._config_changes = ConfigChanges(controller, self._configs, era.configs)
+        self._topics = TopicAdministration(controller, era, self._configs, new_topic_id)
+        self._leader_elections = LeaderElections(
+            controller,
+            election_era(elections or ("zookeeper-2.6" if in_zookeeper else "kraft")),
+            completion,
+            self._change_partition,
         )
+        self._elections = ElectionQueue(
+            controller, self._leader_elections, busy_is_error=busy_elections_fail
+        )
+        self._reassignment = reassignment_controller(
+            machine,
+            Dependencies(
+                self._configs,
+                self._topics,
+                self._elections,
+                completion,
+                lambda to, cause: self._steps.move_controller(to, cause),
+            ),
+        )
+        self._steps = Steps(
+            controller, self._reassignment, self._configs, completion, self._change_partition
+        )
+        self._auto_progress = AutoProgress(controller, self._steps)
         self._memories: dict[int, tuple[int, BrokerMemory]] = {}
-        kind = "zookeeper" if chosen.keeps_znodes else "kraft-4.3"
-        self._controller.administration = administration_era(administration or kind)
-        self._state.definitions = config_definitions(config_release)
-        self._auto_progress = steps.AutoProgress(self._controller)
-        self._controller.on_session_expired = lambda: steps.session_expired(self._controller)
-        self._new_topic_id = new_topic_id
+        controller.complete_change = partial(
+            with_versions, self._state, newest_of(machine) if newest is None else newest
+        )
+        controller.before_change.append(partial(self._reassignment.store, controller))
+        controller.after_change.append(partial(self._reassignment.announce, controller))
         self._register(_broker_list(brokers))
-        chosen.start(self._controller)
+        self._reassignment.start(controller)
         for topic in topics:
             self.add_topic(topic)
         if auto_progress_ms is not None:
@@ -156,8 +207,68 @@ class Cluster(ElectionCalls, ReassignmentFacts):
             self._controller.record("start", BrokerRegistered(broker))
         live = self._controller.live_ids()
         first = live[0] if live else brokers[0].broker_id
-        epoch = self._controller.machine.last_epoch(self._controller) + 1
-        self._controller.record("start", ControllerChanged(-1, first, epoch))
+        epoch = self._reassignment.last_epoch(self._controller) + 1
+        self._controller.record("start", ControllerChanged(NO_CONTROLLER, first, epoch))
+
+    def _change_partition(self, cause: str, topic: str, after: Partition) -> None:
+        """Change a partition the way the controller does, unless nothing changes."""
+        before = self._state.topics[topic].partitions[after.index]
+        if after != before:
+            change = PartitionChanged(topic, before, after)
+            self._reassignment.change_partition(self._controller, cause, change)
+
+    @property
+    def _state(self) -> ClusterState:
+        return self._controller.state
+
+    # ---- steps -----------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _acting(self, *, by_controller: bool = False, first: bool = False) -> Iterator[None]:
+        """Enclose one step: whatever may change the cluster, and everything that follows from it.
+
+        Watch events and elections are processed after it, and a controller that dies during it is
+        replaced. Raises NotControllerError if there is no controller for a step ``by_controller``.
+        """
+        with self.turn(by_controller=by_controller, first=first):
+            if by_controller and self._state.controller_id == NO_CONTROLLER:
+                raise NotControllerError("there is no controller")
+            try:
+                yield
+                self._settle()
+            except ControllerDiedError as death:
+                self._steps.replace_dead_controller(death.broker_id)
+                self._settle()
+                self.on_death(death.broker_id)
+                raise
+            finally:
+                self.when_due(self._elections.next_due())
+                self.on_step()
+
+    def _settle(self) -> None:
+        """React to watch events and process elections until nothing is left to do.
+
+        An election changes znodes, and a znode may request an election.
+        """
+        self._process_watch_events()
+        while self._elections.settle():
+            self._process_watch_events()
+
+    def _process_watch_events(self) -> None:
+        """React to znodes that changed. Without a controller nobody does; the next controller reads
+        all of them when it takes over."""
+        controller = self._controller
+        while controller.keeps_znodes:
+            events = controller.znodes.take_events()
+            if controller.znodes.expired:
+                # Whatever else happened, the next controller reads all znodes.
+                self._steps.session_expired()
+                continue
+            if not events:
+                return
+            for event in events:
+                if self._state.controller_id != NO_CONTROLLER:
+                    self._reassignment.react(controller, event)
 
     # ---- facts -----------------------------------------------------------------------------------
 
@@ -224,9 +335,13 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         """Whether this broker is the controller."""
         return self._state.controller_id == broker_id
 
+    def broker(self, broker_id: int) -> Broker:
+        """Raises UnknownBrokerError."""
+        return self._controller.broker(broker_id)
+
     def partition(self, topic: str, index: int) -> Partition:
         """Raises UnknownPartitionError."""
-        return steps.find_partition(self._controller, (topic, index))
+        return self._controller.partition((topic, index))
 
     def metadata_view(self, broker_id: int) -> MetadataView:
         """What this broker would answer to Metadata (3), DescribeTopicPartitions (75) and
@@ -254,7 +369,7 @@ class Cluster(ElectionCalls, ReassignmentFacts):
     ) -> AlterReassignmentsResult:
         """Start, change or (None) cancel reassignments; one row a requested partition, in order."""
         with self._acting(by_controller=True):
-            return self._controller.machine.alter(
+            return self._reassignment.alter(
                 self._controller,
                 topics,
                 allow_replication_factor_change=allow_replication_factor_change,
@@ -265,7 +380,63 @@ class Cluster(ElectionCalls, ReassignmentFacts):
     ) -> ListReassignmentsResult:
         """None lists everything; unknown and idle partitions are omitted."""
         with self.turn(by_controller=True):
-            return self._controller.machine.list_ongoing(self._controller, topics)
+            return self._reassignment.list_ongoing(self._controller, topics)
+
+    def reassignment_identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
+        """Return the identity (KIP-240) of every reassignment in progress, in order."""
+        return self._reassignment.identities(self._controller)
+
+    def replication_throttle(self, side: str, tp: TopicPartition, broker_id: int) -> int:
+        """As ``EffectiveConfigs.replication_throttle``."""
+        return self._configs.replication_throttle(side, tp, broker_id)
+
+    # ---- elections (43) --------------------------------------------------------------------------
+
+    def elect_leaders(self, election_type: int, topics: Wanted | None) -> ElectLeadersResult:
+        """Elect leaders without waiting. ``election_type`` 0 is preferred, 1 unclean; ``topics``
+        None means every partition. Elections that are still pending have error 7."""
+        started = self.start_election(election_type, topics, timeout_ms=0)
+        assert started.result is not None, "the time-out has passed"
+        return started.result
+
+    def start_election(
+        self,
+        election_type: int,
+        topics: Wanted | None,
+        *,
+        broker_id: int | None = None,
+        timeout_ms: int = 60_000,
+    ) -> StartedElection:
+        """As ``elect_leaders``, but the result may be set later: when the broker that received the
+        request (None is the controller) knows the new leaders, or after ``timeout_ms`` of the
+        virtual clock.
+        """
+        refusal = self.unknown_election_type(election_type, topics)
+        if refusal is not None:
+            return StartedElection.refused(refusal)
+        receiver = self._state.controller_id if broker_id is None else broker_id
+        wanted = self._leader_elections.every_partition(receiver) if topics is None else topics
+        with self._acting(by_controller=True):
+            return self._elections.start(
+                election_type, wanted, topics is None, receiver, timeout_ms
+            )
+
+    def unknown_election_type(
+        self, election_type: int, topics: Wanted | None
+    ) -> ElectLeadersResult | None:
+        """Return the refusal of an unknown election type; None for a known one."""
+        return self._leader_elections.unknown_type(election_type, topics)
+
+    def refused_elections(
+        self, topics: Wanted | None, broker_id: int, code: int
+    ) -> ElectLeadersResult:
+        """Return a result with this error code for every partition that the broker knows."""
+        wanted = self._leader_elections.every_partition(broker_id) if topics is None else topics
+        return self._leader_elections.refused(wanted, code)
+
+    def withdraw_election(self, started: StartedElection) -> None:
+        """Drop an election whose client disconnected, unless it is already enqueued."""
+        self._elections.withdraw(started)
 
     # ---- topics (19, 20, 37) ---------------------------------------------------------------------
 
@@ -275,10 +446,8 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         """One result a distinct name. Replicas start at broker p mod N, not at a random one.
         ``wait_ms`` is how long the caller would wait; the answer comes at once all the same."""
         with self._acting(by_controller=True):
-            return topic_rules.create(
-                self._controller,
+            return self._topics.create(
                 topics,
-                self._new_topic_id,
                 validate_only=validate_only,
                 wait_ms=wait_ms,
             )
@@ -300,7 +469,7 @@ class Cluster(ElectionCalls, ReassignmentFacts):
     ) -> tuple[DeleteTopicResult, ...]:
         """(name, zero uuid) by name, (None, id) by id."""
         with self._acting(by_controller=True):
-            return topic_rules.delete(self._controller, topics, wait_ms=wait_ms)
+            return self._topics.delete(topics, wait_ms=wait_ms)
 
     def create_partitions(
         self,
@@ -311,9 +480,7 @@ class Cluster(ElectionCalls, ReassignmentFacts):
     ) -> tuple[CreatePartitionsResult, ...]:
         """(name, new total count, None or the broker ids of each new partition)"""
         with self._acting(by_controller=True):
-            return topic_rules.add_partitions(
-                self._controller, topics, validate_only=validate_only, wait_ms=wait_ms
-            )
+            return self._topics.add_partitions(topics, validate_only=validate_only, wait_ms=wait_ms)
 
     # ---- configs (32, 44), log dirs (35), ACLs (29, 30, 31) --------------------------------------
 
@@ -323,16 +490,14 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         resource_name: str,
         names: Sequence[str] | None = None,
         *,
-        asked_broker: int | None = None,
+        receiver: int | None = None,
     ) -> DescribeConfigsResult:
         """``resource_type`` 2 topic, 4 broker ("" is the cluster-wide default); None = all.
 
-        A broker refuses to describe another broker: ``asked_broker`` is the one the request
+        A broker refuses to describe another broker: ``receiver`` is the one the request
         reached, None to skip that check.
         """
-        return configs.describe(
-            self._state, resource_type, resource_name, names, asked_broker=asked_broker
-        )
+        return self._configs.describe(resource_type, resource_name, names, receiver=receiver)
 
     def incremental_alter_configs(
         self,
@@ -342,21 +507,19 @@ class Cluster(ElectionCalls, ReassignmentFacts):
     ) -> tuple[AlterConfigsResult, ...]:
         """Each resource (type, name, operations) is changed wholly or not at all."""
         with self._acting():
-            return config_changes.alter_incrementally(
-                self._controller, resources, validate_only=validate_only
-            )
+            return self._config_changes.alter_incrementally(resources, validate_only=validate_only)
 
     def topic_config(self, topic: str, name: str) -> ConfigEntry:
         """One effective topic config. Raises ClusterError for a name Kafka does not have."""
-        if name not in self._state.definitions.topic:
+        if name not in self._configs.definitions.topic:
             raise ClusterError(f"no topic config {name!r}")
-        return configs.topic_entry(self._state, topic, name)
+        return self._configs.topic(topic, name)
 
     def broker_config(self, broker_id: int, name: str) -> ConfigEntry:
         """One effective broker config. Raises ClusterError for a name this mock does not have."""
-        if name not in self._state.definitions.broker:
+        if name not in self._configs.definitions.broker:
             raise ClusterError(f"no broker config {name!r}")
-        return configs.broker_entry(self._state, broker_id, name)
+        return self._configs.broker(broker_id, name)
 
     def describe_log_dirs(
         self, broker_id: int, topics: PartitionsByTopic | None
@@ -382,6 +545,211 @@ class Cluster(ElectionCalls, ReassignmentFacts):
         """One result a filter, with the rules it matched."""
         with self._acting():
             return acls.delete(self._controller, filters)
+
+    # ---- controls: topics, brokers, replicas ----------------------------------------------------
+
+    @staticmethod
+    def parse_topic(
+        text: str, broker_ids: Sequence[int] = (1, 2, 3)
+    ) -> tuple[str, list[list[int]]]:
+        """``foo:2:3`` or ``foo=1,2,3/2,3,4`` -> name, broker ids of each partition."""
+        return topic_spec.parse_topic(text, broker_ids)
+
+    def add_topic(self, topic: str | tuple[str, Sequence[Sequence[int]]]) -> Topic:
+        """A topic from ``--topic``: created as it is told, without the limits of CreateTopics."""
+        if isinstance(topic, str):
+            name, assignment = self.parse_topic(topic, tuple(self._state.brokers))
+        else:
+            name, assignment = topic[0], [list(ids) for ids in topic[1]]
+        with self._acting():
+            return self._topics.add(name, assignment)
+
+    def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
+        """Where Metadata and DescribeCluster send clients for this broker."""
+        before = self.broker(broker_id)
+        after = replace(before, host=host, port=port)
+        if after != before:
+            with self._acting():
+                self._controller.record("set_endpoint", BrokerChanged(before, after))
+
+    def join_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
+        """The replica has caught up. Raises ClusterError if it is no replica or not live, or if
+        the partition is offline."""
+        with self._acting():
+            return self._steps.join_isr(tp, broker_id)
+
+    def leave_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
+        """The replica fell behind. Raises ClusterError for the leader and for no replica."""
+        with self._acting():
+            return self._steps.leave_isr(tp, broker_id)
+
+    def stop_broker(self, broker_id: int) -> None:
+        """The broker is gone: it leaves ISRs, its partitions get other leaders or go offline."""
+        with self._acting():
+            self._steps.stop_broker(broker_id)
+
+    def start_broker(self, broker_id: int) -> None:
+        """The broker is back; offline partitions it can lead come online."""
+        with self._acting():
+            self._steps.start_broker(broker_id)
+
+    def set_level(self, broker_id: int, apis: Mapping[int, Versions | None]) -> None:
+        """From now on the broker serves these versions where it differs from the cluster's: None
+        hides a key; an empty mapping makes it like the others. The controller resends nothing
+        (K455-64), unless it is the broker itself."""
+        with self._acting():
+            self._steps.set_software(broker_id, own_apis(apis))
+
+    def failover(self, to: int) -> None:
+        """Another live broker becomes the controller; the controller epoch rises by one."""
+        with self._acting():
+            self._steps.fail_over(to)
+
+    def resign_controller(self) -> None:
+        """Leave the cluster without a controller until ``failover``, or until a broker starts. What
+        others write to znodes meanwhile is the next controller's to find. ZooKeeper only."""
+        with self._in_zookeeper(), self._acting():
+            self._steps.resign()
+
+    def expire_session(self, broker_id: int) -> None:
+        """The broker's ZooKeeper session expires: the others see it go, and it registers anew, out
+        of the ISRs it was in. If it was the controller, another broker is. ZooKeeper only."""
+        with self._in_zookeeper(), self._acting():
+            self._steps.expire_session(broker_id)
+
+    def kill_controller_after(self, changes: int) -> None:
+        """The controller dies in the midst of what it does, once it has made this many more
+        changes (each one an entry of the log); the call that meets its death raises
+        ControllerDiedError, and another broker takes over with what it finds on record."""
+        if changes < 0:
+            raise ClusterError(f"after {changes} changes: 0 at least")
+        self._controller.die_after(changes)
+
+    # ---- znodes ------------------------------------------------------------------------------
+
+    @property
+    def znodes(self) -> Mapping[str, str]:
+        """What is known to be in ZooKeeper, text by path; empty for a KRaft controller. What
+        others wrote there is known once the controller has seen it."""
+        return MappingProxyType(self._state.znodes)
+
+    def read_znode(self, path: str) -> tuple[str, Stat] | None:
+        """Text and stat as they are now, None where there is no such znode."""
+        with self._in_zookeeper(), self.turn():
+            text = self._controller.znodes.read(path)
+            return None if text is None else (text, self._state.znode_stats[path])
+
+    def znode_children(self, path: str) -> list[str]:
+        """Names, sorted."""
+        with self._in_zookeeper(), self.turn():
+            return self._controller.znodes.children(path)
+
+    def write_znode(self, path: str, text: str | None) -> None:
+        """Create or change a znode as any client of ZooKeeper can; None deletes it. A controller
+        acts at once on those it watches, and reads the others when it takes over."""
+        with self._in_zookeeper(), self._acting():
+            self._controller.znodes.read(path)
+            self._controller.count_change()
+            self._controller.znodes.set("write_znode", path, text)
+
+    def append_znode(self, prefix: str, text: str) -> str:
+        """Create a sequence znode; returns its path."""
+        with self._in_zookeeper(), self._acting():
+            return self._controller.znodes.append("write_znode", prefix, text)
+
+    def react(self) -> None:
+        """Act on what others have written to a ZooKeeper that is not this process's own, and on
+        the end of the session there."""
+        with self._acting(first=True):
+            pass
+
+    @contextlib.contextmanager
+    def _in_zookeeper(self) -> Iterator[None]:
+        if not self._controller.keeps_znodes:
+            name = self._reassignment.name
+            raise ClusterError(f"a controller of the kind {name!r} keeps nothing in ZooKeeper")
+        try:
+            yield
+        except ZnodeError as error:
+            raise ClusterError(str(error)) from None
+
+    # ---- what brokers know, and time ---------------------------------------------------------
+
+    def hold_metadata(self, broker_id: int) -> None:
+        """From now on this broker answers from what it knows at this moment."""
+        self.broker(broker_id)
+        if broker_id in self._state.held:
+            raise ClusterError(f"the metadata of broker {broker_id} is held already")
+        with self._acting():
+            self._controller.record("hold_metadata", MetadataHeld(broker_id))
+
+    def release_metadata(self, broker_id: int) -> None:
+        """The broker catches up at once."""
+        self.broker(broker_id)
+        if broker_id not in self._state.held:
+            raise ClusterError(f"the metadata of broker {broker_id} is not held")
+        with self._acting():
+            self._controller.record("release_metadata", MetadataReleased(broker_id))
+
+    def set_propagation(self, delay_ms: int) -> None:
+        """From now on brokers hear of every change that much later; 0 for at once."""
+        if delay_ms < 0:
+            raise ClusterError(f"no broker knows what is to come: {delay_ms} ms of propagation")
+        with self._acting():
+            self._controller.record("set_propagation", PropagationChanged(delay_ms))
+
+    @property
+    def propagation_ms(self) -> int:
+        """How long brokers take to hear of a change."""
+        return self._state.propagation_ms
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """What ``when_due`` was told last."""
+        return self._elections.next_due()
+
+    def hold_elections(self) -> None:
+        """From now on the controller enqueues elections and does not get to them; callers wait."""
+        if not self._elections.era.queued:
+            raise ClusterError("a KRaft controller holds elections at once; there is no queue")
+        if self._state.elections_held:
+            raise ClusterError("elections are held back already")
+        with self._acting():
+            self._controller.record("hold_elections", ElectionsHeld())
+
+    def release_elections(self) -> None:
+        """The controller gets to its queue: what lies there is done now, in order."""
+        if not self._state.elections_held:
+            raise ClusterError("elections are not held back")
+        with self._acting():
+            self._controller.record("release_elections", ElectionsReleased())
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass; what falls due happens, in order: ticks of auto-progress, news that
+        reach brokers, time-outs of elections."""
+        if milliseconds < 0:
+            raise ClusterError(f"time does not go back: advance by {milliseconds} ms")
+        with self._acting():
+            self._advance_to(self._controller.now_ms + milliseconds)
+
+    def follow(self, clock: Callable[[], int]) -> None:
+        """Let the time pass until what ``clock`` says, once it is this step's turn."""
+        with self._acting():
+            self._advance_to(max(clock(), self._controller.now_ms))
+
+    def _advance_to(self, end: int) -> None:
+        while (due := self._elections.next_due()) is not None and due < end:
+            self._auto_progress.advance(max(due - self._controller.now_ms, 0))
+            self._settle()
+        self._auto_progress.advance(end - self._controller.now_ms)
+
+    def set_auto_progress(self, interval_ms: int | None) -> None:
+        """One replica joins an ISR every ``interval_ms`` from now on; None switches it off."""
+        if interval_ms is not None and interval_ms < 1:
+            raise ClusterError(f"auto-progress every {interval_ms} ms: at least 1 is needed")
+        with self._acting():
+            self._controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
+            self._auto_progress.restart()
 
 
 def _broker_list(brokers: int | Iterable[Broker]) -> list[Broker]:

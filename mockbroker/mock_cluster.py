@@ -27,7 +27,7 @@ from mockbroker.faults.rule import Fault
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import INTER_BROKER
 from mockbroker.profiles import Profile, profile
-from mockbroker.reassignment import reassignment_controller
+from mockbroker.reassignment import keeps_znodes
 from mockbroker.security.policy import Security
 from mockbroker.serving.broker_sockets import BrokerSockets
 from mockbroker.serving.cluster_clock import ClusterClock
@@ -533,9 +533,7 @@ class MockCluster:
             raise ClusterError(
                 f"zxid {zxid}: must be 0 to {2**63 - 1}, and 0 with a ZooKeeper server"
             )
-        if (zookeeper is not None or zxid) and not reassignment_controller(
-            self.profile.machine
-        ).keeps_znodes:
+        if (zookeeper is not None or zxid) and not keeps_znodes(self.profile.machine):
             raise ClusterError(
                 f"profile {self.profile.name} does not use ZooKeeper; `mockbroker profiles` lists "
                 "those that do"

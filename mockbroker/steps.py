@@ -1,350 +1,289 @@
-"""The steps a person or a test takes: replicas catch up or fall behind, brokers stop and start,
-the controller moves, time passes.
+"""What happens to brokers and replicas, and how the cluster reacts: replicas catch up or fall
+behind, brokers stop and start, the controller moves.
 
-Each step is what a cluster would see happen, followed at once by what its controller does about it.
+Each step is an event that a real cluster could see, followed at once by the controller's reaction.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from mockbroker.configs.effective import unclean_election_enabled
-from mockbroker.elections.partition_change import Election, next_partition
-from mockbroker.errors import ClusterError, UnknownBrokerError, UnknownPartitionError
-from mockbroker.inter_broker.software_versions import follows
-from mockbroker.state.actions import BrokerChanged, BrokerRegistered, ControllerChanged
-from mockbroker.state.controller import Controller
+from mockbroker.configs.effective import EffectiveConfigs
+from mockbroker.elections.partition_change import Completion, Election, next_partition
+from mockbroker.errors import ClusterError
+from mockbroker.reassignment.controller import ReassignmentController
+from mockbroker.state.actions import (
+    BrokerChanged,
+    BrokerRegistered,
+    ControllerChanged,
+    ZnodeWritten,
+)
+from mockbroker.state.controller import ChangePartition, Controller
 from mockbroker.state.controller_znodes import SEEN
-from mockbroker.state.model import NO_CONTROLLER, NO_LEADER, Broker, Partition, TopicPartition
+from mockbroker.state.model import NO_CONTROLLER, NO_LEADER, Partition, TopicPartition
 
-__all__ = [
-    "AutoProgress",
-    "bury",
-    "expire_session",
-    "fail_over",
-    "find_broker",
-    "find_partition",
-    "join_isr",
-    "leave_isr",
-    "move_controller",
-    "resign",
-    "session_expired",
-    "set_level",
-    "start_broker",
-    "stop_broker",
-]
+__all__ = ["Steps"]
 
 
-def find_broker(controller: Controller, broker_id: int) -> Broker:
-    """Raises UnknownBrokerError."""
-    broker = controller.state.brokers.get(broker_id)
-    if broker is None:
-        known = ", ".join(map(str, controller.state.brokers))
-        raise UnknownBrokerError(f"no broker {broker_id} (there are {known})")
-    return broker
+class Steps:
+    """The steps of one cluster. Partitions whose ISR or leader changes are changed by
+    ``change_partition``."""
 
+    def __init__(
+        self,
+        controller: Controller,
+        reassignment: ReassignmentController,
+        configs: EffectiveConfigs,
+        completion: Completion,
+        change_partition: ChangePartition,
+    ) -> None:
+        self._controller = controller
+        self._reassignment = reassignment
+        self._configs = configs
+        self._completion = completion
+        self._change_partition = change_partition
+        self._resigned = False
 
-def find_partition(controller: Controller, tp: TopicPartition) -> Partition:
-    """Raises UnknownPartitionError."""
-    topic = controller.state.topics.get(tp[0])
-    if topic is None:
-        raise UnknownPartitionError(f"no topic {tp[0]!r}")
-    partition = topic.partition(tp[1])
-    if partition is None:
-        raise UnknownPartitionError(
-            f"no partition {tp[0]}-{tp[1]} (it has {len(topic.partitions)}, numbered from 0)"
-        )
-    return partition
-
-
-def join_isr(
-    controller: Controller, tp: TopicPartition, broker_id: int, *, cause: str = "join_isr"
-) -> Partition:
-    """A live replica has caught up with the leader. Nothing happens if it is in sync already."""
-    partition = _replica_of(controller, tp, broker_id)
-    if broker_id in partition.isr:
-        return partition
-    _check_controller(controller, tp)
-    if not controller.is_live(broker_id):
-        raise ClusterError(f"broker {broker_id} is stopped: it cannot join the ISR of {_name(tp)}")
-    if partition.leader == NO_LEADER:
-        raise ClusterError(f"{_name(tp)} is offline: no leader could take {broker_id} into the ISR")
-    if not follows(controller.state.told, tp, partition, broker_id):
-        raise ClusterError(
-            f"broker {broker_id} does not fetch {_name(tp)}: no LeaderAndIsr has told it of the "
-            "target replicas, at a version it knows; a new controller tells it again"
-        )
-    return _apply(controller, cause, tp, partition, (*partition.isr, broker_id))
-
-
-def leave_isr(controller: Controller, tp: TopicPartition, broker_id: int) -> Partition:
-    """A follower fell behind. Nothing happens if it is out of sync already."""
-    partition = _replica_of(controller, tp, broker_id)
-    if broker_id not in partition.isr:
-        return partition
-    _check_controller(controller, tp)
-    if broker_id == partition.leader:
-        raise ClusterError(
-            f"broker {broker_id} leads {_name(tp)} and stays in its ISR (stop the broker instead)"
-        )
-    if partition.isr == (broker_id,):
-        raise ClusterError(f"broker {broker_id} is the last in the ISR of {_name(tp)}")
-    isr = tuple(replica for replica in partition.isr if replica != broker_id)
-    return _apply(controller, "leave_isr", tp, partition, isr)
-
-
-def _replica_of(controller: Controller, tp: TopicPartition, broker_id: int) -> Partition:
-    partition = find_partition(controller, tp)
-    find_broker(controller, broker_id)
-    if broker_id not in partition.hosts:
-        replicas = ", ".join(map(str, partition.hosts))
-        raise ClusterError(
-            f"broker {broker_id} holds no replica of {_name(tp)} (they are {replicas})"
-        )
-    return partition
-
-
-def _check_controller(controller: Controller, tp: TopicPartition) -> None:
-    if controller.state.controller_id == NO_CONTROLLER:
-        raise ClusterError(f"there is no controller to change the ISR of {_name(tp)}")
-
-
-def _apply(
-    controller: Controller,
-    cause: str,
-    tp: TopicPartition,
-    partition: Partition,
-    isr: tuple[int, ...],
-) -> Partition:
-    after = next_partition(
-        partition,
-        controller.is_live,
-        isr=isr,
-        election=_election(controller, tp[0]),
-        completion=controller.completion,
-    )
-    controller.change_partition(cause, tp[0], after)
-    return controller.machine.settle(controller, cause, tp)
-
-
-def _election(controller: Controller, topic: str) -> Election:
-    unclean = unclean_election_enabled(controller.state, topic)
-    return Election.UNCLEAN if unclean else Election.ONLINE
-
-
-def stop_broker(controller: Controller, broker_id: int) -> None:
-    """The broker leaves every ISR that does not end with it; what it led gets another leader from
-    the ISR, in replica order, or goes offline. If it was the controller, the live broker with the
-    lowest id takes over; with ZooKeeper there is none once the last broker has stopped."""
-    broker = find_broker(controller, broker_id)
-    if not broker.live:
-        raise ClusterError(f"broker {broker_id} is stopped already")
-    controller.record("stop_broker", BrokerChanged(broker, replace(broker, live=False)))
-    _part_with(controller, broker_id)
-
-
-def _part_with(controller: Controller, broker_id: int) -> None:
-    """What follows from a broker's end, as far as it has not followed yet."""
-    live = controller.live_ids()
-    was_controller = controller.state.controller_id == broker_id
-    if controller.state.controller_id == NO_CONTROLLER:
-        return  # the next controller deals with it
-    if was_controller and live:
-        # First: what the stopped one remembered, and had not put on record, is nobody's any more.
-        move_controller(controller, live[0], "stop_broker")
-    _leave_isrs(controller, broker_id, "stop_broker")
-    if was_controller and not live and controller.keeps_znodes:
-        _leave_vacant(controller, "stop_broker")
-
-
-def _leave_isrs(controller: Controller, broker_id: int, cause: str) -> None:
-    for name, partition in controller.partitions():
+    def join_isr(self, tp: TopicPartition, broker_id: int, *, cause: str = "join_isr") -> Partition:
+        """Let a live replica that caught up join the ISR; do nothing if it is in the ISR
+        already."""
+        partition = self._replica_of(tp, broker_id)
         if broker_id in partition.isr:
-            isr = tuple(replica for replica in partition.isr if replica != broker_id)
-            _apply(controller, cause, (name, partition.index), partition, isr)
-
-
-def start_broker(controller: Controller, broker_id: int) -> None:
-    """The broker is live again and leads the offline partitions it can lead. It joins no ISR by
-    itself: that is ``join_isr``'s or auto-progress's. Where no broker was live, what the controller
-    had not put on record is gone, and this one takes over, be it the same."""
-    broker = find_broker(controller, broker_id)
-    if broker.live:
-        raise ClusterError(f"broker {broker_id} is running already")
-    forgotten = controller.keeps_znodes and not controller.live_ids()
-    controller.record("start_broker", BrokerChanged(broker, replace(broker, live=True)))
-    succeeds = forgotten or not controller.is_live(controller.state.controller_id)
-    if succeeds:
-        move_controller(controller, broker_id, "start_broker")
-    _came_up(controller, broker_id, "start_broker", new_controller=succeeds)
-
-
-def _came_up(controller: Controller, broker_id: int, cause: str, *, new_controller: bool) -> None:
-    for name, partition in controller.partitions():
+            return partition
+        self._check_controller(tp)
+        if not self._controller.is_live(broker_id):
+            raise ClusterError(
+                f"broker {broker_id} is stopped and cannot join the ISR of {_name(tp)}"
+            )
         if partition.leader == NO_LEADER:
-            _apply(controller, cause, (name, partition.index), partition, partition.isr)
-    if not new_controller:
-        controller.machine.broker_started(controller, cause, broker_id)
+            raise ClusterError(
+                f"{_name(tp)} is offline: no leader can add broker {broker_id} to its ISR"
+            )
+        if not self._controller.state.known_targets.fetches(broker_id, tp, partition):
+            raise ClusterError(
+                f"broker {broker_id} does not fetch {_name(tp)}: it received no LeaderAndIsr with "
+                "the target replicas at a version that it knows; a new controller sends them again"
+            )
+        return self._apply(cause, tp, partition, (*partition.isr, broker_id))
 
+    def leave_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
+        """Remove a follower that fell behind from the ISR; do nothing if it is not in the ISR."""
+        partition = self._replica_of(tp, broker_id)
+        if broker_id not in partition.isr:
+            return partition
+        self._check_controller(tp)
+        if broker_id == partition.leader:
+            raise ClusterError(
+                f"broker {broker_id} is the leader of {_name(tp)} and stays in its ISR; "
+                "stop the broker instead"
+            )
+        if partition.isr == (broker_id,):
+            raise ClusterError(f"broker {broker_id} is the last replica in the ISR of {_name(tp)}")
+        isr = tuple(replica for replica in partition.isr if replica != broker_id)
+        return self._apply("leave_isr", tp, partition, isr)
 
-def fail_over(controller: Controller, to: int) -> None:
-    """Another live broker becomes the controller. Reassignments go on, as far as the machine kept
-    them where the new controller finds them; KRaft keeps them in the partitions themselves."""
-    if not find_broker(controller, to).live:
-        raise ClusterError(f"broker {to} is stopped: it cannot become the controller")
-    if to == controller.state.controller_id:
-        raise ClusterError(f"broker {to} is the controller already")
-    move_controller(controller, to, "failover")
+    def _replica_of(self, tp: TopicPartition, broker_id: int) -> Partition:
+        partition = self._controller.partition(tp)
+        self._controller.broker(broker_id)
+        if broker_id not in partition.hosts:
+            replicas = ", ".join(map(str, partition.hosts))
+            raise ClusterError(
+                f"broker {broker_id} has no replica of {_name(tp)} (its replicas are {replicas})"
+            )
+        return partition
 
+    def _check_controller(self, tp: TopicPartition) -> None:
+        if self._controller.state.controller_id == NO_CONTROLLER:
+            raise ClusterError(f"there is no controller to change the ISR of {_name(tp)}")
 
-def resign(controller: Controller) -> None:
-    """The controller's znode goes, and no broker takes over before ``failover`` or a broker that
-    starts: what happens until then has no controller to see it."""
-    if controller.state.controller_id == NO_CONTROLLER:
-        raise ClusterError("there is no controller already")
-    controller.resigned = True
-    _leave_vacant(controller, "resign_controller")
+    def _apply(
+        self,
+        cause: str,
+        tp: TopicPartition,
+        partition: Partition,
+        isr: tuple[int, ...],
+    ) -> Partition:
+        after = next_partition(
+            partition,
+            self._controller.is_live,
+            isr=isr,
+            election=self._election(tp[0]),
+            completion=self._completion,
+        )
+        self._change_partition(cause, tp[0], after)
+        return self._reassignment.settle(self._controller, cause, tp)
 
+    def _election(self, topic: str) -> Election:
+        unclean = self._configs.unclean_election_enabled(topic)
+        return Election.UNCLEAN if unclean else Election.ONLINE
 
-def expire_session(controller: Controller, broker_id: int) -> None:
-    """ZooKeeper expires the broker's session: the broker is gone for the others, be it the
-    controller, and then registers anew. Its connections to clients stay."""
-    broker = find_broker(controller, broker_id)
-    cause = "expire_session"
-    if not broker.live:
-        raise ClusterError(f"broker {broker_id} is stopped: it has no session")
-    was_controller = controller.state.controller_id == broker_id
-    others = [each for each in controller.live_ids() if each != broker_id]
-    if was_controller:
-        _leave_vacant(controller, cause)
-    controller.record(cause, BrokerChanged(broker, replace(broker, live=False)))
-    if was_controller and others:
-        move_controller(controller, others[0], cause)
-    elif not was_controller and controller.state.controller_id != NO_CONTROLLER:
-        _leave_isrs(controller, broker_id, cause)
-    controller.record(cause, BrokerChanged(replace(broker, live=False), broker))
-    if was_controller and not others:
-        move_controller(controller, broker_id, cause)
-    elif controller.state.controller_id != NO_CONTROLLER:
-        _came_up(controller, broker_id, cause, new_controller=False)
+    def stop_broker(self, broker_id: int) -> None:
+        """Stop a live broker, which leaves every ISR in which it is not the last replica.
 
-
-def session_expired(controller: Controller) -> None:
-    """The session of this process has expired, and every ephemeral znode with it: the controller
-    resigns, and once there is a new session the brokers register and elect a controller. Kafka's
-    brokers do the same (``KafkaController.Expire``, then ``RegisterBrokerAndReelect``)."""
-    controller.forget_session()
-    if controller.state.controller_id != NO_CONTROLLER:
-        _leave_vacant(controller, SEEN)
-    controller.znodes.renew()
-    for broker in list(controller.state.brokers.values()):
-        if broker.live:
-            controller.machine.store(controller, SEEN, BrokerRegistered(broker))
-    live = controller.live_ids()
-    if live and not controller.resigned:
-        move_controller(controller, live[0], SEEN)
-
-
-def set_level(
-    controller: Controller, broker_id: int, apis: tuple[tuple[int, int, int], ...]
-) -> None:
-    """The broker runs other software from now on (``Broker.apis``). The controller tells it nothing
-    because of that; but if it is the controller itself, that has come up anew, and tells all."""
-    before = find_broker(controller, broker_id)
-    if before.apis == apis:
-        return
-    controller.record("set_level", BrokerChanged(before, replace(before, apis=apis)))
-    if broker_id == controller.state.controller_id and before.live:
-        move_controller(controller, broker_id, "set_level")
-
-
-def bury(controller: Controller, broker_id: int) -> None:
-    """A controller has died on its way: stop its broker, which gives the rest a new controller.
-    That one goes on with brokers whose end the dead one had not dealt with, its own perhaps."""
-    if controller.is_live(broker_id):
-        stop_broker(controller, broker_id)
-    for each in [broker for broker in controller.state.brokers.values() if not broker.live]:
-        _part_with(controller, each.broker_id)
-
-
-def move_controller(controller: Controller, to: int, cause: str) -> None:
-    """``to`` is elected, with the next epoch. After a time without a controller it also deals with
-    the brokers that are gone since."""
-    state = controller.state
-    vacant = state.controller_id == NO_CONTROLLER
-    controller.resigned = False
-    change = ControllerChanged(state.controller_id, to, state.controller_epoch + 1)
-    controller.record(cause, change)
-    controller.machine.take_over(controller, cause)
-    for broker in list(state.brokers.values()) if vacant else ():
+        Partitions that it led get another leader from the ISR, in replica order, or go offline. If
+        it was the controller, the live broker with the lowest id takes over; in ZooKeeper mode
+        there is no controller once the last broker has stopped.
+        """
+        broker = self._controller.broker(broker_id)
         if not broker.live:
-            _leave_isrs(controller, broker.broker_id, cause)
+            raise ClusterError(f"broker {broker_id} is already stopped")
+        self._controller.record("stop_broker", BrokerChanged(broker, replace(broker, live=False)))
+        self._handle_end(broker_id)
 
+    def _handle_end(self, broker_id: int) -> None:
+        """Handle the end of a broker, as far as that has not been done yet."""
+        live = self._controller.live_ids()
+        was_controller = self._controller.state.controller_id == broker_id
+        if self._controller.state.controller_id == NO_CONTROLLER:
+            return  # the next controller deals with it
+        if was_controller and live:
+            # First, since whatever the stopped controller had not recorded is lost.
+            self.move_controller(live[0], "stop_broker")
+        self._leave_isrs(broker_id, "stop_broker")
+        if was_controller and not live and self._controller.keeps_znodes:
+            self._vacate("stop_broker")
 
-def _leave_vacant(controller: Controller, cause: str) -> None:
-    state = controller.state
-    change = ControllerChanged(state.controller_id, NO_CONTROLLER, state.controller_epoch)
-    controller.record(cause, change)
+    def _leave_isrs(self, broker_id: int, cause: str) -> None:
+        for name, partition in self._controller.partitions():
+            if broker_id in partition.isr:
+                isr = tuple(replica for replica in partition.isr if replica != broker_id)
+                self._apply(cause, (name, partition.index), partition, isr)
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start a stopped broker, which leads the offline partitions that it can lead.
+
+        It joins ISRs only by ``join_isr`` or auto-progress. If no broker was live in ZooKeeper
+        mode, this one becomes the controller anew and knows only what is recorded.
+        """
+        broker = self._controller.broker(broker_id)
+        if broker.live:
+            raise ClusterError(f"broker {broker_id} is already running")
+        forgotten = self._controller.keeps_znodes and not self._controller.live_ids()
+        self._controller.record("start_broker", BrokerChanged(broker, replace(broker, live=True)))
+        succeeds = forgotten or not self._controller.is_live(self._controller.state.controller_id)
+        if succeeds:
+            self.move_controller(broker_id, "start_broker")
+        self._handle_start(broker_id, "start_broker", new_controller=succeeds)
+
+    def _handle_start(self, broker_id: int, cause: str, *, new_controller: bool) -> None:
+        for name, partition in self._controller.partitions():
+            if partition.leader == NO_LEADER:
+                self._apply(cause, (name, partition.index), partition, partition.isr)
+        if not new_controller:
+            self._reassignment.broker_started(self._controller, cause, broker_id)
+
+    def fail_over(self, to: int) -> None:
+        """Make another live broker the controller.
+
+        Reassignments continue as far as the new controller finds them: in ZooKeeper mode in znodes,
+        in KRaft mode in the partitions.
+        """
+        if not self._controller.broker(to).live:
+            raise ClusterError(f"broker {to} is stopped and cannot become the controller")
+        if to == self._controller.state.controller_id:
+            raise ClusterError(f"broker {to} is already the controller")
+        self.move_controller(to, "failover")
+
+    def resign(self) -> None:
+        """Let the controller resign: there is none until ``fail_over`` or until a broker starts."""
+        if self._controller.state.controller_id == NO_CONTROLLER:
+            raise ClusterError("there is already no controller")
+        self._resigned = True
+        self._vacate("resign_controller")
+
+    def expire_session(self, broker_id: int) -> None:
+        """Expire the broker's ZooKeeper session: the broker disappears, then registers again.
+
+        Its connections to clients stay open.
+        """
+        broker = self._controller.broker(broker_id)
+        cause = "expire_session"
+        if not broker.live:
+            raise ClusterError(f"broker {broker_id} is stopped and has no session")
+        was_controller = self._controller.state.controller_id == broker_id
+        others = [each for each in self._controller.live_ids() if each != broker_id]
+        if was_controller:
+            self._vacate(cause)
+        self._controller.record(cause, BrokerChanged(broker, replace(broker, live=False)))
+        if was_controller and others:
+            self.move_controller(others[0], cause)
+        elif not was_controller and self._controller.state.controller_id != NO_CONTROLLER:
+            self._leave_isrs(broker_id, cause)
+        self._controller.record(cause, BrokerChanged(replace(broker, live=False), broker))
+        if was_controller and not others:
+            self.move_controller(broker_id, cause)
+        elif self._controller.state.controller_id != NO_CONTROLLER:
+            self._handle_start(broker_id, cause, new_controller=False)
+
+    def session_expired(self) -> None:
+        """Handle the end of this process's session, and with it of every ephemeral znode.
+
+        The controller resigns; in a new session the brokers register and elect a controller, as
+        Kafka's brokers do (``KafkaController.Expire``, then ``RegisterBrokerAndReelect``).
+        """
+        self._forget_ephemeral_znodes()
+        if self._controller.state.controller_id != NO_CONTROLLER:
+            self._vacate(SEEN)
+        self._controller.znodes.renew()
+        for broker in list(self._controller.state.brokers.values()):
+            if broker.live:
+                self._reassignment.store(self._controller, SEEN, BrokerRegistered(broker))
+        live = self._controller.live_ids()
+        if live and not self._resigned:
+            self.move_controller(live[0], SEEN)
+
+    def set_software(self, broker_id: int, apis: tuple[tuple[int, int, int], ...]) -> None:
+        """Change the software of a broker (``Broker.apis``).
+
+        The controller sends it nothing because of that. If the broker is the controller, it
+        restarts and sends everything again.
+        """
+        before = self._controller.broker(broker_id)
+        if before.apis == apis:
+            return
+        self._controller.record("set_level", BrokerChanged(before, replace(before, apis=apis)))
+        if broker_id == self._controller.state.controller_id and before.live:
+            self.move_controller(broker_id, "set_level")
+
+    def replace_dead_controller(self, broker_id: int) -> None:
+        """Stop the broker of a controller that died, so that another one takes over.
+
+        The new controller also handles the end of brokers that the dead one had not handled.
+        """
+        if self._controller.is_live(broker_id):
+            self.stop_broker(broker_id)
+        for each in [
+            broker for broker in self._controller.state.brokers.values() if not broker.live
+        ]:
+            self._handle_end(each.broker_id)
+
+    def move_controller(self, to: int, cause: str) -> None:
+        """Make ``to`` the controller, with the next epoch.
+
+        After a time without a controller it also handles the brokers that stopped since.
+        """
+        state = self._controller.state
+        vacant = state.controller_id == NO_CONTROLLER
+        self._resigned = False
+        change = ControllerChanged(state.controller_id, to, state.controller_epoch + 1)
+        self._controller.record(cause, change)
+        self._reassignment.take_over(self._controller, cause)
+        for broker in list(state.brokers.values()) if vacant else ():
+            if not broker.live:
+                self._leave_isrs(broker.broker_id, cause)
+
+    def _vacate(self, cause: str) -> None:
+        state = self._controller.state
+        change = ControllerChanged(state.controller_id, NO_CONTROLLER, state.controller_epoch)
+        self._controller.record(cause, change)
+
+    def _forget_ephemeral_znodes(self) -> None:
+        state, znodes = self._controller.state, self._controller.znodes
+        for path, stat in list(state.znode_stats.items()):
+            if stat.ephemeral_owner == znodes.session_id:
+                change = ZnodeWritten(path, state.znodes.get(path), None, None)
+                self._controller.record(SEEN, change)
 
 
 def _name(tp: TopicPartition) -> str:
     return f"{tp[0]}-{tp[1]}"
-
-
-class AutoProgress:
-    """Replicas that catch up by themselves: one, somewhere in the cluster, at each tick.
-
-    A tick serves reassignments first, by topic, partition and replica order, then replicas that
-    fell out of an ISR. Ticks are counted from the moment this was switched on.
-    """
-
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
-        self._next_tick_ms: int | None = None
-
-    @property
-    def next_tick_ms(self) -> int | None:
-        """When the next tick is due on the virtual clock; None when off."""
-        return self._next_tick_ms
-
-    def restart(self) -> None:
-        """Count the ticks from now, at the interval of the state."""
-        interval = self._controller.state.auto_progress_ms
-        self._next_tick_ms = None if interval is None else self._controller.now_ms + interval
-
-    def advance(self, milliseconds: int) -> None:
-        """Move the clock; every tick on the way happens at its own time."""
-        end = self._controller.now_ms + milliseconds
-        interval = self._controller.state.auto_progress_ms
-        while interval is not None and self._next_tick_ms is not None and self._next_tick_ms <= end:
-            self._controller.now_ms = self._next_tick_ms
-            if self._tick():
-                self._next_tick_ms += interval
-            else:
-                # Nothing can move any more, so the ticks left would all be idle.
-                self._next_tick_ms += ((end - self._next_tick_ms) // interval + 1) * interval
-        self._controller.now_ms = end
-
-    def _tick(self) -> bool:
-        chosen = self._next_to_join()
-        if chosen is None or self._controller.state.controller_id == NO_CONTROLLER:
-            return False
-        join_isr(self._controller, *chosen, cause="auto_progress")
-        return True
-
-    def _next_to_join(self) -> tuple[TopicPartition, int] | None:
-        fallback = None
-        for name, partition in self._controller.partitions():
-            if partition.leader == NO_LEADER or (fallback and not partition.reassigning):
-                continue
-            for replica in partition.target or partition.replicas:
-                if replica not in partition.isr and self._may_join(name, partition, replica):
-                    if partition.reassigning:
-                        return (name, partition.index), replica
-                    fallback = fallback or ((name, partition.index), replica)
-        return fallback
-
-    def _may_join(self, name: str, partition: Partition, replica: int) -> bool:
-        told = self._controller.state.told
-        live = self._controller.is_live(replica)
-        return live and follows(told, (name, partition.index), partition, replica)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mockbroker.cluster import Cluster
 from mockbroker.state.actions import Action, PartitionChanged
-from mockbroker.state.controller import ClusterState, replay
+from mockbroker.state.cluster_state import ClusterState, replay
 from mockbroker.state.model import Broker, Topic
 
 __all__ = ["History", "Known"]

@@ -168,7 +168,7 @@ def the_log_is_in_order(world: World) -> None:
 
 def the_log_gives_the_state(world: World) -> None:
     """Every change of state is an action, and the actions alone give the state again
-    (``mockbroker.state.controller.replay``)."""
+    (``mockbroker.state.cluster_state.replay``)."""
     again, state = world.history.state, world.state
     assert again.topics == state.topics
     assert again == state

@@ -27,7 +27,8 @@ from mockbroker.reassignment.transitions import Transition
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.serving.response_cache import ResponseCache
 from mockbroker.state.actions import Action, PartitionChanged, TopicDeleted
-from mockbroker.state.controller import ClusterState, Controller
+from mockbroker.state.cluster_state import ClusterState
+from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition
 from mockbroker.state.results import ListReassignmentsResult
 

@@ -26,7 +26,7 @@ from mockbroker.faults import Fault
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.profiles import Profile
 from mockbroker.state.actions import Action
-from mockbroker.state.controller import ClusterState
+from mockbroker.state.cluster_state import ClusterState
 from mockbroker.state.model import Broker, Topic
 
 __all__ = ["BROKERS", "Facts", "World"]

@@ -52,7 +52,7 @@ def _describe(
 ) -> DescribeConfigsResult:
     kind, name = resource.resource_type, resource.resource_name
     result = call.cluster.describe_configs(
-        kind, name, resource.configuration_keys, asked_broker=call.broker_id
+        kind, name, resource.configuration_keys, receiver=call.broker_id
     )
     return DescribeConfigsResult(
         error_code=result.error_code,

@@ -20,7 +20,7 @@ from kproto.messages.incremental_alter_configs_response import (
 from mockbroker.apis.authorization import BROKER_CONFIG_TYPES, config_refusal, may_config
 from mockbroker.apis.registry import Call, register
 from mockbroker.configs.effective import integer
-from mockbroker.state.controller import BROKER
+from mockbroker.state.cluster_state import BROKER
 
 __all__ = ["incremental_alter_configs"]
 

@@ -13,8 +13,8 @@ from typing import Any
 from kproto.codec.message import Message
 from mockbroker.apis.kip_240_list import kip_240_refusal
 from mockbroker.apis.registry import Call, register
+from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.state.model import TopicPartition
-from mockbroker.state.reassignment_ids import ReassignmentIdentity
 
 __all__ = ["describe_reassignments"]
 

@@ -1,8 +1,8 @@
-"""Configs of topics and brokers: their effective values, and DescribeConfigs (32).
+"""Effective configs of topics and brokers, and DescribeConfigs (32).
 
-Precedence is Kafka's: the topic's own value, then the broker's dynamic one, then the cluster-wide
-dynamic default, then the static one, then the built-in default. What a value *does* is the
-business of the rules that read it. Changing configs is ``changes``'s.
+Precedence is Kafka's: the topic's own value, the broker's dynamic value, the cluster-wide dynamic
+default, the static value, the built-in default. Rules read the values they need through
+``EffectiveConfigs``; ``changes`` changes them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kproto.error_codes import ErrorCode
-from mockbroker.configs.definitions import ConfigDefinition
+from mockbroker.configs.definitions import ConfigDefinition, ConfigDefinitions
 from mockbroker.configs.values import config_type_number, shown_value
 from mockbroker.errors import Refusal
-from mockbroker.state.controller import BROKER, TOPIC, ClusterState
+from mockbroker.state.cluster_state import BROKER, TOPIC, ClusterState
+from mockbroker.state.model import TopicPartition
 from mockbroker.state.results import (
     ConfigEntry,
     ConfigSynonym,
@@ -22,15 +23,10 @@ from mockbroker.state.results import (
 )
 from mockbroker.state.topic_names import check_topic_name
 
-__all__ = [
-    "broker_definition",
-    "broker_entry",
-    "created_topic_entries",
-    "describe",
-    "integer",
-    "topic_entry",
-    "unclean_election_enabled",
-]
+__all__ = ["UNTHROTTLED", "EffectiveConfigs", "integer"]
+
+UNTHROTTLED: Final = 2**63 - 1
+"""Java's Long.MAX_VALUE, in bytes per second."""
 
 # ConfigSource numbers of DescribeConfigs.
 DYNAMIC_TOPIC: Final = 1
@@ -40,69 +36,153 @@ STATIC_BROKER: Final = 4
 DEFAULT: Final = 5
 
 
-# ---- effective values ----------------------------------------------------------------------------
+class EffectiveConfigs:
+    """The configs of one cluster: its current state, and the configs that its release defines."""
 
+    def __init__(self, state: ClusterState, definitions: ConfigDefinitions) -> None:
+        self._state = state
+        self.definitions = definitions
 
-def unclean_election_enabled(state: ClusterState, topic: str) -> bool:
-    """Whether a leader that is not in sync may be elected for this topic."""
-    return topic_entry(state, topic, "unclean.leader.election.enable").value == "true"
+    # ---- effective values --------------------------------------------------------------------
 
+    def topic(self, topic: str, name: str) -> ConfigEntry:
+        """Return one topic config as the controller sees it.
 
-def topic_entry(state: ClusterState, topic: str, name: str) -> ConfigEntry:
-    """One topic config, as the controller sees it. KeyError for a name Kafka does not have."""
-    overrides = state.configs.get((TOPIC, topic), {})
-    return _topic_entry(state, state.definitions.topic[name], overrides, state.controller_id)
+        Raises KeyError for a config that the release does not define.
+        """
+        overrides = self._state.configs.get((TOPIC, topic), {})
+        return self._topic_entry(self.definitions.topic[name], overrides, self._state.controller_id)
 
+    def broker(self, broker_id: int, name: str) -> ConfigEntry:
+        """Return one broker config. Raises KeyError for a config that this mock does not define."""
+        definition = self.definitions.broker[name]
+        return _entry(definition, self._broker_synonyms(definition, broker_id))
 
-def broker_entry(state: ClusterState, broker_id: int, name: str) -> ConfigEntry:
-    """One broker config of one broker. KeyError for a name this mock does not have."""
-    definition = state.definitions.broker[name]
-    return _entry(definition, _broker_synonyms(state, definition, broker_id))
+    def controller_value(self, name: str) -> str:
+        """Return the controller's own value of a broker config that has a default."""
+        return self.broker(self._state.controller_id, name).value or ""
 
+    def unclean_election_enabled(self, topic: str) -> bool:
+        """Return whether a replica that is not in sync may be elected leader for this topic."""
+        return self.topic(topic, "unclean.leader.election.enable").value == "true"
 
-def created_topic_entries(
-    state: ClusterState, overrides: Mapping[str, str]
-) -> tuple[ConfigEntry, ...]:
-    """The configs a topic would have with these overrides: what CreateTopics returns."""
-    return tuple(
-        _topic_entry(state, definition, overrides, state.controller_id)
-        for definition in state.definitions.topic.values()
-    )
+    def of_new_topic(self, overrides: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
+        """Return the configs of a topic created with these overrides, as CreateTopics does."""
+        return tuple(
+            self._topic_entry(definition, overrides, self._state.controller_id)
+            for definition in self.definitions.topic.values()
+        )
 
+    def replication_throttle(self, side: str, tp: TopicPartition, broker_id: int) -> int:
+        """Return the throttle (KIP-73) of a broker's replica, in bytes per second.
 
-def _topic_entry(
-    state: ClusterState, definition: ConfigDefinition, overrides: Mapping[str, str], broker_id: int
-) -> ConfigEntry:
-    synonyms = []
-    if definition.name in overrides:
-        own = shown_value(definition, overrides[definition.name])
-        synonyms.append(ConfigSynonym(definition.name, own, DYNAMIC_TOPIC))
-    if definition.synonym is not None:
-        behind = state.definitions.broker[definition.synonym]
-        synonyms += _broker_synonyms(state, behind, broker_id)
-    return _entry(definition, synonyms)
+        ``side`` is "leader" or "follower". A replica is throttled if its topic lists it, at the
+        rate of its broker; otherwise the result is ``UNTHROTTLED``.
+        """
+        listed = self.topic(tp[0], f"{side}.replication.throttled.replicas").value or ""
+        replicas = {each.strip() for each in listed.split(",")}
+        if not replicas & {"*", f"{tp[1]}:{broker_id}"}:
+            return UNTHROTTLED
+        rate = self.broker(broker_id, f"{side}.replication.throttled.rate").value
+        # ZooKeeper may hold a value that a broker would have refused.
+        readable = rate is not None and rate.isascii() and rate.isdigit()
+        return min(int(rate), UNTHROTTLED) if rate and readable else UNTHROTTLED
 
+    def broker_definition(self, name: str) -> ConfigDefinition:
+        """Return the definition of a broker config.
 
-def _broker_synonyms(
-    state: ClusterState, definition: ConfigDefinition, broker_id: int
-) -> list[ConfigSynonym]:
-    """Where a broker config's value could come from, the winner first."""
-    name = definition.name
-    found = []
-    for resource, source in ((broker_id, DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT_BROKER)):
-        value = state.configs.get((BROKER, str(resource)), {}).get(name)
-        if value is not None:
-            found.append(ConfigSynonym(name, value, source))
-    static = _static_value(state, broker_id, name)
-    if static is not None:
-        found.append(ConfigSynonym(name, static, STATIC_BROKER))
-    if definition.default is not None:
-        found.append(ConfigSynonym(name, definition.default, DEFAULT))
-    return found
+        Brokers accept configs they do not define, since plugins may read them, and treat their
+        values as sensitive.
+        """
+        return self.definitions.broker.get(name) or ConfigDefinition(name, "UNKNOWN", None)
+
+    def _topic_entry(
+        self, definition: ConfigDefinition, overrides: Mapping[str, str], broker_id: int
+    ) -> ConfigEntry:
+        synonyms = []
+        if definition.name in overrides:
+            own = shown_value(definition, overrides[definition.name])
+            synonyms.append(ConfigSynonym(definition.name, own, DYNAMIC_TOPIC))
+        if definition.synonym is not None:
+            broker_config = self.definitions.broker[definition.synonym]
+            synonyms += self._broker_synonyms(broker_config, broker_id)
+        return _entry(definition, synonyms)
+
+    def _broker_synonyms(self, definition: ConfigDefinition, broker_id: int) -> list[ConfigSynonym]:
+        """Return the possible sources of a broker config's value, by descending precedence."""
+        name, configs = definition.name, self._state.configs
+        found = []
+        for resource, source in ((broker_id, DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT_BROKER)):
+            value = configs.get((BROKER, str(resource)), {}).get(name)
+            if value is not None:
+                found.append(ConfigSynonym(name, value, source))
+        static = _static_value(self._state, broker_id, name)
+        if static is not None:
+            found.append(ConfigSynonym(name, static, STATIC_BROKER))
+        if definition.default is not None:
+            found.append(ConfigSynonym(name, definition.default, DEFAULT))
+        return found
+
+    # ---- DescribeConfigs ---------------------------------------------------------------------
+
+    def describe(
+        self,
+        resource_type: int,
+        resource_name: str,
+        names: Sequence[str] | None,
+        *,
+        receiver: int | None,
+    ) -> DescribeConfigsResult:
+        """Describe one resource; ``names`` None or empty means all configs.
+
+        A broker describes only itself and the cluster-wide default: ``receiver`` is the id of the
+        broker that received the request, or None to skip that check.
+        """
+        try:
+            entries = tuple(self._describe(resource_type, resource_name, receiver))
+        except Refusal as refusal:
+            return DescribeConfigsResult(
+                resource_type, resource_name, refusal.code, refusal.message
+            )
+        if names:
+            entries = tuple(entry for entry in entries if entry.name in names)
+        return DescribeConfigsResult(resource_type, resource_name, configs=entries)
+
+    def _describe(
+        self, resource_type: int, resource_name: str, receiver: int | None
+    ) -> Iterator[ConfigEntry]:
+        state = self._state
+        if resource_type == TOPIC:
+            check_topic_name(resource_name)
+            if resource_name not in state.topics:
+                raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            overrides = state.configs.get((TOPIC, resource_name), {})
+            seen_from = state.controller_id if receiver is None else receiver
+            for definition in self.definitions.topic.values():
+                yield self._topic_entry(definition, overrides, seen_from)
+        elif resource_type == BROKER and resource_name == "":
+            # Only the cluster-wide dynamic configs.
+            for name, value in sorted(state.configs.get((BROKER, ""), {}).items()):
+                synonym = ConfigSynonym(name, value, DYNAMIC_DEFAULT_BROKER)
+                yield _entry(self.broker_definition(name), [synonym])
+        elif resource_type == BROKER:
+            broker_id = _described_broker(resource_name, receiver)
+            extra = {
+                name
+                for resource in ("", str(broker_id))
+                for name in state.configs.get((BROKER, resource), {})
+            }
+            known = self.definitions.broker
+            shown = {name for name, definition in known.items() if not definition.only_set}
+            for name in sorted(extra | shown):
+                definition = self.broker_definition(name)
+                yield _entry(definition, self._broker_synonyms(definition, broker_id))
+        else:
+            raise _invalid(f"Unsupported resource type: {resource_type}")
 
 
 def _static_value(state: ClusterState, broker_id: int, name: str) -> str | None:
-    """What this broker's properties file would say."""
+    """Return the value in this broker's properties file."""
     broker = state.brokers.get(broker_id)
     if broker is None:
         return None
@@ -133,79 +213,20 @@ def _entry(definition: ConfigDefinition, synonyms: Sequence[ConfigSynonym]) -> C
     )
 
 
-# ---- DescribeConfigs -----------------------------------------------------------------------------
-
-
-def describe(
-    state: ClusterState,
-    resource_type: int,
-    resource_name: str,
-    names: Sequence[str] | None,
-    *,
-    asked_broker: int | None,
-) -> DescribeConfigsResult:
-    """One resource. ``names`` None or empty means all. A broker answers only for itself and for
-    the cluster-wide default: ``asked_broker`` is the one the request reached (None: any)."""
-    try:
-        entries = tuple(_describe(state, resource_type, resource_name, asked_broker))
-    except Refusal as refusal:
-        return DescribeConfigsResult(resource_type, resource_name, refusal.code, refusal.message)
-    if names:
-        entries = tuple(entry for entry in entries if entry.name in names)
-    return DescribeConfigsResult(resource_type, resource_name, configs=entries)
-
-
-def _describe(
-    state: ClusterState, resource_type: int, resource_name: str, asked_broker: int | None
-) -> Iterator[ConfigEntry]:
-    if resource_type == TOPIC:
-        check_topic_name(resource_name)
-        if resource_name not in state.topics:
-            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        overrides = state.configs.get((TOPIC, resource_name), {})
-        seen_from = state.controller_id if asked_broker is None else asked_broker
-        for definition in state.definitions.topic.values():
-            yield _topic_entry(state, definition, overrides, seen_from)
-    elif resource_type == BROKER and resource_name == "":
-        # Only what is set dynamically for the whole cluster.
-        for name, value in sorted(state.configs.get((BROKER, ""), {}).items()):
-            synonym = ConfigSynonym(name, value, DYNAMIC_DEFAULT_BROKER)
-            yield _entry(broker_definition(state, name), [synonym])
-    elif resource_type == BROKER:
-        broker_id = _described_broker(resource_name, asked_broker)
-        extra = {
-            name
-            for resource in ("", str(broker_id))
-            for name in state.configs.get((BROKER, resource), {})
-        }
-        known = state.definitions.broker
-        shown = {name for name, definition in known.items() if not definition.only_set}
-        for name in sorted(extra | shown):
-            definition = broker_definition(state, name)
-            yield _entry(definition, _broker_synonyms(state, definition, broker_id))
-    else:
-        raise _invalid(f"Unsupported resource type: {resource_type}")
-
-
-def _described_broker(resource_name: str, asked_broker: int | None) -> int:
+def _described_broker(resource_name: str, receiver: int | None) -> int:
     broker_id = integer(resource_name)
     if broker_id is None:
         raise _invalid(f"Broker id must be an integer, but it is: {resource_name}")
-    if asked_broker is not None and broker_id != asked_broker:
+    if receiver is not None and broker_id != receiver:
         raise _invalid(
-            f"Unexpected broker id, expected {asked_broker} or empty string, "
+            f"Unexpected broker id, expected {receiver} or empty string, "
             f"but received {resource_name}"
         )
     return broker_id
 
 
-def broker_definition(state: ClusterState, name: str) -> ConfigDefinition:
-    """A broker takes configs it does not know (plugins read them) and treats them as secrets."""
-    return state.definitions.broker.get(name) or ConfigDefinition(name, "UNKNOWN", None)
-
-
 def integer(text: str) -> int | None:
-    """The number a broker resource is called by; None where the name is none."""
+    """Return the broker id that a resource name stands for, or None if it is not a number."""
     try:
         return int(text)
     except ValueError:

@@ -1,9 +1,9 @@
-"""What differs between the controllers that have ever answered ElectLeaders (43). Data only.
+"""How releases differ in answering ElectLeaders (43). Data only.
 
-``elect`` reads the columns on what is answered, ``queue`` those on when. Codes and
-texts are what Kafka 2.4.1, 2.5.1, 2.6.3, 3.9.2 (ZooKeeper) and 4.4.0 (KRaft) put on the wire; those
-of 2.2 are its sources'; those of KIP-183 its own where it has any, else the 2.2 that came of it.
-Brokers of 2.4 to 2.8 never answer an unknown election type for all partitions; here they do.
+``elect`` reads the columns on what is answered, ``queue`` those on when. Codes and texts are those
+that Kafka 2.4.1, 2.5.1, 2.6.3, 3.9.2 (ZooKeeper) and 4.4.0 (KRaft) send; those of 2.2 are from its
+sources; those of KIP-183 are its own, or else those of 2.2, which implements it. Brokers of 2.4 to
+2.8 never answer an unknown election type for all partitions; this mock does.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ __all__ = ["ERAS", "ElectionEra", "election_era"]
 
 @dataclass(frozen=True, slots=True)
 class ElectionEra:
-    """``not_needed`` is the answer for a partition that has the leader it should have; where that
-    is an error, a request for every partition is answered without such partitions.
+    """How the controllers of some releases answer ElectLeaders.
 
-    ``unknown_topic`` and ``unknown_partition`` take {name} and {index}. ``not_elected`` takes those
-    and {strategy}, one of ``strategies`` by election type; None is the error code's own text.
-    ``being_deleted`` is of a topic that is gone but for replicas on stopped brokers, None where
-    that is as gone as any. ``unknown_type`` goes to the top and to each partition, with
-    ``unknown_type_text``, which takes {election_type}; None is null.
+    ``not_needed`` is the code for a partition that already has the right leader; if it is an error,
+    a request for every partition is answered without such partitions.
 
-    ``each_once``: repeated partitions are answered once, and topics without partitions not at all.
-    ``queued``: elections go through the controller's queue, and their answer waits until the broker
-    that was asked shows the new leader; else all is done, and answered, at once. ``one_at_a_time``:
-    a flag guards the queue (KIP-183), and who finds it set waits for it.
+    ``unknown_topic`` and ``unknown_partition`` are formatted with {name} and {index};
+    ``not_elected`` also with {strategy}, one of ``strategies`` by election type, and None is the
+    error code's own text. ``being_deleted`` is the text for a topic that still has replicas on
+    stopped brokers; None treats it as unknown. ``unknown_type`` is the error at the top level and
+    at each partition, with ``unknown_type_text``, which is formatted with {election_type}.
+
+    ``each_once``: repeated partitions are answered once and topics without partitions omitted.
+    ``queued``: elections go through the controller's queue, and the answer waits until the broker
+    that received the request knows the new leader; otherwise all happens at once.
+    ``one_at_a_time``: a flag guards the queue (KIP-183), and requests wait for it.
     """
 
     name: str
@@ -95,13 +97,13 @@ _KIP_183: Final = replace(_ZOOKEEPER_2_2, name="kip-183", one_at_a_time=True)
 ERAS: Final[Mapping[str, ElectionEra]] = {
     each.name: each for each in (_KIP_183, _ZOOKEEPER_2_2, _ZOOKEEPER_2_4, _ZOOKEEPER, _KRAFT)
 }
-"""By name, oldest first. Before 2.2 nobody answered 43; a profile of that time has the oldest that
-was released, for the elections asked for through ZooKeeper."""
+"""By name, oldest first. Releases before 2.2 lack ElectLeaders; their profiles use the oldest
+released era, for elections that are requested through ZooKeeper."""
 
 
 def election_era(name: str) -> ElectionEra:
-    """Raises ClusterError."""
+    """Return the era of this name. Raises ClusterError."""
     found = ERAS.get(name)
     if found is None:
-        raise ClusterError(f"no elections as of {name!r}; there are {', '.join(ERAS)}")
+        raise ClusterError(f"unknown era of elections {name!r}; choose from {', '.join(ERAS)}")
     return found

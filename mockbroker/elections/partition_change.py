@@ -1,13 +1,13 @@
-"""How KRaft turns a wish about one partition into its next value.
+"""How KRaft computes the next value of a partition from a requested change.
 
-Pure: a partition, what shall change and which brokers are live go in; the next partition comes out.
-Every change takes the same road, whatever asked for it: finish the reassignment if it can finish,
-elect a leader, count the epochs. In this order, as in Kafka: a reassignment that only an unclean
-election makes complete is finished by the partition's next change.
+Pure functions of a partition, the change and the live brokers. Every change takes the same steps as
+in Kafka, in this order: complete the reassignment if possible, elect a leader, count the epochs. So
+a reassignment that only an unclean election makes complete is completed by the partition's next
+change.
 
 Behaviour of Kafka 3.6 to 4.4 without eligible leader replicas (KIP-966): an ISR never becomes
-empty, and losing a member of it does not raise the leader epoch. When a reassignment can finish
-changed with 4.3: see ``Completion``.
+empty, and losing a member of it does not raise the leader epoch. Kafka 4.3 changed when a
+reassignment completes: see ``Completion``.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Election(Enum):
 
 
 class Completion(Enum):
-    """Who has to be in sync before what is to be removed goes."""
+    """Which replicas have to be in sync before a reassignment completes."""
 
     ALL = "every replica that stays; Kafka before 4.3"
     ADDED = (
         "every replica added, and where more go than come, all that stay; since 4.3 (KAFKA-19975)"
     )
-    SEPARATE = "nobody: the controller's machine completes reassignments by rules of its own"
+    SEPARATE = "none: the reassignment controller completes reassignments by rules of its own"
 
 
 def next_partition(
@@ -59,7 +59,10 @@ def next_partition(
     election: Election = Election.ONLINE,
     completion: Completion = Completion.ALL,
 ) -> Partition:
-    """The partition after a change; the same object when nothing changes. None leaves as it is."""
+    """Return the partition after a change, or the same object if nothing changes.
+
+    None leaves a field unchanged.
+    """
     wanted = replace(
         partition,
         replicas=partition.replicas if replicas is None else replicas,
@@ -69,13 +72,13 @@ def next_partition(
     )
     after = elected(completed(wanted, completion), is_live, election)
     if not after.isr:
-        # The last in-sync replica is remembered, so that only it can lead cleanly again.
+        # Keep the last in-sync replica: only it can become leader by a clean election.
         after = replace(after, isr=partition.isr)
     return counted(partition, after)
 
 
 def counted(before: Partition, after: Partition) -> Partition:
-    """With the epochs as they are after such a change; ``before`` itself where there was none."""
+    """Return ``after`` with its epochs raised, or ``before`` if nothing changed."""
     if after == before:
         return before
     lost_a_replica = not set(before.replicas) <= set(after.replicas)
@@ -88,10 +91,10 @@ def counted(before: Partition, after: Partition) -> Partition:
 
 
 def redone(current: Partition, before: Partition, after: Partition) -> Partition:
-    """What became of ``before``, done to ``current``: fields it left alone stay as they are.
+    """Apply the difference between ``before`` and ``after`` to ``current``.
 
-    KRaft decides on every row of a request from the state at its start, and applies the records
-    one by one; so a partition named twice is changed twice, the second time over the first.
+    KRaft decides every row of a request from the state at its start and applies the records one by
+    one, so a partition that is named twice is changed twice.
     """
     changed = {
         name: getattr(after, name)
@@ -111,7 +114,7 @@ def _awaits_all(partition: Partition, staying: set[int]) -> set[int]:
 
 
 def _awaits_added(partition: Partition, staying: set[int]) -> set[int]:
-    """A replica both added and removed, as a request can leave one, is awaited for good."""
+    """A replica that is both added and removed, which a request can cause, never completes."""
     added = set(partition.adding)
     return added if len(partition.adding) >= len(partition.removing) else staying | added
 
@@ -120,12 +123,12 @@ _AWAITED: Final[Mapping[Completion, Callable[[Partition, set[int]], set[int]]]] 
     Completion.ALL: _awaits_all,
     Completion.ADDED: _awaits_added,
 }
-"""Who has to be in sync, of a reassignment and those that stay when it is done. Whatever is not
-here completes nothing by itself."""
+"""The replicas that have to be in sync, given the replicas that stay. A kind of completion that is
+missing here completes nothing by itself."""
 
 
 def completed(partition: Partition, completion: Completion) -> Partition:
-    """Drop what is to be removed once those that have to be in sync are."""
+    """Complete the reassignment if the replicas that have to be in sync are."""
     awaited = _AWAITED.get(completion)
     if awaited is None or not partition.reassigning:
         return partition
@@ -137,7 +140,7 @@ def completed(partition: Partition, completion: Completion) -> Partition:
 
 
 def elected(partition: Partition, is_live: Callable[[int], bool], election: Election) -> Partition:
-    """Choose the leader among the replicas the partition is about to have."""
+    """Choose the leader among the replicas of the partition."""
 
     def can_lead(replica: int) -> bool:
         return replica in partition.isr and is_live(replica)

@@ -1,13 +1,14 @@
-"""When an election is held, and when its caller hears of it: the queue, KIP-183's flag, the waits.
+"""The queue of elections: when an election is held, and when its request is answered.
 
-A caller waits for the flag (KIP-183 only: check-and-set, then enqueue), for the controller to
-process its election, then for the broker that it asked to show the new leaders; all of it within
-its own time-out. Then it is told REQUEST_TIMED_OUT(7) for every partition still pending; but what
-was enqueued is held all the same, later. The znode ``/admin/preferred_replica_election`` goes the
-same way, without a caller. Kafka's own brokers wait for their controller's queue without bound.
+A request waits for the flag (KIP-183 only: check-and-set, then enqueue), then for the controller to
+process its election, then for the broker that received it to learn of the new leaders, all within
+its own time-out. After that it is answered with REQUEST_TIMED_OUT (7) for every pending partition;
+an election that was enqueued is still held later. The znode ``/admin/preferred_replica_election``
+is queued in the same way, without a request. Kafka's own brokers wait for the controller's queue
+without a bound.
 
-Pure: time is the controller's clock, and whoever moves that calls ``settle`` at each ``next_due``.
-Who is elected is ``elections``' to say.
+Time is the controller's clock; whoever advances it calls ``settle`` at each ``next_due``. ``elect``
+decides who is elected.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ from kproto.znodes.plan_znodes import (
     PREFERRED_REPLICA_ELECTION,
     decode_preferred_replica_election,
 )
-from mockbroker.elections.elect import PREFERRED, Elected, Wanted, elect, refused
-from mockbroker.elections.eras import ElectionEra
+from mockbroker.elections.elect import PREFERRED, Elected, LeaderElections, Wanted
 from mockbroker.state.actions import ElectionEnqueued, ElectionProcessed, Warned
 from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import bytes_of
@@ -38,7 +38,7 @@ _ZNODE = "zookeeper"
 
 @dataclass(eq=False, slots=True)
 class StartedElection:
-    """One caller's election. ``result`` is None until there is an answer."""
+    """The election of one request. ``result`` is None until it is answered."""
 
     election_type: int
     wanted: Wanted
@@ -49,25 +49,25 @@ class StartedElection:
     result: ElectLeadersResult | None = None
     _elected: Elected | None = None
     _pending: dict[TopicPartition, int] = field(default_factory=dict)
-    _told: list[Callable[[], None]] = field(default_factory=list)
+    _callbacks: list[Callable[[], None]] = field(default_factory=list)
 
     @classmethod
     def refused(cls, result: ElectLeadersResult) -> StartedElection:
-        """One that is over before it began."""
+        """Return an election that was refused at once."""
         return cls(PREFERRED, (), False, -1, 0, 0, result)
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call this as soon as there is a result: at once, if there is one."""
+        """Call this when there is a result, or at once if there is one already."""
         if self.result is None:
-            self._told.append(callback)
+            self._callbacks.append(callback)
         else:
             callback()
 
     def finish(self, result: ElectLeadersResult) -> None:
-        """Only the first result counts."""
+        """Set the result, unless there is one already."""
         if self.result is None:
             self.result = result
-            for callback in self._told:
+            for callback in self._callbacks:
                 callback()
 
     def processed(self, elected: Elected) -> None:
@@ -79,16 +79,16 @@ class StartedElection:
         return self._elected is not None
 
     def look(self, leader_of: Callable[[TopicPartition], int | None]) -> bool:
-        """Whether every partition that was elected shows its leader by now."""
+        """Return whether every elected partition has its new leader in the metadata by now."""
         for tp, leader in list(self._pending.items()):
             if leader_of(tp) == leader:
                 del self._pending[tp]
         return self.is_processed and not self._pending
 
-    def outcome(self, era: ElectionEra) -> ElectLeadersResult:
-        """As things stand: 7 for what is pending, and the rest as it was decided."""
+    def outcome(self, elections: LeaderElections) -> ElectLeadersResult:
+        """Return the result as of now: error 7 for each pending partition."""
         if self._elected is None:
-            return refused(era, self.wanted, ErrorCode.REQUEST_TIMED_OUT)
+            return elections.refused(self.wanted, ErrorCode.REQUEST_TIMED_OUT)
         decided = self._elected.result
         topics = tuple(
             TopicResult(
@@ -107,7 +107,7 @@ class StartedElection:
 
 @dataclass(frozen=True, slots=True)
 class _FromZnode:
-    """What ``/admin/preferred_replica_election`` asks for, whatever it says when it is read."""
+    """An election requested by ``/admin/preferred_replica_election``, which is read when held."""
 
     controller_epoch: int
 
@@ -116,13 +116,18 @@ _Election = StartedElection | _FromZnode
 
 
 class ElectionQueue:
-    """``busy_is_error``: who finds the flag set is told 7 at once, and does not wait for it."""
+    """Elections that wait for their turn, and requests that wait for their answer.
+
+    ``busy_is_error``: a request that finds KIP-183's flag set is answered with error 7 at once,
+    instead of waiting for it.
+    """
 
     def __init__(
-        self, controller: Controller, era: ElectionEra, *, busy_is_error: bool = False
+        self, controller: Controller, elections: LeaderElections, *, busy_is_error: bool = False
     ) -> None:
         self._controller = controller
-        self.era = era
+        self._elections = elections
+        self.era = elections.era
         self._busy_is_error = busy_is_error
         self._ids = itertools.count(1)
         self._for_flag: list[_Election] = []
@@ -134,29 +139,29 @@ class ElectionQueue:
     def start(
         self, election_type: int, wanted: Wanted, everything: bool, broker_id: int, timeout_ms: int
     ) -> StartedElection:
-        """Ask for an election. A result may be there only after ``settle``."""
+        """Request an election. Its result may be set only by a later ``settle``."""
         controller = self._controller
         deadline = controller.now_ms + timeout_ms
         epoch = controller.state.controller_epoch
         started = StartedElection(election_type, wanted, everything, broker_id, deadline, epoch)
         if not self.era.queued:
-            elected = elect(controller, self.era, election_type, wanted, everything=everything)
+            elected = self._elections.elect(election_type, wanted, everything=everything)
             started.finish(elected.result)
         elif self._flag_is_set and self._busy_is_error:
-            started.finish(started.outcome(self.era))
+            started.finish(started.outcome(self._elections))
         else:
             self._submit(started)
         return started
 
     def start_from_znode(self) -> None:
-        """The znode is there; it stays until its election is processed."""
+        """Request the election of the znode, which is deleted once it is processed."""
         election = _FromZnode(self._controller.state.controller_epoch)
         if election not in self._for_flag and election not in self._enqueued.values():
             self._submit(election)
 
     def withdraw(self, started: StartedElection) -> None:
-        """The caller is gone. What it enqueued is held all the same, and nobody is told."""
-        started.finish(started.outcome(self.era))
+        """Stop waiting for the answer. An election that is already enqueued is still held."""
+        started.finish(started.outcome(self._elections))
         if started in self._for_flag:
             self._for_flag.remove(started)
         if started in self._for_metadata:
@@ -173,8 +178,8 @@ class ElectionQueue:
             self._enqueue(election)
 
     def _enqueue(self, election: _Election) -> None:
-        """The flag is set by being in the queue, before anything else can happen. What a controller
-        that dies here has not put on record is in no queue."""
+        """Enqueue the election, which sets the flag. If the controller dies before the change is
+        recorded, the election is not enqueued."""
         number = next(self._ids)
         if isinstance(election, StartedElection):
             topics = tuple((name, tuple(indexes)) for name, indexes in election.wanted)
@@ -187,8 +192,7 @@ class ElectionQueue:
     # ---- on ----------------------------------------------------------------------------------
 
     def settle(self) -> bool:
-        """Do all that can be done now, and tell whoever has an answer. Whether any election was
-        processed."""
+        """Process and answer all elections that are due. Return whether any was processed."""
         self._preempt()
         processed = False
         while self._process_next() or self._pass_flag():
@@ -197,7 +201,7 @@ class ElectionQueue:
         return processed
 
     def next_due(self) -> int | None:
-        """When to ``settle`` next, if nothing else happens before; None if there is no need."""
+        """Return when to call ``settle`` next if nothing else happens before; None for never."""
         waiting = list(self._callers())
         times = [each.deadline_ms for each in waiting]
         arrival = self._controller.state.next_arrival(self._controller.now_ms)
@@ -206,33 +210,33 @@ class ElectionQueue:
         return min(times, default=None)
 
     def _callers(self) -> Iterator[StartedElection]:
-        """Who waits for an answer, in order."""
+        """Yield the requests that wait for an answer, in order."""
         for each in (*self._for_metadata, *self._enqueued.values(), *self._for_flag):
             if isinstance(each, StartedElection) and each.result is None:
                 yield each
 
     def _preempt(self) -> None:
-        """What the last controller had not got to is lost with it. The next one finds the znode by
-        itself; callers are told to ask that one."""
+        """Drop the elections of the previous controller. The next one finds the znode by itself;
+        requests are answered with NOT_CONTROLLER."""
         state = self._controller.state
-        # Nobody's epoch while there is no controller.
+        # Matches no election while there is no controller.
         epoch = -1 if state.controller_id == NO_CONTROLLER else state.controller_epoch
         for number, election in list(self._enqueued.items()):
             if election.controller_epoch != epoch:
                 del self._enqueued[number]
                 self._controller.record("failover", ElectionProcessed(number, preempted=True))
-                self._turn_away(election)
+                self._refuse(election)
         for election in list(self._for_flag):
             if election.controller_epoch != epoch:
                 self._for_flag.remove(election)
-                self._turn_away(election)
+                self._refuse(election)
 
-    def _turn_away(self, election: _Election) -> None:
+    def _refuse(self, election: _Election) -> None:
         if isinstance(election, StartedElection):
-            election.finish(refused(self.era, election.wanted, ErrorCode.NOT_CONTROLLER))
+            election.finish(self._elections.refused(election.wanted, ErrorCode.NOT_CONTROLLER))
 
     def _pass_flag(self) -> bool:
-        """To the caller that has waited longest and still does."""
+        """Enqueue the request that has waited for the flag the longest."""
         if not self._for_flag or self._flag_is_set:
             return False
         self._enqueue(self._for_flag[0])
@@ -244,9 +248,7 @@ class ElectionQueue:
             return False
         number, election = next(iter(self._enqueued.items()))
         if isinstance(election, StartedElection):
-            elected = elect(
-                self._controller,
-                self.era,
+            elected = self._elections.elect(
                 election.election_type,
                 election.wanted,
                 everything=election.everything,
@@ -260,18 +262,18 @@ class ElectionQueue:
         return True
 
     def _elect_from_znode(self) -> None:
-        """What cannot be elected, or read, is only logged; the znode goes in any case."""
+        """Hold the election of the znode and delete it. Failures are only logged."""
         controller, path = self._controller, PREFERRED_REPLICA_ELECTION
         text = controller.znodes.read(path, watch=True)
         if text is None:
             return
         try:
-            asked = decode_preferred_replica_election(path, bytes_of(text))
+            requested = decode_preferred_replica_election(path, bytes_of(text))
         except MalformedZnodeError as error:
             controller.record(_ZNODE, Warned(f"{error}; nothing elected"))
-            asked = []
-        wanted = [(name, (index,)) for name, index in asked]
-        for topic in elect(controller, self.era, PREFERRED, wanted, cause=_ZNODE).result.topics:
+            requested = []
+        wanted = [(name, (index,)) for name, index in requested]
+        for topic in self._elections.elect(PREFERRED, wanted, cause=_ZNODE).result.topics:
             for row in topic.partitions:
                 if row.error_code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
                     where = f"{topic.name}-{row.partition_index}"
@@ -284,14 +286,14 @@ class ElectionQueue:
         for started in list(self._callers()):
             seen = started.look(partial(self._leader, started.broker_id))
             if seen or started.deadline_ms <= self._controller.now_ms:
-                started.finish(started.outcome(self.era))
+                started.finish(started.outcome(self._elections))
         self._for_metadata = [each for each in self._for_metadata if each.result is None]
         self._for_flag = [
             each for each in self._for_flag if isinstance(each, _FromZnode) or each.result is None
         ]
 
     def _leader(self, broker_id: int, tp: TopicPartition) -> int | None:
-        """As that broker's Metadata would have it."""
+        """Return the leader in the metadata of this broker."""
         view = self._controller.state.view(broker_id, self._controller.now_ms)
         topic = view.topics.get(tp[0])
         partition = None if topic is None else topic.partition(tp[1])

@@ -28,7 +28,7 @@ from mockbroker.state.actions import (
     TopicDeleted,
     UpdateMetadataSent,
 )
-from mockbroker.state.controller import ClusterState
+from mockbroker.state.cluster_state import ClusterState
 
 __all__ = ["Ended", "Outgoing", "RequestWriter", "Sent"]
 

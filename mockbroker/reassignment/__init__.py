@@ -18,11 +18,12 @@ of all that keep their metadata in ZooKeeper.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from mockbroker.errors import ClusterError
-from mockbroker.reassignment.controller import ReassignmentController
+from mockbroker.reassignment.controller import Dependencies, ReassignmentController
 from mockbroker.reassignment.kip_236_new.controller import Kip236NewController
 from mockbroker.reassignment.kip_236_old.controller import Kip236OldController
 from mockbroker.reassignment.kip_455.controller import Kip455Controller
@@ -31,24 +32,36 @@ from mockbroker.reassignment.kraft.controller import KRaftController
 from mockbroker.reassignment.zookeeper.controller import KafkaZooKeeperController
 from mockbroker.reassignment.zookeeper.eras import ERAS
 
-__all__ = ["CONTROLLERS", "ReassignmentController", "reassignment_controller"]
+__all__ = ["CONTROLLERS", "ReassignmentController", "keeps_znodes", "reassignment_controller"]
 
-_ALL: Final[tuple[ReassignmentController, ...]] = (
-    KRaftController(),
-    Kip455Controller(OLD),
-    Kip455Controller(NEW),
-    Kip236OldController(),
-    Kip236OldController("kip-236-old-literal", literal=True),
-    Kip236NewController(),
-    *(KafkaZooKeeperController(era) for era in ERAS),
-)
+_KRAFT: Final = "kraft"
 
-CONTROLLERS: Final[Mapping[str, ReassignmentController]] = {each.name: each for each in _ALL}
-"""By name. They are stateless: the state and the action log are the cluster's."""
+CONTROLLERS: Final[Mapping[str, Callable[[Dependencies], ReassignmentController]]] = {
+    _KRAFT: KRaftController,
+    OLD.name: partial(Kip455Controller, OLD),
+    NEW.name: partial(Kip455Controller, NEW),
+    "kip-236-old": partial(Kip236OldController, "kip-236-old"),
+    "kip-236-old-literal": partial(Kip236OldController, "kip-236-old-literal", literal=True),
+    "kip-236-new": Kip236NewController,
+    **{era.name: partial(KafkaZooKeeperController, era) for era in ERAS},
+}
+"""How to make each kind of reassignment controller, by name."""
 
 
-def reassignment_controller(name: str) -> ReassignmentController:
-    """Raises ClusterError if there is none of that name."""
+def reassignment_controller(name: str, dependencies: Dependencies) -> ReassignmentController:
+    """Return a new controller of this kind. Raises ClusterError if the kind does not exist."""
+    return _maker(name)(dependencies)
+
+
+def keeps_znodes(name: str) -> bool:
+    """Return whether controllers of this kind store their state in ZooKeeper.
+
+    Raises ClusterError if the kind does not exist.
+    """
+    return _maker(name) is not KRaftController
+
+
+def _maker(name: str) -> Callable[[Dependencies], ReassignmentController]:
     found = CONTROLLERS.get(name)
     if found is None:
         raise ClusterError(

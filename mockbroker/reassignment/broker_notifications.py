@@ -74,10 +74,9 @@ def _bring_up(controller: Controller, cause: str, broker: Broker) -> None:
     known = list(controller.partitions())
     for name, each in known:
         controller.record(cause, update_metadata(to, name, each))
-    told = controller.state.told
     for name, each in known:
-        untold = told.get((broker.broker_id, name, each.index)) is False
-        if broker.broker_id in (each.replicas if untold else each.hosts):
+        outdated = controller.state.known_targets.lacks_target(broker.broker_id, (name, each.index))
+        if broker.broker_id in (each.replicas if outdated else each.hosts):
             controller.record(cause, leader_and_isr(to, name, each))
 
 

@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from kproto.znodes import WatchedEvent
+from mockbroker.configs.effective import EffectiveConfigs
+from mockbroker.elections.partition_change import Completion
+from mockbroker.elections.queue import ElectionQueue
+from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.reassignment.requests import RequestedPartitions, RequestedTargets
 from mockbroker.state.actions import Change, PartitionChanged
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TopicPartition
 from mockbroker.state.results import AlterReassignmentsResult, ListReassignmentsResult
+from mockbroker.topics.administration import TopicAdministration
 
-__all__ = ["ReassignmentController"]
+__all__ = ["Dependencies", "ReassignmentController"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """The parts of a cluster that a reassignment controller uses beside its state.
+
+    ``completion`` says when KRaft completes reassignments. ``move_controller`` makes a broker the
+    controller; it is called with the broker id and a cause.
+    """
+
+    configs: EffectiveConfigs
+    topics: TopicAdministration
+    elections: ElectionQueue
+    completion: Completion
+    move_controller: Callable[[int, str], None]
 
 
 class ReassignmentController(Protocol):
-    """Stateless. The cluster calls each hook where partitions may have to react; the hook records
-    the changes that follow."""
+    """How a controller reassigns partitions.
+
+    It has no state of its own. The cluster calls each hook where partitions may have to react; the
+    hook records the changes that follow.
+    """
 
     @property
     def name(self) -> str: ...
@@ -49,6 +74,10 @@ class ReassignmentController(Protocol):
         self, controller: Controller, topics: RequestedPartitions | None
     ) -> ListReassignmentsResult:
         """The reassignments in progress as the controller remembers them; None requests all."""
+        ...
+
+    def identities(self, controller: Controller) -> Mapping[TopicPartition, ReassignmentIdentity]:
+        """Return the identity of every reassignment in progress, by topic and partition."""
         ...
 
     def store(self, controller: Controller, cause: str, change: Change) -> None:

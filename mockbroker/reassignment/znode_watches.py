@@ -28,12 +28,11 @@ from kproto.znodes.plan_znodes import (
     delete_topic_path,
 )
 from mockbroker.errors import Refusal
+from mockbroker.reassignment.controller import Dependencies
 from mockbroker.state.actions import PartitionsAdded, Warned
 from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import SEEN, bytes_of
 from mockbroker.state.model import NO_CONTROLLER, Partition
-from mockbroker.steps import move_controller
-from mockbroker.topics import administration as topic_rules
 from mockbroker.topics.assignments import new_partition
 
 __all__ = ["WATCHED", "Watched", "watch_all"]
@@ -41,6 +40,9 @@ __all__ = ["WATCHED", "Watched", "watch_all"]
 
 class TopicLoader(Protocol):
     """What the reactions need of a ZooKeeper controller."""
+
+    @property
+    def dependencies(self) -> Dependencies: ...
 
     def load_topic(self, controller: Controller, cause: str, name: str) -> bool: ...
 
@@ -123,7 +125,7 @@ def _deletions(loader: TopicLoader, controller: Controller, _: WatchedEvent | No
             continue
         path = delete_topic_path(name)
         controller.znodes.read(path)
-        (result,) = topic_rules.delete(controller, [(name, ZERO_UUID)])
+        (result,) = loader.dependencies.topics.delete([(name, ZERO_UUID)])
         if result.error_code:
             text = f"{path}: {result.error_message}"
             controller.record("zookeeper", Warned(text))
@@ -146,7 +148,7 @@ def _config_changes(loader: TopicLoader, controller: Controller, _: WatchedEvent
             loader.load_configs(controller, "zookeeper", *about)
 
 
-def _controller(_: TopicLoader, controller: Controller, event: WatchedEvent | None) -> None:
+def _controller(loader: TopicLoader, controller: Controller, event: WatchedEvent | None) -> None:
     """Brokers elect a controller when this znode is gone. The one before takes part in Kafka's
     race; here it wins only where it is alone."""
     gone = controller.znodes.read(CONTROLLER, watch=True) is None
@@ -156,7 +158,7 @@ def _controller(_: TopicLoader, controller: Controller, event: WatchedEvent | No
     live = controller.live_ids()
     others = [broker for broker in live if broker != before]
     if live:
-        move_controller(controller, (others or live)[0], SEEN)
+        loader.dependencies.move_controller((others or live)[0], SEEN)
 
 
 def _preferred_replicas(
@@ -164,7 +166,7 @@ def _preferred_replicas(
 ) -> None:
     """Whoever makes this znode asks for an election, and has it when the znode is gone."""
     if controller.znodes.read(PREFERRED_REPLICA_ELECTION, watch=True) is not None:
-        controller.elections.start_from_znode()
+        loader.dependencies.elections.start_from_znode()
 
 
 WATCHED: Final = (

@@ -12,7 +12,7 @@ import base64
 import json
 import logging
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -41,10 +41,11 @@ from kproto.znodes.kafka_znodes import (
     topic_path,
 )
 from kproto.znodes.plan_znodes import delete_topic_path
-from mockbroker.configs.effective import unclean_election_enabled
 from mockbroker.elections.partition_change import Election, next_partition
 from mockbroker.reassignment import broker_notifications as announce
+from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.effects import leader_and_isr, untargeted, update_metadata
+from mockbroker.reassignment.identities import ReassignmentIdentity, identities_in_log
 from mockbroker.reassignment.transitions import Brokers, Table, run_first
 from mockbroker.reassignment.znode_watches import WATCHED, Watched, watch_all
 from mockbroker.state.actions import (
@@ -59,7 +60,8 @@ from mockbroker.state.actions import (
     TopicDeleted,
     Warned,
 )
-from mockbroker.state.controller import TOPIC, Controller
+from mockbroker.state.cluster_state import TOPIC
+from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import (
     NO_CONTROLLER,
@@ -91,6 +93,13 @@ class ZooKeeperController:
     unclean_topics_elect = True
     """Whether a topic that starts to allow unclean elections gets leaders at once (Kafka 2.1)."""
     watched: Sequence[Watched] = WATCHED
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
+
+    def identities(self, controller: Controller) -> Mapping[TopicPartition, ReassignmentIdentity]:
+        """Return the identity of every reassignment in progress, by topic and partition."""
+        return identities_in_log(controller.log)
 
     # ---- start -------------------------------------------------------------------------------
 
@@ -388,17 +397,22 @@ class ZooKeeperController:
         else:
             topics = sorted(state.topics) if named in ("", str(state.controller_id)) else []
         for name in topics:
-            election = (
-                Election.UNCLEAN if unclean_election_enabled(state, name) else Election.ONLINE
-            )
+            unclean = self.dependencies.configs.unclean_election_enabled(name)
+            election = Election.UNCLEAN if unclean else Election.ONLINE
             for partition in state.topics[name].partitions:
-                if partition.leader == NO_LEADER:
-                    after = next_partition(
-                        partition, controller.is_live,
-                        isr=partition.isr, election=election, completion=controller.completion,
-                    )  # fmt: skip
-                    controller.change_partition(cause, name, after)
-                    self.settle(controller, cause, (name, partition.index))
+                if partition.leader != NO_LEADER:
+                    continue
+                after = next_partition(
+                    partition,
+                    controller.is_live,
+                    isr=partition.isr,
+                    election=election,
+                    completion=self.dependencies.completion,
+                )
+                if after != partition:
+                    changed = PartitionChanged(name, partition, after)
+                    self.change_partition(controller, cause, changed)
+                self.settle(controller, cause, (name, partition.index))
 
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged

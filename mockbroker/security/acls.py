@@ -21,7 +21,8 @@ from mockbroker.security.authorizer import (
     ResourceType,
 )
 from mockbroker.state.actions import AclAdded, AclRemoved
-from mockbroker.state.controller import ClusterState, Controller
+from mockbroker.state.cluster_state import ClusterState
+from mockbroker.state.controller import Controller
 from mockbroker.state.results import (
     AclBinding,
     AclFilter,

@@ -13,7 +13,7 @@ from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.software_versions import INTER_BROKER, own_apis
 from mockbroker.profiles import Profile
-from mockbroker.reassignment import reassignment_controller
+from mockbroker.reassignment import keeps_znodes
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.served_versions import check_release, own_versions
@@ -76,7 +76,7 @@ def inter_broker_network(
     profile, codec = dispatcher.profile, dispatcher.codec
     if wanted is None:
         wanted = profile.proposed or bool(external)
-    sends = reassignment_controller(profile.machine).keeps_znodes
+    sends = keeps_znodes(profile.machine)
     if external and not (sends and wanted):
         why = "inter-broker requests are off" if sends else f"{profile.name} sends none"
         raise ClusterError(f"an external broker would get nothing from the controller: {why}")

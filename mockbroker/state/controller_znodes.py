@@ -1,13 +1,13 @@
-"""What a ZooKeeper controller reads and writes: one session, and every change in the action log.
+"""The znodes of a ZooKeeper controller: one session, with every change recorded in the action log.
 
-The store holds the truth; ``ClusterState.znodes`` is what this process knows of it, which is what
-the log says. The two part where somebody else writes, until the znode is read. Which znodes there
-are, and what they mean, is for ``mockbroker.reassignment``.
+The store is authoritative. ``ClusterState.znodes`` is what the controller last read or wrote, as
+the log has it; the two differ after another client writes, until the znode is read. What the znodes
+mean is up to ``mockbroker.reassignment``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from kproto.znodes import (
     NodeExistsError,
@@ -17,35 +17,47 @@ from kproto.znodes import (
     ZnodeStore,
 )
 from mockbroker.errors import ClusterError
-from mockbroker.state.actions import ZnodeWritten
-
-if TYPE_CHECKING:
-    from mockbroker.state.controller import Controller
+from mockbroker.state.actions import Change, ZnodeWritten
+from mockbroker.state.cluster_state import ClusterState
 
 __all__ = ["SEEN", "ControllerZnodes", "bytes_of", "text_of"]
 
 SEEN: Final = "zookeeper"
-"""The cause of a ``ZnodeWritten`` that somebody else wrote, logged when it was read here."""
+"""The cause of a ``ZnodeWritten`` by another client, which is logged when it is read here."""
 
 
 def text_of(data: bytes) -> str:
-    """A znode's data as text, also where it is no UTF-8: Kafka's are JSON, a user's may not be."""
+    """Decode the data of a znode. Bytes that are not UTF-8 are kept as surrogates."""
     return data.decode(errors="surrogateescape")
 
 
 def bytes_of(text: str) -> bytes:
-    """The other way; also of text that no bytes would give, as a command may hold."""
+    """Encode text for a znode; the inverse of ``text_of``, and defined for every ``str``."""
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
         return text.encode(errors="surrogatepass")
 
 
-class ControllerZnodes:
-    """Texts by path. Raises ``kproto.znodes.ZnodeError`` where ZooKeeper says no for a reason that
-    is no part of the question: the connection broke, the data is too large, a path is none."""
+class ChangeRecorder(Protocol):
+    """What ``ControllerZnodes`` needs of the controller."""
 
-    def __init__(self, store: ZnodeStore, controller: Controller) -> None:
+    @property
+    def state(self) -> ClusterState: ...
+
+    def record(self, cause: str, change: Change) -> None: ...
+
+    def count_change(self) -> None: ...
+
+
+class ControllerZnodes:
+    """Reads and writes znodes as text.
+
+    Raises ``kproto.znodes.ZnodeError`` if the connection breaks, the data is too large or a path is
+    invalid.
+    """
+
+    def __init__(self, store: ZnodeStore, controller: ChangeRecorder) -> None:
         self._store = store
         self._controller = controller
         self._last_change: dict[str, int] = {}
@@ -53,13 +65,16 @@ class ControllerZnodes:
     # ---- reading -----------------------------------------------------------------------------
 
     def read(self, path: str, *, watch: bool = False) -> str | None:
-        """The text there now, None without a znode; a watch is left either way."""
+        """Return the current text, or None if the znode does not exist.
+
+        ``watch`` leaves a watch in either case.
+        """
         while True:
             try:
                 znode = self._store.get(path, watch=watch)
             except NoNodeError:
                 if watch and self._store.exists(path, watch=True) is not None:
-                    continue  # it came meanwhile
+                    continue  # created in the meantime
                 self._note(path, None, None)
                 return None
             text = text_of(znode.data)
@@ -67,32 +82,38 @@ class ControllerZnodes:
             return text
 
     def children(self, path: str, *, watch: bool = False) -> list[str]:
-        """Names, sorted; none where there is no such znode (and then no watch is left)."""
+        """Return the names of the children, sorted; empty if the znode does not exist.
+
+        ``watch`` leaves a watch only if the znode exists.
+        """
         try:
             return self._store.children(path, watch=watch)
         except NoNodeError:
             return []
 
     def changes(self, path: str, prefix: str) -> list[str]:
-        """The sequence znodes below ``path`` that came since the last call, oldest first: those
-        with a greater number than any before, as Kafka's ZkNodeChangeNotificationListener has it.
-        A watch is left on the children."""
+        """Return the sequence znodes below ``path`` created since the last call, oldest first.
+
+        As in Kafka's ZkNodeChangeNotificationListener, those are the znodes with a higher number
+        than any before. Leaves a watch on the children.
+        """
         last = self._last_change.get(path, -1)
-        news: list[tuple[int, str]] = []
+        created: list[tuple[int, str]] = []
         for name in self.children(path, watch=True):
             number = name.removeprefix(prefix)
             if name.startswith(prefix) and number.isascii() and number.isdigit():
-                news.append((int(number), name))
-        found = sorted(each for each in news if each[0] > last)
+                created.append((int(number), name))
+        found = sorted(each for each in created if each[0] > last)
         if found:
             self._last_change[path] = found[-1][0]
         return [name for _, name in found]
 
     def take_events(self) -> list[WatchedEvent]:
+        """Return the watch events since the last call."""
         return self._store.take_events()
 
     def _note(self, path: str, text: str | None, stat: Stat | None) -> None:
-        """Somebody else may have written it; then the log says what was found."""
+        """Record what was read if another client has written it."""
         state = self._controller.state
         before, known = state.znodes.get(path), state.znode_stats.get(path)
         same_znode = (known and known.czxid, known and known.mzxid) == (
@@ -105,11 +126,14 @@ class ControllerZnodes:
     # ---- writing -----------------------------------------------------------------------------
 
     def put(self, cause: str, path: str, text: str | None, *, ephemeral: bool = False) -> bool:
-        """Make the znode say this; None removes it. Whether there was anything to do, as far as
-        is known here. Znodes above it are made where they lack, empty and unlogged."""
+        """Write the text, or delete the znode if ``text`` is None.
+
+        Does nothing if the last known text is equal; returns whether it wrote. Missing parents are
+        created empty and are not logged.
+        """
         if text == self._controller.state.znodes.get(path):
             return False
-        self._controller.spend_life()
+        self._controller.count_change()
         stat = None
         if text is None:
             self._remove(path)
@@ -119,8 +143,11 @@ class ControllerZnodes:
         return True
 
     def set(self, cause: str, path: str, text: str | None) -> None:
-        """Write as a client of ZooKeeper does: the same text again is a new version and fires
-        watches, and deleting what is not there is NoNode. The parents are made as by ``put``."""
+        """Write as any client of ZooKeeper does.
+
+        Writing an equal text raises the version and fires watches; deleting a missing znode raises
+        ``NoNodeError``. Missing parents are created as by ``put``.
+        """
         if text is None:
             self._store.delete(path)
             self._wrote(cause, path, None, None)
@@ -132,12 +159,12 @@ class ControllerZnodes:
         self._controller.record(cause, ZnodeWritten(path, before, text, stat))
 
     def touch(self, path: str) -> None:
-        """Have an empty, persistent znode there, and those above it."""
+        """Create an empty persistent znode and its parents where they are missing."""
         self._make_parents(path + "/")
 
     def append(self, cause: str, prefix: str, text: str) -> str:
-        """A persistent sequence znode; its path."""
-        self._controller.spend_life()
+        """Create a persistent sequence znode and return its path."""
+        self._controller.count_change()
         self._make_parents(prefix)
         path = self._store.create(prefix, bytes_of(text), sequential=True)
         stat = self._store.exists(path)
@@ -158,8 +185,8 @@ class ControllerZnodes:
             ours = stat is not None and stat.ephemeral_owner == self._store.session_id
             if ephemeral and not ours:
                 raise ClusterError(
-                    f"{path} is there already: another cluster is at this ZooKeeper path, or one "
-                    "that ended just now is still being waited for"
+                    f"{path} already exists: another cluster uses this ZooKeeper path, or the "
+                    "session of a previous one has not expired yet"
                 ) from None
             return self._store.set(path, data)
         return self._store.exists(path)
@@ -181,21 +208,23 @@ class ControllerZnodes:
             return
 
     def remove_empty(self, path: str) -> None:
-        """Remove a znode that held only others, unlogged as it came; quietly, if it is gone."""
+        """Delete a parent znode that is empty now; like its creation, this is not logged."""
         self._remove(path)
 
     @property
     def session_id(self) -> int:
+        """The id of the ZooKeeper session, which ephemeral znodes have as their owner."""
         return self._store.session_id
 
     @property
     def expired(self) -> bool:
-        """Whether the session has ended without having been closed."""
+        """Whether the session has expired."""
         return self._store.expired
 
     def renew(self) -> None:
-        """Begin a new session after one that expired."""
+        """Start a new session after the previous one expired."""
         self._store.renew()
 
     def close(self) -> None:
+        """Close the session, which deletes its ephemeral znodes."""
         self._store.close()

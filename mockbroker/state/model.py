@@ -1,18 +1,20 @@
-"""What a cluster consists of, as immutable values: brokers, topics, partitions.
+"""The parts of a cluster as immutable values: brokers, topics, partitions.
 
-This file knows no rules of change and no wire format. Because every value is frozen, a snapshot of
-the cluster is a copy of two dictionaries, which is what makes a broker with stale metadata cheap.
-Sequences are tuples in protocol order: the first replica is the preferred leader.
+This module has no rules of change and no wire format. Since every value is frozen, a snapshot of
+the cluster is a copy of two dictionaries, so a broker with stale metadata is cheap. Sequences are
+tuples in protocol order: the first replica is the preferred leader.
 """
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 __all__ = [
     "INTERNAL_TOPICS",
+    "NEVER",
     "NO_CONTROLLER",
     "NO_LEADER",
     "Broker",
@@ -32,6 +34,9 @@ INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 )
 
+NEVER: Final = -1
+"""The highest version of a request that a broker does not know, so that it is not sent."""
+
 TopicPartition: TypeAlias = tuple[str, int]
 """Topic name and partition index."""
 
@@ -40,9 +45,9 @@ TopicPartition: TypeAlias = tuple[str, int]
 class Broker:
     """A registered broker. ``live`` is the opposite of what KRaft calls fenced.
 
-    ``host`` and ``port`` are what Metadata tells clients to dial; the server fills them in.
-    ``apis`` is where its software differs from that of the cluster: api key, lowest and highest
-    version it serves; -1 as the highest for a key that it lacks.
+    ``host`` and ``port`` are the endpoint in Metadata; the server fills them in. ``apis`` lists
+    the version ranges that differ from the cluster's: API key, lowest and highest version, with -1
+    as the highest version of an API that the broker lacks.
     """
 
     broker_id: int
@@ -52,14 +57,24 @@ class Broker:
     live: bool = True
     apis: tuple[tuple[int, int, int], ...] = ()
 
+    def highest_version(self, api_key: int, usual: Mapping[int, int]) -> int:
+        """Return the highest version of a request that the broker knows, or ``NEVER``.
+
+        ``usual`` maps API keys to the highest version of the cluster's software.
+        """
+        for key, lowest, highest in self.apis:
+            if key == api_key:
+                return highest if highest >= lowest else NEVER
+        return usual.get(api_key, NEVER)
+
 
 @dataclass(frozen=True, slots=True)
 class Partition:
     """One partition as the controller knows it (KRaft's partition registration).
 
-    ``leader`` is in ``isr`` or is -1; ``isr`` is never empty: as in a cluster without eligible
-    leader replicas (KIP-966), the last in-sync replica stays listed while the partition is offline.
-    ``leader_epoch`` counts changes of leadership, ``partition_epoch`` every change.
+    ``leader`` is in ``isr`` or -1. ``isr`` is never empty: as in a cluster without eligible leader
+    replicas (KIP-966), the last in-sync replica stays listed while the partition is offline.
+    ``leader_epoch`` counts changes of the leader, ``partition_epoch`` all changes.
     """
 
     index: int
@@ -78,29 +93,30 @@ class Partition:
 
     @property
     def target(self) -> tuple[int, ...] | None:
-        """The replicas once the reassignment completes; None when there is none."""
+        """The replicas once the reassignment completes; None without a reassignment."""
         if not self.reassigning:
             return None
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
     @property
     def preferred_leader(self) -> int:
+        """The first replica."""
         return self.replicas[0]
 
     @property
     def hosts(self) -> tuple[int, ...]:
-        """The brokers that hold, or are told to make, a copy: who may join the ISR."""
+        """The brokers that have or create a replica, and so may join the ISR."""
         return self.replicas
 
 
 @dataclass(frozen=True, slots=True)
 class TargetedPartition(Partition):
-    """A partition under reassignment in the drafts of KIP-455, where ``replicas`` holds only what
-    is there already.
+    """A partition under reassignment in the drafts of KIP-455, where ``replicas`` are only those
+    that exist already.
 
-    ``target_replicas`` is T, as in the state znode. ``whole_target`` is what was asked for, as far
-    as the controller knows: the older draft takes brokers out of T on the way, and a controller
-    that finds such a T cannot know what it was (None).
+    ``target_replicas`` is T, as in the state znode. ``whole_target`` is the requested target as far
+    as the controller knows: the older draft removes brokers from T step by step, so a controller
+    that reads such a T does not know the original target (None).
     """
 
     target_replicas: tuple[int, ...] = ()
@@ -129,8 +145,9 @@ class Topic:
 
     @property
     def internal(self) -> bool:
-        """Whether Kafka itself keeps state in it (Metadata's ``is_internal``)."""
+        """Whether Kafka stores state of its own in it (Metadata's ``is_internal``)."""
         return self.name in INTERNAL_TOPICS
 
     def partition(self, index: int) -> Partition | None:
+        """Return the partition of this index, or None."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None

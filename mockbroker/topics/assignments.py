@@ -1,6 +1,6 @@
-"""Which brokers hold a partition: checking a list somebody chose, or choosing one.
+"""Replica assignments: checking a list of brokers that a client chose, or choosing one.
 
-Used when topics are created, partitions added and partitions reassigned.
+Used when topics are created, partitions are added and partitions are reassigned.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition
-from mockbroker.topics.eras import KRAFT
+from mockbroker.topics.eras import KRAFT, AdministrationEra
 from mockbroker.topics.listed_replicas import check_listed
 
 __all__ = ["check_assignment", "continued", "new_partition", "spread"]
@@ -20,27 +20,32 @@ __all__ = ["check_assignment", "continued", "new_partition", "spread"]
 def check_assignment(
     controller: Controller, broker_ids: Sequence[int], replication_factor: int | None = None
 ) -> None:
-    """Refuse a list as KRaft does (39): empty, an unknown broker, a repeated broker, or another
-    length than the partitions before it. Brokers are looked at in ascending order of id."""
+    """Check a replica list as KRaft does.
+
+    Raises Refusal (39) for an empty list, an unknown broker, a repeated broker, or a length other
+    than ``replication_factor``. Brokers are checked in ascending order of id.
+    """
     check_listed(controller, KRAFT.creation.listed, {0: broker_ids}, expected=replication_factor)
 
 
 def spread(
-    controller: Controller, first_partition: int, count: int, replication_factor: int
+    controller: Controller,
+    era: AdministrationEra,
+    first_partition: int,
+    count: int,
+    replication_factor: int,
 ) -> list[tuple[int, ...]]:
-    """Broker ids for ``count`` partitions from this index on.
+    """Choose the replicas of ``count`` partitions from index ``first_partition`` on.
 
-    Kafka starts at a random broker; here partition p starts at live broker p modulo their number,
-    so that a test knows what it gets. Brokers that are not live come last, as in Kafka.
+    Kafka starts at a random broker. Here partition p starts at live broker p modulo their number,
+    so that tests are deterministic. Brokers that are not live come last, as in Kafka.
     """
-    era = controller.administration.creation
     live = controller.live_ids()
-    only_live = controller.administration.knows_only_live
-    known = live if only_live else tuple(sorted(controller.state.brokers))
+    known = live if era.knows_only_live else tuple(sorted(controller.state.brokers))
     if not live:
-        raise _few(era.no_broker_is_live, replication_factor, known)
+        raise _few(era.creation.no_broker_is_live, replication_factor, known)
     if replication_factor > len(known):
-        raise _few(era.few_brokers, replication_factor, known)
+        raise _few(era.creation.few_brokers, replication_factor, known)
     fenced = tuple(broker_id for broker_id in known if broker_id not in live)
     return [
         (_rotated(live, partition) + _rotated(fenced, partition))[:replication_factor]
@@ -49,13 +54,21 @@ def spread(
 
 
 def continued(
-    controller: Controller, first_replica: int, first_partition: int, count: int, factor: int
+    controller: Controller,
+    era: AdministrationEra,
+    first_replica: int,
+    first_partition: int,
+    count: int,
+    factor: int,
 ) -> list[tuple[int, ...]]:
-    """Broker ids for ``count`` partitions more of a topic whose partition 0 begins with this broker
-    (``AdminUtils.assignReplicasToBrokers``). Racks are not looked at."""
+    """Choose the replicas of ``count`` more partitions of a topic.
+
+    ``first_replica`` is the first replica of partition 0, as in
+    ``AdminUtils.assignReplicasToBrokers``. Racks are ignored.
+    """
     live = controller.live_ids()
     if factor > len(live):
-        raise _few(controller.administration.creation.few_brokers, factor, live)
+        raise _few(era.creation.few_brokers, factor, live)
     start = next((place for place, each in enumerate(live) if each >= first_replica), 0)
     shift = start
     lists = []
@@ -63,7 +76,7 @@ def continued(
         if partition > 0 and partition % len(live) == 0:
             shift += 1
         first = (partition + start) % len(live)
-        # The followers start further on in each round over the brokers.
+        # The followers shift by one in each round over the brokers.
         others = (
             (first + 1 + (shift + i) % (len(live) - 1)) % len(live) for i in range(factor - 1)
         )
@@ -72,10 +85,10 @@ def continued(
 
 
 def new_partition(controller: Controller, index: int, broker_ids: Sequence[int]) -> Partition:
-    """A partition just created: its live replicas are in sync, the first of them leads.
+    """Return a new partition: its live replicas are in sync, and the first of them is the leader.
 
-    Refused (39) where none is live, always: Kafka with ZooKeeper would make a topic that nobody
-    leads, keep it from clients and let the one who asked wait in vain.
+    Raises Refusal (39) if no replica is live. Kafka in ZooKeeper mode would create a partition
+    without a leader, hide it from clients and let the request time out.
     """
     isr = tuple(broker_id for broker_id in broker_ids if controller.is_live(broker_id))
     if not isr:

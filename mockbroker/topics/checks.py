@@ -1,7 +1,7 @@
-"""What is looked at when a topic is to be created (19), one function a check.
+"""The checks of CreateTopics (19), one function each.
 
-Which of them a controller makes, and in which order, is ``eras``'s; ``administration`` runs
-them. Each refuses, or fills in what the topic will have.
+``eras`` says which of them a release makes and in which order; ``administration`` runs them. Each
+check either raises Refusal or fills in a part of the new topic.
 """
 
 from __future__ import annotations
@@ -11,58 +11,57 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kproto.error_codes import ErrorCode
-from mockbroker.configs.changes import check_no_nulls, topic_values
-from mockbroker.configs.effective import broker_entry
+from mockbroker.configs.changes import ConfigChanges, check_no_nulls
+from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.errors import Refusal
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition
 from mockbroker.state.results import NewTopic
 from mockbroker.state.topic_names import check_topic_name, collide
 from mockbroker.topics.assignments import new_partition, spread
-from mockbroker.topics.eras import CreationEra, TopicCheck
+from mockbroker.topics.eras import AdministrationEra, CreationEra, TopicCheck
 from mockbroker.topics.listed_replicas import check_listed
 
 __all__ = [
     "CHECKS",
     "TopicDraft",
-    "asked_partitions",
     "check_absent",
     "check_collisions",
     "check_name",
     "partitions_of",
-    "setting",
+    "requested_partitions",
 ]
 
 
-def asked_partitions(controller: Controller, topic: NewTopic) -> int:
+def requested_partitions(configs: EffectiveConfigs, topic: NewTopic) -> int:
+    """Return the number of partitions that a request asks for."""
     if topic.assignments:
         return len(topic.assignments)
     if topic.num_partitions == -1:
-        return int(setting(controller, "num.partitions"))
+        return int(configs.controller_value("num.partitions"))
     return max(topic.num_partitions, 0)
-
-
-def setting(controller: Controller, name: str) -> str:
-    """The controller's own value of a broker config that always has one."""
-    return broker_entry(controller.state, controller.state.controller_id, name).value or ""
 
 
 @dataclass(slots=True)
 class TopicDraft:
-    """A topic in the making; the checks fill in what it will have."""
+    """A topic to be created. Checks fill in ``configs`` and ``partitions``."""
 
     controller: Controller
-    asked: NewTopic
+    administration: AdministrationEra
+    effective_configs: EffectiveConfigs
+    config_changes: ConfigChanges
+    requested: NewTopic
     configs: dict[str, str] = field(default_factory=dict)
     partitions: tuple[Partition, ...] = ()
 
     @property
     def era(self) -> CreationEra:
-        return self.controller.administration.creation
+        """How this release answers CreateTopics."""
+        return self.administration.creation
 
 
 def check_absent(new: TopicDraft) -> None:
-    name, controller = new.asked.name, new.controller
+    name, controller = new.requested.name, new.controller
     if name in controller.state.topics:
         raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     marked = new.era.marked
@@ -71,11 +70,11 @@ def check_absent(new: TopicDraft) -> None:
 
 
 def check_name(new: TopicDraft) -> None:
-    check_topic_name(new.asked.name)
+    check_topic_name(new.requested.name)
 
 
 def check_collisions(new: TopicDraft) -> None:
-    name = new.asked.name
+    name = new.requested.name
     if "." not in name and "_" not in name:
         return
     others = [other for other in new.controller.state.topics if collide(name, other)]
@@ -87,28 +86,28 @@ def check_collisions(new: TopicDraft) -> None:
 
 
 def _check_nulls(new: TopicDraft) -> None:
-    check_no_nulls(new.asked.configs)
+    check_no_nulls(new.requested.configs)
 
 
 def _check_values(new: TopicDraft) -> None:
-    new.configs = topic_values(new.controller, new.asked.configs)
+    new.configs = new.config_changes.topic_values(new.requested.configs)
 
 
 def _check_counts(new: TopicDraft) -> None:
-    """That listed replicas come without counts."""
-    if not new.asked.assignments:
+    """Counts and replica lists exclude each other."""
+    if not new.requested.assignments:
         return
-    for count, name in ((new.asked.replication_factor, "replication factor"),
-                        (new.asked.num_partitions, "numPartitions")):  # fmt: skip
+    for count, name in ((new.requested.replication_factor, "replication factor"),
+                        (new.requested.num_partitions, "numPartitions")):  # fmt: skip
         if count != -1:
             raise Refusal(ErrorCode.INVALID_REQUEST, new.era.both_given.format(field=name))
 
 
 def _check_listed(new: TopicDraft) -> None:
-    if not new.asked.assignments:
+    if not new.requested.assignments:
         return
     lists: dict[int, tuple[int, ...]] = {}
-    for index, broker_ids in new.asked.assignments:
+    for index, broker_ids in new.requested.assignments:
         if index in lists and new.era.numbered_twice is not None:
             raise Refusal(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT, new.era.numbered_twice.format(index=index)
@@ -124,19 +123,20 @@ def _check_listed(new: TopicDraft) -> None:
 
 
 def _check_spread(new: TopicDraft) -> None:
-    """That counts, where replicas are not listed, can be met; and how."""
-    asked = new.asked
-    if asked.assignments:
+    """Check the counts and choose the replicas, unless the request lists replicas."""
+    requested = new.requested
+    if requested.assignments:
         return
-    if asked.replication_factor < -1 or asked.replication_factor == 0:
+    if requested.replication_factor < -1 or requested.replication_factor == 0:
         raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, new.era.bad_factor)
-    if asked.num_partitions < -1 or asked.num_partitions == 0:
+    if requested.num_partitions < -1 or requested.num_partitions == 0:
         raise Refusal(ErrorCode.INVALID_PARTITIONS, new.era.bad_count)
-    factor = asked.replication_factor
+    factor = requested.replication_factor
     if factor == -1:
-        factor = int(setting(new.controller, "default.replication.factor"))
-    count = asked_partitions(new.controller, asked)
-    new.partitions = partitions_of(new.controller, 0, spread(new.controller, 0, count, factor))
+        factor = int(new.effective_configs.controller_value("default.replication.factor"))
+    count = requested_partitions(new.effective_configs, requested)
+    lists = spread(new.controller, new.administration, 0, count, factor)
+    new.partitions = partitions_of(new.controller, 0, lists)
 
 
 CHECKS: Final[Mapping[TopicCheck, Callable[[TopicDraft], None]]] = {
@@ -154,6 +154,7 @@ CHECKS: Final[Mapping[TopicCheck, Callable[[TopicDraft], None]]] = {
 def partitions_of(
     controller: Controller, first: int, assignments: Sequence[Sequence[int]]
 ) -> tuple[Partition, ...]:
+    """Return new partitions with these replicas, numbered from ``first`` on."""
     return tuple(
         new_partition(controller, first + offset, broker_ids)
         for offset, broker_ids in enumerate(assignments)

@@ -1,8 +1,8 @@
-"""What differs between the controllers that have ever administered topics and configs: which checks
-they make, in which order, and their words. Data only.
+"""How releases differ in administering topics and configs: which checks they make, in which order,
+and their texts. Data only.
 
-``topics`` and ``listed_replicas`` read the columns on topics, ``configs`` those on configs. Codes
-and texts are what Kafka 3.9.2 (ZooKeeper) and 4.4.0 (KRaft) put on the wire.
+``administration``, ``checks`` and ``listed_replicas`` read the columns on topics, ``configs`` those
+on configs. Codes and texts are those that Kafka 3.9.2 (ZooKeeper) and 4.4.0 (KRaft) send.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from kproto.error_codes import ErrorCode
+from mockbroker.configs.eras import ConfigEra
 from mockbroker.errors import ClusterError
 
 __all__ = [
     "ERAS",
     "KRAFT",
     "AdministrationEra",
-    "ConfigEra",
     "CreationEra",
     "DeletionEra",
     "GrowthEra",
@@ -30,22 +30,25 @@ __all__ = [
 TopicCheck: TypeAlias = Literal[
     "absent", "nulls", "counts", "spread", "name", "collisions", "listed", "values"
 ]
-"""What is looked at when a topic is to be created: that there is none of that name; that no config
-is null; that counts and listed replicas are not both given; the counts, and which replicas the
-controller chooses; the name; what it would collide with; the listed replicas; the configs."""
+"""The checks of CreateTopics: no topic has the name; no config is null; counts and replica lists
+are not both given; the counts are possible (this chooses the replicas); the name is valid; it does
+not collide with another; the listed replicas are possible; the configs are valid."""
 
 ListCheck: TypeAlias = Literal["miscounted", "empty", "brokers", "unknown", "repeated", "length"]
-"""What is looked at in listed replicas: that there are as many lists as partitions; that none is
-empty; each broker in turn, ids ascending; that all are known; that none is there twice; that lists
-are as long as they have to be."""
+"""The checks of replica lists: there is one list for each partition; no list is empty; each broker
+in turn is known and not repeated, ids ascending; all brokers are known; no broker is repeated;
+every list has the required length."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedReplicas:
-    """``checks`` in their order: all of them on each list in turn, or else (``together``) each of
-    them on all lists. ``texts`` by what was found; they take {index}, {broker_id}, {broker_ids},
-    {count}, {expected}, {lists}, {added}, {indexes}, {counts}, and {assignment}, which is all of it
-    as Scala prints it."""
+    """How a release checks replica lists.
+
+    ``checks`` run in this order: all of them on one list after another, or each of them on all
+    lists if ``together``. ``texts`` are formatted with {index}, {broker_id}, {broker_ids}, {count},
+    {expected}, {lists}, {added}, {indexes}, {counts} and {assignment}, the lists as Scala prints
+    them.
+    """
 
     checks: tuple[ListCheck, ...]
     texts: Mapping[ListCheck, str]
@@ -54,17 +57,21 @@ class ListedReplicas:
 
 @dataclass(frozen=True, slots=True)
 class CreationEra:
-    """CreateTopics (19). ``checks`` in their order. ``repeated`` is for a topic asked for twice,
-    and is told as often where ``told_each``. ``ids_drawn``: what is only to be validated has an id.
-    ``reserved`` is for ``__cluster_metadata``; ``both_given`` takes {field}, the first count given
-    beside listed replicas; ``few_brokers`` {factor} and {brokers}; ``no_broker_is_live`` {factor};
-    ``collides`` {name} and {others}. ``marked`` is for a topic that is being deleted and takes
-    {name}; None where there is none. ``numbered_twice`` takes {index}; None: the last one counts.
+    """How a release answers CreateTopics (19).
+
+    ``checks`` run in this order. ``repeated`` is the text for a topic that is requested twice;
+    ``repeats_results``: such a topic has a result for each time. ``ids_drawn``: topics that are
+    only validated have an id in the result. ``reserved`` is the error for ``__cluster_metadata``.
+
+    Texts are formatted with ``both_given``: {field}, the first count given beside replica lists;
+    ``few_brokers``: {factor} and {brokers}; ``no_broker_is_live``: {factor}; ``collides``: {name}
+    and {others}; ``marked``, for a topic that is being deleted, None if that is no error: {name};
+    ``numbered_twice``, None if the last list counts: {index}.
     """
 
     checks: tuple[TopicCheck, ...]
     repeated: str
-    told_each: bool
+    repeats_results: bool
     ids_drawn: bool
     reserved: tuple[ErrorCode, str]
     most_partitions: int | None
@@ -81,13 +88,17 @@ class CreationEra:
 
 @dataclass(frozen=True, slots=True)
 class GrowthEra:
-    """CreatePartitions (37). ``repeated`` is for a topic asked for twice; ``in_flight`` takes
-    {name}, None: a topic being reassigned grows all the same; ``unknown_topic`` {name};
-    ``fewer`` and ``as_many`` {name}, {present} and {wanted}. ``continued``: what the controller
-    chooses goes on from partition 0, else it is broker p mod N as for new topics. ``model``: new
-    partitions have as many replicas as this one, partition 0 or the first that a hash table of
-    KRaft's controller iterates. ``awaits_leaders``: the answer comes when every partition of the
-    topic has a leader, or at the time-out."""
+    """How a release answers CreatePartitions (37).
+
+    ``repeated`` is the text for a topic that is requested twice. ``continued``: chosen replicas
+    continue from partition 0; otherwise they start at broker p mod N as for new topics. ``model``
+    is the partition that determines the replication factor: partition 0, or the first one that the
+    hash table of KRaft's controller iterates. ``awaits_leaders``: the response waits until every
+    partition of the topic has a leader.
+
+    Texts are formatted with ``in_flight``, None if a topic may grow during a reassignment: {name};
+    ``unknown_topic``: {name}; ``fewer`` and ``as_many``: {name}, {present} and {wanted}.
+    """
 
     repeated: str
     most_partitions: int | None
@@ -103,41 +114,18 @@ class GrowthEra:
 
 @dataclass(frozen=True, slots=True)
 class DeletionEra:
-    """DeleteTopics (20). ``told``: errors have texts. ``repeated_refused``: what is asked for twice
-    is an error, told once; else it is done, and told twice. ``ids_found``: what is deleted by name
-    is told with its id. ``neither`` is for a topic with no name nor id."""
+    """How a release answers DeleteTopics (20).
 
-    told: bool
+    ``explains``: errors have texts. ``repeated_refused``: a topic that is requested twice is an
+    error, reported once; otherwise it is deleted and its result is repeated. ``ids_found``: the
+    result of a topic deleted by name has its id. ``neither`` is the error for a topic with neither
+    name nor id.
+    """
+
+    explains: bool
     repeated_refused: bool
     ids_found: bool
     neither: ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigEra:
-    """IncrementalAlterConfigs (44), of topics but for ``static``, which takes {names}.
-    ``values_first``: values are checked before the topic has to exist.
-    ``names_checked``: a bad name is told of, else it is one that does not exist. ``bad_value``
-    takes {topic} and {problem}, ``not_a_list`` {operation} (or {OPERATION}) and {name}; both are
-    answered with ``wrong``. ``unknown_topic`` takes {name}, ``repeated`` {names} of configs.
-
-    ``lists``: APPEND and SUBTRACT treat a list as a set, or join and cut texts. ``null_lists``: a
-    list without a value of its own ends both in a null pointer; else they begin with its default.
-    """
-
-    names_checked: bool
-    values_first: bool
-    bad_value: str
-    not_a_list: str
-    static: str
-    wrong: ErrorCode = ErrorCode.INVALID_CONFIG
-    unknown_topic: tuple[ErrorCode, str] = (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        "The topic '{name}' does not exist.",
-    )
-    repeated: str = "Error due to duplicate config keys"
-    lists: Literal["sets", "texts"] = "sets"
-    null_lists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +171,7 @@ _KRAFT_4_3: Final = AdministrationEra(
     creation=CreationEra(
         checks=("absent", "name", "collisions", "nulls", "values", "counts", "listed", "spread"),
         repeated="Duplicate topic name.",
-        told_each=False,
+        repeats_results=False,
         ids_drawn=True,
         reserved=_RESERVED,
         most_partitions=10_000,
@@ -214,7 +202,7 @@ _KRAFT_4_3: Final = AdministrationEra(
         listed=replace(_KRAFT_LISTED, checks=("miscounted", *_KRAFT_LISTED.checks)),
     ),
     deletion=DeletionEra(
-        told=True, repeated_refused=True, ids_found=True, neither=ErrorCode.INVALID_REQUEST
+        explains=True, repeated_refused=True, ids_found=True, neither=ErrorCode.INVALID_REQUEST
     ),
     configs=ConfigEra(
         names_checked=True,
@@ -251,7 +239,7 @@ _ZOOKEEPER: Final = AdministrationEra(
     creation=CreationEra(
         checks=("absent", "nulls", "counts", "spread", "name", "collisions", "listed", "values"),
         repeated="Found multiple entries for this topic.",
-        told_each=True,
+        repeats_results=True,
         ids_drawn=False,
         reserved=_RESERVED,
         most_partitions=None,
@@ -301,7 +289,7 @@ _ZOOKEEPER: Final = AdministrationEra(
         ),
     ),
     deletion=DeletionEra(
-        told=False,
+        explains=False,
         repeated_refused=False,
         ids_found=False,
         neither=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -366,5 +354,5 @@ def administration_era(name: str) -> AdministrationEra:
     """Raises ClusterError."""
     found = ERAS.get(name)
     if found is None:
-        raise ClusterError(f"no administration as of {name!r}; there are {', '.join(ERAS)}")
+        raise ClusterError(f"unknown era of administration {name!r}; choose from {', '.join(ERAS)}")
     return found

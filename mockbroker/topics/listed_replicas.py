@@ -1,7 +1,7 @@
-"""Replicas that somebody listed, partition by partition: whether a controller takes them.
+"""Checks of replica lists that a client chose, one list for each partition.
 
-``eras`` says which checks a controller makes, in which order and in what words; this
-file knows how each is made. Whether a replica is live is not asked here.
+``eras`` says which checks a release makes, in which order and with which texts; this module
+implements them. It does not check whether replicas are live.
 """
 
 from __future__ import annotations
@@ -29,20 +29,23 @@ def check_listed(
     expected: int | None = None,
     added: int | None = None,
 ) -> None:
-    """Refuse (39) what these rules refuse. ``expected`` is how long lists have to be, None for as
-    long as the first; ``added`` how many there have to be, None for any number."""
-    each_for_itself = not rules.together and len(lists) > 0
-    groups = [{index: lists[index]} for index in lists] if each_for_itself else [lists]
+    """Check the lists by these rules. Raises Refusal (39).
+
+    ``expected`` is the required length of each list; None requires the length of the first.
+    ``added`` is the required number of lists; None allows any.
+    """
+    one_by_one = not rules.together and len(lists) > 0
+    groups = [{index: lists[index]} for index in lists] if one_by_one else [lists]
     length = expected if expected is not None else len(next(iter(lists.values()), ()))
     for group in groups:
-        asked = _Asked(controller, rules, lists, group, length, added)
+        lists_to_check = _CheckedLists(controller, rules, lists, group, length, added)
         for check in rules.checks:
-            _CHECKS[check](asked)
+            _CHECKS[check](lists_to_check)
 
 
 @dataclass(slots=True)
-class _Asked:
-    """``lists`` is all there is, ``group`` what is to be looked at."""
+class _CheckedLists:
+    """``lists`` are all lists of the request, ``group`` those to check now."""
 
     controller: Controller
     rules: ListedReplicas
@@ -55,61 +58,61 @@ class _Asked:
         raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, self.rules.texts[check].format(**facts))
 
 
-def _check_count(asked: _Asked) -> None:
-    if asked.added is not None and len(asked.lists) != asked.added:
-        asked.refuse("miscounted", added=asked.added, lists=len(asked.lists))
+def _check_count(checked: _CheckedLists) -> None:
+    if checked.added is not None and len(checked.lists) != checked.added:
+        checked.refuse("miscounted", added=checked.added, lists=len(checked.lists))
 
 
-def _check_none_empty(asked: _Asked) -> None:
-    for index, replicas in asked.group.items():
+def _check_none_empty(checked: _CheckedLists) -> None:
+    for index, replicas in checked.group.items():
         if not replicas:
-            asked.refuse("empty", index=index)
+            checked.refuse("empty", index=index)
 
 
-def _check_brokers(asked: _Asked) -> None:
-    """One by one, ids ascending, so that what is wrong with the lowest is told."""
-    for replicas in asked.group.values():
+def _check_brokers(checked: _CheckedLists) -> None:
+    """Check broker by broker, ids ascending: the text names the lowest invalid id."""
+    for replicas in checked.group.values():
         previous: int | None = None
         for broker_id in sorted(replicas):
-            if broker_id not in asked.controller.state.brokers:
-                asked.refuse("unknown", broker_id=broker_id)
+            if broker_id not in checked.controller.state.brokers:
+                checked.refuse("unknown", broker_id=broker_id)
             if broker_id == previous:
-                asked.refuse("repeated", broker_id=broker_id)
+                checked.refuse("repeated", broker_id=broker_id)
             previous = broker_id
 
 
-def _check_known(asked: _Asked) -> None:
-    """All at once; where brokers are known from ZooKeeper, only live ones are."""
-    listed = dict.fromkeys(each for replicas in asked.group.values() for each in replicas)
-    unknown = [each for each in listed if not asked.controller.is_live(each)]
+def _check_known(checked: _CheckedLists) -> None:
+    """Check all lists together. In ZooKeeper mode only live brokers are known."""
+    listed = dict.fromkeys(each for replicas in checked.group.values() for each in replicas)
+    unknown = [each for each in listed if not checked.controller.is_live(each)]
     if unknown:
-        asked.refuse("unknown", broker_ids=", ".join(map(str, unknown)))
+        checked.refuse("unknown", broker_ids=", ".join(map(str, unknown)))
 
 
-def _check_none_repeated(asked: _Asked) -> None:
-    for index, replicas in asked.group.items():
+def _check_none_repeated(checked: _CheckedLists) -> None:
+    for index, replicas in checked.group.items():
         if len(set(replicas)) < len(replicas):
-            asked.refuse(
+            checked.refuse(
                 "repeated",
                 index=index,
                 replicas=", ".join(map(str, replicas)),
-                assignment=_as_scala(asked.lists),
+                assignment=_as_scala(checked.lists),
             )
 
 
-def _check_lengths(asked: _Asked) -> None:
-    odd = {i: len(ids) for i, ids in asked.group.items() if len(ids) != asked.expected}
+def _check_lengths(checked: _CheckedLists) -> None:
+    odd = {i: len(ids) for i, ids in checked.group.items() if len(ids) != checked.expected}
     if odd:
-        asked.refuse(
+        checked.refuse(
             "length",
             count=next(iter(odd.values())),
-            expected=asked.expected,
+            expected=checked.expected,
             indexes=", ".join(map(str, odd)),
             counts=", ".join(map(str, odd.values())),
         )
 
 
-_CHECKS: Final[Mapping[ListCheck, Callable[[_Asked], None]]] = {
+_CHECKS: Final[Mapping[ListCheck, Callable[[_CheckedLists], None]]] = {
     "miscounted": _check_count,
     "empty": _check_none_empty,
     "brokers": _check_brokers,
@@ -120,7 +123,7 @@ _CHECKS: Final[Mapping[ListCheck, Callable[[_Asked], None]]] = {
 
 
 def _as_scala(lists: Lists) -> str:
-    """A map of Scala's, printed. Small numbers come in their order."""
+    """Format the lists as Scala prints a map. Small keys keep their order."""
     rows = (
         f"{index} -> ArrayBuffer({', '.join(map(str, lists[index]))})" for index in sorted(lists)
     )

@@ -1,10 +1,10 @@
-"""DescribeLogDirs (35): where a broker keeps its replicas. One directory, nothing in it."""
+"""DescribeLogDirs (35): each broker has one log directory, and replicas of size 0 in it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mockbroker.state.controller import ClusterState
+from mockbroker.state.cluster_state import ClusterState
 from mockbroker.state.model import Topic
 from mockbroker.state.results import LogDir, LogDirReplica
 
@@ -16,7 +16,7 @@ LOG_DIR = "/var/lib/kafka/data"
 def describe(
     state: ClusterState, broker_id: int, topics: Sequence[tuple[str, Sequence[int]]] | None
 ) -> tuple[LogDir, ...]:
-    """The replicas of this broker among those asked for; None asks for all."""
+    """Return the log directories of a broker with its requested replicas; None requests all."""
     wanted: Iterable[tuple[Topic, Iterable[int]]]
     if topics is None:
         wanted = ((t, range(len(t.partitions))) for _, t in sorted(state.topics.items()))

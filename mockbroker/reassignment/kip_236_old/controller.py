@@ -22,8 +22,9 @@ from kproto.znodes.request_znodes import (
     decode_reassignment,
     reassignment_path,
 )
-from mockbroker.configs.effective import topic_entry
 from mockbroker.errors import Refusal
+from mockbroker.reassignment.controller import Dependencies
+from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.reassignment.kip_236_old.effects import (
     RequestedPartition,
     forget,
@@ -54,7 +55,6 @@ from mockbroker.state.actions import Change, TopicDeleted
 from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import Partition, TopicPartition
-from mockbroker.state.reassignment_ids import ReassignmentIdentity
 from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
@@ -72,7 +72,8 @@ class Kip236OldController(ZooKeeperController):
 
     watched = ALL_WATCHED
 
-    def __init__(self, name: str = "kip-236-old", *, literal: bool = False) -> None:
+    def __init__(self, name: str, dependencies: Dependencies, *, literal: bool = False) -> None:
+        super().__init__(dependencies)
         self.name = name
         self._literal = literal
 
@@ -195,7 +196,7 @@ class Kip236OldController(ZooKeeperController):
                     warn(controller, cause, f"{REASSIGN_CANCEL}: {refusal.message}")
 
     def _facts(self, controller: Controller, tp: TopicPartition, *, legacy: bool) -> dict[str, Any]:
-        minimum = topic_entry(controller.state, tp[0], "min.insync.replicas").value
+        minimum = self.dependencies.configs.topic(tp[0], "min.insync.replicas").value
         return {
             "legacy": legacy,
             "disabled": _disabled(controller),

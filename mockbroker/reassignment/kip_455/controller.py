@@ -15,6 +15,7 @@ from kproto.znodes.kafka_znodes import (
     encode_partition_state,
 )
 from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
+from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.effects import targeted
 from mockbroker.reassignment.kip_455.tables import Draft
 from mockbroker.reassignment.plan_znode import PLAN_WATCHED, leave_plan, take_plan
@@ -46,7 +47,8 @@ class Kip455Controller(ZooKeeperController):
     watched = (*WATCHED, PLAN_WATCHED)
     deprecates_plans = True
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, dependencies: Dependencies) -> None:
+        super().__init__(dependencies)
         self._draft = draft
 
     @property

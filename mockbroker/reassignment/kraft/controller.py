@@ -7,11 +7,19 @@ moves: most hooks of ``ReassignmentController`` are empty here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from kproto.znodes import WatchedEvent
-from mockbroker.configs.effective import unclean_election_enabled
-from mockbroker.reassignment.kraft.tables import GUARDED, ON_ALTER, ON_CANCEL, UNCLEAN_ALLOWED
+from mockbroker.reassignment.controller import Dependencies
+from mockbroker.reassignment.identities import ReassignmentIdentity, identities_in_log
+from mockbroker.reassignment.kraft.tables import (
+    COMPLETION,
+    GUARDED,
+    ON_ALTER,
+    ON_CANCEL,
+    UNCLEAN_ALLOWED,
+)
 from mockbroker.reassignment.requests import (
     RequestedPartitions,
     RequestedTargets,
@@ -36,6 +44,9 @@ class KRaftController:
     name = "kraft"
     keeps_znodes = False
 
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
+
     def alter(
         self,
         controller: Controller,
@@ -54,7 +65,8 @@ class KRaftController:
             partition = find_in(before, tp)
             facts = {
                 GUARDED: not allow_replication_factor_change,
-                UNCLEAN_ALLOWED: unclean_election_enabled(controller.state, tp[0]),
+                UNCLEAN_ALLOWED: self._dependencies.configs.unclean_election_enabled(tp[0]),
+                COMPLETION: self._dependencies.completion,
             }
             if target is not None:
                 check_assignment(controller, target)
@@ -76,6 +88,10 @@ class KRaftController:
         self, controller: Controller, topics: RequestedPartitions | None
     ) -> ListReassignmentsResult:
         return list_each(controller.state.topics, topics, shipped_lists)
+
+    def identities(self, controller: Controller) -> Mapping[TopicPartition, ReassignmentIdentity]:
+        """Return the identity of every reassignment in progress, by topic and partition."""
+        return identities_in_log(controller.log)
 
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged

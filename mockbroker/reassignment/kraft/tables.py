@@ -25,8 +25,10 @@ from mockbroker.reassignment.transitions import (
 )
 from mockbroker.rows import Row, always
 
-__all__ = ["GUARDED", "ON_ALTER", "ON_CANCEL", "UNCLEAN_ALLOWED"]
+__all__ = ["COMPLETION", "GUARDED", "ON_ALTER", "ON_CANCEL", "UNCLEAN_ALLOWED"]
 
+COMPLETION: Final = "completion"
+"""Fact: when the release completes reassignments (``Completion``)."""
 GUARDED: Final = "guarded"
 """Fact: whether the request forbids another replication factor (KIP-860)."""
 UNCLEAN_ALLOWED: Final = "unclean.leader.election.enable"
@@ -111,7 +113,7 @@ class Complete:
     """What is to be removed goes, if those that have to be in sync are."""
 
     def perform(self, transition: Transition) -> None:
-        transition.now = completed(transition.now, transition.controller.completion)
+        transition.now = completed(transition.now, transition.context.facts[COMPLETION])
 
 
 @dataclass(frozen=True, slots=True)

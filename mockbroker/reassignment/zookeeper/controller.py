@@ -17,6 +17,7 @@ from typing import Any, Final
 from kproto.error_codes import ErrorCode
 from kproto.znodes.kafka_znodes import PartitionState
 from mockbroker.errors import Refusal
+from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.plan_znode import PLAN_WATCHED, leave_plan, pending, take_plan
 from mockbroker.reassignment.requests import (
     RequestedPartitions,
@@ -30,7 +31,7 @@ from mockbroker.reassignment.transitions import Brokers, Table
 from mockbroker.reassignment.znode_watches import WATCHED
 from mockbroker.reassignment.zookeeper import refusal_texts as texts
 from mockbroker.reassignment.zookeeper import tables
-from mockbroker.reassignment.zookeeper.eras import ERAS, Era
+from mockbroker.reassignment.zookeeper.eras import Era
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.rows import rows_of_release
 from mockbroker.state.actions import PartitionChanged
@@ -51,7 +52,8 @@ class KafkaZooKeeperController(ZooKeeperController):
     watched = (*WATCHED, PLAN_WATCHED)
     deprecates_plans = False
 
-    def __init__(self, era: Era = ERAS[-1]) -> None:
+    def __init__(self, era: Era, dependencies: Dependencies) -> None:
+        super().__init__(dependencies)
         self.name = era.name
         self.topic_version = era.topic_version
         self.broker_version = era.broker_version

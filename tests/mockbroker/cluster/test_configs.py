@@ -42,7 +42,7 @@ def test_who_decides_a_topics_config(cluster: Cluster) -> None:
         ConfigSynonym("log.retention.ms", "1", 3),
     )
     # Broker 2 has no value of its own: it sees the cluster's behind the topic's.
-    seen = cluster.describe_configs(TOPIC, "foo", ["retention.ms"], asked_broker=2).configs[0]
+    seen = cluster.describe_configs(TOPIC, "foo", ["retention.ms"], receiver=2).configs[0]
     assert [s.value for s in seen.synonyms] == ["3", "1"]
     alter(cluster, (TOPIC, "foo"), ("retention.ms", DELETE, None))
     assert effective() == ("2", 2)
@@ -51,7 +51,7 @@ def test_who_decides_a_topics_config(cluster: Cluster) -> None:
 def test_a_brokers_configs(cluster: Cluster) -> None:
     alter(cluster, (BROKER, "2"), ("follower.replication.throttled.rate", SET, "9"))
     alter(cluster, (BROKER, "2"), ("my.plugin.key", SET, "secret"))
-    described = cluster.describe_configs(BROKER, "2", asked_broker=2)
+    described = cluster.describe_configs(BROKER, "2", receiver=2)
     entries = {entry.name: entry for entry in described.configs}
     assert (entries["broker.id"].value, entries["broker.id"].read_only) == ("2", True)
     assert entries["broker.rack"].value == "r1"
@@ -91,7 +91,7 @@ def test_names_filter(cluster: Cluster) -> None:
 def test_describe_refusals(
     cluster: Cluster, resource: tuple[int, str], code: int, text: str | None
 ) -> None:
-    result = cluster.describe_configs(*resource, asked_broker=1)
+    result = cluster.describe_configs(*resource, receiver=1)
     assert (result.error_code, result.error_message, result.configs) == (code, text, ())
 
 

@@ -13,7 +13,7 @@ from kproto.schema.model import ZERO_UUID
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.state.actions import PartitionChanged, PartitionsAdded, TopicCreated
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.results import AclBinding, AclFilter, NewTopic
 

@@ -69,28 +69,30 @@ def test_the_controller_moves_when_its_broker_stops() -> None:
 def test_wrong_steps_say_why() -> None:
     cluster = Cluster(3, topics=["foo=1,2"])
     wrong: list[tuple[Callable[[], object], type[ClusterError], str]] = [
-        (lambda: cluster.join_isr(("bar", 0), 1), UnknownPartitionError, "no topic 'bar'"),
+        (lambda: cluster.join_isr(("bar", 0), 1), UnknownPartitionError, "there is no topic 'bar'"),
         (
             lambda: cluster.join_isr(("foo", 1), 1),
             UnknownPartitionError,
-            "no partition foo-1 (it has 1, numbered from 0)",
+            "there is no partition foo-1: the topic has 1, numbered from 0",
         ),
-        (lambda: cluster.join_isr(FOO, 9), UnknownBrokerError, "no broker 9 (there are 1, 2, 3)"),
+        (lambda: cluster.join_isr(FOO, 9), UnknownBrokerError,
+         "there is no broker 9; the cluster has 1, 2, 3"),
         (
             lambda: cluster.join_isr(FOO, 3),
             ClusterError,
-            "broker 3 holds no replica of foo-0 (they are 1, 2)",
+            "broker 3 has no replica of foo-0 (its replicas are 1, 2)",
         ),
         (
             lambda: cluster.leave_isr(FOO, 1),
             ClusterError,
-            "broker 1 leads foo-0 and stays in its ISR (stop the broker instead)",
+            "broker 1 is the leader of foo-0 and stays in its ISR; stop the broker instead",
         ),
-        (lambda: cluster.start_broker(1), ClusterError, "broker 1 is running already"),
-        (lambda: cluster.failover(1), ClusterError, "broker 1 is the controller already"),
+        (lambda: cluster.start_broker(1), ClusterError, "broker 1 is already running"),
+        (lambda: cluster.failover(1), ClusterError, "broker 1 is already the controller"),
         (lambda: cluster.advance(-1), ClusterError, "time does not go back: advance by -1 ms"),
         (lambda: cluster.release_metadata(1), ClusterError, "the metadata of broker 1 is not held"),
-        (lambda: cluster.hold_metadata(7), UnknownBrokerError, "no broker 7 (there are 1, 2, 3)"),
+        (lambda: cluster.hold_metadata(7), UnknownBrokerError,
+         "there is no broker 7; the cluster has 1, 2, 3"),
         (lambda: cluster.topic_config("foo", "x"), ClusterError, "no topic config 'x'"),
     ]  # fmt: skip
     for call, error, text in wrong:
@@ -98,11 +100,11 @@ def test_wrong_steps_say_why() -> None:
             call()
         assert str(caught.value) == text
     cluster.stop_broker(2)
-    with pytest.raises(ClusterError, match=r"broker 2 is stopped: it cannot join the ISR of foo-0"):
+    with pytest.raises(ClusterError, match=r"broker 2 is stopped and cannot join the ISR of foo-0"):
         cluster.join_isr(FOO, 2)
-    with pytest.raises(ClusterError, match=r"broker 2 is stopped: it cannot become the controller"):
+    with pytest.raises(ClusterError, match=r"broker 2 is stopped and cannot become the controller"):
         cluster.failover(2)
-    with pytest.raises(ClusterError, match=r"broker 2 is stopped already"):
+    with pytest.raises(ClusterError, match=r"broker 2 is already stopped"):
         cluster.stop_broker(2)
 
 

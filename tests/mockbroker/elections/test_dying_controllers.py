@@ -14,7 +14,7 @@ import pytest
 
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from mockbroker.state.results import AclBinding
 from tests.mockbroker.elections.clusters import MACHINES, QUEUED, electable, pending, start
 

@@ -145,7 +145,7 @@ def test_every_profile_has_an_era() -> None:
 
 
 def test_an_unknown_era() -> None:
-    with pytest.raises(ClusterError, match="no elections as of 'zookeeper'; there are kip-183, "):
+    with pytest.raises(ClusterError, match="elections 'zookeeper'; choose from kip-183, "):
         of("zookeeper", "foo=1")
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mockbroker.cluster import Cluster
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from tests.mockbroker.elections.clusters import QUEUED, electable, pending, start
 
 

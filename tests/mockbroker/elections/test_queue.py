@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mockbroker.elections.queue import StartedElection
 from mockbroker.errors import ClusterError, ControllerDiedError
 from mockbroker.state.actions import ElectionEnqueued
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
 from tests.mockbroker.elections.clusters import (
     FLAGGED,

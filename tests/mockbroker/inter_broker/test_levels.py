@@ -13,7 +13,7 @@ from mockbroker import MockCluster
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.state.actions import LeaderAndIsrSent, LiveBrokersSent
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from mockbroker.state.model import Broker
 from tests.mockbroker.inter_broker.heard import alter, heard, said
 from tests.mockbroker.inter_broker.talking import talking
@@ -22,7 +22,7 @@ from tests.mockbroker.reassignment.walks import alter as alter_cluster
 from tests.mockbroker.wire import connect
 
 BOTH = pytest.mark.parametrize("draft", ["kip-455-old", "kip-455-new"])
-TOO_OLD = "does not fetch foo-0: no LeaderAndIsr has told it of the target replicas"
+TOO_OLD = "does not fetch foo-0: it received no LeaderAndIsr with the target replicas"
 
 
 def told_of_foo(mock: MockCluster, broker_id: int, after: int = 0) -> list[tuple[int, object]]:
@@ -182,11 +182,11 @@ def test_a_topic_that_goes_leaves_nothing_behind() -> None:
     """Also what a broker was told that has stopped since, and is told nothing any more."""
     cluster = Cluster([Broker(1), Broker(2, apis=((4, 0, 2),))], topics=["foo=1"], machine=NEW)
     alter_cluster(cluster, [2])
-    assert cluster._state.told == {(1, "foo", 0): True, (2, "foo", 0): False}
+    assert cluster._state.known_targets.by_replica == {(1, "foo", 0): True, (2, "foo", 0): False}
     cluster.stop_broker(2)
     (deleted,) = cluster.delete_topics([("foo", ZERO_UUID)])
     assert deleted.error_code == 0
-    assert cluster._state.told == {}
+    assert cluster._state.known_targets.by_replica == {}
 
 
 async def test_connections_to_a_broker_do_not_outlive_its_software() -> None:
@@ -227,7 +227,7 @@ def test_each_gets_the_highest_version_both_know(levels: tuple[int, int, int]) -
             with pytest.raises(ClusterError, match="does not fetch"):
                 cluster.join_isr(FOO, broker_id)
     replayed = replay("c", cluster.log)
-    assert replayed.told == cluster._state.told
+    assert replayed.known_targets == cluster._state.known_targets
     assert replayed.topics == cluster.topics
 
 

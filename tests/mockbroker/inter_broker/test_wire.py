@@ -13,7 +13,7 @@ from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import all_profiles, profile
-from mockbroker.reassignment import reassignment_controller
+from mockbroker.reassignment import keeps_znodes
 from tests.mockbroker.inter_broker.heard import Heard, alter, heard, recorded, said
 from tests.mockbroker.inter_broker.talking import talking
 
@@ -207,7 +207,7 @@ async def test_a_partition_that_comes_again_begins_another_request() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [each.name for each in all_profiles() if reassignment_controller(each.machine).keeps_znodes],
+    [each.name for each in all_profiles() if keeps_znodes(each.machine)],
 )
 @pytest.mark.parametrize("listener", ["its own", "auto"])
 async def test_every_release_and_draft_of_the_zookeeper_era(name: str, listener: str) -> None:

@@ -10,7 +10,6 @@ import pytest
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
-from mockbroker.reassignment import CONTROLLERS
 from mockbroker.reassignment.kip_455.controller import Kip455Controller
 from mockbroker.state.actions import (
     LeaderAndIsrSent,
@@ -18,7 +17,7 @@ from mockbroker.state.actions import (
     UpdateMetadataSent,
     ZnodeWritten,
 )
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from tests.mockbroker.reassignment.walks import FOO, NEW, OLD, alter
 
 Step = Callable[[Cluster], object]
@@ -98,7 +97,7 @@ def _dies(draft: str, before: Step, step: Step, ends: list[set[int]], after: int
     assert set(partition.replicas) in ends, after
     assert set(partition.isr) <= set(partition.replicas), after
     assert partition.leader in partition.isr
-    machine = CONTROLLERS[draft]
+    machine = cluster._reassignment
     assert isinstance(machine, Kip455Controller)
     text = cluster.znodes[topic_path("foo")]
     assert text == machine.topic_text(cluster.topics["foo"])

@@ -9,7 +9,7 @@ import pytest
 from mockbroker.errors import ClusterError
 from mockbroker.reassignment.kip_236_new.plans import PendingPartition
 from mockbroker.state.actions import LeaderAndIsrSent, StopReplicaSent, UpdateMetadataSent
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from tests.mockbroker.reassignment.cancelling import (
     PLAN,
     cancel,

@@ -9,7 +9,7 @@ import pytest
 
 from mockbroker.cluster import Cluster
 from mockbroker.state.actions import LeaderAndIsrSent, StopReplicaSent, ZnodeWritten
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from tests.mockbroker.reassignment.cancelling import (
     CANCEL,
     PLAN,

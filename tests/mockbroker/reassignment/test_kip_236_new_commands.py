@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
 from mockbroker.reassignment.kip_236_new.plans import PendingPartition, pending
 from mockbroker.state.actions import PartitionChanged, StopReplicaSent
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from mockbroker.state.model import NO_LEADER
 from tests.mockbroker.reassignment.cancelling import CANCEL, NEW, PLAN, QUEUE, entry, plan
 from tests.mockbroker.reassignment.commands import (

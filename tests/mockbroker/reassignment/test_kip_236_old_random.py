@@ -12,7 +12,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from mockbroker.reassignment.kip_236_old.effects import RequestedPartition
 from mockbroker.state.actions import PartitionChanged
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from mockbroker.state.model import NO_LEADER
 from tests.mockbroker.reassignment.commands import (
     BROKERS,

@@ -11,7 +11,7 @@ from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
 from mockbroker.state.actions import ControllerChanged
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from tests.mockbroker.reassignment.requesting import (
     CANCEL,
     CHILD,

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
-from mockbroker.reassignment import CONTROLLERS
 from mockbroker.reassignment.kip_455.controller import Kip455Controller
 from mockbroker.state.actions import PartitionChanged, StopReplicaSent
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from mockbroker.state.model import NO_LEADER, Partition
 from tests.mockbroker.reassignment.commands import (
     BROKERS,
@@ -73,7 +72,7 @@ class Commands(AnyCommands):
     @precondition(has_controller)
     @invariant()
     def znodes_hold_what_the_controller_remembers(self) -> None:
-        machine = CONTROLLERS[self.machine]
+        machine = self.cluster._reassignment
         assert isinstance(machine, Kip455Controller)
         for name, topic in self.cluster.topics.items():
             text = self.cluster.znodes[topic_path(name)]

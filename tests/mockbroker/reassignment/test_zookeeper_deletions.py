@@ -13,7 +13,7 @@ from kproto.schema.model import ZERO_UUID
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.cluster import Cluster
 from mockbroker.reassignment.zookeeper.eras import ERAS, Era
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from mockbroker.topics.administration import NewTopic
 from tests.mockbroker.reassignment.zookeeper_story import (
     FOO,

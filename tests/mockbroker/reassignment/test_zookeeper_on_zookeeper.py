@@ -10,7 +10,7 @@ import pytest
 
 from kproto.znodes import ZnodeStore
 from mockbroker.cluster import Cluster
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from tests.mockbroker.reassignment.zookeeper_story import (
     FOO,
     PLAN,

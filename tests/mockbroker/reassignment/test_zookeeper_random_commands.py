@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
-from mockbroker.reassignment import CONTROLLERS
 from mockbroker.reassignment.zookeeper.controller import KafkaZooKeeperController
 from mockbroker.state.actions import PartitionChanged, StopReplicaSent
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from mockbroker.state.model import NO_LEADER, Partition
 from tests.mockbroker.reassignment.commands import (
     BROKERS,
@@ -98,7 +97,7 @@ class Commands(AnyCommands):
     @precondition(has_controller)
     @invariant()
     def znodes_hold_what_the_controller_remembers(self) -> None:
-        machine = CONTROLLERS[ZK]
+        machine = self.cluster._reassignment
         assert isinstance(machine, KafkaZooKeeperController)
         for name, topic in self.cluster.topics.items():
             assert self.cluster.znodes[topic_path(name)] == machine.topic_text(topic)

@@ -12,7 +12,7 @@ from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
 from mockbroker.state.actions import LeaderAndIsrSent, ZnodeWritten
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from tests.mockbroker.reassignment.zookeeper_story import (
     FOO,
     PLAN,

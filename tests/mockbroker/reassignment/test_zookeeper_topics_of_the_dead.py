@@ -13,7 +13,7 @@ from kproto.schema.model import ZERO_UUID
 from kproto.znodes.kafka_znodes import partition_state_path
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 
 KINDS = pytest.mark.parametrize("machine", ["zookeeper", "zookeeper-0.10", "kip-236-new"])
 

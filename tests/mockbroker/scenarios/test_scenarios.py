@@ -73,7 +73,7 @@ def test_what_is_refused_says_why() -> None:
     story = Story(lines.append)
     with story.check_refused("a broker that is none"):
         Cluster(1).stop_broker(7)
-    assert lines == ["   [ok] a broker that is none: no broker 7 (there are 1)"]
+    assert lines == ["   [ok] a broker that is none: there is no broker 7; the cluster has 1"]
     assert story.facts == 1
 
 

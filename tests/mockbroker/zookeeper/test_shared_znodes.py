@@ -13,7 +13,7 @@ from kproto.znodes import ZnodeStore
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.state.actions import Warned
-from mockbroker.state.controller import replay
+from mockbroker.state.cluster_state import replay
 from tests.mockbroker.reassignment.walks import changes
 from tests.znodes.conftest import Place
 
@@ -157,7 +157,7 @@ def test_a_cluster_finds_what_the_last_one_left(place: Place, store: ZnodeStore)
 
 def test_two_clusters_at_one_path_are_a_clear_error(place: Place) -> None:
     cluster_at(place)
-    with pytest.raises(ClusterError, match="/brokers/ids/1 is there already: another cluster"):
+    with pytest.raises(ClusterError, match="/brokers/ids/1 already exists: another cluster"):
         cluster_at(place)
 
 

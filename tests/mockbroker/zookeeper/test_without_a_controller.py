@@ -90,7 +90,7 @@ def test_what_needs_a_controller_is_refused_without_one() -> None:
         cluster.create_topics([])
     with pytest.raises(ClusterError, match="there is no controller"):
         cluster.leave_isr(("foo", 0), 2)
-    with pytest.raises(ClusterError, match="there is no controller already"):
+    with pytest.raises(ClusterError, match="there is already no controller"):
         cluster.resign_controller()
     assert cluster.metadata_view(2).shown_controller_id(forwarding=False) == 1
 

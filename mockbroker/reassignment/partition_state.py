@@ -1,4 +1,4 @@
-"""One partition as ``mockbroker ctl URL state`` shows it, whatever its machine makes of it."""
+"""One partition as ``mockbroker ctl URL state`` shows it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ __all__ = ["partition_state"]
 
 
 def partition_state(partition: Partition) -> dict[str, Any]:
-    """For JSON. ``original`` is there with the drafts of KIP-236 only: what a reassignment would
-    be rolled back to, null where this controller does not know."""
+    """Return the partition as a JSON object.
+
+    Under the drafts of KIP-236 it has ``original``, the replicas before the reassignment, or null
+    if the controller does not know them.
+    """
     state: dict[str, Any] = {
         "replicas": list(partition.replicas),
         "isr": list(partition.isr),

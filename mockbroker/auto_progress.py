@@ -1,0 +1,69 @@
+"""Auto-progress: replicas that catch up by themselves, one at each tick of the virtual clock."""
+
+from __future__ import annotations
+
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import NO_CONTROLLER, NO_LEADER, Partition, TopicPartition
+from mockbroker.steps import Steps
+
+__all__ = ["AutoProgress"]
+
+
+class AutoProgress:
+    """Lets replicas catch up by themselves: one replica of the cluster at each tick.
+
+    A tick serves reassignments first, in the order of topics, partitions and replicas, then
+    replicas that left an ISR. Ticks are counted from the moment this was switched on.
+    """
+
+    def __init__(self, controller: Controller, steps: Steps) -> None:
+        self._controller = controller
+        self._steps = steps
+        self._next_tick_ms: int | None = None
+
+    @property
+    def next_tick_ms(self) -> int | None:
+        """When the next tick is due on the virtual clock; None when off."""
+        return self._next_tick_ms
+
+    def restart(self) -> None:
+        """Start to count ticks from now, at the interval of the state."""
+        interval = self._controller.state.auto_progress_ms
+        self._next_tick_ms = None if interval is None else self._controller.now_ms + interval
+
+    def advance(self, milliseconds: int) -> None:
+        """Advance the clock, running each tick at its own time."""
+        end = self._controller.now_ms + milliseconds
+        interval = self._controller.state.auto_progress_ms
+        while interval is not None and self._next_tick_ms is not None and self._next_tick_ms <= end:
+            self._controller.now_ms = self._next_tick_ms
+            if self._tick():
+                self._next_tick_ms += interval
+            else:
+                # Nothing can change any more, so all remaining ticks would be idle.
+                self._next_tick_ms += ((end - self._next_tick_ms) // interval + 1) * interval
+        self._controller.now_ms = end
+
+    def _tick(self) -> bool:
+        chosen = self._next_to_join()
+        if chosen is None or self._controller.state.controller_id == NO_CONTROLLER:
+            return False
+        self._steps.join_isr(*chosen, cause="auto_progress")
+        return True
+
+    def _next_to_join(self) -> tuple[TopicPartition, int] | None:
+        fallback = None
+        for name, partition in self._controller.partitions():
+            if partition.leader == NO_LEADER or (fallback and not partition.reassigning):
+                continue
+            for replica in partition.target or partition.replicas:
+                if replica not in partition.isr and self._may_join(name, partition, replica):
+                    if partition.reassigning:
+                        return (name, partition.index), replica
+                    fallback = fallback or ((name, partition.index), replica)
+        return fallback
+
+    def _may_join(self, name: str, partition: Partition, replica: int) -> bool:
+        targets = self._controller.state.known_targets
+        live = self._controller.is_live(replica)
+        return live and targets.fetches(replica, (name, partition.index), partition)

@@ -1,0 +1,211 @@
+"""What a cluster is at one moment, and how each action of the log changes it.
+
+The same actions in the same order give an equal state: see ``replay``. This module has no rules;
+actions are decided on elsewhere and recorded by ``state.controller.Controller``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kproto.znodes import Stat
+from mockbroker.state.actions import (
+    AclAdded,
+    AclRemoved,
+    Action,
+    AutoProgressChanged,
+    BrokerChanged,
+    BrokerRegistered,
+    ConfigChanged,
+    ControllerChanged,
+    ElectionEnqueued,
+    ElectionProcessed,
+    ElectionsHeld,
+    ElectionsReleased,
+    LeaderAndIsrSent,
+    MetadataHeld,
+    MetadataReleased,
+    PartitionChanged,
+    PartitionsAdded,
+    PropagationChanged,
+    StopReplicaSent,
+    TopicCreated,
+    TopicDeleted,
+    ZnodeWritten,
+)
+from mockbroker.state.known_targets import KnownTargets
+from mockbroker.state.metadata_views import MetadataView, ViewHistory
+from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic
+from mockbroker.state.results import AclBinding
+
+__all__ = ["BROKER", "TOPIC", "ClusterState", "replay"]
+
+TOPIC = 2
+"""Config resource type of a topic (``ConfigResource.Type``)."""
+BROKER = 4
+"""Config resource type of a broker; the empty name is the cluster-wide default."""
+
+
+@dataclass
+class ClusterState:
+    """Everything the action log determines, plus ``cluster_id`` and ``static_configs``, which are
+    given. Only ``apply`` writes to it.
+
+    ``static_configs`` is the content of every broker's properties file. ``znodes`` maps paths to
+    texts and ``znode_stats`` to the stat that each znode had when it was last written or read; both
+    are empty in KRaft mode. ``last_controller_id`` is the controller that brokers report while
+    there is none. ``deleting`` holds deleted topics that clients no longer see, but of which a
+    stopped broker still has replicas.
+    """
+
+    cluster_id: str
+    static_configs: Mapping[str, str] = field(default_factory=dict)
+    offset: int = 0
+    controller_id: int = -1
+    controller_epoch: int = 0
+    last_controller_id: int = -1
+    brokers: dict[int, Broker] = field(default_factory=dict)
+    topics: dict[str, Topic] = field(default_factory=dict)
+    topic_names: dict[uuid.UUID, str] = field(default_factory=dict)
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    acls: dict[AclBinding, None] = field(default_factory=dict)
+    held: dict[int, MetadataView] = field(default_factory=dict)
+    znodes: dict[str, str] = field(default_factory=dict)
+    znode_stats: dict[str, Stat] = field(default_factory=dict)
+    known_targets: KnownTargets = field(default_factory=KnownTargets)
+    auto_progress_ms: int | None = None
+    elections: dict[int, ElectionEnqueued] = field(default_factory=dict)
+    elections_held: bool = False
+    deleting: dict[str, Topic] = field(default_factory=dict)
+    _history: ViewHistory = field(default_factory=ViewHistory, repr=False, compare=False)
+    _view: MetadataView | None = field(default=None, repr=False, compare=False)
+
+    def view(self, broker_id: int, now_ms: int) -> MetadataView:
+        """Return the metadata that a broker has: held, or delayed by the propagation time."""
+        held = self.held.get(broker_id)
+        return self._history.view(now_ms) or self._current() if held is None else held
+
+    @property
+    def propagation_ms(self) -> int:
+        """The delay until every broker learns of a change."""
+        return self._history.delay_ms
+
+    def next_arrival(self, now_ms: int) -> int | None:
+        """Return when the next change reaches brokers, or None if all changes have."""
+        return self._history.next_arrival(now_ms)
+
+    def _current(self) -> MetadataView:
+        """Return the current view, copied at most once per change."""
+        if self._view is None or self._view.offset != self.offset:
+            self._view = MetadataView(
+                self.offset,
+                self.cluster_id,
+                self.last_controller_id,
+                dict(self.brokers),
+                dict(self.topics),
+                dict(self.topic_names),
+            )
+        return self._view
+
+    def apply(self, action: Action) -> None:
+        """Apply one change. It was validated when it was recorded, so nothing is refused here."""
+        self._history.before_change(action.at_ms, self._current)
+        match action.change:
+            case BrokerRegistered(broker):
+                self.brokers[broker.broker_id] = broker
+            case BrokerChanged(before, after):
+                self.brokers[after.broker_id] = after
+                self._forget_deleted()
+                if before.apis != after.apis:
+                    self.known_targets.note_software(before, after)
+            case ControllerChanged(_, chosen, epoch):
+                self.controller_id, self.controller_epoch = chosen, epoch
+                if chosen != NO_CONTROLLER:
+                    self.last_controller_id = chosen
+            case TopicCreated(topic):
+                self.topics[topic.name] = topic
+                self.deleting.pop(topic.name, None)
+                self.topic_names[topic.topic_id] = topic.name
+            case TopicDeleted(name, topic_id):
+                self.deleting[name] = self.topics[name]
+                self._forget_deleted()
+                del self.topics[name], self.topic_names[topic_id]
+                self.configs.pop((TOPIC, name), None)
+                self.known_targets.forget_topic(name)
+            case PartitionsAdded(name, partitions):
+                self._set_partitions(name, self.topics[name].partitions + partitions)
+            case PartitionChanged(name, _, partition):
+                old = self.topics[name].partitions
+                index = partition.index
+                self._set_partitions(name, (*old[:index], partition, *old[index + 1 :]))
+            case ConfigChanged() as change:
+                self._set_config(change)
+            case AclAdded(binding):
+                self.acls[binding] = None
+            case AclRemoved(binding):
+                del self.acls[binding]
+            case MetadataHeld(broker_id):
+                self.held[broker_id] = self.view(broker_id, action.at_ms)
+            case MetadataReleased(broker_id):
+                del self.held[broker_id]
+            case AutoProgressChanged(interval_ms):
+                self.auto_progress_ms = interval_ms
+            case PropagationChanged(delay_ms):
+                self._history.set_delay(delay_ms, action.at_ms, self._current())
+            case ElectionEnqueued(number) as enqueued:
+                self.elections[number] = enqueued
+            case ElectionProcessed(number):
+                del self.elections[number]
+            case ElectionsHeld():
+                self.elections_held = True
+            case ElectionsReleased():
+                self.elections_held = False
+            case ZnodeWritten() as change:
+                self._set_znode(change)
+            case LeaderAndIsrSent() | StopReplicaSent() as change:
+                self.known_targets.note_sent(change)
+        self.offset = action.offset + 1
+
+    def _forget_deleted(self) -> None:
+        """Drop topics from ``deleting`` once no stopped broker has a replica of them."""
+        stopped = {each.broker_id for each in self.brokers.values() if not each.live}
+        self.deleting = {
+            name: topic
+            for name, topic in self.deleting.items()
+            if any(stopped.intersection(each.hosts) for each in topic.partitions)
+        }
+
+    def _set_partitions(self, name: str, partitions: tuple[Partition, ...]) -> None:
+        self.topics[name] = Topic(name, self.topics[name].topic_id, partitions)
+
+    def _set_znode(self, change: ZnodeWritten) -> None:
+        if change.after is None:
+            self.znodes.pop(change.path, None)
+        else:
+            self.znodes[change.path] = change.after
+        if change.stat is None:
+            self.znode_stats.pop(change.path, None)
+        else:
+            self.znode_stats[change.path] = change.stat
+
+    def _set_config(self, change: ConfigChanged) -> None:
+        key = (change.resource_type, change.resource_name)
+        values = self.configs.setdefault(key, {})
+        if change.after is None:
+            values.pop(change.name, None)
+        else:
+            values[change.name] = change.after
+        if not values:
+            del self.configs[key]
+
+
+def replay(
+    cluster_id: str, actions: Iterable[Action], static_configs: Mapping[str, str] | None = None
+) -> ClusterState:
+    """Return the state that results from applying these actions to an empty cluster."""
+    state = ClusterState(cluster_id, dict(static_configs or {}))
+    for action in actions:
+        state.apply(action)
+    return state
