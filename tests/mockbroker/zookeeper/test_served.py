@@ -64,7 +64,7 @@ async def refused(address: str) -> None:
 
 
 def test_a_profile_without_znodes_takes_no_zookeeper() -> None:
-    with pytest.raises(ClusterError, match=r"kafka-4\.1 keeps nothing in ZooKeeper"):
+    with pytest.raises(ClusterError, match=r"kafka-4\.1 does not use ZooKeeper"):
         MockCluster(profile="kafka-4.1", zookeeper="127.0.0.1:1")
 
 
