@@ -4,10 +4,11 @@ port and the pytest fixture share.
 
 from __future__ import annotations
 
+import inspect
 import ssl
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Literal, TypeAlias
+from typing import Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from kproto.dialects import Dialect
 from kproto.journal import Journal
@@ -18,7 +19,10 @@ from mockbroker.security.authorizer import Authorizer
 from mockbroker.serving.limits import DEFAULTS, Limits
 from mockbroker.state.model import Broker
 
-__all__ = ["Clock", "ClusterOptions", "Level"]
+__all__ = ["Clock", "ClusterOptions", "Level", "takes_cluster_options"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Clock: TypeAlias = Literal["wall", "manual"]
 
@@ -138,3 +142,21 @@ class ClusterOptions:
             self.journal_entries,
             self.journal_bytes,
         )
+
+
+def _with_arguments_of(
+    options: Callable[P, ClusterOptions],
+) -> Callable[[Callable[Concatenate[T, ...], None]], Callable[Concatenate[T, P], None]]:
+    def decorate(method: Callable[Concatenate[T, ...], None]) -> Callable[Concatenate[T, P], None]:
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        wanted = inspect.signature(options)
+        method.__signature__ = wanted.replace(  # type: ignore[attr-defined]
+            parameters=[own, *wanted.parameters.values()]
+        )
+        return method
+
+    return decorate
+
+
+takes_cluster_options = _with_arguments_of(ClusterOptions)
+"""Give a method the arguments of ``ClusterOptions``, for type checkers and for ``inspect``."""

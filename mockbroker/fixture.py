@@ -1,20 +1,20 @@
-"""What the fixture ``mock_kafka`` is: a cluster on its own thread, and what it heard."""
+"""The object behind the fixture ``mock_kafka``: a cluster on its own thread, with assertions on the
+requests of its clients."""
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from dataclasses import replace
 
+from mockbroker.cluster_options import ClusterOptions
 from mockbroker.recorded_requests import RecordedRequests
-from mockbroker.serving.limits import Limits
 from mockbroker.threaded import ThreadedCluster
 
 __all__ = ["MockKafka"]
 
-_OF_THE_JOURNAL = ("journal_entries", "journal_bytes")
-
 
 class MockKafka(ThreadedCluster, RecordedRequests):
-    """A ``MockCluster`` for any thread, with assertions on what clients asked of it::
+    """A ``MockCluster`` for any thread, with assertions on its clients' requests::
 
     def test_reassignment(mock_kafka):
         admin = KafkaAdminClient(bootstrap_servers=mock_kafka.bootstrap)
@@ -22,12 +22,16 @@ class MockKafka(ThreadedCluster, RecordedRequests):
         mock_kafka.assert_requested("AlterPartitionReassignments", times=1, version=0)
     """
 
-    def __init__(self, **options: Any) -> None:
-        bounds = {name: options[name] for name in _OF_THE_JOURNAL if name in options}
-        options.setdefault("journal", Limits(**bounds).journal())
-        ThreadedCluster.__init__(self, **options)
-        RecordedRequests.__init__(self, options["journal"])
+    def _set_up(self, options: ClusterOptions) -> None:
+        journal = options.limits.journal() if options.journal is None else options.journal
+        ThreadedCluster._set_up(self, replace(options, journal=journal))
+        RecordedRequests.__init__(self, journal)
+
+    def journal_text(self, most: int | None = None) -> str:
+        """The newest ``most`` entries of the journal, one line a frame."""
+        return "\n".join(self.lines(most))
 
     def said(self, most: int | None = None) -> str:
-        """The journal for eyes, a line a frame."""
-        return "\n".join(self.lines(most))
+        """Deprecated: use ``journal_text``."""
+        warnings.warn("said is deprecated; use journal_text", DeprecationWarning, stacklevel=2)
+        return self.journal_text(most)

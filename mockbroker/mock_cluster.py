@@ -12,14 +12,14 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from kproto.dialects import dialect
 from kproto.schema.versions import Versions
 from kproto.transcript import Transcript
 from kproto.znodes import Stat, ZnodeStore
 from mockbroker.cluster import Cluster
-from mockbroker.cluster_options import Clock, ClusterOptions, Level
+from mockbroker.cluster_options import Clock, ClusterOptions, Level, takes_cluster_options
 from mockbroker.commands import CommandCall, parse_command
 from mockbroker.errors import ClusterError
 from mockbroker.faults.matching import ActiveFault, Predicate
@@ -60,26 +60,6 @@ _SESSION_TIMEOUT = "zookeeper.session.timeout.ms"
 _SESSION_TIMEOUT_MS = 6_000
 
 
-def _with_arguments_of(
-    options: Callable[P, ClusterOptions],
-) -> Callable[
-    [Callable[Concatenate[MockCluster, ...], None]], Callable[Concatenate[MockCluster, P], None]
-]:
-    """Give a method the arguments of ``ClusterOptions``, for type checkers and ``inspect``."""
-
-    def decorate(
-        method: Callable[Concatenate[MockCluster, ...], None],
-    ) -> Callable[Concatenate[MockCluster, P], None]:
-        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-        wanted = inspect.signature(options)
-        method.__signature__ = wanted.replace(  # type: ignore[attr-defined]
-            parameters=[own, *wanted.parameters.values()]
-        )
-        return method
-
-    return decorate
-
-
 class MockCluster:
     """Brokers that real Kafka clients can connect to, in this process::
 
@@ -101,7 +81,7 @@ class MockCluster:
     instead: these wait for the server without blocking the event loop.
     """
 
-    @_with_arguments_of(ClusterOptions)
+    @takes_cluster_options
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._set_up(ClusterOptions(*arguments, **options))
 

@@ -1,7 +1,7 @@
-"""The fixtures ``mock_kafka`` and ``mock_kafka_factory``, by the name ``mock_kafka`` among pytest's
-plugins. Installed with the package; nothing of it is imported before a test asks for one.
+"""The pytest plugin ``mock_kafka`` with the fixtures ``mock_kafka`` and ``mock_kafka_factory``.
 
-A test that fails shows what was said on the wire.
+It is installed with the package and imports no more of it until a test requests a fixture. A
+failing test reports the traffic of its clusters.
 """
 
 from __future__ import annotations
@@ -19,18 +19,16 @@ __all__ = ["MockKafkaFactory", "mock_kafka", "mock_kafka_factory"]
 MockKafkaFactory: TypeAlias = "Callable[..., MockKafka]"
 
 _MARKER = (
-    "mock_kafka(**options): options of mockbroker.MockCluster for the fixture mock_kafka, "
+    "mock_kafka(**options): mockbroker.ClusterOptions for the fixture mock_kafka, "
     "such as brokers=6, topics=['foo=1,2,3'], profile='kafka-2.4'"
 )
 _CLUSTERS = pytest.StashKey[list[Any]]()
 _SHOWN = 200
-"""Lines of a journal at most under a failed test."""
+"""The most journal lines reported for a failed test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addini(
-        "mock_kafka_profile", "the profile of mock_kafka where a test names none", default=""
-    )
+    parser.addini("mock_kafka_profile", "the default profile of mock_kafka", default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,8 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def mock_kafka_factory(request: pytest.FixtureRequest) -> Iterator[MockKafkaFactory]:
-    """Starts clusters: ``mock_kafka_factory(brokers=6, topics=["foo=1,2,3"])``. Each is stopped
-    at the end of the test."""
+    """A function that starts a cluster: ``mock_kafka_factory(brokers=6, topics=["foo=1,2,3"])``.
+    All of them stop at the end of the test."""
     from mockbroker.fixture import MockKafka
 
     started: list[MockKafka] = request.node.stash.setdefault(_CLUSTERS, [])
@@ -59,7 +57,7 @@ def mock_kafka_factory(request: pytest.FixtureRequest) -> Iterator[MockKafkaFact
     for cluster in started:
         try:
             cluster.stop()
-        except Exception as error:  # the others still have to be stopped
+        except Exception as error:  # stop the others first
             errors.append(error)
     if errors:
         raise errors[0]
@@ -67,8 +65,8 @@ def mock_kafka_factory(request: pytest.FixtureRequest) -> Iterator[MockKafkaFact
 
 @pytest.fixture
 def mock_kafka(request: pytest.FixtureRequest, mock_kafka_factory: MockKafkaFactory) -> MockKafka:
-    """A running mock cluster of this test's own, in this process and on free ports. The marker
-    ``@pytest.mark.mock_kafka(...)`` has its options; the nearest one decides each."""
+    """A running mock cluster for this test alone, in this process and on free ports. The marker
+    ``@pytest.mark.mock_kafka(...)`` sets its options; the nearest marker decides each."""
     options: dict[str, Any] = {}
     for marker in request.node.iter_markers("mock_kafka"):
         if marker.args:
@@ -83,4 +81,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = outcome.get_result()
     if report.when == "call" and report.failed:
         for cluster in item.stash.get(_CLUSTERS, []):
-            report.sections.append((f"mock_kafka at {cluster.bootstrap}", cluster.said(_SHOWN)))
+            report.sections.append(
+                (f"mock_kafka at {cluster.bootstrap}", cluster.journal_text(_SHOWN))
+            )

@@ -1,7 +1,7 @@
-"""A mock cluster on a thread of its own, for programs that have no event loop to spare: tests of
-blocking clients, and of asyncio ones that must not share a loop with the cluster.
+"""A mock cluster on its own thread, for tests of blocking clients, and of asyncio clients that must
+not share an event loop with the cluster.
 
-Knows nothing of what a cluster can do: every method and property of ``MockCluster`` is there.
+Every method and property of ``MockCluster`` is forwarded; none is listed here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Final, Self
 
+from mockbroker.cluster_options import ClusterOptions, takes_cluster_options
 from mockbroker.mock_cluster import MockCluster
 
 __all__ = ["ThreadedCluster"]
@@ -21,24 +22,35 @@ _STOP_SECONDS: Final = 30.0
 
 
 class ThreadedCluster:
-    """``MockCluster`` by the same arguments, for any thread::
+    """A ``MockCluster`` with the same arguments, usable from any thread::
 
         with ThreadedCluster(topics=["foo=1,2,3"], brokers=6) as mock:
             admin = KafkaAdminClient(bootstrap_servers=mock.bootstrap)
             ...
             mock.join_isr("foo-0", 4)
 
-    Methods run on the cluster's own thread and come back when they are done, those that are
-    coroutines of ``MockCluster`` as well. ``aio`` has the same ones to be awaited, so that a wait
-    does not stop the caller's event loop. An error that the cluster raises is raised here.
+    Methods run on the cluster's thread and return when they are done, including the coroutines of
+    ``MockCluster``. ``aio`` has the same methods as coroutines, which do not block the caller's
+    event loop. Errors of the cluster are raised in the caller.
     """
 
+    @takes_cluster_options
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._arguments, self._options = arguments, options
+        self._set_up(ClusterOptions(*arguments, **options))
+
+    @classmethod
+    def from_options(cls, options: ClusterOptions) -> Self:
+        """A cluster with these options."""
+        made = cls.__new__(cls)
+        made._set_up(options)
+        return made
+
+    def _set_up(self, options: ClusterOptions) -> None:
+        self.options = options
         self._cluster: MockCluster | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self.aio: Final = _Awaited(self)
+        self.aio = _Coroutines(self)
 
     def __enter__(self) -> Self:
         self.start()
@@ -54,31 +66,31 @@ class ThreadedCluster:
 
     @property
     def cluster(self) -> MockCluster:
-        """The cluster itself, which belongs to its thread. Raises RuntimeError before ``start``."""
+        """The cluster itself, for use on its own thread. Raises RuntimeError before ``start``."""
         if self._cluster is None:
             raise RuntimeError("the cluster is not started")
         return self._cluster
 
     def start(self) -> None:
-        """On return clients can connect. Raises what ``MockCluster`` does."""
+        """Once this returns, clients can connect. Raises the errors of ``MockCluster``."""
         if self._thread is not None:
-            raise RuntimeError("the cluster was started before")
+            raise RuntimeError("the cluster has been started before")
         loop = self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=_run, args=(loop,), name="mock-kafka", daemon=True)
         self._thread.start()
         try:
-            self._cluster = self.submit(self._started()).result()
+            self._cluster = self.submit(self._start_cluster()).result()
         except BaseException:
             self.stop()
             raise
 
-    async def _started(self) -> MockCluster:
-        cluster = MockCluster(*self._arguments, **self._options)
+    async def _start_cluster(self) -> MockCluster:
+        cluster = MockCluster.from_options(self.options)
         await cluster.start()
         return cluster
 
     def stop(self) -> None:
-        """Close every listener and connection, and end the thread. Twice does no harm."""
+        """Close every listener and connection, and end the thread. Stopping twice is harmless."""
         loop, thread = self._loop, self._thread
         if loop is None or thread is None or not thread.is_alive():
             return
@@ -97,14 +109,14 @@ class ThreadedCluster:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def __getattr__(self, name: str) -> Any:
-        """What ``MockCluster`` has: its methods wrapped, its properties as they are now."""
+        """A method of ``MockCluster``, wrapped, or the current value of a property."""
         if name.startswith("_"):
             raise AttributeError(name)
         kind = getattr(MockCluster, name, None)
         if callable(kind):
 
             def call(*arguments: Any, **options: Any) -> Any:
-                return self.submit(self._called(name, arguments, options)).result()
+                return self.submit(self._call(name, arguments, options)).result()
 
             call.__name__, call.__doc__ = name, kind.__doc__
             return call
@@ -113,12 +125,12 @@ class ThreadedCluster:
     async def _read(self, name: str) -> Any:
         return getattr(self.cluster, name)
 
-    async def _called(self, name: str, arguments: Any, options: Any) -> Any:
+    async def _call(self, name: str, arguments: Any, options: Any) -> Any:
         return await self.cluster.take(getattr(self.cluster, name), *arguments, **options)
 
 
-class _Awaited:
-    """The same methods, for a caller with an event loop."""
+class _Coroutines:
+    """The methods of the cluster as coroutines."""
 
     def __init__(self, threaded: ThreadedCluster) -> None:
         self._threaded = threaded
@@ -128,7 +140,7 @@ class _Awaited:
             raise AttributeError(f"MockCluster has no method {name!r}")
 
         def call(*arguments: Any, **options: Any) -> Awaitable[Any]:
-            work = self._threaded._called(name, arguments, options)
+            work = self._threaded._call(name, arguments, options)
             return asyncio.wrap_future(self._threaded.submit(work))
 
         return call
@@ -138,11 +150,11 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
-        # What the cluster left behind: connections being closed.
-        left = asyncio.all_tasks(loop)
-        for task in left:
+        # Connections may still be closing.
+        pending = asyncio.all_tasks(loop)
+        for task in pending:
             task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()

@@ -237,7 +237,7 @@ def _build(
     options: dict[str, Any], stack: contextlib.ExitStack
 ) -> tuple[MockCluster, ControlServer | None]:
     """Everything that can be wrong with the options is found here, before any socket opens."""
-    from mockbroker.mock_cluster import MockCluster
+    from mockbroker.mock_cluster import ClusterOptions, MockCluster
 
     endpoint, implemented_only = _split_advertise(options["advertise"])
     host, port = options["listen"]
@@ -246,7 +246,7 @@ def _build(
     journal = options["journal"]
     try:
         sink = None if journal is None else stack.enter_context(journal_sink(journal))
-        mock = MockCluster(
+        cluster_options = ClusterOptions(
             options["brokers"],
             topics=options["topics"],
             profile=options["profile"],
@@ -268,6 +268,7 @@ def _build(
             **security_of(options),
             **limits_of(options),
         )
+        mock = MockCluster.from_options(cluster_options)
         mock.journal.sink = sink
         for api_key, reply in options["replies"]:
             mock.script(api_key, reply)

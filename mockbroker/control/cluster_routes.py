@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from mockbroker.cluster_options import ClusterOptions
 from mockbroker.control.options import OPTIONS
 from mockbroker.control.routes import Asked, RefusedError, Route
 from mockbroker.control.schemas import ref
@@ -22,7 +23,7 @@ async def _list(asked: Asked) -> dict[str, Any]:
 async def _add(asked: Asked) -> dict[str, Any]:
     options = dict(asked.body)
     faults = options.pop("faults", ())
-    return (await asked.hosting.add(options, faults)).to_dict()
+    return (await asked.hosting.add(ClusterOptions(**options), faults)).to_dict()
 
 
 async def _show(asked: Asked) -> dict[str, Any]:

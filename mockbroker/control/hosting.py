@@ -1,27 +1,29 @@
-"""The clusters of one process: the one it was started with, and those made over HTTP."""
+"""The clusters of one process: the one it started with, and those created over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mockbroker.cluster_options import ClusterOptions
 from mockbroker.control.feed import Feed
 from mockbroker.control.routes import RefusedError
 from mockbroker.errors import ClusterError
+from mockbroker.faults import Fault
 from mockbroker.mock_cluster import MockCluster
 
 __all__ = ["FIRST", "Hosted", "Hosting"]
 
 FIRST: Final = "1"
-"""The cluster that somebody else starts and stops; routes without an id are about it."""
+"""The id of the cluster that the process started with. Routes without an id refer to it."""
 _MOST_CLUSTERS: Final = 64
 
 
 @dataclass(slots=True)
 class Hosted:
-    """One cluster under its id."""
+    """A cluster with its id and its event streams."""
 
     id: str
     mock: MockCluster
@@ -42,7 +44,7 @@ class Hosted:
 
 
 class Hosting:
-    """Ids are numbers as text, and none is given twice."""
+    """Clusters by id. Ids are numbers as text and are never reused."""
 
     def __init__(self, first: MockCluster) -> None:
         self._clusters = {FIRST: Hosted(FIRST, first)}
@@ -61,18 +63,18 @@ class Hosting:
         found = self._clusters.get(cluster_id)
         if found is None:
             known = ", ".join(self._clusters)
-            raise RefusedError(404, f"no cluster {cluster_id!r:.80}; there are {known}")
+            raise RefusedError(404, f"no cluster {cluster_id!r:.80}; the clusters are {known}")
         return found
 
-    async def add(self, options: dict[str, Any], faults: Any = ()) -> Hosted:
-        """Make a cluster of these arguments of ``MockCluster`` and start it. Raises what that
-        raises, RefusedError (429) where there are too many."""
+    async def add(self, options: ClusterOptions, faults: Sequence[Fault] = ()) -> Hosted:
+        """Create and start a cluster. Raises the errors of ``MockCluster``, and RefusedError (429)
+        if there are too many clusters."""
         if len(self._clusters) + self._starting >= _MOST_CLUSTERS:
-            raise RefusedError(429, f"{_MOST_CLUSTERS} clusters are as many as one process has")
+            raise RefusedError(429, f"one process can host {_MOST_CLUSTERS} clusters at most")
         self._starting += 1
         try:
-            # On a thread: many brokers and topics take their time, a ZooKeeper may.
-            mock = await asyncio.to_thread(MockCluster, **options)
+            # On a thread: many topics, or a ZooKeeper server, may take long.
+            mock = await asyncio.to_thread(MockCluster.from_options, options)
             try:
                 mock.load_faults(faults)
                 await mock.start()
@@ -86,17 +88,17 @@ class Hosting:
         return hosted
 
     async def remove(self, cluster_id: str) -> Hosted:
-        """Stop one that was added."""
+        """Stop a cluster that ``add`` created."""
         hosted = self.find(cluster_id)
         if cluster_id == FIRST:
-            raise ClusterError("cluster 1 ends with the process that serves it")
+            raise ClusterError("cluster 1 cannot be removed: it ends with its process")
         del self._clusters[cluster_id]
         hosted.feed.close()
         await hosted.mock.stop()
         return hosted
 
     async def close(self) -> None:
-        """Stop those that were added, and every stream."""
+        """Stop the clusters that ``add`` created, and every event stream."""
         for hosted in list(self._clusters.values()):
             hosted.feed.close()
             if hosted.id != FIRST:
