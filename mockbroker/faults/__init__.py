@@ -1,8 +1,9 @@
-"""Faults as rules: which requests a mock cluster answers otherwise than a broker would, and how.
+"""Fault rules: which requests a mock cluster answers differently from a broker, and how.
 
-``model`` is what a rule says and ``parse`` where it comes from; ``matching`` picks the rule for a
-request; ``answers`` changes what is said, ``frames`` how it is framed, and ``planning`` decides
-which bytes go out when. None of them knows a socket: ``serving.server`` performs the plan.
+``rule`` defines a rule and ``documents`` reads rules from YAML and JSON. ``matching`` picks the
+rule for a request. ``message_edits`` and ``partial_errors`` change the response message,
+``frame_edits`` its bytes, and ``delivery`` plans which bytes go out when. The package opens no
+sockets: ``serving.fault_stage`` runs a rule, and ``serving.server`` writes the bytes.
 """
 
 from __future__ import annotations

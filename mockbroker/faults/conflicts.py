@@ -1,7 +1,4 @@
-"""Which members of a rule go together. Says what is wrong with a rule, in words; knows no bytes.
-
-A table: each row is some members, and those they need or exclude.
-"""
+"""Tables of the rule members that need or exclude each other."""
 
 from __future__ import annotations
 
@@ -19,24 +16,24 @@ _ACTIONS: Final = (
     "tls_alert", "follow_with", "unsolicited", "never_answer", "delay", "hold_responses",
     "hold_for", "swap", "split", "disconnect",
 )  # fmt: skip
-"""What a rule has to have one of."""
+"""A rule needs at least one of these."""
 
 _BYTES: Final = ("raw", "garbage", "tls_alert")
-"""What takes the answer's place whole, one at a time."""
+"""Members that replace the whole response. A rule has at most one."""
 _SAYS: Final = (
     "reply", "error", "throttle", "as_version", "unknown_tags", "set", "set_length", "set_bytes",
     "more", "replace_bytes",
 )  # fmt: skip
-"""What changes the message."""
+"""Members that change the response message."""
 _SHAPES: Final = (
     "correlation_id", "correlation_off_by", "trailing", "length", "length_off_by",
 )  # fmt: skip
-"""What changes the frame around it."""
+"""Members that change the frame around the message."""
 _LATE: Final = ("hold_responses", "hold_for", "swap")
 _ANSWERS: Final = (
     *_BYTES, *_SAYS, *_SHAPES, *_LATE, "truncate", "follow_with", "unsolicited", "split",
 )  # fmt: skip
-"""What needs an answer to be about."""
+"""Members that have no effect without a response."""
 
 _NEEDS: Final = {
     "error_message": ("error",),
@@ -45,7 +42,7 @@ _NEEDS: Final = {
     "close_with": ("disconnect",),
     "unsolicited_correlation_id": ("unsolicited",),
 }
-"""Member -> those without one of which it says nothing."""
+"""Member -> members of which the rule needs at least one with it."""
 
 _EXCLUDES: Final = (
     (("raw",), ("garbage", "tls_alert")),
@@ -58,22 +55,22 @@ _EXCLUDES: Final = (
     (_LATE, ("split", "unsolicited", "disconnect", "follow_with")),
     (("never_answer",), (*_ANSWERS, "delay", "disconnect")),
 )
-"""Pairs of members that cannot both be given."""
+"""Pairs of groups: a rule has no member of one together with a member of the other."""
 
 
 def conflict(fault: Fault) -> str | None:
-    """What is wrong with the rule as a whole; None where nothing is."""
+    """Describe the first conflict between the members of a rule; None if there is none."""
     given = {name for name in fault.to_dict() if name != "name"}
     if not given & set(_ACTIONS):
-        return f"the rule does nothing: give it one of {', '.join(_ACTIONS)}"
+        return f"the rule has no effect; it needs at least one of {', '.join(_ACTIONS)}"
     for name, needed in _NEEDS.items():
         if name in given and not given & set(needed):
-            return f"{name} says something about {needed[0]}, and there is none"
+            return f"{name} requires {needed[0]}"
     for some, others in _EXCLUDES:
         one = next((name for name in some if name in given), None)
         other = next((name for name in others if name in given), None)
         if one is not None and other is not None:
-            return f"{one} and {other} exclude each other"
+            return f"{one} cannot be combined with {other}"
     return _about_the_end(fault, given) or _about_applying(fault, given)
 
 
@@ -83,11 +80,14 @@ def _about_the_end(fault: Fault, given: set[str]) -> str | None:
     unanswered = next((name for name in _ANSWERS if name in given), None)
     if unanswered is not None:
         return (
-            f"{unanswered} and disconnect {fault.disconnect} exclude each other: there is no "
-            "answer (disconnect answered closes behind it)"
+            f"{unanswered} cannot be combined with disconnect {fault.disconnect}, which sends no "
+            "response (disconnect answered sends one and then closes)"
         )
     if fault.apply is not None:
-        return f"disconnect {fault.disconnect} says already whether the request is applied"
+        return (
+            f"apply cannot be combined with disconnect {fault.disconnect}, which already decides "
+            "whether the request is applied"
+        )
     return None
 
 
@@ -96,4 +96,4 @@ def _about_applying(fault: Fault, given: set[str]) -> str | None:
         return None
     if given & {"reply", "error", "never_answer", *_BYTES}:
         return None
-    return "apply false: give a reply, an error, raw, garbage, tls_alert or never_answer with it"
+    return "apply false requires reply, error, raw, garbage, tls_alert or never_answer"

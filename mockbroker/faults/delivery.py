@@ -1,5 +1,7 @@
-"""Which bytes go out, when, and what becomes of the connection: a response frame and a rule in, a
-plan out. No sockets, no clock: ``mockbroker.serving.server`` performs the plan, in order.
+"""When the bytes of a response go out, and when the connection ends.
+
+``plan_answer`` turns a response frame and a rule into a plan. This module has no sockets and no
+clock: ``mockbroker.serving.server`` performs the plan in order.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from mockbroker.faults.rule import CloseWith, Fault, Swap
 
 __all__ = ["End", "Hold", "LateAnswers", "Plan", "Sleep", "Step", "Write", "plan_answer"]
 
-_NOBODY_ASKED = 0x4000_0000
-"""What an unsolicited response's id differs in from the answer's."""
+_UNSOLICITED_BIT = 0x4000_0000
+"""The correlation id of an unsolicited response differs from the request's in this bit."""
 
 
 class Write(NamedTuple):
@@ -25,14 +27,17 @@ class Sleep(NamedTuple):
 
 
 class End(NamedTuple):
-    """The connection ends, as far as ``how`` goes; nothing more is answered on it."""
+    """The connection ends in the way ``how`` names; no later request on it is answered."""
 
     how: CloseWith
 
 
 class Hold(NamedTuple):
-    """An answer that others overtake: it goes out after so many of them, or when the time has
-    passed; None for no such end. ``went_out`` is told when it does."""
+    """A response that later responses overtake.
+
+    It goes out after that many ``responses``, or after that many ``milliseconds``; None sets no
+    such limit. ``went_out`` is called with its bytes when it goes out.
+    """
 
     data: bytes
     responses: int | None
@@ -45,15 +50,17 @@ Step: TypeAlias = Write | Sleep | End | Hold
 
 
 class Plan(NamedTuple):
-    """Performed in order. ``answers``: whether an answer is among it, for which others wait."""
+    """Steps to perform in order. ``answers``: whether they contain the response."""
 
     steps: tuple[Step, ...]
     answers: bool
 
 
 def plan_answer(frame: bytes, fault: Fault, went_out: Callable[[bytes], None]) -> tuple[Step, ...]:
-    """The steps for an answer of these bytes. ``went_out`` is told of each frame, as it is
-    planned, or where it is held, as it goes."""
+    """Plan the delivery of a response frame.
+
+    ``went_out`` is called with each frame: now, or, for a held response, when it goes out.
+    """
     data = frame if fault.truncate is None else frame[: fault.truncate]
     data += bytes.fromhex(fault.follow_with or "")
     if fault.swap or fault.hold_responses or fault.hold_for is not None:
@@ -75,7 +82,7 @@ def plan_answer(frame: bytes, fault: Fault, went_out: Callable[[bytes], None]) -
 def _unsolicited(frame: bytes, fault: Fault, went_out: Callable[[bytes], None]) -> Write:
     own, other = int.from_bytes(frame[4:8], "big"), fault.unsolicited_correlation_id
     if other is None:
-        other = own ^ _NOBODY_ASKED
+        other = own ^ _UNSOLICITED_BIT
     extra = with_correlation_id(frame, other if isinstance(other, int) else own)
     went_out(extra)
     return Write(extra)
@@ -94,7 +101,7 @@ def _writes(data: bytes, fault: Fault) -> list[Step]:
 
 
 class LateAnswers:
-    """The answers of one connection that are held, oldest first."""
+    """The held responses of one connection, oldest first."""
 
     def __init__(self) -> None:
         self._held: list[tuple[Hold, int | None]] = []
@@ -106,7 +113,7 @@ class LateAnswers:
         self._held.append((held, held.responses))
 
     def overtaken_by(self, answer: bytes) -> list[bytes]:
-        """``answer``, which goes out now, and those that go out because of it."""
+        """Return ``answer``, which goes out now, with the held responses that follow it."""
         due: list[Hold] = []
         left: list[tuple[Hold, int | None]] = []
         for held, responses in self._held:
@@ -120,7 +127,7 @@ class LateAnswers:
         for held in due:
             data = held.data
             if held.swap == "ids" and len(answer) >= 8 and len(data) >= 8:
-                # Each in the place it would have, under the other's id.
+                # Each keeps its place in the stream and takes the other's correlation id.
                 data = with_correlation_id(data, _id(answer))
                 out = [data, with_correlation_id(answer, _id(held.data))]
             else:
@@ -129,7 +136,7 @@ class LateAnswers:
         return [each for each in out if each]
 
     def release(self, held: Hold | None = None) -> list[bytes]:
-        """Those whose time has come: this one, if it is still held; or all."""
+        """Return the bytes of one response, if it is still held, or of all of them."""
         due = [each for each, _ in self._held if held is None or each is held]
         self._held = [pair for pair in self._held if not any(pair[0] is each for each in due)]
         for each in due:

@@ -1,7 +1,7 @@
-"""Rules out of YAML, JSON and what Python was given. Texts and values in, no files.
+"""Read fault rules from YAML, JSON and Python values. Opens no files.
 
-A document is a list of rules, an object whose ``faults`` is that list, or one rule. Every error is
-a FaultError that names the source, the line where the format tells one, and the rule.
+A document is a list of rules, an object whose ``faults`` member is that list, or a single rule.
+Every error is a FaultError with the source, the rule and, if the format has lines, the line.
 """
 
 from __future__ import annotations
@@ -22,35 +22,38 @@ __all__ = ["fault_of", "faults_of", "read_faults"]
 
 _MAX_RULES: Final = 10_000
 _DEEPEST: Final = 64
-"""No rule has more than a few levels."""
+"""Levels of nesting in a document; rules need only a few."""
 _RULES: Final = "faults"
-_OF_TAGS: Final = (ValueError, ArithmeticError, AttributeError, LookupError, TypeError)
-"""What PyYAML runs into where a tag names a type (``!!timestamp``) that the text is none of."""
+_TAG_ERRORS: Final = (ValueError, ArithmeticError, AttributeError, LookupError, TypeError)
+"""PyYAML raises these when the text does not fit the type that its tag names (``!!timestamp``)."""
 _AT_MEMBER: Final = re.compile(r" - at `\$\.?([^.`\[]*)[^`]*`$")
 
 
 class _Line(NamedTuple):
-    """Where a rule begins, and where each of its members stands."""
+    """The lines of a rule and of each of its members."""
 
     rule: int | None = None
     members: Mapping[str, int] = {}
 
 
 def read_faults(text: str, *, source: str = "") -> list[Fault]:
-    """The rules of a document, in order: YAML, or JSON where ``source`` ends in .json. YAML needs
-    the ``faults`` extra (MissingExtraError); a document that begins as JSON's do goes without."""
+    """Return the rules of a YAML or JSON document, in order.
+
+    It is read as JSON if ``source`` ends in .json, or if ``source`` is no YAML file and the text
+    begins like JSON. YAML needs the ``faults`` extra; without it MissingExtraError is raised.
+    """
     if source.endswith(".json") or (not source.endswith((".yaml", ".yml")) and _is_json(text)):
         return faults_of(_json(text, source), source=source)
     return _from_yaml(text, source)
 
 
 def faults_of(document: Any, *, source: str = "") -> list[Fault]:
-    """The rules of a parsed document."""
+    """Return the rules of a parsed document."""
     return _rules(document, source, lambda _place: _Line())
 
 
 def fault_of(rule: Mapping[str, Any]) -> Fault:
-    """One rule from its members."""
+    """Return the rule with these members."""
     return _fault(rule, "", "", _Line())
 
 
@@ -62,11 +65,11 @@ def _rules(document: Any, source: str, line_of: Callable[[int], _Line]) -> list[
             rules = document[_RULES]
             unknown = next((name for name in document if name != _RULES), None)
             if unknown is not None:
-                raise FaultError(f"{unknown!r} beside {_RULES!r} is not known", source=source)
+                raise FaultError(f"unknown member {unknown!r} next to {_RULES!r}", source=source)
     if not isinstance(rules, Sequence) or isinstance(rules, str | bytes):
-        raise FaultError(f"a list of rules is wanted, or {{{_RULES}: [...]}}", source=source)
+        raise FaultError(f"expected a list of rules, or {{{_RULES}: [...]}}", source=source)
     if len(rules) > _MAX_RULES:
-        raise FaultError(f"{len(rules)} rules; {_MAX_RULES} are possible", source=source)
+        raise FaultError(f"{len(rules)} rules; the maximum is {_MAX_RULES}", source=source)
     return [
         _fault(rule, f"rule {place + 1}", source, line_of(place))
         for place, rule in enumerate(rules)
@@ -75,7 +78,7 @@ def _rules(document: Any, source: str, line_of: Callable[[int], _Line]) -> list[
 
 def _fault(rule: Any, name: str, source: str, line: _Line) -> Fault:
     if not isinstance(rule, Mapping):
-        raise FaultError("a rule is an object", source=source, line=line.rule, rule=name)
+        raise FaultError("a rule must be an object", source=source, line=line.rule, rule=name)
     given = rule.get("name")
     if isinstance(given, str) and given:
         name = f"{name} {given!r}".lstrip()
@@ -84,17 +87,17 @@ def _fault(rule: Any, name: str, source: str, line: _Line) -> Fault:
     except FaultError as error:
         raise FaultError(error.problem, source=source, line=line.rule, rule=name) from None
     except UnicodeEncodeError:
-        problem = "a text has half of a surrogate pair, which is no character"
+        problem = "a text contains an unpaired surrogate"
         raise FaultError(problem, source=source, line=line.rule, rule=name) from None
     except (msgspec.ValidationError, RecursionError) as error:
-        # What ``Fault`` itself raises comes wrapped, without its own words for the rule.
+        # msgspec wraps what ``Fault`` itself raises.
         problem, member = _explain(error)
         at = line.members.get(member, line.rule)
         raise FaultError(problem, source=source, line=at, rule=name) from None
 
 
 def _explain(error: Exception) -> tuple[str, str]:
-    """The problem, and the member it is about."""
+    """Return the problem and the member it concerns."""
     if isinstance(error.__cause__, FaultError):
         return error.__cause__.problem, ""
     text = str(error)
@@ -103,10 +106,10 @@ def _explain(error: Exception) -> tuple[str, str]:
     if unknown is not None:
         near = difflib.get_close_matches(unknown[1], Fault.__struct_fields__, n=2)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        return f"there is no member {unknown[1]!r}{hint}", unknown[1]
+        return f"unknown member {unknown[1]!r}{hint}", unknown[1]
     if found is None or not found[1]:
         return text, ""
-    hint = " (in quotes, or YAML takes it for a number)" if "`str" in text else ""
+    hint = " (quote it, or YAML reads it as a number)" if "`str" in text else ""
     return f"{found[1]}: {text[: found.start()]}{hint}", found[1]
 
 
@@ -121,9 +124,9 @@ def _json(text: str, source: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        raise FaultError(f"no JSON: {error.msg}", source=source, line=error.lineno) from None
+        raise FaultError(f"invalid JSON: {error.msg}", source=source, line=error.lineno) from None
     except (ValueError, RecursionError) as error:
-        raise FaultError(f"no JSON: {error}", source=source) from None
+        raise FaultError(f"invalid JSON: {error}", source=source) from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -131,7 +134,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} is given twice")
+        raise ValueError(f"{twice!r} appears twice")
     return found
 
 
@@ -142,7 +145,7 @@ def _from_yaml(text: str, source: str) -> list[Fault]:
     try:
         import yaml
     except ImportError:
-        raise MissingExtraError("rules in YAML need PyYAML", extra="faults") from None
+        raise MissingExtraError("YAML rules need PyYAML", extra="faults") from None
     try:
         _check_events(yaml, text, source)
         loader = yaml.SafeLoader(text)
@@ -155,12 +158,12 @@ def _from_yaml(text: str, source: str) -> list[Fault]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = None if mark is None else mark.line + 1
-        raise FaultError(f"no YAML: {error.problem}", source=source, line=line) from None
+        raise FaultError(f"invalid YAML: {error.problem}", source=source, line=line) from None
     except FaultError:
         raise
-    except (yaml.YAMLError, *_OF_TAGS, RecursionError) as error:
+    except (yaml.YAMLError, *_TAG_ERRORS, RecursionError) as error:
         problem = " ".join(str(error).split())
-        raise FaultError(f"no YAML: {problem}", source=source) from None
+        raise FaultError(f"invalid YAML: {problem}", source=source) from None
     lines = _lines(root)
     return _rules(
         [] if document is None else document,
@@ -170,23 +173,25 @@ def _from_yaml(text: str, source: str) -> list[Fault]:
 
 
 def _check_events(yaml: Any, text: str, source: str) -> None:
-    """Before anything is made of them: no aliases, and nothing deep. PyYAML looks at every level
-    that is open for each token it reads, so that 64 KiB of brackets would take it half an hour."""
+    """Refuse aliases and deep nesting before the document is built.
+
+    For each token PyYAML looks at every open level: 64 KiB of brackets would take half an hour.
+    """
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
-            raise FaultError("aliases are not taken: write each rule out", source=source)
+            raise FaultError("YAML aliases are not supported", source=source)
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > _DEEPEST:
-            problem = f"no YAML: nested more than {_DEEPEST} deep"
+            problem = f"invalid YAML: more than {_DEEPEST} levels of nesting"
             raise FaultError(problem, source=source, line=event.start_mark.line + 1)
 
 
 def _check_keys(node: Any, source: str) -> None:
-    """Every key is text, and is there once: YAML's reader would take the last."""
+    """Refuse keys that are not text, and duplicates, of which PyYAML would keep the last."""
     if node is None or node.id == "scalar":
         return
     if node.id == "sequence":
@@ -197,9 +202,9 @@ def _check_keys(node: Any, source: str) -> None:
     for key, value in node.value:
         line = key.start_mark.line + 1
         if key.id != "scalar":
-            raise FaultError("a member's name is text", source=source, line=line)
+            raise FaultError("a member's name must be text", source=source, line=line)
         if key.value in keys:
-            raise FaultError(f"{key.value!r} is given twice", source=source, line=line)
+            raise FaultError(f"{key.value!r} appears twice", source=source, line=line)
         keys.add(key.value)
         _check_keys(value, source)
 

@@ -1,5 +1,6 @@
-"""Where a response carries error codes, and putting one there. Found from the schema: every field
-of that name, at every level. Which level is meant where a rule does not say is decided here.
+"""The error code fields of a response, at every level, and how to set them.
+
+The places come from the schema. ``chosen_places`` picks the level for rules that do not name one.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from kproto.codec.registry import schema_of
 from kproto.schema.model import Field, Struct
 from mockbroker.faults.request_entities import (
     Kind,
+    Selection,
     Topics,
-    Wanted,
     fields_of,
     kind_of,
     partition_of,
@@ -29,7 +30,7 @@ _MESSAGE: Final = "ErrorMessage"
 
 
 class Place(NamedTuple):
-    """One field of one struct that holds an error code; ``path`` leads there, through arrays."""
+    """An error code field. ``path`` holds the array fields that lead to its struct."""
 
     path: tuple[Field, ...]
     code: Field
@@ -38,7 +39,7 @@ class Place(NamedTuple):
 
 @cache
 def places_of(response: type[Message], version: int) -> tuple[Place, ...]:
-    """Every place of a version, outer ones first."""
+    """Return every place of a version, outer ones first."""
     found = _places(schema_of(response).root, version, (), "top")
     return tuple(sorted(found, key=lambda place: len(place.path)))
 
@@ -55,13 +56,14 @@ def _places(struct: Struct, version: int, path: tuple[Field, ...], level: Level)
 
 
 def chosen_places(
-    response: type[Message], version: int, error_at: str | None, wanted: Wanted
+    response: type[Message], version: int, error_at: str | None, selection: Selection
 ) -> tuple[Place, ...]:
-    """Those at the level that is asked for, or, where the version has it not, at the outermost."""
+    """Return the places at the requested level; at the outermost if the version lacks that
+    level."""
     places = places_of(response, version)
     levels = {place.level for place in places}
     level = error_at
-    if level is None and wanted:
+    if level is None and selection:
         level = next((each for each in ("partition", "topic") if each in levels), None)
     if level == "all" or not places:
         return places
@@ -78,14 +80,16 @@ def place_error(
     code: int,
     message: str | None,
     topics: Topics,
-    wanted: Wanted = Wanted(),  # noqa: B008  # a tuple
+    selection: Selection = Selection(),  # noqa: B008  # a tuple
 ) -> int:
-    """Put the code at these places, as far as ``body`` has elements there, and those that name what
-    is not ``wanted`` aside. How many got it."""
+    """Set the code at these places, in every element of ``body`` that ``selection`` takes.
+
+    Returns the number of fields that were set.
+    """
     root = schema_of(type(body)).root
-    placing = _Placing(version, code, message, topics, wanted)
+    placement = _Placement(version, code, message, topics, selection)
     return sum(
-        placing.place(
+        placement.place(
             body, root, place.path, place.code, _emptied(type(body), version, place, places)
         )
         for place in places
@@ -95,8 +99,8 @@ def place_error(
 def _emptied(
     response: type[Message], version: int, place: Place, places: tuple[Place, ...]
 ) -> list[str]:
-    """The arrays right below a place that an element which failed has nothing in: as the
-    partitions of a topic that there is not."""
+    """Names of the arrays below a place that are empty in a failed element, such as the partitions
+    of an unknown topic."""
     return [
         other.path[-1].python_name
         for other in places_of(response, version)
@@ -104,12 +108,12 @@ def _emptied(
     ]
 
 
-class _Placing(NamedTuple):
+class _Placement(NamedTuple):
     version: int
     code: int
     message: str | None
     topics: Topics
-    wanted: Wanted
+    selection: Selection
 
     def place(
         self,
@@ -119,10 +123,10 @@ class _Placing(NamedTuple):
         field: Field,
         emptied: list[str],
     ) -> int:
-        """How many elements below ``holder`` got the code."""
+        """Set the code below ``holder``; return the number of fields that were set."""
         if not path:
             setattr(holder, field.python_name, self.code)
-            _explain(holder, struct, self.version, self.message)
+            _set_message(holder, struct, self.version, self.message)
             for name in emptied:
                 setattr(holder, name, [])
             return 1
@@ -131,16 +135,16 @@ class _Placing(NamedTuple):
         return sum(
             self.place(element, inner, path[1:], field, emptied)
             for element in getattr(holder, path[0].python_name) or ()
-            if self._is_wanted(element, inner)
+            if self._is_selected(element, inner)
         )
 
-    def _is_wanted(self, element: Any, struct: Struct) -> bool:
+    def _is_selected(self, element: Any, struct: Struct) -> bool:
         topic = topic_of(element, struct, self.version, self.topics)
         partition = partition_of(element, struct, self.version)
-        return self.wanted.is_topic(topic) and self.wanted.is_partition(partition)
+        return self.selection.is_topic(topic) and self.selection.is_partition(partition)
 
 
-def _explain(holder: Any, struct: Struct, version: int, message: str | None) -> None:
+def _set_message(holder: Any, struct: Struct, version: int, message: str | None) -> None:
     for field in fields_of(struct, version):
         if field.name == _MESSAGE and field.type.kind == "string":
             nothing = None if field.is_nullable(version) else ""

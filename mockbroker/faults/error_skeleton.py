@@ -1,5 +1,7 @@
-"""The answer to a request that nobody carried out: the elements it asked about, put into the arrays
-that carry the error codes. Found from both schemas; knows no rule, and no code.
+"""The response to a request that was not carried out, without its error codes.
+
+It repeats the elements of the request in the arrays that carry error codes. Which element answers
+which is found from both schemas.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ _NOTHING = object()
 
 @dataclass(slots=True)
 class _RequestElement:
-    """One element of the request: a struct, a plain value, or one that the cluster has and the
-    request named by naming all."""
+    """An element of the request: a struct, a plain value, or, if the request names all topics or
+    partitions, one that the cluster has."""
 
     value: Any = None
     struct: Struct | None = None
@@ -44,7 +46,7 @@ class _RequestElement:
 
 
 class ErrorSkeleton:
-    """Of one request at one version, with the topics of the cluster that got it."""
+    """Builds the responses to one request, with the topics of the cluster that received it."""
 
     def __init__(self, body: Message, version: int, topics: Topics) -> None:
         self._version = version
@@ -52,8 +54,9 @@ class ErrorSkeleton:
         self._root = _RequestElement(body, schema_of(type(body)).root)
 
     def answer(self, response: type[Message], version: int, places: tuple[Place, ...]) -> Message:
-        """A response with an element for each one asked about, in the arrays on the way to
-        ``places``; one with its defaults where nothing says what there should be."""
+        """Return a response with an element for each element of the request, in the arrays that
+        lead to ``places``. An array that matches nothing in the request gets one default
+        element."""
         body = response()
         self._fill(body, schema_of(response).root, response, version, places, 0, self._root)
         return body
@@ -66,7 +69,7 @@ class ErrorSkeleton:
         version: int,
         places: tuple[Place, ...],
         depth: int,
-        asked: _RequestElement,
+        source: _RequestElement,
     ) -> None:
         leading = {
             id(place.path[depth]): place.path[depth] for place in places if len(place.path) > depth
@@ -76,51 +79,51 @@ class ErrorSkeleton:
             assert inner is not None
             below = tuple(p for p in places if len(p.path) > depth and p.path[depth] is field)
             elements = []
-            for each in self._sources(field, kind_of(inner, version), asked) or [asked]:
+            for each in self._sources(field, kind_of(inner, version), source) or [source]:
                 element = response.STRUCTS[inner.name]()
-                if each is not asked:
+                if each is not source:
                     self._copy(element, inner, response, version, each, leading)
                 self._fill(element, inner, response, version, below, depth + 1, each)
                 elements.append(element)
             setattr(holder, field.python_name, elements)
 
-    # ---- what the request has ----------------------------------------------------------------
+    # ---- elements of the request ----------------------------------------------------------------
 
-    def _sources(self, field: Field, kind: Kind, asked: _RequestElement) -> list[_RequestElement]:
-        """The elements of the request that those of a response's array answer."""
-        arrays = [] if asked.struct is None else list(_arrays(asked.struct, self._version))
+    def _sources(self, field: Field, kind: Kind, source: _RequestElement) -> list[_RequestElement]:
+        """Return the elements of the request that the elements of a response array answer."""
+        arrays = [] if source.struct is None else list(_arrays(source.struct, self._version))
         same = [each for each in arrays if each.name == field.name]
         alike = same or [each for each in arrays if _kind(each, self._version) == kind]
         if kind != "element":
             alike = alike[:1]
         if alike:
-            return [found for each in alike for found in self._elements(each, kind, asked)]
-        if kind == "element" or asked.struct is None:
-            return self._all_partitions(asked) if kind == "partition" else []
+            return [found for each in alike for found in self._elements(each, kind, source)]
+        if kind == "element" or source.struct is None:
+            return self._all_partitions(source) if kind == "partition" else []
         deeper = [
             found
             for each in arrays
             if each.type.inner_struct is not None
-            for element in self._elements(each, _kind(each, self._version) or "element", asked)
+            for element in self._elements(each, _kind(each, self._version) or "element", source)
             for found in self._sources(field, kind, element)
         ]
-        return deeper or (self._all_partitions(asked) if kind == "partition" else [])
+        return deeper or (self._all_partitions(source) if kind == "partition" else [])
 
-    def _elements(self, array: Field, kind: Kind, asked: _RequestElement) -> list[_RequestElement]:
-        values = getattr(asked.value, array.python_name)
+    def _elements(self, array: Field, kind: Kind, source: _RequestElement) -> list[_RequestElement]:
+        values = getattr(source.value, array.python_name)
         inner = array.type.inner_struct
         if values is None:
             if kind == "topic":
-                return [_RequestElement(parent=asked, topic=name) for name in self._topics]
-            return self._all_partitions(asked) if kind == "partition" else []
+                return [_RequestElement(parent=source, topic=name) for name in self._topics]
+            return self._all_partitions(source) if kind == "partition" else []
         if inner is not None:
-            return [self._element(value, inner, asked) for value in values]
+            return [self._element(value, inner, source) for value in values]
         if is_topics(array):
-            return [_RequestElement(value, None, asked, topic=value) for value in values]
+            return [_RequestElement(value, None, source, topic=value) for value in values]
         if is_partitions(array):
-            return [_RequestElement(value, None, asked, asked.topic, value) for value in values]
+            return [_RequestElement(value, None, source, source.topic, value) for value in values]
         return [
-            _RequestElement(value, None, asked, asked.topic, asked.partition) for value in values
+            _RequestElement(value, None, source, source.topic, source.partition) for value in values
         ]
 
     def _element(self, value: Any, struct: Struct, parent: _RequestElement) -> _RequestElement:
@@ -128,14 +131,14 @@ class ErrorSkeleton:
         partition = partition_of(value, struct, self._version)
         return _RequestElement(value, struct, parent, topic or parent.topic, partition)
 
-    def _all_partitions(self, asked: _RequestElement) -> list[_RequestElement]:
-        topic = self._topics.get(asked.topic or "")
+    def _all_partitions(self, source: _RequestElement) -> list[_RequestElement]:
+        topic = self._topics.get(source.topic or "")
         return [] if topic is None else [
-            _RequestElement(parent=asked, topic=topic.name, partition=each.index)
+            _RequestElement(parent=source, topic=topic.name, partition=each.index)
             for each in topic.partitions
         ]  # fmt: skip
 
-    # ---- what of it the response repeats -----------------------------------------------------
+    # ---- fields that the response repeats -----------------------------------------------------
 
     def _copy(
         self,
@@ -143,36 +146,36 @@ class ErrorSkeleton:
         struct: Struct,
         response: type[Message],
         version: int,
-        asked: _RequestElement,
+        source: _RequestElement,
         leading: dict[int, Field],
     ) -> None:
         matched = False
         strings = []
         for field in fields_of(struct, version):
-            value = self._value(field, struct, version, asked)
+            value = self._value(field, struct, version, source)
             if value is not _NOTHING:
                 setattr(element, field.python_name, value)
                 matched = True
             elif field.type.kind == "string" and not field.name.startswith("Error"):
                 strings.append(field)
             if field.type.kind == "array" and id(field) not in leading:
-                self._copy_array(element, field, response, version, asked)
+                self._copy_array(element, field, response, version, source)
         if not matched and strings:
-            value = _only_text(asked, self._version)
+            value = _only_text(source, self._version)
             if value is not None:
                 setattr(element, strings[0].python_name, value)
 
-    def _value(self, field: Field, struct: Struct, version: int, asked: _RequestElement) -> Any:
+    def _value(self, field: Field, struct: Struct, version: int, source: _RequestElement) -> Any:
         if field is partition_field(struct, version):
-            return _NOTHING if asked.partition is None else asked.partition
-        known = self._topics.get(asked.topic or "")
+            return _NOTHING if source.partition is None else source.partition
+        known = self._topics.get(source.topic or "")
         if field is topic_field(struct, version):
-            if asked.topic is None or (known is None and _is_id(asked.topic)):
+            if source.topic is None or (known is None and _is_id(source.topic)):
                 return None if field.is_nullable(version) else ""
-            return asked.topic
+            return source.topic
         if field is id_field(struct, version) and known is not None:
             return known.topic_id
-        holder: _RequestElement | None = asked
+        holder: _RequestElement | None = source
         while holder is not None:
             found = _own(holder, field, self._version)
             if found is not _NOTHING and (found is not None or field.is_nullable(version)):
@@ -186,19 +189,20 @@ class ErrorSkeleton:
         field: Field,
         response: type[Message],
         version: int,
-        asked: _RequestElement,
+        source: _RequestElement,
     ) -> None:
-        """An array that says which element this is, as the entity of a quota."""
+        """Copy an array that identifies the element, such as the entity of a quota."""
         inner = field.type.inner_struct
-        if inner is None or asked.struct is None:
+        if inner is None or source.struct is None:
             return
         same = next(
-            (each for each in _arrays(asked.struct, self._version) if each.name == field.name), None
+            (each for each in _arrays(source.struct, self._version) if each.name == field.name),
+            None,
         )
         if same is None or same.type.inner_struct is None:
             return
         copies = []
-        for each in self._elements(same, "element", asked):
+        for each in self._elements(same, "element", source):
             copy = response.STRUCTS[inner.name]()
             each.parent = None
             self._copy(copy, inner, response, version, each, {})
@@ -211,7 +215,7 @@ def _arrays(struct: Struct, version: int) -> list[Field]:
 
 
 def _kind(array: Field, version: int) -> Kind | None:
-    """None for numbers that are no partitions, as replicas."""
+    """None for numbers other than partitions, such as replicas."""
     inner = array.type.inner_struct
     if inner is not None:
         return kind_of(inner, version)
@@ -223,23 +227,23 @@ def _kind(array: Field, version: int) -> Kind | None:
     return "element" if element is not None and element.kind == "string" else None
 
 
-def _own(asked: _RequestElement, wanted: Field, version: int) -> Any:
-    """The value of the request's field of the same name and type."""
-    if asked.struct is None or wanted.type.kind in ("array", "struct"):
+def _own(source: _RequestElement, wanted: Field, version: int) -> Any:
+    """Return the value of the request's field of the same name and type."""
+    if source.struct is None or wanted.type.kind in ("array", "struct"):
         return _NOTHING
-    for field in fields_of(asked.struct, version):
+    for field in fields_of(source.struct, version):
         if field.name == wanted.name and field.type.kind == wanted.type.kind:
-            return getattr(asked.value, field.python_name)
+            return getattr(source.value, field.python_name)
     return _NOTHING
 
 
-def _only_text(asked: _RequestElement, version: int) -> str | None:
-    """What a request calls an element that the response calls otherwise."""
-    if asked.struct is None:
-        return asked.value if isinstance(asked.value, str) else None
-    for field in fields_of(asked.struct, version):
+def _only_text(source: _RequestElement, version: int) -> str | None:
+    """Return the first text of an element, for a response that names that field differently."""
+    if source.struct is None:
+        return source.value if isinstance(source.value, str) else None
+    for field in fields_of(source.struct, version):
         if field.type.kind == "string":
-            found = getattr(asked.value, field.python_name)
+            found = getattr(source.value, field.python_name)
             return None if found is None else str(found)
     return None
 

@@ -1,5 +1,7 @@
-"""What a rule changes in the bytes of a response frame: fields by path, sizes, ids. Bytes in and
-out; what could not be done is told in words. Which byte is which field is ``kproto.annotate``'s.
+"""Changes to the bytes of a response frame: fields by path, sizes, correlation ids.
+
+Edits that cannot be made are returned as problems, in words. ``kproto.annotate`` maps bytes to
+fields.
 """
 
 from __future__ import annotations
@@ -27,21 +29,23 @@ _FORMATS: Final = {
     "int64": ">q", "float64": ">d",
 }  # fmt: skip
 _TLS_ALERT: Final = b"\x15\x03\x03\x00\x02\x02"
-"""A record of TLS 1.2: alert, two bytes long, fatal."""
+"""The header of a TLS 1.2 alert record, two bytes long, and the level fatal."""
 
 _Edit = tuple[int, int, bytes]
-"""Offset and length of what is replaced, and by what."""
+"""Offset and length of the bytes to replace, and the new bytes."""
 
 
 class _Unwritable(ValueError):
-    """A value that this field cannot hold in any bytes."""
+    """The field has no encoding for the value."""
 
 
 def edit_fields(
     codec: Dialect, frame: bytes, fault: Fault, *, api_key: int, version: int
 ) -> tuple[bytes, list[str]]:
-    """The frame after ``set``, ``set_length``, ``set_bytes`` and ``replace_bytes``, its size right
-    again, and what could not be done."""
+    """Apply ``set``, ``set_length``, ``set_bytes`` and ``replace_bytes``.
+
+    Returns the frame with its size adjusted, and the problems.
+    """
     edits: list[_Edit] = []
     problems: list[str] = []
     if fault.replace_bytes:
@@ -52,13 +56,14 @@ def edit_fields(
 
 
 def _replacements(frame: bytes, wanted: dict[str, str], problems: list[str]) -> list[_Edit]:
-    """All, or, where one is beyond the frame, none: they were meant for another answer."""
+    """Return all replacements, or none if one exceeds the frame: it was meant for another
+    response."""
     edits: list[_Edit] = []
     for extent, data in wanted.items():
         offset, length = map(int, extent.split("+"))
         if offset + length > len(frame):
             problems.append(
-                f"bytes {extent} are not in an answer of {len(frame)}: none is replaced"
+                f"bytes {extent} exceed the response of {len(frame)} bytes; nothing was replaced"
             )
             return []
         edits.append((offset, length, bytes.fromhex(data)))
@@ -71,7 +76,7 @@ def _field_edits(
     try:
         rows = response_fields(codec, frame, api_key=api_key, api_version=version)
     except KprotoError as error:
-        problems.append(f"fields cannot be told apart: {error}")
+        problems.append(f"the response cannot be split into fields: {error}")
         return []
     compact = version in codec.apis[api_key].response.FLEXIBLE_VERSIONS
     edits: list[_Edit] = []
@@ -81,7 +86,7 @@ def _field_edits(
     for how, path, value in wanted:
         found = list(_rows(rows, path, parts=how == "set_bytes"))
         if not found:
-            problems.append(f"the answer has no {path}")
+            problems.append(f"the response has no {path}")
         for row in found:
             try:
                 edits.append(_edit(how, row, value, rows, compact))
@@ -108,12 +113,12 @@ def _edit(how: str, row: FrameField, value: Any, rows: list[FrameField], compact
         and row.offset + row.length <= outer.offset + outer.length
         for outer in rows
     ):
-        raise _Unwritable("a tagged field keeps its size; this value takes another")
+        raise _Unwritable("a tagged field cannot change its size")
     return row.offset, row.length, data
 
 
 def _prefix(row: FrameField, rows: list[FrameField], compact: bool) -> tuple[int, int]:
-    """Where the length or count of a field stands."""
+    """Return offset and length of a field's length or count."""
     if row.type.startswith("[]"):
         count = next(each for each in rows if each.path == f"{row.path} (count)")
         return count.offset, count.length
@@ -140,7 +145,7 @@ def _encoded(kind: str, value: Any, compact: bool) -> bytes:
         return _null(kind, compact)
     if kind in _FORMATS:
         if isinstance(value, str | list | dict):
-            raise _Unwritable(f"a field of type {kind} does not hold {value!r:.80}")
+            raise _Unwritable(f"a field of type {kind} cannot hold {value!r:.80}")
         return struct.pack(_FORMATS[kind], value)
     if kind == "uuid":
         padded = str(value) + "=" * (-len(str(value)) % 4)
@@ -151,22 +156,22 @@ def _encoded(kind: str, value: Any, compact: bool) -> bytes:
     if kind.startswith("[]") and isinstance(value, list):
         inner = kind[2:]
         if value and inner not in {*FIXED_SIZES, "string", "bytes"}:
-            raise _Unwritable(f"elements of type {inner} cannot be set: use reply")
+            raise _Unwritable(f"elements of type {inner} cannot be set; use reply")
         parts = [_encoded(inner, each, compact) for each in value]
         return b"".join([_length(kind, len(value), compact), *parts])
-    raise _Unwritable(f"a field of type {kind} does not hold {value!r:.80}")
+    raise _Unwritable(f"a field of type {kind} cannot hold {value!r:.80}")
 
 
 def _base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:
-        raise _Unwritable(f"no base64: {error}") from None
+        raise _Unwritable(f"invalid base64: {error}") from None
 
 
 def _null(kind: str, compact: bool) -> bytes:
     if kind in FIXED_SIZES:
-        raise _Unwritable(f"a field of type {kind} has no form for null")
+        raise _Unwritable(f"a field of type {kind} cannot be null")
     if kind in ("string", "bytes", "records") or kind.startswith("[]"):
         return _length(kind, -1, compact)
     return b"\xff"  # a struct's presence
@@ -177,7 +182,7 @@ def _applied(frame: bytes, edits: list[_Edit], problems: list[str]) -> bytes:
     at = 4
     for offset, length, data in sorted(edits):
         if offset < at:
-            problems.append(f"bytes from {offset} on were changed already")
+            problems.append(f"another edit already changed the bytes at {offset}")
             continue
         parts += [frame[at:offset], data]
         at = offset + length
@@ -186,7 +191,7 @@ def _applied(frame: bytes, edits: list[_Edit], problems: list[str]) -> bytes:
 
 
 def altered(frame: bytes, fault: Fault) -> bytes:
-    """The frame after ``trailing``, the correlation id, and what its size says."""
+    """Apply ``trailing``, the correlation id members and the length members."""
     if fault.trailing:
         body = frame[4:] + bytes.fromhex(fault.trailing)
         frame = len(body).to_bytes(4, "big") + body
@@ -203,7 +208,7 @@ def altered(frame: bytes, fault: Fault) -> bytes:
 
 
 def with_correlation_id(frame: bytes, correlation_id: int) -> bytes:
-    """The same frame under another id, which is taken modulo 2^32."""
+    """Return the frame with another correlation id, modulo 2^32."""
     return frame[:4] + _int32(correlation_id) + frame[8:]
 
 
@@ -212,7 +217,7 @@ def _int32(value: int) -> bytes:
 
 
 def replacement(fault: Fault, drawn: random.Random) -> bytes | None:
-    """What takes the frame's place whole; None where nothing does."""
+    """Return the bytes that replace the whole frame, None if the rule keeps it."""
     if fault.raw is not None:
         return bytes.fromhex(fault.raw)
     if fault.tls_alert is not None:

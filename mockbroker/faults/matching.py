@@ -1,7 +1,8 @@
-"""Which rule takes a request, and how often rules were hit. No bytes, no actions.
+"""Which rule takes a request, and how often each rule was hit.
 
-Rules are asked one after the other, what was added later first; the first that takes the request
-decides. Deterministic: what a rule draws depends on its seed, its name and the requests before.
+Rules are tried in turn, those added later first; the first rule that matches takes the request.
+Matching is deterministic: a rule's random numbers depend on its seed, its name and the earlier
+requests.
 """
 
 from __future__ import annotations
@@ -15,18 +16,21 @@ from kproto.codec.message import Message
 from kproto.journal import ClientSoftware, squash
 from kproto.schema.versions import MAX_VERSION, Versions
 from mockbroker.errors import FaultError
-from mockbroker.faults.request_entities import Named, Topics, Wanted, named_by
+from mockbroker.faults.request_entities import Named, Selection, Topics, named_by
 from mockbroker.faults.rule import Fault
 
 __all__ = ["ActiveFault", "FaultRules", "Predicate", "RequestFacts"]
 
 Predicate: TypeAlias = Callable[[Any], object]
-"""Given the call a handler is given."""
+"""Called with the ``Call`` that a handler would be given."""
 
 
 class RequestFacts(NamedTuple):
-    """A request, as far as rules look at it. ``body``, and ``call``, which makes what handlers
-    are given, are None for one that the broker does not serve."""
+    """The parts of a request that rules look at.
+
+    ``call`` makes the ``Call`` that a handler would be given. It and ``body`` are None for a
+    request that the broker does not serve.
+    """
 
     broker_id: int
     connection_id: int
@@ -41,8 +45,11 @@ class RequestFacts(NamedTuple):
 
 
 class ActiveFault:
-    """A rule in use. ``matched`` counts the requests that agreed with all but ``nth`` and
-    ``probability``, ``hits`` those it took."""
+    """A rule in use.
+
+    ``matched`` counts the requests that matched everything except ``nth`` and ``probability``;
+    ``hits`` counts those the rule took.
+    """
 
     def __init__(
         self, name: str, fault: Fault, api_keys: frozenset[int] | None, when: Predicate | None,
@@ -53,7 +60,7 @@ class ActiveFault:
         self.hits = 0
         self.matched = 0
         self.random = random.Random(f"{fault.seed}/{name}")
-        self.wanted = Wanted(fault.topic, fault.partition)
+        self.selection = Selection(fault.topic, fault.partition)
         self._api_keys = api_keys
         self._when = when
         self._versions = _range(fault.version)
@@ -74,14 +81,14 @@ class ActiveFault:
         return not self._removed and (times is None or self.hits < times)
 
     def on_change(self, call: Callable[[], None]) -> None:
-        """Call once, at the next hit or when no more will come."""
+        """Call the function once: at the next hit, or when the rule ends."""
         self._waiting.append(call)
 
     def end(self) -> None:
         self._removed = True
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             call()
@@ -90,12 +97,12 @@ class ActiveFault:
         if self._ends_ms is not None and now_ms >= self._ends_ms and not self._removed:
             self.end()
 
-    def takes(self, asked: RequestFacts) -> bool:
-        """Whether this request is one of its own; counted if so."""
-        if not (self.live and self._agrees(asked)):
+    def takes(self, facts: RequestFacts) -> bool:
+        """Return whether the rule takes this request, and count it if so."""
+        if not (self.live and self._matches(facts)):
             return False
         if self._connection is not None and not _within(
-            self._number(asked.connection_id), self._connection
+            self._number(facts.connection_id), self._connection
         ):
             return False
         self.matched += 1
@@ -105,48 +112,50 @@ class ActiveFault:
         if probability is not None and self.random.random() >= probability:
             return False
         self.hits += 1
-        self._tell()
+        self._notify()
         return True
 
     def _number(self, connection_id: int) -> int:
-        """Of those that asked, from 1. Beyond the last that matters nobody is remembered: clients
-        may come and go without end."""
+        """Number the connections that sent matching requests, from 1. Connections beyond the last
+        number that matters are not remembered, because their number has no bound."""
         assert self._connection is not None
         number = self._connections.get(connection_id, len(self._connections) + 1)
         if number <= self._connection.highest:
             self._connections[connection_id] = number
         return number
 
-    def _agrees(self, asked: RequestFacts) -> bool:
-        fault, software = self.fault, asked.software
+    def _matches(self, facts: RequestFacts) -> bool:
+        fault, software = self.fault, facts.software
         return (
-            (fault.broker is None or fault.broker == asked.broker_id)
-            and (self._api_keys is None or asked.api_key in self._api_keys)
-            and (self._versions is None or asked.version in self._versions)
-            and _like(asked.client_id, fault.client_id)
+            (fault.broker is None or fault.broker == facts.broker_id)
+            and (self._api_keys is None or facts.api_key in self._api_keys)
+            and (self._versions is None or facts.version in self._versions)
+            and _like(facts.client_id, fault.client_id)
             and _like(None if software is None else software.name, fault.software)
             and _like(None if software is None else software.version, fault.software_version)
-            and (not self.wanted or self._names_wanted(asked))
-            and (self._when is None or (asked.call is not None and bool(self._when(asked.call()))))
+            and (not self.selection or self._names_selected(facts))
+            and (self._when is None or (facts.call is not None and bool(self._when(facts.call()))))
         )
 
-    def _names_wanted(self, asked: RequestFacts) -> bool:
-        if asked.body is None:
+    def _names_selected(self, facts: RequestFacts) -> bool:
+        if facts.body is None:
             return False
         return any(
-            self._is_wanted(each, asked.topics)
-            for each in named_by(asked.body, asked.version, asked.topics)
+            self._is_selected(each, facts.topics)
+            for each in named_by(facts.body, facts.version, facts.topics)
         )
 
-    def _is_wanted(self, named: Named, topics: Topics) -> bool:
-        """Who names all names what there is."""
-        wanted = self.wanted
+    def _is_selected(self, named: Named, topics: Topics) -> bool:
+        """A request for all topics or partitions names those that exist."""
+        selection = self.selection
         if named.topic is None:
-            return any(self._is_wanted(Named(name, None), topics) for name in topics)
+            return any(self._is_selected(Named(name, None), topics) for name in topics)
         known = topics.get(named.topic)
-        if known is not None and named.partition is None and wanted.partition is not None:
-            return wanted.is_topic(known.name) and known.partition(wanted.partition) is not None
-        return wanted.takes(named)
+        if known is not None and named.partition is None and selection.partition is not None:
+            return (
+                selection.is_topic(known.name) and known.partition(selection.partition) is not None
+            )
+        return selection.takes(named)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -162,9 +171,9 @@ def _range(text: int | str | None) -> Versions | None:
     return None if text is None else Versions.parse(str(text))
 
 
-def _within(number: int, wanted: Versions) -> bool:
-    """Counts go on where versions end."""
-    return number in wanted or number > wanted.highest == MAX_VERSION
+def _within(number: int, selection: Versions) -> bool:
+    """Counters may exceed the highest version, where open ranges end."""
+    return number in selection or number > selection.highest == MAX_VERSION
 
 
 def _like(text: str | None, pattern: str | None) -> bool:
@@ -186,7 +195,7 @@ class FaultRules:
         self._added = 0
 
     def __iter__(self) -> Iterator[ActiveFault]:
-        """In the order in which they are asked."""
+        """In matching order."""
         return iter(list(self._rules))
 
     def __len__(self) -> int:
@@ -195,13 +204,13 @@ class FaultRules:
     def add(
         self, faults: Sequence[Fault], now_ms: int, when: Predicate | None = None
     ) -> list[ActiveFault]:
-        """In front of those there are, in this order. Raises FaultError, and adds none then."""
+        """Add rules before the present ones, in this order. On FaultError none is added."""
         taken = {rule.name for rule in self._rules}
         added: list[ActiveFault] = []
         for fault in faults:
             name = fault.name or f"fault-{self._added + len(added) + 1}"
             if name in taken:
-                raise FaultError("there is a rule of this name already", rule=name)
+                raise FaultError("a rule with this name already exists", rule=name)
             taken.add(name)
             added.append(ActiveFault(name, fault, self._api_keys(fault, name), when, now_ms))
         self._added += len(added)
@@ -217,7 +226,7 @@ class FaultRules:
             return frozenset({int(text)})
         found = self._names().get(squash(text))
         if found is None:
-            raise FaultError(f"no api is called {text!r}", rule=name)
+            raise FaultError(f"unknown API {text!r}", rule=name)
         return frozenset({found})
 
     def find(self, name: str) -> ActiveFault:
@@ -225,10 +234,10 @@ class FaultRules:
         for rule in self._rules:
             if rule.name == name:
                 return rule
-        raise FaultError(f"there is no rule {name!r}")
+        raise FaultError(f"unknown rule {name!r}")
 
     def remove(self, rule: ActiveFault | str) -> None:
-        """Raises FaultError where it is none, or no more."""
+        """Raises FaultError for a rule that is not in use."""
         found = self.find(rule if isinstance(rule, str) else rule.name)
         self._rules.remove(found)
         found.end()
@@ -241,23 +250,25 @@ class FaultRules:
         self._count()
 
     def take(
-        self, asked: RequestFacts, failed: Callable[[ActiveFault, Exception], None]
+        self, facts: RequestFacts, failed: Callable[[ActiveFault, Exception], None]
     ) -> ActiveFault | None:
-        """The rule that takes the request, hit by it; None where none does. ``failed`` is told of a
-        predicate that raised: its rule does not agree."""
+        """Return the rule that takes the request, None if none does.
+
+        ``failed`` is called for a predicate that raised; its rule does not match.
+        """
         found = None
         for rule in self._rules:
-            rule.expire(asked.now_ms)
+            rule.expire(facts.now_ms)
             try:
-                if found is None and rule.takes(asked):
+                if found is None and rule.takes(facts):
                     found = rule
-            except Exception as error:  # what a predicate raises is the test's own affair
+            except Exception as error:  # a predicate may raise anything
                 failed(rule, error)
         self._count()
         return found
 
     def unused(self) -> list[ActiveFault]:
-        """Those never hit, in the order in which they were to be asked."""
+        """Return the rules that were never hit, in matching order."""
         return [rule for rule in self._rules if not rule.hits]
 
     def _count(self) -> None:

@@ -1,5 +1,5 @@
-"""What a rule changes in a response message: the code at its place, the throttle time, tags nobody
-knows, another version. Messages in and out; no frames. What could not be done is told in words.
+"""Changes to a response message: a reply from the rule, throttle time, unknown tags, more elements,
+another version. Each function changes a message in place and returns whether it could.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ __all__ = [
 
 _THROTTLE: Final = "ThrottleTimeMs"
 _INTEGERS: Final = {"int8": 2**7 - 1, "int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1}
-"""The highest value of each."""
+"""The highest value of each type."""
 
 
 def replied(reply: dict[str, Any], response: type[Message], version: int) -> Message:
-    """The rule's own response. Raises JsonError for what is none of this version."""
+    """Return the rule's reply as a message. Raises JsonError if it does not fit this version."""
     return response.from_json({**response().to_json_value(version), **reply}, version)
 
 
 def lengthen(body: Message, version: int, name: str, count: int) -> bool:
-    """So many more elements behind those of an array at the root: copies of its last, whose first
-    field, where that is an integer, counts on. Whether there is such an array, and an element."""
+    """Append copies of the last element to an array at the root.
+
+    The first field of the copies counts on, if it is an integer. Returns False if the array does
+    not exist or is empty.
+    """
     for field in fields_of(schema_of(type(body)).root, version):
         held = getattr(body, field.python_name)
         if field.python_name != name or field.type.kind != "array" or not held:
@@ -49,7 +52,7 @@ def lengthen(body: Message, version: int, name: str, count: int) -> bool:
         for number in range(1, count + 1):
             fresh = copy.copy(last)
             if bounds is not None:
-                # Beyond the highest it goes on from zero.
+                # Above the highest value it continues from zero.
                 value = (getattr(last, first.python_name) + number) % (bounds + 1)
                 setattr(fresh, first.python_name, value)
             held.append(fresh)
@@ -58,7 +61,7 @@ def lengthen(body: Message, version: int, name: str, count: int) -> bool:
 
 
 def throttle(body: Message, version: int, milliseconds: int) -> bool:
-    """Whether the version has a throttle time."""
+    """Set the throttle time. Returns False if the version has none."""
     for field in fields_of(schema_of(type(body)).root, version):
         if field.name == _THROTTLE:
             setattr(body, field.python_name, milliseconds)
@@ -67,8 +70,10 @@ def throttle(body: Message, version: int, milliseconds: int) -> bool:
 
 
 def tag(body: Message, version: int, number: int, data: bytes, *, elements: bool) -> bool:
-    """An unknown tagged field in the root, or in every element of every array. Whether there was a
-    struct to put it in, of a version with room for it."""
+    """Add an unknown tagged field to the root, or to every element of every array.
+
+    Returns False if the version is not flexible, or if there is no element.
+    """
     if version not in type(body).FLEXIBLE_VERSIONS:
         return False
     if not elements:
@@ -93,8 +98,7 @@ def _elements(holder: Any, struct: Struct, version: int) -> Iterator[MessageStru
 
 
 def recast(body: Message, version: int) -> None:
-    """Let go of what ``version`` cannot carry: unknown tagged fields, where it has no room for any,
-    are among it."""
+    """Reset the fields that ``version`` cannot carry, and unknown tags if it is not flexible."""
     cls = type(body)
     _recast(body, schema_of(cls).root, structs_of(cls), version)
     if version not in cls.FLEXIBLE_VERSIONS:
@@ -110,8 +114,8 @@ def _untag(holder: MessageStruct) -> None:
                 _untag(each)
 
 
-def _something(field: Field, classes: Mapping[str, type[MessageStruct]]) -> Any:
-    """In place of a null that may not be, where the default is null at other versions."""
+def _empty_value(field: Field, classes: Mapping[str, type[MessageStruct]]) -> Any:
+    """Return an empty value for a field that is not nullable here but null by default."""
     if field.type.struct is not None:
         return classes[field.type.struct.name]()
     if field.type.kind in ("bytes", "records"):
@@ -129,7 +133,7 @@ def _recast(
         if absent or (held is None and not field.is_nullable(version)):
             value = getattr(fresh, field.python_name)
             if value is None and not absent:
-                value = _something(field, classes)
+                value = _empty_value(field, classes)
             setattr(holder, field.python_name, value)
         elif field.type.inner_struct is not None and held is not None:
             for each in held if field.type.kind == "array" else (held,):

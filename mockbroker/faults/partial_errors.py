@@ -7,14 +7,14 @@ from mockbroker.faults.error_places import chosen_places, place_error
 from mockbroker.faults.error_skeleton import ErrorSkeleton
 from mockbroker.faults.message_edits import recast
 from mockbroker.faults.partial_requests import merged
-from mockbroker.faults.request_entities import Topics, Wanted
+from mockbroker.faults.request_entities import Selection, Topics
 from mockbroker.faults.rule import Fault
 
 __all__ = ["carried_by_elements", "error_over", "merged_error", "refusal"]
 
 
-def _wanted(fault: Fault) -> Wanted:
-    return Wanted(fault.topic, fault.partition)
+def _selection(fault: Fault) -> Selection:
+    return Selection(fault.topic, fault.partition)
 
 
 def _code(fault: Fault) -> int:
@@ -23,8 +23,8 @@ def _code(fault: Fault) -> int:
 
 
 def carried_by_elements(fault: Fault, response: type[Message], version: int) -> bool:
-    """Whether the rule's error goes into elements of arrays, not to the top."""
-    places = chosen_places(response, version, fault.error_at, _wanted(fault))
+    """Return whether the error goes into elements of arrays only, not to the top level."""
+    places = chosen_places(response, version, fault.error_at, _selection(fault))
     return bool(places) and all(place.path for place in places)
 
 
@@ -36,8 +36,9 @@ def refusal(
     version: int,
     topics: Topics,
 ) -> Message | None:
-    """The answer to a request that was not carried out. None where the version has no code."""
-    places = chosen_places(response, version, fault.error_at, _wanted(fault))
+    """Return the response to a request that was not carried out; None if the version has no error
+    code."""
+    places = chosen_places(response, version, fault.error_at, _selection(fault))
     if not places:
         return None
     body = ErrorSkeleton(request, request_version, topics).answer(response, version, places)
@@ -54,17 +55,20 @@ def error_over(
     version: int,
     topics: Topics,
 ) -> bool:
-    """Put the rule's error over what the broker answered. Where that has no such element, over
-    what the request asked about. Whether there was a place for it."""
-    wanted, response = _wanted(fault), type(body)
-    places = chosen_places(response, version, fault.error_at, wanted)
+    """Set the rule's error in the broker's response.
+
+    If the response lacks the elements that the rule selects, they are added from the request.
+    Returns False if there is no place for the error.
+    """
+    selection, response = _selection(fault), type(body)
+    places = chosen_places(response, version, fault.error_at, selection)
     code, message = _code(fault), fault.error_message
-    if place_error(body, version, places, code, message, topics, wanted):
+    if place_error(body, version, places, code, message, topics, selection):
         return True
     if not places or request is None:
         return False
     taken = ErrorSkeleton(request, request_version, topics).answer(response, version, places)
-    if not place_error(taken, version, places, code, message, topics, wanted):
+    if not place_error(taken, version, places, code, message, topics, selection):
         place_error(taken, version, places, code, message, topics)
     merged(body, taken, taken, version, places, topics)
     recast(body, version)
@@ -80,10 +84,13 @@ def merged_error(
     version: int,
     topics: Topics,
 ) -> Message:
-    """The broker's answer to the ``rest`` of a request, with those that the rule has ``taken`` out
-    of the ``whole`` failing in it."""
+    """Return the broker's response to the ``rest`` of a request, with errors for the ``taken``
+    part.
+
+    ``whole`` is the request that both are parts of; its order is kept.
+    """
     response = type(rest)
-    places = chosen_places(response, version, fault.error_at, _wanted(fault))
+    places = chosen_places(response, version, fault.error_at, _selection(fault))
     failing = ErrorSkeleton(taken, request_version, topics).answer(response, version, places)
     place_error(failing, version, places, _code(fault), fault.error_message, topics)
     order = ErrorSkeleton(whole, request_version, topics).answer(response, version, places)

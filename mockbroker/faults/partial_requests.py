@@ -1,5 +1,5 @@
-"""A request without what a rule is about, for the broker to carry out, and its answer with that put
-back. No error codes: what is put back comes with them.
+"""A request without the topics and partitions that a rule selects, or with those alone; and the
+responses to both parts merged into one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from kproto.schema.model import Field, Struct
 from mockbroker.faults.error_places import Place
 from mockbroker.faults.request_entities import (
     Named,
+    Selection,
     Topics,
-    Wanted,
     fields_of,
     is_partitions,
     is_topics,
@@ -25,29 +25,37 @@ from mockbroker.faults.request_entities import (
     topic_of,
 )
 
-__all__ = ["merged", "narrowed"]
+__all__ = ["merged", "part_of_request"]
 
 
-def narrowed(
-    body: Message, version: int, wanted: Wanted, topics: Topics, *, partitions: bool, keep: bool
+def part_of_request(
+    body: Message,
+    version: int,
+    selection: Selection,
+    topics: Topics,
+    *,
+    partitions: bool,
+    keep: bool,
 ) -> Message | None:
-    """The request without what is wanted, or (``keep``) with that alone. ``partitions``: single
-    partitions are taken out of a topic, else the topic goes whole. None where it asks for all
-    there is, or for topics whole, and a part cannot be told from the rest."""
+    """Return the request without the selected entities, or, with ``keep``, with those alone.
+
+    ``partitions``: single partitions are taken out of a topic; otherwise the whole topic is. None
+    if the request names all topics, or whole topics, and so cannot be split.
+    """
     found = named_by(body, version, topics)
-    if any(each.topic is None or (partitions and wanted.partition is not None and
+    if any(each.topic is None or (partitions and selection.partition is not None and
                                   each.partition is None) for each in found):  # fmt: skip
         return None
 
     def stays(named: Named) -> bool:
-        return wanted.takes(named) is keep
+        return selection.takes(named) is keep
 
-    narrow = copy.deepcopy(body)
-    _narrow(narrow, schema_of(type(body)).root, version, None, topics, partitions, stays)
-    return narrow
+    part = copy.deepcopy(body)
+    _keep_part(part, schema_of(type(body)).root, version, None, topics, partitions, stays)
+    return part
 
 
-def _narrow(
+def _keep_part(
     holder: Any,
     struct: Struct,
     version: int,
@@ -93,12 +101,12 @@ def _keeps(
         if not (partitions and before):
             return stays(Named(own, None))
     if kind != "partition":
-        _narrow(element, struct, version, own, topics, partitions, stays)
+        _keep_part(element, struct, version, own, topics, partitions, stays)
     return kind != "topic" or bool(_parts(element, struct, version))
 
 
 def _parts(element: Any, struct: Struct, version: int) -> int:
-    """How many partitions an element lists."""
+    """Return the number of partitions that an element lists."""
     count = 0
     for field in fields_of(struct, version):
         inner = field.type.inner_struct
@@ -107,15 +115,17 @@ def _parts(element: Any, struct: Struct, version: int) -> int:
     return count
 
 
-# ---- the answers to both, as one -----------------------------------------------------------------
+# ---- the responses to both parts, merged ---------------------------------------------------------
 
 
 def merged(
     rest: Message, taken: Message, order: Message, version: int, places: tuple[Place, ...],
     topics: Topics,
 ) -> Message:  # fmt: skip
-    """``rest`` with the elements of ``taken`` in its arrays on the way to ``places``, in the order
-    of ``order``, which has the elements of both."""
+    """Add the elements of ``taken`` to ``rest``, in its arrays that lead to ``places``.
+
+    ``order`` has the elements of both and gives their order. Returns ``rest``.
+    """
     paths = [place.path for place in places if place.path]
     _merge(rest, taken, order, version, paths, topics)
     return rest
@@ -148,7 +158,7 @@ def _merge(
 
 
 def _key(element: Any, struct: Struct, version: int, topics: Topics) -> tuple[Any, ...]:
-    """What says which one an element is."""
+    """Return the values that identify an element."""
     topic = topic_of(element, struct, version, topics)
     partition = partition_of(element, struct, version)
     if topic is not None or partition is not None:

@@ -1,6 +1,5 @@
-"""What requests and responses are about: topics, partitions, and other elements, found from the
-schema. Knows the few ways in which messages name them; no rule, and no error code.
-"""
+"""The topics, partitions and other entities that requests and responses name, found from
+schemas."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from mockbroker.state.model import Topic
 __all__ = [
     "Kind",
     "Named",
+    "Selection",
     "Topics",
-    "Wanted",
     "fields_of",
     "id_field",
     "is_partitions",
@@ -32,25 +31,25 @@ __all__ = [
 ]
 
 Topics: TypeAlias = Mapping[str, Topic]
-"""The cluster's, by name."""
+"""The cluster's topics, by name."""
 
 Kind: TypeAlias = Literal["topic", "partition", "element"]
-"""What one struct of an array is about."""
+"""What an element of an array describes."""
 
 _PARTITION_FIELDS: Final = frozenset({"PartitionIndex", "Partition", "PartitionId", "Index"})
 _TOPIC_RESOURCE: Final = 2
-"""The type of a config resource that is a topic."""
+"""The config resource type of topics."""
 
 
 class Named(NamedTuple):
-    """None: every one there is."""
+    """A topic, or one partition of it. None stands for all of them."""
 
     topic: str | None
     partition: int | None
 
 
-class Wanted(NamedTuple):
-    """What a rule is about: a pattern of topic names, a partition; None for any."""
+class Selection(NamedTuple):
+    """The entities that a rule selects: a pattern of topic names, a partition; None for any."""
 
     topic: str | None = None
     partition: int | None = None
@@ -73,7 +72,7 @@ def fields_of(struct: Struct, version: int) -> Iterator[Field]:
 
 
 def topic_field(struct: Struct, version: int) -> Field | None:
-    """The field that holds a topic's name."""
+    """Return the field that holds a topic's name."""
     for field in fields_of(struct, version):
         if field.entity_type == "topicName" and field.type.kind == "string":
             return field
@@ -81,7 +80,7 @@ def topic_field(struct: Struct, version: int) -> Field | None:
 
 
 def id_field(struct: Struct, version: int) -> Field | None:
-    """The field that holds a topic's id."""
+    """Return the field that holds a topic's id."""
     for field in fields_of(struct, version):
         if field.name == "TopicId" and field.type.kind == "uuid":
             return field
@@ -108,19 +107,19 @@ def kind_of(struct: Struct, version: int) -> Kind:
 
 
 def is_topics(field: Field) -> bool:
-    """An array of topic names."""
+    """Whether the field is an array of topic names."""
     element = field.type.element
     return element is not None and element.kind == "string" and field.entity_type == "topicName"
 
 
 def is_partitions(field: Field) -> bool:
-    """An array of partition numbers."""
+    """Whether the field is an array of partition numbers."""
     element = field.type.element
     return element is not None and element.kind == "int32" and "Partition" in field.name
 
 
 def topic_of(value: Any, struct: Struct, version: int, topics: Topics) -> str | None:
-    """The topic's name; of an id that the cluster does not know, the id as text; None where the
+    """Return the topic's name, or its id as text if the cluster does not know the id; None if the
     struct names no topic."""
     field = topic_field(struct, version)
     name = None if field is None else getattr(value, field.python_name)
@@ -144,7 +143,7 @@ def partition_of(value: Any, struct: Struct, version: int) -> int | None:
 
 
 def named_by(body: Message, version: int, topics: Topics) -> list[Named]:
-    """The topics and partitions a request names, in its order."""
+    """Return the topics and partitions that a request names, in its order."""
     found: list[Named] = []
     _walk(body, schema_of(type(body)).root, version, None, topics, found)
     return found

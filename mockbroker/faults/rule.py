@@ -1,8 +1,7 @@
-"""What a rule of faults says, as plain data: the same from Python, a file and HTTP.
+"""A fault rule as plain data: the same from Python, a file and HTTP.
 
-``docs/faults.md`` explains every member. Knows no bytes, no cluster and no api: which requests a
-rule matches is for ``matching``, what it does to an answer for ``answers`` and ``planning``; which
-members go together is for ``conflicts``.
+``docs/faults.md`` documents every member. ``matching`` decides which requests a rule takes, and
+``conflicts`` which members it can combine.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _WHICH: Final = frozenset(
         "partition", "connection", "nth", "probability", "seed", "times", "expires",
     }
 )  # fmt: skip
-"""Members that say which requests and how often, and not what happens."""
+"""Members that select requests, and how many of them; the others say what happens."""
 _DURATIONS: Final = ("expires", "delay", "throttle", "hold_for", "split_delay")
 _LONGEST_MS: Final = 10**12
 _HEX: Final = ("unknown_tag_data", "trailing", "raw", "follow_with")
@@ -62,16 +61,16 @@ _BOUNDS: Final[dict[str, tuple[int, int]]] = {
 class Fault(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """Which requests, how often, and what happens to them.
+    """Which requests the rule takes, how many, and what happens to them.
 
-    Durations are milliseconds, or text such as ``500ms`` and ``2s``; ranges a number, or text such
-    as ``1-3`` and ``2+``; bytes are hex. All are kept in one form, so that equal rules are equal.
-    Raises FaultError for members that make no sense, alone or together.
+    Durations are milliseconds, or text such as ``500ms`` and ``2s``; ranges are a number, or text
+    such as ``1-3`` and ``2+``; bytes are hex. Each is stored in one form, so that equivalent rules
+    compare equal. Raises FaultError for invalid members and combinations.
     """
 
     name: str = ""
 
-    # ---- which requests: all that is given has to agree --------------------------------------
+    # ---- which requests: every member given must match --------------------------------------
     broker: int | None = None
     api: int | str | None = None
     version: int | str | None = None
@@ -85,16 +84,16 @@ class Fault(
     probability: float | None = None
     seed: int = 0
 
-    # ---- how often, how long -----------------------------------------------------------------
+    # ---- how many requests, and how long -----------------------------------------------------
     times: int | None = None
     expires: int | str | None = None
 
-    # ---- what the cluster does ---------------------------------------------------------------
+    # ---- steps of the cluster ---------------------------------------------------------------
     apply: bool | None = None
     steps_before: tuple[str, ...] = ()
     steps_after: tuple[str, ...] = ()
 
-    # ---- what the answer says ----------------------------------------------------------------
+    # ---- the response message ----------------------------------------------------------------
     reply: dict[str, Any] | None = None
     error: int | str | None = None
     error_message: str | None = None
@@ -110,7 +109,7 @@ class Fault(
     more: dict[str, int] = {}
     replace_bytes: dict[str, str] = {}
 
-    # ---- which bytes go out ------------------------------------------------------------------
+    # ---- the bytes of the response -----------------------------------------------------------
     correlation_id: int | None = None
     correlation_off_by: int | None = None
     trailing: str | None = None
@@ -124,7 +123,7 @@ class Fault(
     unsolicited: Place | None = None
     unsolicited_correlation_id: int | Literal["own"] | None = None
 
-    # ---- when, and what becomes of the connection --------------------------------------------
+    # ---- when the response goes out, and the end of the connection ---------------------------
     never_answer: bool = False
     delay: int | str | None = None
     hold_responses: int | None = None
@@ -140,8 +139,8 @@ class Fault(
             self._normalise()
         except FaultError:
             raise
-        except (TypeError, AttributeError) as error:  # made in Python, where nobody checks types
-            raise FaultError(f"a member is of no type it can have: {error}") from None
+        except (TypeError, AttributeError) as error:  # rules made in Python are not type-checked
+            raise FaultError(f"a member has the wrong type: {error}") from None
         except ClusterError as error:
             raise FaultError(str(error), rule=self.name) from None
         problem = conflict(self)
@@ -167,18 +166,20 @@ class Fault(
         for name in ("steps_before", "steps_after"):
             steps = getattr(self, name)
             if isinstance(steps, str):
-                raise FaultError(f"{name} is a list of steps, not one text")
+                raise FaultError(f"{name} must be a list of steps, not a string")
             self._keep(name, tuple(_command(name, step) for step in steps))
         self._keep("unknown_tags", tuple(self.unknown_tags))
         for name, (lowest, highest) in _BOUNDS.items():
             value = getattr(self, name)
             if value is not None and value != "own" and not lowest <= value <= highest:
-                raise FaultError(f"{name} is {value}: {lowest} to {highest} is possible")
+                raise FaultError(f"{name} is {value}; it must be between {lowest} and {highest}")
         for path, count in self.more.items():
             if not 1 <= count <= _MOST_MORE:
-                raise FaultError(f"more of {path!r} is {count}: 1 to {_MOST_MORE} is possible")
+                raise FaultError(
+                    f"more of {path!r} is {count}; it must be between 1 and {_MOST_MORE}"
+                )
         if self.probability is not None and not 0 < self.probability <= 1:
-            raise FaultError(f"probability is {self.probability}: above 0, and 1 at most")
+            raise FaultError(f"probability is {self.probability}; it must be above 0 and at most 1")
 
     def _keep(self, name: str, value: Any) -> None:
         if value != getattr(self, name):
@@ -189,7 +190,7 @@ class Fault(
         return f"Fault({given})"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it, members at their defaults left out."""
+        """Return the rule as JSON values, without members that have their default."""
         given = msgspec.to_builtins(self)
         return {
             name: list(value) if isinstance(value, tuple) else value
@@ -197,12 +198,12 @@ class Fault(
         }
 
     def describe_actions(self) -> str:
-        """One line: what it does to those it takes."""
+        """Describe in one line what the rule does to the requests it takes."""
         given = self.to_dict()
         return ", ".join(f"{name} {value}" for name, value in given.items() if name not in _WHICH)
 
     def describe(self) -> str:
-        """One line: all that was given but the name."""
+        """Describe in one line every member given, except the name."""
         given = self.to_dict()
         return " ".join(f"{name}={value}" for name, value in given.items() if name != "name")
 
@@ -217,7 +218,7 @@ def _command(name: str, step: str) -> str:
 def _milliseconds(name: str, value: int | str | None) -> int | None:
     found = parse_milliseconds(value) if isinstance(value, str) else value
     if found is not None and not 0 <= found <= _LONGEST_MS:
-        raise FaultError(f"{name} is {value}: 0 to {_LONGEST_MS} ms are possible")
+        raise FaultError(f"{name} is {value} ms; it must be between 0 and {_LONGEST_MS}")
     return found
 
 
@@ -227,15 +228,16 @@ def _hex(name: str, text: str | None) -> str | None:
     try:
         return bytes.fromhex(text).hex()
     except ValueError as error:
-        raise FaultError(f"{name} is hex, two digits a byte: {error}") from None
+        raise FaultError(f"{name} must be hex, two digits per byte: {error}") from None
 
 
 def _extent(given: str) -> str:
-    """``37+4``: four bytes from offset 37 on, the size's own four being out of reach."""
+    """``37+4``: four bytes at offset 37. The four bytes of the size cannot be replaced."""
     found = re.fullmatch(r"([0-9]{1,10})[+]([0-9]{1,10})", given)
     if found is None or int(found[1]) < SIZE_LENGTH:
         raise FaultError(
-            f"replace_bytes: {given!r} is not OFFSET+LENGTH, as 37+4, from offset {SIZE_LENGTH} on"
+            f"replace_bytes: {given!r} is not OFFSET+LENGTH, such as 37+4, with an offset of at "
+            f"least {SIZE_LENGTH}"
         )
     return f"{int(found[1])}+{int(found[2])}"
 
@@ -246,24 +248,24 @@ def _error_code(given: int | str | None) -> int | None:
             return int(ErrorCode[given.upper()])
         except KeyError:
             raise FaultError(
-                f"{given!r} is no error of Kafka's; use a name such as NOT_CONTROLLER, or a number"
+                f"unknown error {given!r}; use a name such as NOT_CONTROLLER, or a number"
             ) from None
     if given is not None and not -32768 <= given <= 32767:
-        raise FaultError(f"error is {given}: an error code is an int16")
+        raise FaultError(f"error is {given}, which is no int16")
     return given
 
 
 def _range(name: str, given: int | str | None, lowest: int) -> str | None:
-    """One text for each range: of ``3``, ``"3"`` and ``"3-3"`` the first."""
+    """Return the shortest text of a range: "3" for ``3``, ``"3"`` and ``"3-3"``."""
     if given is None:
         return None
     text = str(given).strip()
     if isinstance(given, bool) or not re.fullmatch(r"[0-9]+(\+|-[0-9]+)?", text):
-        raise FaultError(f"{name} is {given!r}; write 3, 1-4 or 2+")
+        raise FaultError(f"{name} is {given!r}; use a number or a range, such as 3, 1-4 or 2+")
     try:
         found = Versions.parse(text)
     except ValueError as error:
         raise FaultError(f"{name}: {error}") from None
     if found.lowest < lowest:
-        raise FaultError(f"{name} counts from {lowest}, and {given!r} begins before")
+        raise FaultError(f"{name} counts from {lowest}; {given!r} begins below")
     return str(found)

@@ -31,7 +31,7 @@ from mockbroker.apis.refusals import error_response
 from mockbroker.faults.error_places import Place, chosen_places, place_error
 from mockbroker.faults.error_skeleton import ErrorSkeleton
 from mockbroker.faults.message_edits import recast
-from mockbroker.faults.request_entities import Wanted, fields_of, id_field, topic_field
+from mockbroker.faults.request_entities import Selection, fields_of, id_field, topic_field
 from mockbroker.replay.fetch_sessions import FETCH, SHARE_FETCH, FetchSessions
 from mockbroker.replay.partition_names import Forms, Key, MessagePart, TopicNames
 from mockbroker.replay.recorded_parts import (
@@ -294,7 +294,7 @@ class _Request(NamedTuple):
         """Where the version has an error of one topic or partition, or else of the response."""
         form = self.forms.response
         topics = form.path[form.depth]
-        found = chosen_places(self.api.response, self.version, form.level, Wanted())
+        found = chosen_places(self.api.response, self.version, form.level, Selection())
         return tuple(place for place in found if not place.path or topics in place.path)
 
     def _says_errors(self) -> bool:

@@ -26,7 +26,7 @@ from mockbroker.faults.delivery import End, Hold, Plan, Step, Write, plan_answer
 from mockbroker.faults.error_places import chosen_places
 from mockbroker.faults.error_skeleton import ErrorSkeleton
 from mockbroker.faults.matching import ActiveFault, FaultRules, RequestFacts
-from mockbroker.faults.partial_requests import narrowed
+from mockbroker.faults.partial_requests import part_of_request
 from mockbroker.faults.request_entities import Topics, named_by
 from mockbroker.faults.rule import Fault
 from mockbroker.serving.delivery import Delivery
@@ -228,7 +228,7 @@ class _FaultRun:
             return self._unless_none(body, version)
         if fault.apply or (fault.apply is None and self._reads(api, version)):
             return await self._error_over(request, api, version)
-        if self._rule.wanted:
+        if self._rule.selection:
             parted = await self._parted(request, api, version)
             if parted is not None:
                 return parted
@@ -271,13 +271,17 @@ class _FaultRun:
     ) -> tuple[Message, int] | bytes | Close | None:
         """The error for what the rule is about, and the broker's own answer to the rest; None
         where a part cannot be told from the rest."""
-        fault, wanted, asked = self._fault, self._rule.wanted, self._request_version
-        places = chosen_places(api.response, version, fault.error_at, wanted)
+        fault, selection, asked = self._fault, self._rule.selection, self._request_version
+        places = chosen_places(api.response, version, fault.error_at, selection)
         if not any(place.path for place in places):
             return None
-        by_partition = wanted.partition is not None and any(p.level == "partition" for p in places)
+        by_partition = selection.partition is not None and any(
+            p.level == "partition" for p in places
+        )
         halves = [
-            narrowed(request.body, asked, wanted, self._topics, partitions=by_partition, keep=keep)
+            part_of_request(
+                request.body, asked, selection, self._topics, partitions=by_partition, keep=keep
+            )
             for keep in (False, True)
         ]
         rest, taken = halves

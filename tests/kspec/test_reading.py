@@ -48,7 +48,7 @@ def test_a_case_is_what_its_file_says():
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("truncate", "trunkate", "5: faults[0]: there is no member 'trunkate'"),
+        ("truncate", "trunkate", "5: faults[0]: unknown member 'trunkate'"),
         ("api: Metadata, truncate", "api: Metatada, version: x, truncate", "5: faults[0]: "),
         ("result: next", "result: nxt", "11: must[0].result: no call is named 'nxt'"),
         ("success: true", "success: 1", "12: must[0].success: Expected `bool | null`"),

@@ -40,7 +40,7 @@ async def test_rules_are_added_listed_and_removed():
             assert [each["name"] for each in (await response.json())["faults"]] == ["fault-2"]
         async with client.session.delete(client.url + "/faults/a") as response:
             assert response.status == 400
-            assert "no rule 'a'" in (await response.json())["error"]
+            assert "unknown rule 'a'" in (await response.json())["error"]
         async with client.session.delete(client.url + "/faults") as response:
             assert await response.json() == {"faults": []}
         assert mock.faults == []
@@ -65,9 +65,9 @@ async def test_waiting_over_http():
     [
         (b"{", "no JSON"),
         (b"3", "a list of rules"),
-        (b'[{"error": 3}, {"erorr": 3}]', "rule 2: there is no member 'erorr'"),
-        (b'{"api": "Nope", "delay": 1}', "no api is called 'Nope'"),
-        (b'{"raw": "00", "error": 3}', "exclude each other"),
+        (b'[{"error": 3}, {"erorr": 3}]', "rule 2: unknown member 'erorr'"),
+        (b'{"api": "Nope", "delay": 1}', "unknown API 'Nope'"),
+        (b'{"raw": "00", "error": 3}', "raw cannot be combined with error"),
     ],
 )
 async def test_a_bad_rule_is_refused_and_none_is_added(body, problem):
@@ -158,9 +158,9 @@ def test_unused_rules_are_told_and_no_failure(tmp_path):
 def test_a_bad_file_is_bad_usage_and_says_where(tmp_path, capsys):
     file = Path(tmp_path / "faults.yaml")
     for text, problem in [
-        ("- api: 3\n  delay: 1\n- api: 3", f"{file}:3: rule 2: the rule does nothing"),
-        ("- api: Nope\n  delay: 1", "no api is called 'Nope'"),
-        ("\x80", "no YAML"),
+        ("- api: 3\n  delay: 1\n- api: 3", f"{file}:3: rule 2: the rule has no effect"),
+        ("- api: Nope\n  delay: 1", "unknown API 'Nope'"),
+        ("\x80", "invalid YAML"),
     ]:
         file.write_text(text)
         assert run_here(["serve", "--faults", str(file)]) == 2

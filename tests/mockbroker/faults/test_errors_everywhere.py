@@ -15,7 +15,7 @@ from mockbroker.apis import HANDLERS
 from mockbroker.faults import Fault
 from mockbroker.faults.error_places import Place, chosen_places, places_of
 from mockbroker.faults.partial_errors import refusal
-from mockbroker.faults.request_entities import Wanted, named_by
+from mockbroker.faults.request_entities import Selection, named_by
 from mockbroker.profiles import all_profiles
 from tests.mockbroker.faults.faulty import KAFKA, Faulty
 from tests.support.full import quick
@@ -57,7 +57,7 @@ def check(body: Message, version: int, error_at: Any) -> Message | None:
         assert answered is None
         return None
     assert answered is not None
-    chosen = chosen_places(api.response, version, error_at, Wanted())
+    chosen = chosen_places(api.response, version, error_at, Selection())
     assert chosen
     for place in places_of(api.response, version):
         codes = codes_at(answered, place)
@@ -88,7 +88,7 @@ def test_drafts_carry_errors_too(name):
                 body = refusal(fault, api.request(), version, api.response, version, {})
                 assert body is not None
                 again = api.response.decode(body.encode(version), version)
-                for place in chosen_places(api.response, version, error_at, Wanted()):
+                for place in chosen_places(api.response, version, error_at, Selection()):
                     assert set(codes_at(again, place)) == {CODE}
 
 
@@ -143,7 +143,7 @@ def test_the_code_is_seen_in_what_the_broker_answered(data, pair, error_at, appl
     (rule,) = asked.faults
     if answered is None or not rule.hits:
         return
-    chosen = chosen_places(KAFKA.apis[key].response, version, error_at, rule.wanted)
+    chosen = chosen_places(KAFKA.apis[key].response, version, error_at, rule.selection)
     assert CODE in [code for place in chosen for code in codes_at(answered, place)]
 
 

@@ -167,7 +167,7 @@ def test_what_cannot_be_done_is_in_the_note_and_the_rest_is_done():
     assert answer.throttle_time_ms == 5
     (entry,) = asked.journal.select(event="fault: much", direction="event")
     for said in (
-        "no nowhere", "does not hold 'x'", "use reply", "controller_id: a field of type int32",
+        "no nowhere", "cannot hold 'x'", "use reply", "controller_id: a field of type int32",
         "the header of version 8 has no tags", "no tags for body", "there is no version 99",
     ):  # fmt: skip
         assert said in entry.note
@@ -234,4 +234,4 @@ def test_bytes_beyond_the_answer_are_told_and_nothing_is_replaced():
     asked = Faulty(Fault(name="far", replace_bytes={"9+4": "", f"{len(plain) - 1}+2": "00"}))
     assert written(asked.plan(ListPartitionReassignmentsRequest(topics=None), 0)) == plain
     (entry,) = asked.journal.select(event="fault: far", direction="event")
-    assert f"are not in an answer of {len(plain)}: none is replaced" in entry.note
+    assert f"exceed the response of {len(plain)} bytes; nothing was replaced" in entry.note

@@ -249,7 +249,7 @@ async def test_a_fault_or_its_members():
     async with MockCluster() as mock:
         with pytest.raises(FaultError, match="not both"):
             mock.fault(Fault(delay=1), api=3)
-        with pytest.raises(FaultError, match="there is no member 'erorr'"):
+        with pytest.raises(FaultError, match="unknown member 'erorr'"):
             mock.fault(erorr=3)
         made = mock.fault(Fault(delay=1, name="x"))
         assert mock.faults == [made]

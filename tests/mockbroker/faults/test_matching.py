@@ -182,7 +182,7 @@ def test_a_rule_that_is_used_up_or_removed_or_over_takes_nothing():
     assert [made.live] == [True]
     made.remove("new")
     assert [made.live] == [False]
-    with pytest.raises(FaultError, match="there is no rule 'new'"):
+    with pytest.raises(FaultError, match="unknown rule 'new'"):
         made.remove("new")
 
 
@@ -249,7 +249,7 @@ def test_names_are_given_and_taken_once():
     with pytest.raises(FaultError, match="already"):
         made.add([Fault(delay=1, name="new"), Fault(delay=1, name="fault-2")], 0)
     assert len(made) == 2
-    with pytest.raises(FaultError, match="no api is called 'Nope'"):
+    with pytest.raises(FaultError, match="unknown API 'Nope'"):
         made.add([Fault(delay=1, api="Nope")], 0)
 
 

@@ -22,7 +22,7 @@ from kproto.transcript import FORMAT, Beginning, Ending, Exchange, Said, Transcr
 from mockbroker import MockCluster
 from mockbroker.faults.error_places import chosen_places
 from mockbroker.faults.message_edits import recast
-from mockbroker.faults.request_entities import Wanted, partition_field
+from mockbroker.faults.request_entities import Selection, partition_field
 from mockbroker.replay import Composition, RecordedParts, forms_at
 from mockbroker.replay.partition_names import Form, Forms, Key, MessagePart, TopicNames
 from tests.mockbroker.replay.test_replay import ask, exchange, transcript
@@ -134,7 +134,7 @@ def test_an_answer_is_of_what_was_asked_and_of_nothing_else(api: Api, version: i
     assert answered(("b", 1), ("a", 0)) == ({wanted_a, wanted_b}, "")
     found, missing = answered(("a", 0), ("c", 2))
     assert missing.startswith("nothing was recorded for it: ")
-    places = chosen_places(api.response, version, level, Wanted())
+    places = chosen_places(api.response, version, level, Selection())
     if places and forms.response.path[forms.response.depth] in places[0].path:
         assert {each[0] for each in found} == {a, c}
     else:  # there is no place for an error of one partition
