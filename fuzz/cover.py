@@ -43,9 +43,9 @@ def measured(target: Target) -> tuple[coverage.Coverage, int]:
 def report(target: Target, *, missing: bool) -> None:
     """Print a line, or with ``missing`` the table of files; and note the line's number."""
     measuring, number = measured(target)
-    told = io.StringIO()
-    percent = measuring.report(file=told, show_missing=missing, skip_covered=True)
-    totals: Any = told.getvalue()
+    lines = io.StringIO()
+    percent = measuring.report(file=lines, show_missing=missing, skip_covered=True)
+    totals: Any = lines.getvalue()
     if missing:
         print(totals)
     folder = CACHE / "covered"

@@ -21,7 +21,7 @@ from fuzz.targets import TARGETS, Target, load
 __all__ = [
     "Absent",
     "Broken",
-    "Ran",
+    "RunStatistics",
     "absent",
     "fuzz",
     "fuzz_afresh",
@@ -49,7 +49,7 @@ class Broken(Exception):
     """The worker failed otherwise than by an input: what it said last."""
 
 
-class Ran(NamedTuple):
+class RunStatistics(NamedTuple):
     """One run. ``edges`` and ``features`` are libFuzzer's ``cov`` and ``ft``, of everything that
     was instrumented; 0 where nothing looked. ``kept`` is the input that ended it."""
 
@@ -92,7 +92,7 @@ def require(guide: str, target: Target) -> None:
         raise Absent(f"{target.name} ({guide}): {reason}")
 
 
-def fuzz(target: Target, guide: str, *, seconds: int, seed: int, show: bool) -> Ran:
+def fuzz(target: Target, guide: str, *, seconds: int, seed: int, show: bool) -> RunStatistics:
     """Fuzz for so long, from the committed corpus, which the seeds went into, and what earlier runs
     kept."""
     folders = [found_folder(target.name), _begin(target)]
@@ -102,7 +102,7 @@ def fuzz(target: Target, guide: str, *, seconds: int, seed: int, show: bool) -> 
     return ran
 
 
-def fuzz_afresh(target: Target, guide: str, *, executions: int, seed: int) -> Ran:
+def fuzz_afresh(target: Target, guide: str, *, executions: int, seed: int) -> RunStatistics:
     """So many executions, from the committed corpus alone: whatever the machine did before, and
     however fast it is. By one seed they are much the same ones; libFuzzer promises no more."""
     began = time.monotonic()
@@ -115,7 +115,7 @@ def fuzz_afresh(target: Target, guide: str, *, executions: int, seed: int) -> Ra
 
 def _fuzz(
     target: Target, guide: str, limit: str, folders: list[Path], *, seed: int, show: bool
-) -> Ran:
+) -> RunStatistics:
     CRASHES.mkdir(parents=True, exist_ok=True)
     options = [
         limit,
@@ -131,7 +131,7 @@ def _fuzz(
         options.append(f"-malloc_limit_mb={MOST_MEGABYTES // 4}")
     arguments = [*options, *map(str, filter(Path.is_dir, folders))]
     code, lines = _work(guide, target, arguments, show=show)
-    ran = _ran(Ran(target.name, guide, 0, seed, 0, 0, 0, 0, 0), lines)
+    ran = _ran(RunStatistics(target.name, guide, 0, seed, 0, 0, 0, 0, 0), lines)
     if not ran.kept and (code or not ran.executions):
         raise Broken("\n".join([f"{target.name} ({guide}): exit {code}", *lines[-30:]]))
     return ran
@@ -141,11 +141,11 @@ def _begin(target: Target) -> Path:
     return CORPUS / target.name if committed(target.name) else _seeds(target)
 
 
-def _remember(ran: Ran) -> None:
+def _remember(ran: RunStatistics) -> None:
     """A short run tells less than the longer one before it, and does not take its place."""
     _RESULTS.mkdir(parents=True, exist_ok=True)
     file = _RESULTS / f"{ran.target}-{ran.guide}.json"
-    if not file.exists() or Ran(**json.loads(file.read_text())).seconds <= ran.seconds:
+    if not file.exists() or RunStatistics(**json.loads(file.read_text())).seconds <= ran.seconds:
         file.write_text(json.dumps(ran._asdict()) + "\n")
 
 
@@ -159,10 +159,10 @@ def merge(target: Target, guide: str, into: Path) -> None:
         raise Broken("\n".join([f"{target.name} ({guide}): exit {code}", *lines[-30:]]))
 
 
-def last_runs() -> list[Ran]:
+def last_runs() -> list[RunStatistics]:
     """The newest of the longest runs of each target and guide."""
     files = sorted(_RESULTS.glob("*.json")) if _RESULTS.is_dir() else []
-    found = [Ran(**json.loads(path.read_text())) for path in files]
+    found = [RunStatistics(**json.loads(path.read_text())) for path in files]
     order = list(TARGETS)
     return sorted(found, key=lambda ran: (order.index(ran.target), ran.guide))
 
@@ -209,7 +209,7 @@ def _itself(guide: str, target: Target, preloaded: str) -> Path:
     return program
 
 
-def _ran(ran: Ran, lines: Iterable[str]) -> Ran:
+def _ran(ran: RunStatistics, lines: Iterable[str]) -> RunStatistics:
     for line in lines:
         if summary := _SUMMARY.match(line):
             edges, features, corpus = map(int, summary.groups())

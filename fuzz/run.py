@@ -18,7 +18,7 @@ from typing import Final
 import click
 
 from fuzz import guides
-from fuzz.guides import Absent, Ran
+from fuzz.guides import Absent, RunStatistics
 from fuzz.inputs import CORPUS, committed
 from fuzz.targets import TARGETS, Target, load
 
@@ -42,11 +42,11 @@ def main() -> None:
 def list_() -> None:
     """Name every target, what it is about, and the guides it has here."""
     for target in TARGETS.values():
-        told = []
+        states = []
         for guide in target.guides:
             reason = guides.absent(guide, target)
-            told.append(f"{guide}: {reason}" if reason else guide)
-        click.echo(f"{target.name:10}{', '.join(told)}")
+            states.append(f"{guide}: {reason}" if reason else guide)
+        click.echo(f"{target.name:10}{', '.join(states)}")
         click.echo(f"{'':10}{_title(target)}")
 
 
@@ -200,7 +200,7 @@ def _drawn(seed: int | None) -> int:
     return random.randrange(1, 2**31) if seed is None else seed
 
 
-def _line(ran: Ran) -> str:
+def _line(ran: RunStatistics) -> str:
     found = f"; FOUND {ran.kept}" if ran.kept else ""
     reached = f"{ran.edges} edges, {ran.features} features, " if ran.features else ""
     return (

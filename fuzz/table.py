@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from fuzz.guides import Ran
+from fuzz.guides import RunStatistics
 from fuzz.inputs import CACHE
 
 __all__ = ["rows", "write_into"]
@@ -16,20 +16,20 @@ _BEGIN: Final = "<!-- runs: `python -m fuzz table --write` writes what follows -
 _END: Final = "<!-- end of runs -->"
 
 
-def rows(runs: Iterable[Ran]) -> str:
+def rows(runs: Iterable[RunStatistics]) -> str:
     """A row a run: libFuzzer's numbers, and the lines its inputs reach where that was measured."""
-    told = [
+    lines = [
         "| target | guide | seconds | executions | edges | features | lines and branches | found |",
         "|---|---|---:|---:|---:|---:|---:|---|",
     ]
     for ran in runs:
         covered = CACHE / "covered" / f"{ran.target}.json"
-        lines = f"{json.loads(covered.read_text()):.0f} %" if covered.exists() else ""
-        told.append(
+        coverage = f"{json.loads(covered.read_text()):.0f} %" if covered.exists() else ""
+        lines.append(
             f"| `{ran.target}` | {ran.guide} | {ran.seconds} | {ran.executions:,} | {ran.edges:,} "
-            f"| {ran.features:,} | {lines} | {'an input' if ran.kept else 'nothing'} |"
+            f"| {ran.features:,} | {coverage} | {'an input' if ran.kept else 'nothing'} |"
         )
-    return "\n".join(told)
+    return "\n".join(lines)
 
 
 def write_into(page: Path, text: str) -> None:

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from fuzz import bounds, instruments, mutations
-from fuzz.targets import TARGETS, Loaded, load
+from fuzz.targets import TARGETS, TargetModule, load
 
 __all__ = ["main"]
 
@@ -80,7 +80,7 @@ def _assert_rebuilt(extensions: dict[str, Path]) -> None:
         assert sys.modules[name].__file__ == str(file), f"{name} is not the one built for this"
 
 
-def _mutator(loaded: Loaded, guide: Any) -> Mutator | None:
+def _mutator(loaded: TargetModule, guide: Any) -> Mutator | None:
     """The target's own as guides call it: half of the time, the other half is theirs."""
     own = getattr(loaded, "mutate", None)
     if own is None:
@@ -101,7 +101,7 @@ def _mutator(loaded: Loaded, guide: Any) -> Mutator | None:
     return mutate
 
 
-def _blindly(loaded: Loaded, arguments: list[str]) -> None:
+def _blindly(loaded: TargetModule, arguments: list[str]) -> None:
     """Mutations of the inputs there are, without looking at what they reach."""
     options = dict(each[1:].split("=", 1) for each in arguments if each.startswith("-"))
     folders = [Path(each) for each in arguments if not each.startswith("-")]

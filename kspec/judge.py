@@ -18,7 +18,7 @@ from kproto.journal import Entry
 from kspec.kinds import Failure
 from kspec.model import Case, Expectation, Level, Selector
 from kspec.patterns import mismatch, parse_range
-from kspec.wire import Direction, Moment, Played, fits, gaps_ms, grouped, select
+from kspec.wire import CallRecord, Direction, Evidence, fits, gaps_ms, grouped, select
 
 __all__ = [
     "MOST_CONNECTIONS",
@@ -75,7 +75,7 @@ class Judgement:
     findings: tuple[Finding, ...] = field(default=())
 
 
-def judge(case: Case, played: Played) -> Judgement:
+def judge(case: Case, played: Evidence) -> Judgement:
     """The verdict on one play of one variant."""
     if played.fault is not None:
         return Judgement("error", played.fault)
@@ -113,10 +113,10 @@ def _sentence(broken: Sequence[Finding]) -> str:
     return f"{not_}{first.says}: {first.evidence}{more}"
 
 
-def _unsupported(case: Case, played: Played) -> str | None:
-    for moment in played.moments.values():
-        if moment.answer.unsupported is not None and not moment.optional:
-            return f"{moment.call}: {moment.answer.unsupported}"
+def _unsupported(case: Case, played: Evidence) -> str | None:
+    for record in played.calls.values():
+        if record.answer.unsupported is not None and not record.optional:
+            return f"{record.call}: {record.answer.unsupported}"
     for each in case.applies:
         holds, evidence, _ = _evaluate(each, played)
         if holds is False:
@@ -126,7 +126,7 @@ def _unsupported(case: Case, played: Played) -> str | None:
     return None
 
 
-def _examine(case: Case, played: Played) -> Iterable[Finding]:
+def _examine(case: Case, played: Evidence) -> Iterable[Finding]:
     if played.broken is not None:
         yield Finding("process", "the client stays usable", False, played.broken)
     if played.blocked is not None:
@@ -145,21 +145,21 @@ def longest_call_ms(timeout_ms: int) -> int:
     return 2 * timeout_ms + 6_000
 
 
-def _of_every_case(case: Case, played: Played) -> Iterable[Finding]:
+def _of_every_case(case: Case, played: Evidence) -> Iterable[Finding]:
     """Rules that hold in every case, as findings where one is broken."""
     bound = longest_call_ms(case.client.timeout_ms)
-    moments = [each for each in played.moments.values() if each.answer.unsupported is None]
-    slow = [] if played.wire_only else [each for each in moments if each.milliseconds > bound]
+    calls = [each for each in played.calls.values() if each.answer.unsupported is None]
+    slow = [] if played.wire_only else [each for each in calls if each.milliseconds > bound]
     if slow:
         evidence = (
             f"{slow[0].name} took {slow[0].milliseconds:.0f} ms, more than {bound}, "
             f"at a time-out of {case.client.timeout_ms}"
         )
         yield Finding("must", "every call ends in its time", False, evidence)
-    for moment in moments:
-        opened = select(Selector(event="connected", during=moment.name), "event", played)
+    for record in calls:
+        opened = select(Selector(event="connected", during=record.name), "event", played)
         if len(opened) > MOST_CONNECTIONS:
-            evidence = f"{len(opened)} during {moment.name}, more than {MOST_CONNECTIONS}"
+            evidence = f"{len(opened)} during {record.name}, more than {MOST_CONNECTIONS}"
             yield Finding("must_not", "opens connections without end", True, evidence)
             return
 
@@ -167,7 +167,7 @@ def _of_every_case(case: Case, played: Played) -> Iterable[Finding]:
 Evaluation: TypeAlias = tuple[bool | None, str, tuple[int, ...]]
 
 
-def _evaluate(each: Expectation, played: Played) -> Evaluation:
+def _evaluate(each: Expectation, played: Evidence) -> Evaluation:
     if each.result is not None:
         return _of_result(each, played)
     if each.state is not None:
@@ -194,7 +194,7 @@ def _subject(each: Expectation) -> tuple[Selector, Direction]:
 
 
 def _of_entries(
-    each: Expectation, entries: Sequence[Entry], direction: Direction, played: Played
+    each: Expectation, entries: Sequence[Entry], direction: Direction, played: Evidence
 ) -> Evaluation:
     count = parse_range("1+" if each.count is None else each.count)
     for name, group in (grouped(entries, each.per) or {"": []}).items():
@@ -254,7 +254,7 @@ def _grow(gaps: Sequence[float]) -> bool:
     return half > 0 and min(gaps[-half:]) >= GROWTH * min(gaps[:-half])
 
 
-def _of_order(parts: Sequence[Expectation], played: Played) -> Evaluation:
+def _of_order(parts: Sequence[Expectation], played: Evidence) -> Evaluation:
     """Each part has an entry that comes after that of the part before it."""
     reached = 0
     chosen: list[int] = []
@@ -269,7 +269,7 @@ def _of_order(parts: Sequence[Expectation], played: Played) -> Evaluation:
     return True, "in this order", tuple(chosen)
 
 
-def _of_any(parts: Sequence[Expectation], played: Played) -> Evaluation:
+def _of_any(parts: Sequence[Expectation], played: Evidence) -> Evaluation:
     """One part that holds is enough. Where none does and one cannot be judged, neither can this."""
     found = [_evaluate(part, played) for part in parts]
     for wanted in (True, None):
@@ -289,36 +289,36 @@ def _numbers(entries: Sequence[Entry]) -> tuple[int, ...]:
 # ---- what the client made of it -----------------------------------------------------------------
 
 
-def _of_result(each: Expectation, played: Played) -> Evaluation:
+def _of_result(each: Expectation, played: Evidence) -> Evaluation:
     if played.wire_only:
         return None, "judged by the wire alone", ()
-    moment = played.moments.get(each.result or "")
-    if moment is None:
+    record = played.calls.get(each.result or "")
+    if record is None:
         return None, "the call was never made", ()
-    if moment.answer.unsupported is not None:
-        return None, f"unsupported: {moment.answer.unsupported}", ()
-    problem = _problem(each, moment)
-    said = f"{moment.call} gave {_short(str(moment.answer))}"
+    if record.answer.unsupported is not None:
+        return None, f"unsupported: {record.answer.unsupported}", ()
+    problem = _problem(each, record)
+    said = f"{record.call} gave {_short(str(record.answer))}"
     return problem is None, said if problem is None else f"{problem} ({said})", ()
 
 
-def _problem(each: Expectation, moment: Moment) -> str | None:
-    answer = moment.answer
+def _problem(each: Expectation, record: CallRecord) -> str | None:
+    answer = record.answer
     if each.success is not None and answer.ok != each.success:
         return "it failed" if each.success else "it reports success"
-    if each.within_ms is not None and moment.milliseconds not in parse_range(each.within_ms):
-        return f"it took {moment.milliseconds:.0f} ms"
+    if each.within_ms is not None and record.milliseconds not in parse_range(each.within_ms):
+        return f"it took {record.milliseconds:.0f} ms"
     if each.error is not None:
-        problem = _failure_problem(_only_failure(moment), each.error)
+        problem = _failure_problem(_only_failure(record), each.error)
         if problem is not None:
             return problem
     if each.message is not None:
-        failure = _only_failure(moment)
-        told = [] if failure is None else [one.message for one in failure.chain()]
-        if all(mismatch(each.message, text) is not None for text in told):
+        failure = _only_failure(record)
+        texts = [] if failure is None else [one.message for one in failure.chain()]
+        if all(mismatch(each.message, text) is not None for text in texts):
             return f"its message is not {each.message}"
     for key, wanted in (each.outcomes or {}).items():
-        problem = _outcome_problem(moment, key, wanted)
+        problem = _outcome_problem(record, key, wanted)
         if problem is not None:
             return f"{key}: {problem}"
     if each.value is not None:
@@ -328,16 +328,16 @@ def _problem(each: Expectation, moment: Moment) -> str | None:
     return None
 
 
-def _only_failure(moment: Moment) -> Failure | None:
+def _only_failure(record: CallRecord) -> Failure | None:
     """The call's own failure; else that of a partition, where one failed."""
-    if moment.answer.failure is not None:
-        return moment.answer.failure
-    return next((each for each in moment.answer.partitions.values() if each is not None), None)
+    if record.answer.failure is not None:
+        return record.answer.failure
+    return next((each for each in record.answer.partitions.values() if each is not None), None)
 
 
-def _outcome_problem(moment: Moment, key: str, wanted: str | list[str]) -> str | None:
+def _outcome_problem(record: CallRecord, key: str, wanted: str | list[str]) -> str | None:
     try:
-        failure = moment.answer.outcome(key)
+        failure = record.answer.outcome(key)
     except KeyError:
         return "the client gave no outcome"
     if wanted == "ok" or (isinstance(wanted, list) and "ok" in wanted and failure is None):

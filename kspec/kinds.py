@@ -111,8 +111,8 @@ class Failure:
     def __str__(self) -> str:
         code = "" if self.code is None else f" ({self.code})"
         text = f"{self.error}{code}: {self.message}" if self.message else f"{self.error}{code}"
-        told = [each for each in self.chain() if each.message not in self.message]
-        return text + "".join(f" [{each.error}: {each.message}]" for each in told)
+        causes = [each for each in self.chain() if each.message not in self.message]
+        return text + "".join(f" [{each.error}: {each.message}]" for each in causes)
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Failure:

@@ -14,9 +14,9 @@ __all__ = [
     "CALLS",
     "LEVELS",
     "MAX_TIMEOUT_MS",
-    "Asked",
     "Case",
     "CaseFile",
+    "ClientCall",
     "ClientSpec",
     "ClusterSpec",
     "Expectation",
@@ -152,7 +152,7 @@ class Wait(Strict, frozen=True):
     ms: int = 2_000
 
 
-class Asked(Strict, frozen=True):
+class ClientCall(Strict, frozen=True):
     """One of the calls of a step that asks several at once."""
 
     call: str
@@ -165,7 +165,7 @@ class Step(Strict, frozen=True):
     cluster."""
 
     call: str | None = None
-    together: list[Asked] | None = None
+    together: list[ClientCall] | None = None
     arguments: dict[str, Any] = msgspec.field(name="with", default_factory=dict)
     name: str | None = msgspec.field(name="as", default=None)
     optional: bool = False
@@ -177,10 +177,10 @@ class Step(Strict, frozen=True):
     pause_ms: int | None = None
 
     @property
-    def asked(self) -> list[Asked]:
+    def calls(self) -> list[ClientCall]:
         """The calls of it: none, one, or several at once."""
         if self.call is not None:
-            return [Asked(call=self.call, arguments=self.arguments, name=self.name)]
+            return [ClientCall(call=self.call, arguments=self.arguments, name=self.name)]
         return self.together or []
 
 

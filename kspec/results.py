@@ -35,7 +35,7 @@ class Call:
     returned, as its language prints it."""
 
     name: str
-    asked: str
+    request: str
     answered: str
     milliseconds: float
     raw: str = ""

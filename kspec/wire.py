@@ -12,18 +12,18 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from kproto.journal import Entry
+from kspec.case_parser import api_key
 from kspec.kinds import Answer
 from kspec.model import Selector, SubSelector
 from kspec.patterns import mismatch, parse_range
-from kspec.reading import api_key
 
-__all__ = ["Direction", "Moment", "Played", "body_of", "fits", "gaps_ms", "grouped", "select"]
+__all__ = ["CallRecord", "Direction", "Evidence", "body_of", "fits", "gaps_ms", "grouped", "select"]
 
 Direction = Literal["request", "response", "event"]
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class CallRecord:
     """One call: what came of it, and between which entries of the journal it was."""
 
     name: str
@@ -37,7 +37,7 @@ class Moment:
 
 
 @dataclass(slots=True)
-class Played:
+class Evidence:
     """All there is to judge by. ``broken`` says that the client's process died or hung; ``fault``
     that its adapter failed, so that there is nothing to judge;
     ``blocked`` that a step on the cluster could not be done, the client not having done its part;
@@ -45,7 +45,7 @@ class Played:
     nothing the client sent set off."""
 
     entries: list[Entry] = field(default_factory=list)
-    moments: dict[str, Moment] = field(default_factory=dict)
+    calls: dict[str, CallRecord] = field(default_factory=dict)
     state: Mapping[str, Any] = field(default_factory=dict)
     unhit: list[str] = field(default_factory=list)
     broken: str | None = None
@@ -61,7 +61,7 @@ class Played:
         return list(dict.fromkeys(entry.connection_id for entry in self.entries))
 
 
-def select(selector: Selector | SubSelector, direction: Direction, played: Played) -> list[Entry]:
+def select(selector: Selector | SubSelector, direction: Direction, played: Evidence) -> list[Entry]:
     """The entries that fit, in order; with ``nth`` that one alone, if there is such."""
     found = [
         entry
@@ -73,17 +73,17 @@ def select(selector: Selector | SubSelector, direction: Direction, played: Playe
     return found
 
 
-def _in_time(selector: Selector | SubSelector, played: Played) -> Iterator[Entry]:
+def _in_time(selector: Selector | SubSelector, played: Evidence) -> Iterator[Entry]:
     if isinstance(selector, SubSelector):
         yield from played.entries
         return
     after, until = 0, float("inf")
     for name in (selector.during, selector.since):
         if name is not None:
-            after = max(after, played.moments[name].after if name in played.moments else 2**62)
+            after = max(after, played.calls[name].after if name in played.calls else 2**62)
     for name in (selector.during, selector.until):
-        if name in played.moments:
-            until = min(until, played.moments[name].until)
+        if name in played.calls:
+            until = min(until, played.calls[name].until)
     if selector.after_first is not None:
         after = max(after, _sequence(selector.after_first, played, 2**62))
     if selector.before_first is not None:
@@ -91,12 +91,12 @@ def _in_time(selector: Selector | SubSelector, played: Played) -> Iterator[Entry
     yield from (entry for entry in played.entries if after < entry.sequence <= until)
 
 
-def _sequence(inner: SubSelector, played: Played, otherwise: int) -> int:
+def _sequence(inner: SubSelector, played: Evidence, otherwise: int) -> int:
     found = select(inner, inner.direction, played)
     return found[inner.nth - 1].sequence if len(found) >= inner.nth else otherwise
 
 
-def fits(selector: Selector | SubSelector, entry: Entry, played: Played) -> bool:
+def fits(selector: Selector | SubSelector, entry: Entry, played: Evidence) -> bool:
     """Whether an entry is as the selector says; its place in time is not looked at."""
     if selector.api is not None and entry.api_key not in _keys(selector.api):
         return False

@@ -49,13 +49,13 @@ def main(
     began = time.monotonic()
     last = began
 
-    def told(outcome: Outcome) -> None:
+    def on_progress(outcome: Outcome) -> None:
         nonlocal last
         if time.monotonic() - last >= 30:
             last = time.monotonic()
             click.echo(f"{last - began:6.0f} s  {outcome.malformed.total()} refused", err=True)
 
-    outcome = asyncio.run(under_fire(settings, told))
+    outcome = asyncio.run(under_fire(settings, on_progress))
     _print(settings, outcome, time.monotonic() - began)
     sys.exit(1 if outcome.violations else 0)
 
@@ -69,8 +69,8 @@ def _print(settings: Settings, outcome: Outcome, seconds: float) -> None:
         click.echo(f"{kind}: {count}")
     for kind, count in sorted(outcome.did.items()):
         click.echo(f"{kind}: {count}")
-    for way, asked in outcome.asked.items():
-        click.echo(f"probes, {way}: {asked} asked, {outcome.answered[way]} answered rightly")
+    for way, sent in outcome.sent.items():
+        click.echo(f"probes, {way}: {sent} asked, {outcome.correct[way]} answered rightly")
     click.echo(
         f"server memory: {_mebibytes(outcome.memory_before)} before, "
         f"{_mebibytes(outcome.memory_at_a_quarter)} after a quarter, "

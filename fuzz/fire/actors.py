@@ -79,11 +79,11 @@ class Actors:
         """A byte at a time, and it is answered as any other."""
         reader, writer = await self._open()
         try:
-            asked = self._random.randrange(2**31)
-            for byte in _ASKED.pack(10, 18, 0, asked, -1):
+            sent = self._random.randrange(2**31)
+            for byte in _ASKED.pack(10, 18, 0, sent, -1):
                 writer.write(bytes((byte,)))
                 await asyncio.sleep(_BETWEEN_BYTES)
-            await self._expect(reader, asked)
+            await self._expect(reader, sent)
         finally:
             writer.close()
 
@@ -93,18 +93,18 @@ class Actors:
         reader, writer = await self._open()
         try:
             first = self._random.randrange(2**30)
-            asked = range(first, first + _FLOOD)
-            writer.write(b"".join(_ASKED.pack(10, 18, 0, each, -1) for each in asked))
+            sent = range(first, first + _FLOOD)
+            writer.write(b"".join(_ASKED.pack(10, 18, 0, each, -1) for each in sent))
             await asyncio.sleep(0.2)  # whose answers are in its way is not read from any more
             if self._random.random() < 0.5:
                 writer.transport.abort()
                 return
             answers = FrameSplitter()
-            told: list[int] = []
-            while len(told) < _FLOOD:
+            received: list[int] = []
+            while len(received) < _FLOOD:
                 answers.feed(await reader.read(1 << 20) or b"\xff\xff\xff\xff")
-                told += [int.from_bytes(frame[:4], "big") for frame in answers.frames()]
-            if told != list(asked):
+                received += [int.from_bytes(frame[:4], "big") for frame in answers.frames()]
+            if received != list(sent):
                 raise ValueError("a flood was answered out of turn")
         finally:
             writer.close()
@@ -127,8 +127,8 @@ class Actors:
         address = self._random.choice(self._target.addresses)
         return await asyncio.open_connection(*address, ssl=self._tls)
 
-    async def _expect(self, reader: asyncio.StreamReader, asked: int) -> None:
-        size, told = struct.unpack(">ii", await reader.readexactly(8))
+    async def _expect(self, reader: asyncio.StreamReader, sent: int) -> None:
+        size, received = struct.unpack(">ii", await reader.readexactly(8))
         await reader.readexactly(size - 4)
-        if told != asked:
-            raise ValueError(f"correlation id {told} where {asked} was due")
+        if received != sent:
+            raise ValueError(f"correlation id {received} where {sent} was due")

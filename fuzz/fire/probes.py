@@ -37,7 +37,7 @@ _BURST: Final = 8
 
 
 class Probes:
-    """``asked`` and ``answered`` (rightly) so far, by way of asking."""
+    """``sent`` and ``correct`` (rightly) so far, by way of asking."""
 
     def __init__(self, target: Target, seed: int, *, tls: bool, sasl: bool) -> None:
         self._addresses = target.addresses
@@ -48,8 +48,8 @@ class Probes:
         self._frames: list[tuple[int, int, bytes]] = []
         self._raw: dict[tuple[str, int], list[bytes]] = {}
         self._stop = asyncio.Event()
-        self.asked: dict[str, int] = {"standing": 0, "fresh": 0, "raw": 0}
-        self.answered: dict[str, int] = dict.fromkeys(self.asked, 0)
+        self.sent: dict[str, int] = {"standing": 0, "fresh": 0, "raw": 0}
+        self.correct: dict[str, int] = dict.fromkeys(self.sent, 0)
         self.problems: list[str] = []
         self._questions: list[Any] = []
 
@@ -120,10 +120,10 @@ class Probes:
 
     async def _ask_each(self, way: str, address: tuple[str, int], broker: Connection) -> None:
         for question, expected in zip(self._questions, self._expected[address], strict=True):
-            self.asked[way] += 1
+            self.sent[way] += 1
             answer = await broker.request(question)
             if answer == expected:
-                self.answered[way] += 1
+                self.correct[way] += 1
             else:
                 self.problems.append(f"{way}, {address}: {answer!r:.300} is not {expected!r:.300}")
 
@@ -141,10 +141,10 @@ class Probes:
         async def ask_all() -> None:
             while not self._stop.is_set():
                 places = [self._random.randrange(len(self._frames)) for _ in range(_BURST)]
-                self.asked["raw"] += len(places)
+                self.sent["raw"] += len(places)
                 expected = [self._raw[address][place] for place in places]
                 if await self._burst(address, places) == expected:
-                    self.answered["raw"] += len(places)
+                    self.correct["raw"] += len(places)
                 else:
                     self.problems.append(f"raw, {address}: other bytes than before")
                 await asyncio.sleep(_PAUSE)

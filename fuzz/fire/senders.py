@@ -52,8 +52,8 @@ class _Sender:
             self._tell()
 
     def _tell(self) -> None:
-        told = {"malformed": self._seen, "other": self._other, "problems": self._problems}
-        print(json.dumps(told), flush=True)
+        document = {"malformed": self._seen, "other": self._other, "problems": self._problems}
+        print(json.dumps(document), flush=True)
 
     def _batch(self, most: int) -> None:
         """All are open before the first is sent anything, and sent it before any is judged; then

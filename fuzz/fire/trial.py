@@ -55,8 +55,8 @@ class Outcome:
     malformed: Counter[str] = field(default_factory=Counter)
     other: Counter[str] = field(default_factory=Counter)
     did: Counter[str] = field(default_factory=Counter)
-    asked: dict[str, int] = field(default_factory=dict)
-    answered: dict[str, int] = field(default_factory=dict)
+    sent: dict[str, int] = field(default_factory=dict)
+    correct: dict[str, int] = field(default_factory=dict)
     memory_before: int = 0
     memory_at_a_quarter: int = 0
     memory_after: int = 0
@@ -69,10 +69,10 @@ class Outcome:
 
 
 async def under_fire(
-    settings: Settings, told: Callable[[Outcome], object] = lambda _outcome: None
+    settings: Settings, on_progress: Callable[[Outcome], object] = lambda _outcome: None
 ) -> Outcome:
-    """``told`` is called now and then while it lasts. Raises RuntimeError where the server does not
-    start."""
+    """``on_progress`` is called now and then while it lasts. Raises RuntimeError where the server
+    does not start."""
     magazine = load(
         settings.profile,
         settings.seed,
@@ -82,7 +82,7 @@ async def under_fire(
     )
     options = ["--profile", settings.profile, "--brokers", "3", "--topic", f"{PROBED}:3:3"]
     async with serving(*options, *settings.options, tls=settings.tls, sasl=settings.sasl) as target:
-        return await _Trial(settings, magazine, target, told).run()
+        return await _Trial(settings, magazine, target, on_progress).run()
 
 
 class _Trial:
@@ -91,12 +91,12 @@ class _Trial:
         settings: Settings,
         magazine: Magazine,
         target: Target,
-        told: Callable[[Outcome], object],
+        on_progress: Callable[[Outcome], object],
     ) -> None:
         self._settings = settings
         self._magazine = magazine
         self._target = target
-        self._told = told
+        self._on_progress = on_progress
         self._seen: dict[int, dict[str, Any]] = {}
         self.outcome = Outcome()
 
@@ -114,7 +114,7 @@ class _Trial:
             await asyncio.gather(*(self._sender(place) for place in range(settings.senders)))
             stop.set()
             await asyncio.gather(watch, *bystanders)
-        outcome.asked, outcome.answered = probes.asked, probes.answered
+        outcome.sent, outcome.correct = probes.sent, probes.correct
         outcome.did = actors.did
         outcome.violations += [*probes.problems, *actors.problems]
         await self._aftermath()
@@ -166,7 +166,7 @@ class _Trial:
     async def _watch(self, stop: asyncio.Event) -> None:
         while not stop.is_set() and self._target.alive:
             self.outcome.files_peak = max(self.outcome.files_peak, self._target.files())
-            self._told(self.outcome)
+            self._on_progress(self.outcome)
             await asyncio.sleep(_SAMPLES)
 
     async def _aftermath(self) -> None:
@@ -175,9 +175,9 @@ class _Trial:
         outcome.violations += [each for seen in self._seen.values() for each in seen["problems"]]
         if outcome.malformed.total() < settings.frames and not outcome.violations:
             outcome.violations.append(f"only {outcome.malformed.total()} frames were refused")
-        for way, asked in outcome.asked.items():
-            if not asked == outcome.answered[way] > 0:
-                outcome.violations.append(f"{way}: asked {asked}, right {outcome.answered[way]}")
+        for way, sent in outcome.sent.items():
+            if not sent == outcome.correct[way] > 0:
+                outcome.violations.append(f"{way}: asked {sent}, right {outcome.correct[way]}")
         if not target.alive:
             outcome.violations.append(f"the server has ended: {target.complaints()[-2000:]}")
             return

@@ -39,8 +39,8 @@ def main(seconds: float, seed: int, samples: tuple[Sample, ...], right: int) -> 
 
 def _line(each: Hunt) -> str:
     about = BUGS[each.sample][each.bug]
-    told = f"case {each.cases}, {each.seconds:.1f} s: {each.how}" if each.found else "NOT FOUND"
-    return f"  {each.bug:>2} {about}\n     {told}"
+    text = f"case {each.cases}, {each.seconds:.1f} s: {each.how}" if each.found else "NOT FOUND"
+    return f"  {each.bug:>2} {about}\n     {text}"
 
 
 if __name__ == "__main__":

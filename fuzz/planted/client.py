@@ -16,7 +16,7 @@ from typing import Any, Final
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from fuzz.planted.reading import BadAnswer, answer
+from fuzz.planted.sample_decoder import BadAnswer, answer
 
 __all__ = ["BUGS"]
 

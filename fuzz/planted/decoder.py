@@ -11,7 +11,7 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from fuzz.planted.reading import BadAnswer, answer
+from fuzz.planted.sample_decoder import BadAnswer, answer
 
 BEHIND_THE_ID = 8
 

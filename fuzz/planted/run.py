@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import kproto
-from fuzz.planted import client, reading
+from fuzz.planted import client, sample_decoder
 from kspec.clientfuzz.bases import Base, bases
 from kspec.clientfuzz.decoders.calls import base_of
 from kspec.clientfuzz.decoders.client_decoder import ClientDecoder
@@ -27,7 +27,10 @@ __all__ = ["BUGS", "NEVER", "Hunt", "Sample", "hunt", "hunts"]
 
 Sample: TypeAlias = Literal["client", "decoder"]
 
-BUGS: Final[Mapping[Sample, Mapping[int, str]]] = {"client": client.BUGS, "decoder": reading.BUGS}
+BUGS: Final[Mapping[Sample, Mapping[int, str]]] = {
+    "client": client.BUGS,
+    "decoder": sample_decoder.BUGS,
+}
 NEVER: Final = 10**9
 """A number of cases that no number of seconds gets to."""
 

@@ -11,7 +11,7 @@ from kproto.dialects import Dialect
 __all__ = ["alter_configs", "create_partitions", "create_topic", "delete_topic", "elect", "listing",
            "metadata", "reassign"]  # fmt: skip
 
-AskedFor = Sequence[tuple[tuple[str, int], Sequence[int] | None]]
+Reassignments = Sequence[tuple[tuple[str, int], Sequence[int] | None]]
 
 
 def _classes(codec: Dialect, api_key: int) -> tuple[Any, Any]:
@@ -27,7 +27,7 @@ def _by_topic(rows: Sequence[tuple[tuple[str, int], Any]]) -> dict[str, list[tup
 
 
 def reassign(
-    codec: Dialect, asked: AskedFor, *, guarded: bool = False, timeout_ms: int = 60_000
+    codec: Dialect, wanted: Reassignments, *, guarded: bool = False, timeout_ms: int = 60_000
 ) -> Message:
     """AlterPartitionReassignments (45)."""
     request, structs = _classes(codec, 45)
@@ -35,7 +35,7 @@ def reassign(
     topics = [
         topic(name=name, partitions=[partition(partition_index=i, replicas=r) for i, r in rows])
         for name, rows in _by_topic(
-            [(tp, None if r is None else list(r)) for tp, r in asked]
+            [(tp, None if r is None else list(r)) for tp, r in wanted]
         ).items()
     ]
     guard = {"allow_replication_factor_change": False} if guarded else {}
@@ -54,15 +54,15 @@ def elect(
     codec: Dialect,
     version: int,
     kind: int,
-    asked: Sequence[tuple[str, int]] | None,
+    wanted: Sequence[tuple[str, int]] | None,
     timeout_ms: int,
 ) -> Message:
     """ElectLeaders (43). Version 0 has no kind."""
     request, structs = _classes(codec, 43)
     ids = "partition_id" if codec.name == "kip-183" else "partitions"
     topics = None
-    if asked is not None:
-        rows = _by_topic([(tp, None) for tp in asked])
+    if wanted is not None:
+        rows = _by_topic([(tp, None) for tp in wanted])
         topics = [
             structs["TopicPartitions"](topic=name, **{ids: [index for index, _ in parts]})
             for name, parts in rows.items()

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fuzz.stateful import truths
+from fuzz.stateful import response_checks
 from fuzz.stateful.invariants import ALWAYS
 from fuzz.stateful.strategies import (
     BROKER,
@@ -127,7 +127,7 @@ class Controls(RuleBasedStateMachine):
         if to in world.model.live:
             world.model.controller = to
         if self.step("failover", world.cluster.failover, to):
-            truths.reassignments_survive(world, before)
+            response_checks.reassignments_survive(world, before)
 
     @rule(changes=st.integers(0, 12))
     def die_after(self, changes: int) -> None:

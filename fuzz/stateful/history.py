@@ -14,11 +14,11 @@ from mockbroker.state.actions import Action, PartitionChanged
 from mockbroker.state.cluster_state import ClusterState, replay
 from mockbroker.state.model import Broker, Topic
 
-__all__ = ["History", "Known"]
+__all__ = ["BrokerView", "History"]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class BrokerView:
     """The cluster at one moment. ``offset`` is the length of the log by then."""
 
     at_ms: int
@@ -36,11 +36,11 @@ class History:
         self.state: ClusterState = replay(cluster.cluster_id, (), static_configs)
         self.unchained: list[Action] = []
         self.log = cluster.log
-        self._moments: list[Known] = []
+        self._moments: list[BrokerView] = []
         self._delay_ms = 0
-        self._known: Known | None = None
+        self._known: BrokerView | None = None
         """What every broker knew when the delay was set."""
-        self._held: dict[int, Known] = {}
+        self._held: dict[int, BrokerView] = {}
 
     def follow(self) -> Sequence[Action]:
         """Read what is new in the log, and return it."""
@@ -58,7 +58,7 @@ class History:
     def _remember(self, at_ms: int) -> None:
         """Of the changes of one millisecond only the last counts."""
         state = self.state
-        moment = Known(
+        moment = BrokerView(
             at_ms, state.offset, state.last_controller_id, dict(state.brokers), dict(state.topics)
         )
         if self._moments and self._moments[-1].at_ms == at_ms:
@@ -68,13 +68,13 @@ class History:
 
     # ---- what brokers know -------------------------------------------------------------------
 
-    def visible(self, broker_id: int, now_ms: int) -> Known:
+    def visible(self, broker_id: int, now_ms: int) -> BrokerView:
         """What this broker's Metadata has to show: held back, or late by the delay, or the present.
         No broker forgets what it knew when the delay grew."""
         held = self._held.get(broker_id)
         return self.arrived(now_ms) if held is None else held
 
-    def arrived(self, now_ms: int) -> Known:
+    def arrived(self, now_ms: int) -> BrokerView:
         if not self._delay_ms:
             return self._moments[-1]
         arrived = [each for each in self._moments if each.at_ms <= now_ms - self._delay_ms]
@@ -82,7 +82,7 @@ class History:
         assert known is not None, "set with the delay"
         return arrived[-1] if arrived and arrived[-1].offset >= known.offset else known
 
-    def hold(self, broker_id: int, known: Known) -> None:
+    def hold(self, broker_id: int, known: BrokerView) -> None:
         self._held[broker_id] = known
 
     def release(self, broker_id: int) -> None:
@@ -92,6 +92,6 @@ class History:
     def held(self) -> frozenset[int]:
         return frozenset(self._held)
 
-    def delay(self, delay_ms: int, known: Known) -> None:
+    def delay(self, delay_ms: int, known: BrokerView) -> None:
         """``known`` is what every broker knew that is not held, when the cluster was told."""
         self._known, self._delay_ms = known, delay_ms

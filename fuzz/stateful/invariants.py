@@ -1,8 +1,8 @@
 """What has to hold after every step, each with who says so. Nothing here changes anything.
 
-``ALWAYS`` are asked after each step of the machine; what an answer has to say is in ``truths``.
-"Dead" is a cluster of which no broker is live: with ZooKeeper nobody is there then to put right
-what a controller left half done.
+``ALWAYS`` are asked after each step of the machine; what an answer has to say is in
+``response_checks``. "Dead" is a cluster of which no broker is live: with ZooKeeper nobody is there
+then to put right what a controller left half done.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ def leaders_come_from_the_isr(world: World) -> None:
         if leader in (NO_LEADER, change.before.leader) or leader in isr:
             continue
         joined = leader in change.after.isr and cause in ("join_isr", "auto_progress")
-        asked = cause == "elect_leaders" and world.unclean_asked
-        allowed = asked or _unclean(world, change.topic)
+        request = cause == "elect_leaders" and world.unclean_asked
+        allowed = request or _unclean(world, change.topic)
         assert allowed or joined, (cause, change)
 
 

@@ -12,9 +12,15 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from fuzz.stateful import bodies, truths
+from fuzz.stateful import bodies, response_checks
 from fuzz.stateful.controls import Controls
-from fuzz.stateful.healing import heal
+from fuzz.stateful.observations import (
+    observe_created,
+    observe_deleted,
+    observe_partitions_added,
+    observe_reassigned,
+)
+from fuzz.stateful.recovery import heal
 from fuzz.stateful.strategies import (
     ASKED,
     BROKER,
@@ -25,7 +31,6 @@ from fuzz.stateful.strategies import (
     REPLICAS,
     TOPICS,
 )
-from fuzz.stateful.told import told_created, told_deleted, told_grown, told_reassigned
 from fuzz.stateful.wire import Client
 from fuzz.stateful.world import World
 from kproto.codec.message import Message
@@ -79,8 +84,8 @@ class ClusterMachine(Controls):
     def client(self, slot: int, broker_id: int | None) -> Client | None:
         """To this broker, or, with None, to the controller."""
         world = self.world
-        asked = world.cluster.controller_id if broker_id is None else broker_id
-        return None if asked == NO_CONTROLLER else world.client(slot, asked)
+        request = world.cluster.controller_id if broker_id is None else broker_id
+        return None if request == NO_CONTROLLER else world.client(slot, request)
 
     def ask(self, name: str, client: Client | None, body: Message, version: int) -> Any:
         """The answer, of which what holds for every answer holds; None where there is none, or
@@ -88,38 +93,38 @@ class ClusterMachine(Controls):
         if client is None:
             return None
         world, before = self.world, self.world.facts()
-        asked = world.ask(client, body, version)
-        if asked is None:
+        request = world.ask(client, body, version)
+        if request is None:
             return None
         world.fired[name] += 1
-        if asked.answer is None or asked.faulted:
+        if request.answer is None or request.faulted:
             world.model.learn(world.cluster)  # it may have been done all the same
-        if asked.faulted or world.died:
+        if request.faulted or world.died:
             return None
-        if asked.answer is None:
-            unheard = asked in client.waiting or not asked.expected or client.spoiled
-            assert unheard, f"closed, and did not answer {asked}"
+        if request.answer is None:
+            unheard = request in client.waiting or not request.expected or client.spoiled
+            assert unheard, f"closed, and did not answer {request}"
             return None
-        truths.refused_changes_nothing(world, before, asked)
+        response_checks.refused_changes_nothing(world, before, request)
         self.before = before
-        return asked.answer
+        return request.answer
 
     # ---- requests ----------------------------------------------------------------------------
 
-    @rule(slot=_SLOT, at=st.none() | st.none() | BROKER, asked=ASKED, guarded=st.booleans(),
+    @rule(slot=_SLOT, at=st.none() | st.none() | BROKER, request=ASKED, guarded=st.booleans(),
           version=_VERSION, wait=_PATIENCE)  # fmt: skip
     def reassign(
-        self, slot: int, at: int | None, asked: Any, guarded: bool, version: int, wait: int
+        self, slot: int, at: int | None, request: Any, guarded: bool, version: int, wait: int
     ) -> None:
         found = self.world.version(45, version)
         if found is None:
             return
         guarded = guarded and found >= 1
-        asked = list({self.pick(each): target for each, target in asked}.items())
-        body = bodies.reassign(self.codec, asked, guarded=guarded, timeout_ms=wait)
+        request = list({self.pick(each): target for each, target in request}.items())
+        body = bodies.reassign(self.codec, request, guarded=guarded, timeout_ms=wait)
         answer = self.ask("reassign", self.client(slot, at), body, found)
         if answer is not None:
-            told_reassigned(self.world, self.before, asked, answer, guarded=guarded)
+            observe_reassigned(self.world, self.before, request, answer, guarded=guarded)
 
     @rule(slot=_SLOT, pick=PICK, course=COURSE, guarded=st.booleans(), version=_VERSION)
     def course(self, slot: int, pick: int, course: Any, guarded: bool, version: int) -> None:
@@ -133,8 +138,8 @@ class ClusterMachine(Controls):
                 body = bodies.reassign(self.codec, [(tp, target)], guarded=guards)
                 answer = self.ask("course", self.client(slot, None), body, found)
                 if answer is not None:
-                    asked = [(tp, target)]
-                    told_reassigned(self.world, self.before, asked, answer, guarded=guards)
+                    request = [(tp, target)]
+                    observe_reassigned(self.world, self.before, request, answer, guarded=guards)
                 self.all_holds()
 
     @rule(slot=_SLOT, at=st.none() | BROKER, version=_VERSION)
@@ -145,19 +150,19 @@ class ClusterMachine(Controls):
         answer = self.ask("list", self.client(slot, at), bodies.listing(self.codec), found)
         plain = self.codec.name in ("kafka", "kip-860")
         if plain and answer is not None and answer.error_code == 0:
-            truths.listing_is_the_controllers(self.world, answer)
+            response_checks.listing_is_the_controllers(self.world, answer)
 
     @rule(slot=_SLOT, at=st.none() | st.none() | BROKER, kind=st.sampled_from([0, 0, 1, 1, 2, -1]),
-          asked=st.none() | st.lists(PICK, min_size=1, max_size=3, unique=True),
+          request=st.none() | st.lists(PICK, min_size=1, max_size=3, unique=True),
           version=_VERSION, wait=_PATIENCE)  # fmt: skip
     def elect(
-        self, slot: int, at: int | None, kind: int, asked: Any, version: int, wait: int
+        self, slot: int, at: int | None, kind: int, request: Any, version: int, wait: int
     ) -> None:
         found = self.world.version(43, version)
         if found is not None:
             self.world.unclean_asked |= kind == 1 and found >= 1
-            asked = None if asked is None else list(dict.fromkeys(map(self.pick, asked)))
-            body = bodies.elect(self.codec, found, kind, asked, wait)
+            request = None if request is None else list(dict.fromkeys(map(self.pick, request)))
+            body = bodies.elect(self.codec, found, kind, request, wait)
             self.ask("elect", self.client(slot, at), body, found)
 
     @rule(slot=_SLOT, at=st.none() | st.none() | BROKER, name=NAME,
@@ -175,7 +180,7 @@ class ClusterMachine(Controls):
         body = bodies.create_topic(self.codec, name, count, factor, lists, dry, wait)
         answer = self.ask("create_topic", self.client(slot, at), body, found)
         if answer is not None:
-            told_created(self.world, name, len(lists) if lists else count, answer, dry=dry)
+            observe_created(self.world, name, len(lists) if lists else count, answer, dry=dry)
 
     @rule(slot=_SLOT, at=st.none() | BROKER, name=NAME, version=_VERSION, wait=_PATIENCE)
     def delete_topic(self, slot: int, at: int | None, name: str, version: int, wait: int) -> None:
@@ -185,7 +190,7 @@ class ClusterMachine(Controls):
         body = bodies.delete_topic(self.codec, found, name, wait)
         answer = self.ask("delete_topic", self.client(slot, at), body, found)
         if answer is not None:
-            told_deleted(self.world, name, answer)
+            observe_deleted(self.world, name, answer)
 
     @rule(slot=_SLOT, name=NAME, count=st.integers(1, 5), dry=st.booleans(), version=_VERSION,
           wait=_PATIENCE)  # fmt: skip
@@ -198,7 +203,7 @@ class ClusterMachine(Controls):
         body = bodies.create_partitions(self.codec, name, count, dry, wait)
         answer = self.ask("create_partitions", self.client(slot, None), body, found)
         if answer is not None:
-            told_grown(self.world, name, count, answer, dry=dry)
+            observe_partitions_added(self.world, name, count, answer, dry=dry)
 
     @rule(slot=_SLOT, at=BROKER, config=CONFIGS, operation=st.sampled_from([0, 0, 0, 1, 2, 9]),
           resource=st.sampled_from([(2, "foo"), (2, "bar"), (4, ""), (4, "1"), (7, "x")]),
@@ -225,9 +230,11 @@ class ClusterMachine(Controls):
         self.world.send(client, frames, chunk)
         self.world.fired["metadata"] += times
         known = self.world.history.visible(at, self.world.cluster.now_ms)
-        for asked, _ in frames:
-            if asked.answer is not None and not asked.faulted:
-                truths.metadata_is_what_the_broker_knows(self.world, known, asked.answer, found)
+        for request, _ in frames:
+            if request.answer is not None and not request.faulted:
+                response_checks.metadata_is_what_the_broker_knows(
+                    self.world, known, request.answer, found
+                )
 
     @rule(slot=_SLOT, at=BROKER, version=_VERSION)
     def api_versions(self, slot: int, at: int, version: int) -> None:
@@ -239,7 +246,7 @@ class ClusterMachine(Controls):
         body = request(**named if found >= 3 else {})
         answer = self.ask("api_versions", self.client(slot, at), body, found)
         if answer is not None:
-            truths.versions_are_those_served(self.world, answer, found)
+            response_checks.versions_are_those_served(self.world, answer, found)
 
     @rule(slot=_SLOT, at=BROKER, what=_UNSERVED, rest=st.binary(max_size=12))
     def unserved(self, slot: int, at: int, what: tuple[int, int], rest: bytes) -> None:
@@ -249,19 +256,19 @@ class ClusterMachine(Controls):
         if client is None or client.waiting:
             return
         served, before = self.world.served(key), self.world.facts()
-        asked, frame = client.unserved_frame(key, version, b"\xff\xff" + rest)
+        request, frame = client.unserved_frame(key, version, b"\xff\xff" + rest)
         answered = bool(served) and (key == 18 or self.world.reply35)
         if answered and key != 18:
-            asked.version = min(max(version, served.lowest), served.highest)
-        self.world.send(client, [(asked, frame)])
+            request.version = min(max(version, served.lowest), served.highest)
+        self.world.send(client, [(request, frame)])
         self.world.fired["unserved"] += 1
-        assert self.world.died or self.world.facts() == before or asked.faulted
-        if not asked.faulted and not client.spoiled:
-            assert answered or not client.open, asked
-            if asked.answer is not None:
-                truths.says_unsupported(asked)
-            if key == 18 and asked.answer is not None:
-                truths.versions_are_those_served(self.world, asked.answer, 0)
+        assert self.world.died or self.world.facts() == before or request.faulted
+        if not request.faulted and not client.spoiled:
+            assert answered or not client.open, request
+            if request.answer is not None:
+                response_checks.says_unsupported(request)
+            if key == 18 and request.answer is not None:
+                response_checks.versions_are_those_served(self.world, request.answer, 0)
 
     @rule(slot=_SLOT, at=st.none() | BROKER, data=st.data())
     def anything(self, slot: int, at: int | None, data: st.DataObject) -> None:
@@ -276,10 +283,10 @@ class ClusterMachine(Controls):
         body = to_instance(cls, data.draw(message_trees(schema, version)), schema)
         before = self.world.facts()
         self.world.unclean_asked |= getattr(body, "election_type", 0) == 1
-        asked = self.world.ask(client, body, version)
+        request = self.world.ask(client, body, version)
         self.world.fired["anything"] += 1
-        if asked is not None and asked.answer is not None and not asked.faulted:
-            truths.refused_changes_nothing(self.world, before, asked)
+        if request is not None and request.answer is not None and not request.faulted:
+            response_checks.refused_changes_nothing(self.world, before, request)
         self.world.model.learn(self.world.cluster)
 
 

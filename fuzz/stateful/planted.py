@@ -32,11 +32,11 @@ from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition
 from mockbroker.state.results import ListReassignmentsResult
 
-__all__ = ["PLANTED", "Planted", "found"]
+__all__ = ["DEFECTS", "Defect", "found"]
 
 
 @dataclass(frozen=True, slots=True)
-class Planted:
+class Defect:
     """``says`` is what is wrong while ``plant`` is entered."""
 
     name: str
@@ -45,7 +45,7 @@ class Planted:
     plant: Callable[[], AbstractContextManager[object]]
 
 
-def found(bug: Planted, *, number: int, examples: int) -> str | None:
+def found(bug: Defect, *, number: int, examples: int) -> str | None:
     """What the machine says of the defect, None where it sees nothing amiss."""
     machine = seed(number)(machine_of(profile(bug.profile)))
     limits = settings(
@@ -192,26 +192,26 @@ def _deleted_ids_stay() -> AbstractContextManager[object]:
     return patch.object(ClusterState, "apply", wrong)
 
 
-PLANTED: Final[Sequence[Planted]] = (
-    Planted("epoch-stays", "no leader epoch is raised", "kafka-4.4", _epoch_stays),
-    Planted("isr-keeps-removed", "who is removed stays in the ISR", "kafka-4.1",
+DEFECTS: Final[Sequence[Defect]] = (
+    Defect("epoch-stays", "no leader epoch is raised", "kafka-4.4", _epoch_stays),
+    Defect("isr-keeps-removed", "who is removed stays in the ISR", "kafka-4.1",
             _isr_keeps_the_removed),
-    Planted("not-logged", "replicas that fall behind leave no action", "kafka-3.9", _not_logged),
-    Planted("cancel-keeps-added", "a cancellation keeps what was being added", "kafka-4.4",
+    Defect("not-logged", "replicas that fall behind leave no action", "kafka-3.9", _not_logged),
+    Defect("cancel-keeps-added", "a cancellation keeps what was being added", "kafka-4.4",
             _cancel_keeps_the_added),
-    Planted("failover-forgets", "a new controller knows of no reassignment", "kafka-3.9-zk",
+    Defect("failover-forgets", "a new controller knows of no reassignment", "kafka-3.9-zk",
             _failover_forgets),
-    Planted("guard-off", "the replication factor changes under the guard", "kip-860",
+    Defect("guard-off", "the replication factor changes under the guard", "kip-860",
             _guard_is_off),
-    Planted("old-answers-stay", "answers are remembered though the cluster changed", "kafka-4.4",
+    Defect("old-answers-stay", "answers are remembered though the cluster changed", "kafka-4.4",
             _old_answers_stay),
-    Planted("preferred-unclean", "a preferred election takes whoever is live", "kafka-3.0",
+    Defect("preferred-unclean", "a preferred election takes whoever is live", "kafka-3.0",
             _preferred_is_unclean),
-    Planted("zk-version-stays", "the state znode's version is not counted", "kafka-2.4",
+    Defect("zk-version-stays", "the state znode's version is not counted", "kafka-2.4",
             _zk_version_stays),
-    Planted("anybody-leads", "a leader that is not in the ISR", "kip-236-new", _anybody_leads),
-    Planted("listing-misses-one", "a listing lacks its last topic", "kafka-4.1",
+    Defect("anybody-leads", "a leader that is not in the ISR", "kip-236-new", _anybody_leads),
+    Defect("listing-misses-one", "a listing lacks its last topic", "kafka-4.1",
             _listing_misses_one),
-    Planted("deleted-ids-stay", "the id of a deleted topic is still known", "kafka-4.4",
+    Defect("deleted-ids-stay", "the id of a deleted topic is still known", "kafka-4.4",
             _deleted_ids_stay),
 )  # fmt: skip

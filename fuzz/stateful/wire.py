@@ -18,13 +18,13 @@ from kproto.dialects import Dialect
 from kproto.framing import FrameSplitter
 from mockbroker.serving.server import BrokerProtocol
 
-__all__ = ["Asked", "Client"]
+__all__ = ["Client", "PendingRequest"]
 
 _API_VERSIONS = 18
 
 
 @dataclass(slots=True, eq=False)
-class Asked:
+class PendingRequest:
     """A request that was sent. ``version`` is what the answer will be in; ``answer`` is None until
     it is there. ``faulted``: a rule took it, so that it proves nothing about the broker. Nothing is
     ``expected`` where nobody answers (Produce with acks=0)."""
@@ -81,7 +81,7 @@ class Client:
         client_id: str,
     ) -> None:
         self.broker_id = broker_id
-        self.waiting: list[Asked] = []
+        self.waiting: list[PendingRequest] = []
         self.spoiled = False
         self._loop, self._codec, self._client_id = loop, codec, client_id
         self._transport = _Transport()
@@ -97,7 +97,7 @@ class Client:
 
     # ---- out ---------------------------------------------------------------------------------
 
-    def frame(self, body: Message, version: int) -> tuple[Asked, bytes]:
+    def frame(self, body: Message, version: int) -> tuple[PendingRequest, bytes]:
         """A request, not sent yet. Raises UnsupportedVersionError."""
         self._correlation_id += 1
         data = self._codec.encode_request(
@@ -107,9 +107,11 @@ class Client:
             client_id=self._client_id,
         )
         assert body.API_KEY is not None
-        return Asked(self._correlation_id, body.API_KEY, version, body), data
+        return PendingRequest(self._correlation_id, body.API_KEY, version, body), data
 
-    def unserved_frame(self, api_key: int, version: int, rest: bytes) -> tuple[Asked, bytes]:
+    def unserved_frame(
+        self, api_key: int, version: int, rest: bytes
+    ) -> tuple[PendingRequest, bytes]:
         """A request that no codec needs to know: the start of a header and anything behind it."""
         self._correlation_id += 1
         payload = (
@@ -119,13 +121,13 @@ class Client:
             + rest
         )
         answered_in = 0 if api_key == _API_VERSIONS else version
-        asked = Asked(self._correlation_id, api_key, answered_in, None)
-        return asked, len(payload).to_bytes(4, "big") + payload
+        request = PendingRequest(self._correlation_id, api_key, answered_in, None)
+        return request, len(payload).to_bytes(4, "big") + payload
 
-    def put(self, frames: list[tuple[Asked, bytes]], chunk: int = 0) -> None:
+    def put(self, frames: list[tuple[PendingRequest, bytes]], chunk: int = 0) -> None:
         """All in one read, or in reads of ``chunk`` bytes; then all that can happen has, and waits
         to be received."""
-        self.waiting += [asked for asked, _ in frames if asked.expected]
+        self.waiting += [request for request, _ in frames if request.expected]
         data = b"".join(frame for _, frame in frames)
         step = chunk or len(data)
         for at in range(0, len(data), step):
@@ -153,12 +155,12 @@ class Client:
             number = correlation_id_of(frame)
             found = [each for each in self.waiting if each.correlation_id == number]
             assert found, f"an answer with correlation id {number}, which nobody waits for"
-            (asked,) = found
-            before = self.waiting[: self.waiting.index(asked)]
+            (request,) = found
+            before = self.waiting[: self.waiting.index(request)]
             late = [each for each in before if not each.faulted]
-            assert asked.faulted or not late, f"{asked} was answered before {late}"
-            asked.answer = read_strictly(self._codec, frame, asked.api_key, asked.version)
-            self.waiting.remove(asked)
+            assert request.faulted or not late, f"{request} was answered before {late}"
+            request.answer = read_strictly(self._codec, frame, request.api_key, request.version)
+            self.waiting.remove(request)
             taken += 1
         assert not self._splitter.buffered or self.waiting, "half a frame, and no request"
         return taken

@@ -14,7 +14,7 @@ from typing import Any, Final
 from fuzz.stateful.history import History
 from fuzz.stateful.loop import VirtualLoop
 from fuzz.stateful.model import Model
-from fuzz.stateful.wire import Asked, Client
+from fuzz.stateful.wire import Client, PendingRequest
 from kproto.codec.message import Message
 from kproto.connection.client import has_response
 from kproto.errors import UnsupportedVersionError
@@ -164,20 +164,22 @@ class World:
             self._clients[slot, broker_id] = found
         return found
 
-    def ask(self, client: Client, body: Message, version: int) -> Asked | None:
+    def ask(self, client: Client, body: Message, version: int) -> PendingRequest | None:
         """Send one request; None where this version cannot carry it."""
         try:
-            asked, frame = client.frame(body, version)
+            request, frame = client.frame(body, version)
         except UnsupportedVersionError:
             return None
-        self.send(client, [(asked, frame)])
-        return asked
+        self.send(client, [(request, frame)])
+        return request
 
-    def send(self, client: Client, frames: list[tuple[Asked, bytes]], chunk: int = 0) -> None:
+    def send(
+        self, client: Client, frames: list[tuple[PendingRequest, bytes]], chunk: int = 0
+    ) -> None:
         """Send requests, and take the answers that come at once."""
-        for asked, _ in frames:
-            if asked.body is not None and not has_response(asked.api_key, asked.body):
-                asked.expected = False
+        for request, _ in frames:
+            if request.body is not None and not has_response(request.api_key, request.body):
+                request.expected = False
         hits = sum(rule.hits for rule in self.faults)
         client.put(frames, chunk)
         if sum(rule.hits for rule in self.faults) != hits:
@@ -192,8 +194,8 @@ class World:
         bad = any(rule.fault.name.startswith("spoil") and rule.hits for rule in self.faults)
         for client in self._clients.values():
             client.spoiled = client.spoiled or bad
-            for asked in client.waiting:
-                asked.faulted = True
+            for request in client.waiting:
+                request.faulted = True
 
     def _close_broken(self) -> None:
         """Connections end with their broker, and with what made the broker end them."""

@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol, cast
 
-__all__ = ["TARGETS", "Loaded", "Target", "load"]
+__all__ = ["TARGETS", "Target", "TargetModule", "load"]
 
 
 class Target(NamedTuple):
@@ -26,7 +26,7 @@ class Target(NamedTuple):
     modules: tuple[str, ...] = ()
 
 
-class Loaded(Protocol):
+class TargetModule(Protocol):
     """A module of this package. It may have ``mutate(data, max_size, rng, plainly)`` besides, where
     ``plainly`` is the guide's own mutation."""
 
@@ -78,8 +78,8 @@ _ALL: Final = (
 TARGETS: Final = {target.name: target for target in _ALL}
 
 
-def load(target: Target) -> Loaded:
+def load(target: Target) -> TargetModule:
     """Raises ImportError where one of its modules is not installed."""
     for module in target.modules:
         importlib.import_module(module)
-    return cast(Loaded, importlib.import_module(f"fuzz.targets.{target.name}"))
+    return cast(TargetModule, importlib.import_module(f"fuzz.targets.{target.name}"))

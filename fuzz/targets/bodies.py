@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
-from fuzz import bounds, choosing
+from fuzz import bounds, message_choice
 from fuzz.instruments import instrumented
 from fuzz.mutations import Mutate, telling
 from kproto import reference
@@ -54,7 +54,7 @@ class _Codecs(NamedTuple):
 
 
 @cache
-def _codecs(choice: choosing.Choice) -> _Codecs:
+def _codecs(choice: message_choice.Choice) -> _Codecs:
     cls, version = choice.message, choice.version
     plan, structs = registry.plan_of(cls, version), registry.structs_of(cls)
     explained = registry._explain_decode(plan, structs), registry._explain_encode(plan, structs)
@@ -68,12 +68,12 @@ def _codecs(choice: choosing.Choice) -> _Codecs:
 
 
 def check(data: bytes) -> None:
-    choice = choosing.chosen(data[: choosing.HEAD])
-    body = data[choosing.HEAD :]
+    choice = message_choice.choice_of(data[: message_choice.HEAD])
+    body = data[message_choice.HEAD :]
     codecs = _codecs(choice)
     decoded = _outcome(codecs.pure_decode, body, 0)
-    told = _told(decoded)
-    assert _told(_outcome(codecs.native.decode, body, 0)) == told
+    described = _describe(decoded)
+    assert _describe(_outcome(codecs.native.decode, body, 0)) == described
     assert _outcome(codecs.native.validate, body, 0) == (
         decoded if isinstance(decoded, _Error) else decoded[1]
     )
@@ -100,7 +100,7 @@ def _outcome(call: Any, *arguments: Any) -> Any:
         return _Error(type(error).__name__, error.problem, error.offset, error.path)
 
 
-def _told(outcome: Any) -> Any:
+def _describe(outcome: Any) -> Any:
     """A value as text: types and bits count, and a NaN is what it is."""
     return outcome if isinstance(outcome, _Error) else (repr(outcome[0]), outcome[1])
 
@@ -109,7 +109,7 @@ def _same_within(codecs: _Codecs, decoded: Any, body: bytes) -> None:
     """In the midst of a buffer, as headers are read. What is behind may make an error disappear."""
     before = b"\xff\x01\x00"
     found = _outcome(codecs.pure_decode, before + body, len(before))
-    assert _told(_outcome(codecs.native.decode, before + body, len(before))) == _told(found)
+    assert _describe(_outcome(codecs.native.decode, before + body, len(before))) == _describe(found)
     if isinstance(decoded, _Error):
         assert found == decoded._replace(offset=decoded.offset + len(before))
     else:
@@ -117,7 +117,7 @@ def _same_within(codecs: _Codecs, decoded: Any, body: bytes) -> None:
 
 
 def _same_by_reference(
-    choice: choosing.Choice, schema: MessageSchema, decoded: Any, body: bytes
+    choice: message_choice.Choice, schema: MessageSchema, decoded: Any, body: bytes
 ) -> None:
     found = _outcome(lambda: reference.decode(schema, choice.version, body, allow_trailing=True))
     if isinstance(decoded, _Error):
@@ -126,7 +126,7 @@ def _same_by_reference(
         assert repr(found) == repr(to_tree(decoded[0]))
 
 
-def _same_written(choice: choosing.Choice, codecs: _Codecs, value: Any, body: bytes) -> None:
+def _same_written(choice: message_choice.Choice, codecs: _Codecs, value: Any, body: bytes) -> None:
     written = codecs.pure_encode(value)
     assert codecs.native.encode(value) == written
     if written != body or bounds.is_due(body, REFERRED):
@@ -182,22 +182,24 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 
 def seeds() -> Iterator[bytes]:
     """Of every message a version or two, good and damaged, as ``kspec vectors`` has them."""
-    for choice, body in choosing.of_vectors(9):
+    for choice, body in message_choice.of_vectors(9):
         if len(body) < 600:
-            yield choosing.head_of(choice) + body
+            yield message_choice.head_of(choice) + body
 
 
 def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
     """The body alone, a telling number in it, the same body at another version, or a new body."""
-    head, body = data[: choosing.HEAD], data[choosing.HEAD :]
+    head, body = data[: message_choice.HEAD], data[message_choice.HEAD :]
     kind = rng.randrange(4)
     if kind == 0:
-        return head + plainly(body, max(1, max_size - choosing.HEAD))
+        return head + plainly(body, max(1, max_size - message_choice.HEAD))
     if kind == 1:
         return head + telling(body, rng)
     if kind == 2:
         return head[:3] + bytes((rng.randrange(256),)) + body
-    choice = rng.choice(choosing.pairs()) if rng.random() < 0.5 else choosing.chosen(head)
+    choice = (
+        rng.choice(message_choice.pairs()) if rng.random() < 0.5 else message_choice.choice_of(head)
+    )
     tree = random_tree(choice.schema, choice.version, rng, size=rng.choice((2, 5, 20)), nan=True)
     message = to_instance(choice.message, tree, choice.schema)
-    return choosing.head_of(choice) + bytes(message.encode(choice.version))
+    return message_choice.head_of(choice) + bytes(message.encode(choice.version))

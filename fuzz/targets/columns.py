@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any, Final
 
-from fuzz import bounds, choosing
+from fuzz import bounds, message_choice
 from fuzz.mutations import Mutate, telling
 from kproto.columns import MOST_BYTES, select
 from kproto.errors import LimitError
@@ -29,12 +29,12 @@ __all__ = ["check", "mutate", "seeds"]
 
 A_BYTE: Final = 4000
 LIMITS: Final = (MOST_BYTES, 4, 20, 100, 1000)
-AFTER_HEAD: Final = choosing.HEAD + 2
+AFTER_HEAD: Final = message_choice.HEAD + 2
 MOST_SELECTIONS: Final = 32
 
 
 @cache
-def _selection(choice: choosing.Choice, which: int) -> Any:
+def _selection(choice: message_choice.Choice, which: int) -> Any:
     paths = some_of(choice.schema, random.Random(which))
     with engines.running("native"):
         return select(choice.message, choice.version, paths) if paths else None
@@ -42,22 +42,22 @@ def _selection(choice: choosing.Choice, which: int) -> Any:
 
 def check(data: bytes) -> None:
     head = data[:AFTER_HEAD].ljust(AFTER_HEAD, b"\0")
-    selection = _selection(choosing.chosen(head), head[-2] % MOST_SELECTIONS)
+    selection = _selection(message_choice.choice_of(head), head[-2] % MOST_SELECTIONS)
     if selection is None:
         return
     bodies = tuple(_bodies(data[AFTER_HEAD:]))
     limit = LIMITS[head[-1] % len(LIMITS)]
 
-    def told(engine: Any) -> Any:
+    def extract(engine: Any) -> Any:
         try:
             return engine.read(bodies, limit, True)
         except LimitError as error:
             return str(error), error.index
 
-    compiled, pure = told(selection._compiled), told(selection._pure)
+    compiled, pure = extract(selection._compiled), extract(selection._pure)
     assert compiled == pure, (compiled, pure)
     for engine in (selection._compiled, selection._pure):
-        bounds.allocating(partial(told, engine), data, a_byte=A_BYTE)
+        bounds.allocating(partial(extract, engine), data, a_byte=A_BYTE)
 
 
 def _bodies(data: bytes) -> Iterator[bytes]:
@@ -69,9 +69,9 @@ def _bodies(data: bytes) -> Iterator[bytes]:
 
 def seeds() -> Iterator[bytes]:
     """Bodies of a few messages, two of each and a third that is cut."""
-    for number, (choice, body) in enumerate(choosing.of_vectors(31)):
+    for number, (choice, body) in enumerate(message_choice.of_vectors(31)):
         if 0 < len(body) < 200:
-            head = choosing.head_of(choice) + bytes((number % 32, number % 5))
+            head = message_choice.head_of(choice) + bytes((number % 32, number % 5))
             cut = body[: len(body) // 2]
             yield head + b"".join(bytes((len(each),)) + each for each in (body, cut, body))
 
@@ -80,7 +80,7 @@ def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> b
     """One body changed, doubled or taken out, or other fields and another limit."""
     head, bodies = data[:AFTER_HEAD], list(_bodies(data[AFTER_HEAD:]))
     if not bodies or rng.random() < 0.2:
-        return head[: choosing.HEAD] + rng.randbytes(2) + data[AFTER_HEAD:]
+        return head[: message_choice.HEAD] + rng.randbytes(2) + data[AFTER_HEAD:]
     at = rng.randrange(len(bodies))
     match rng.randrange(4):
         case 0:

@@ -110,9 +110,9 @@ async def _one(app: web.Application, route: Route, body: bytes) -> None:
             json.loads(answer.text or "")
         return
     assert 400 <= answer.status < 500, (route.method, path, answer.status, answer.text)
-    told = json.loads(answer.text or "")
-    assert list(told) == ["error"]
-    assert "\n" not in told["error"]
+    document = json.loads(answer.text or "")
+    assert list(document) == ["error"]
+    assert "\n" not in document["error"]
 
 
 async def _answer(app: web.Application, method: str, path: str, body: bytes) -> web.Response | None:

@@ -52,9 +52,9 @@ def check(data: bytes) -> None:
 
     for fault in bounds.allocating(read, data, a_byte=A_BYTE, besides=BESIDES):
         assert "\n" not in fault.describe(), fault.describe()
-        told = fault.to_dict()
-        assert fault_of(told) == fault, (told, fault)
-        assert fault_of(json.loads(json.dumps(told))) == fault
+        document = fault.to_dict()
+        assert fault_of(document) == fault, (document, fault)
+        assert fault_of(json.loads(json.dumps(document))) == fault
 
 
 def seeds() -> Iterator[bytes]:

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, Final
 
 import kproto
-from fuzz import bounds, choosing
+from fuzz import bounds, message_choice
 from fuzz.mutations import Mutate, telling
 from kproto.connection import ClientConnection, ServerConnection
 from kproto.dialects import AUTO_ORDER, DIALECTS, AutoDialect
@@ -151,7 +151,7 @@ def _client() -> ClientConnection:
 
 def _told(connection: Any, stream: bytes, step: int) -> list[tuple[str, Any]]:
     """What comes of a stream cut into pieces of ``step`` bytes."""
-    told: list[tuple[str, Any]] = []
+    events: list[tuple[str, Any]] = []
     for at in range(0, len(stream), step):
         connection.receive_data(stream[at : at + step])
         while True:
@@ -159,12 +159,12 @@ def _told(connection: Any, stream: bytes, step: int) -> list[tuple[str, Any]]:
                 event = connection.next_event()
             except RemoteProtocolError as error:
                 _goes_on_refusing(connection, str(error))
-                return [*told, ("error", str(error))]
+                return [*events, ("error", str(error))]
             if event is None:
                 break
-            told.append(_described(event))
+            events.append(_described(event))
             _answer(connection, event)
-    return told
+    return events
 
 
 def _goes_on_refusing(connection: Any, problem: str) -> None:
@@ -196,7 +196,7 @@ def _answer(connection: Any, event: Any) -> None:
 
 def seeds() -> Iterator[bytes]:
     """Frames of a few vectors: requests, and answers to what the client asked."""
-    for number, (choice, body) in enumerate(choosing.of_vectors(23)):
+    for number, (choice, body) in enumerate(message_choice.of_vectors(23)):
         cls = choice.message
         if cls.API_KEY is None or len(body) > 300:
             continue

@@ -18,7 +18,7 @@ import random
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fuzz import bounds, choosing
+from fuzz import bounds, message_choice
 from fuzz.mutations import Mutate, with_words
 from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
 
@@ -34,8 +34,8 @@ _WORDS: Final = (
 
 
 def check(data: bytes) -> None:
-    choice = choosing.chosen(data[: choosing.HEAD])
-    cls, version, text = choice.message, choice.version, data[choosing.HEAD :]
+    choice = message_choice.choice_of(data[: message_choice.HEAD])
+    cls, version, text = choice.message, choice.version, data[message_choice.HEAD :]
 
     def read() -> Any:
         try:
@@ -47,13 +47,13 @@ def check(data: bytes) -> None:
     if found is None:
         return
     try:
-        told = found.to_json(version)
+        document = found.to_json(version)
     except (EncodeError, UnsupportedVersionError):
         _cannot_be_written(found, version)
         return
-    again = cls.from_json(told, version)
+    again = cls.from_json(document, version)
     assert repr(again) == repr(found), (again, found)
-    assert again.to_json(version) == told
+    assert again.to_json(version) == document
     try:
         body = found.encode(version)
     except EncodeError as error:
@@ -71,19 +71,19 @@ def _cannot_be_written(found: Any, version: int) -> None:
 
 
 def seeds() -> Iterator[bytes]:
-    for choice, body in choosing.of_vectors(23):
+    for choice, body in message_choice.of_vectors(23):
         try:
             value = choice.message.decode(body, choice.version)
         except DecodeError:
             continue
         text = value.to_json(choice.version)
         if len(text) < 600:
-            yield choosing.head_of(choice) + text.encode()
+            yield message_choice.head_of(choice) + text.encode()
 
 
 def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
     """A value of the document replaced, a member gone or doubled, or a word anywhere."""
-    head, text = data[: choosing.HEAD], data[choosing.HEAD :]
+    head, text = data[: message_choice.HEAD], data[message_choice.HEAD :]
     if rng.random() < 0.5:
         try:
             value = json.loads(text)

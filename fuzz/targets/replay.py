@@ -117,11 +117,11 @@ def seeds() -> Iterator[bytes]:
     codec = kproto.dialect("kafka")
     for key, version in ((3, 4), (3, 9), (10, 3), (18, 3), (45, 0), (46, 0), (60, 0), (1, 12)):
         api = codec.apis[key]
-        asked, told = api.request(), api.response()
+        request, response = api.request(), api.response()
         made = Exchange(
             number=0, api_key=key, api_version=version, outcome="answered", latency_ms=1.5,
-            request=Said(version, asked.to_json_value(version)),
-            response=Said(version, told.to_json_value(version)),
+            request=Said(version, request.to_json_value(version)),
+            response=Said(version, response.to_json_value(version)),
         )  # fmt: skip
         ended = Exchange(
             number=1, api_key=key, api_version=version, outcome="disconnected",

@@ -19,10 +19,11 @@ from rich.table import Table
 
 import kproto
 from kproto.errors import KprotoError
+from kspec.case_parser import api_key
 from kspec.catalog import CLIENTS
 from kspec.catalog import client as client_named
 from kspec.clientfuzz.brokers.cli import broker
-from kspec.clientfuzz.clients.campaign import Campaign, Found, Result
+from kspec.clientfuzz.clients.campaign import Campaign, CauseReport, Result
 from kspec.clientfuzz.clients.causes import cause
 from kspec.clientfuzz.clients.report import as_document, print_found, print_summary
 from kspec.clientfuzz.clients.reproducer import read_replay, write_reproducer
@@ -32,7 +33,6 @@ from kspec.clientfuzz.decoders.cli import diff
 from kspec.clientfuzz.mutate import KINDS
 from kspec.clientfuzz.progress import Progress
 from kspec.errors import KspecError
-from kspec.reading import api_key
 from kspec.runner.install import Launch, install
 from kspec.runner.processes import interruptible
 
@@ -242,7 +242,7 @@ async def _replay(console: Console, session: Callable[[], Session], path: Path) 
     return 1 if outcome.is_finding or (outcome.is_observation and known.cause) else 0
 
 
-def _print_new_cause(found: Found) -> None:
+def _print_new_cause(found: CauseReport) -> None:
     click.echo(f"case {found.number}: {found.cause}", err=True)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from kspec.reading import api_key as find_api_key
+from kspec.case_parser import api_key as find_api_key
 
 __all__ = ["api_key", "frame_options", "split_names"]
 

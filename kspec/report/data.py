@@ -87,7 +87,7 @@ def _variant(variant: VariantResult) -> dict[str, Any]:
         "calls": [
             {
                 "name": call.name,
-                "call": call.asked,
+                "call": call.request,
                 "answer": call.answered,
                 "raw": call.raw[:LONGEST_RAW],
                 "milliseconds": round(call.milliseconds, 1),

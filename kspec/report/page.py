@@ -66,14 +66,14 @@ def _clients(report: Report) -> str:
     rows = []
     for name in report.clients:
         greeting = report.greetings.get(name)
-        told = "" if greeting is None else escape(f"{greeting.version} · {greeting.language}")
-        told += "" if greeting is None else _options(greeting)
+        about = "" if greeting is None else escape(f"{greeting.version} · {greeting.language}")
+        about += "" if greeting is None else _options(greeting)
         counts = " ".join(
             f'<span class="c"><span class="v {verdict}">{mark}</span> {count}</span>'
             for verdict, mark in _MARKS.items()
             if (count := _count(report, name, verdict))
         )
-        rows.append(f"<tr><th>{escape(name)}</th><td>{told}</td><td>{counts}</td></tr>")
+        rows.append(f"<tr><th>{escape(name)}</th><td>{about}</td><td>{counts}</td></tr>")
     for name, why in report.absent.items():
         rows.append(f'<tr><th>{escape(name)}</th><td colspan="2">absent: {escape(why)}</td></tr>')
     stale = "".join(f"<li>{escape(c)}: {escape(case)}</li>" for c, case in report.stale)

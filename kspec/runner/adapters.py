@@ -195,8 +195,8 @@ class ProcessAdapter:
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").splitlines()
         # A stack begins with what happened.
-        told = next((n for n, line in enumerate(lines) if _COMPLAINT.search(line)), 0)
-        words = " ".join(" ".join(lines[told:]).split())
+        first = next((n for n, line in enumerate(lines) if _COMPLAINT.search(line)), 0)
+        words = " ".join(" ".join(lines[first:]).split())
         return f"the client's process ended{how}: {words[:300] or 'without a word'}"
 
     async def stop(self) -> None:

@@ -30,13 +30,13 @@ from kspec.results import Greeting, Report, Result, new_failures
 from kspec.runner import schedule
 from kspec.runner.baseline import read_baseline, write_baseline
 from kspec.runner.bystanders import ByCommand, ByHand
-from kspec.runner.contestants import chosen
+from kspec.runner.clients import select_clients
 from kspec.runner.files import CASES, choose, load_cases
 from kspec.runner.processes import interruptible
 from kspec.runner.proof import prove
-from kspec.runner.publishing import publish_command
+from kspec.runner.publish_command import publish_command
 from kspec.runner.vectors import vectors_command
-from kspec.wrong.all import MISBEHAVIOURS
+from kspec.wrong.catalog import MISBEHAVIOURS
 
 __all__ = ["main"]
 
@@ -188,7 +188,7 @@ def run_cases(
     console = _console()
     cases = choose(load_cases(folder), wanted)
     known = read_baseline(baseline) if baseline is not None else {}
-    clients: list[schedule.Contestant] = [
+    clients: list[schedule.ClientUnderTest] = [
         ByCommand("command" if len(programs) == 1 else f"command {number}", each)
         for number, each in enumerate(programs, 1)
     ]
@@ -196,14 +196,14 @@ def run_cases(
     absent: dict[str, str] = {}
     if names or adapters or not clients:
         with console.status("") as status:
-            found, absent = chosen(names, adapters, status.update)
+            found, absent = select_clients(names, adapters, status.update)
         clients += found
     for name, why in absent.items():
         console.print(f"{name} is absent: {why}", style="yellow", highlight=False)
     greetings: dict[str, Greeting] = {}
     started = time.monotonic()
 
-    def told(result: Result) -> None:
+    def on_result(result: Result) -> None:
         if (
             verbose
             or result.unsteady
@@ -216,8 +216,8 @@ def run_cases(
             clients,
             cases,
             jobs=1 if manual else jobs,
-            told=told,
-            greeted=greetings.__setitem__,
+            on_result=on_result,
+            on_greeting=greetings.__setitem__,
             again=lambda result: again and result.judgement.verdict == "fail",
         )
     )

@@ -1,4 +1,4 @@
-"""Case files on disk: found, opened, chosen. What is in them is ``kspec.reading``'s."""
+"""Case files on disk: found, opened, chosen. What is in them is ``kspec.case_parser``'s."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
+from kspec.case_parser import parse_case
 from kspec.errors import CaseError, KspecError
 from kspec.model import CaseFile
-from kspec.reading import parse_case
 
 __all__ = ["CASES", "choose", "load_cases"]
 

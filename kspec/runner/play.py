@@ -1,6 +1,6 @@
 """Play one variant of a case: a cluster up, the client through its steps, the evidence gathered.
 
-Decides nothing: ``kspec.judge`` does, out of the ``Played`` this returns.
+Decides nothing: ``kspec.judge`` does, out of the ``Evidence`` this returns.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kproto.journal import Entry
+from kspec.case_parser import step_name
 from kspec.errors import AdapterError, AdapterFault
 from kspec.kinds import Answer
-from kspec.model import Asked, Case, Step, Wait
-from kspec.reading import step_name
+from kspec.model import Case, ClientCall, Step, Wait
 from kspec.runner.adapters import Adapter
 from kspec.runner.stage import Stage, cluster_of
-from kspec.wire import Direction, Moment, Played, select
+from kspec.wire import CallRecord, Direction, Evidence, select
 from mockbroker.errors import ClusterError
 
 __all__ = ["CHOICES_OF_THE_CALLER", "play"]
@@ -29,11 +29,11 @@ to its caller, so that these cases would judge the adapter."""
 _POLL_SECONDS: Final = 0.005
 
 
-async def play(case: Case, adapter: Adapter) -> Played:
+async def play(case: Case, adapter: Adapter) -> Evidence:
     """Raises KprotoError where the case cannot be staged; what the client does is evidence, and so
     is a step that its doings leave the cluster unable to take."""
     stage = Stage(cluster_of(case), case)
-    played = Played(wire_only=adapter.wire_only)
+    played = Evidence(wire_only=adapter.wire_only)
     await stage.start()
     try:
         await _act(case, stage, adapter, played)
@@ -58,10 +58,10 @@ async def play(case: Case, adapter: Adapter) -> Played:
     return played
 
 
-async def _act(case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:
+async def _act(case: Case, stage: Stage, adapter: Adapter, played: Evidence) -> None:
     await _connect(case, stage, adapter, played)
     for step in case.steps:
-        if played.moments.get("connect") is not None and step.asked:
+        if played.calls.get("connect") is not None and step.calls:
             continue  # the client could not even be made: nothing can be asked of it
         try:
             await _take(step, case, stage, adapter, played)
@@ -70,7 +70,7 @@ async def _act(case: Case, stage: Stage, adapter: Adapter, played: Played) -> No
             return
 
 
-async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:
+async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Evidence) -> None:
     """Make the client anew. Where that fails, every call after it has failed the same way."""
     arguments: dict[str, Any] = {
         "bootstrap": stage.bootstrap,
@@ -86,14 +86,14 @@ async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Played) -
         return
     spent = (time.monotonic() - started) * 1000
     until = stage.mock.journal.last_sequence
-    for asked in (each for step in case.steps for each in step.asked):
-        name = step_name(asked)
-        if name not in played.moments:
-            played.moments[name] = Moment(name, "connect", before, until, spent, answer)
-    played.moments["connect"] = Moment("connect", "connect", before, until, spent, answer)
+    for call in (each for step in case.steps for each in step.calls):
+        name = step_name(call)
+        if name not in played.calls:
+            played.calls[name] = CallRecord(name, "connect", before, until, spent, answer)
+    played.calls["connect"] = CallRecord("connect", "connect", before, until, spent, answer)
 
 
-async def _take(step: Step, case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:
+async def _take(step: Step, case: Case, stage: Stage, adapter: Adapter, played: Evidence) -> None:
     if step.call is not None:
         await _call(step, case, stage, adapter, played)
     elif step.together is not None:
@@ -113,24 +113,24 @@ async def _take(step: Step, case: Case, stage: Stage, adapter: Adapter, played: 
         await asyncio.sleep(step.pause_ms / 1000)
 
 
-async def _call(step: Step, case: Case, stage: Stage, adapter: Adapter, played: Played) -> None:
-    (asked,) = step.asked
+async def _call(step: Step, case: Case, stage: Stage, adapter: Adapter, played: Evidence) -> None:
+    (call,) = step.calls
     before, started = stage.mock.journal.last_sequence, time.monotonic()
-    function = adapter.greeting.raw_calls.get(asked.call)
+    function = adapter.greeting.raw_calls.get(call.call)
     if function is not None and case.group in CHOICES_OF_THE_CALLER:
         answer = Answer(unsupported=f"the client has no call for it but {function}")
     else:
-        answer = await adapter.call(asked.call, asked.arguments)
+        answer = await adapter.call(call.call, call.arguments)
     spent = (time.monotonic() - started) * 1000
-    name = step_name(asked)
-    played.moments[name] = Moment(
-        name, asked.call, before, stage.mock.journal.last_sequence, spent, answer,
-        asked.arguments, step.optional,
+    name = step_name(call)
+    played.calls[name] = CallRecord(
+        name, call.call, before, stage.mock.journal.last_sequence, spent, answer,
+        call.arguments, step.optional,
     )  # fmt: skip
 
 
 async def _call_together(
-    several: Sequence[Asked], stage: Stage, adapter: Adapter, played: Played
+    several: Sequence[ClientCall], stage: Stage, adapter: Adapter, played: Evidence
 ) -> None:
     """All of them last as long as the longest: the adapter answers when it has every answer."""
     before, started = stage.mock.journal.last_sequence, time.monotonic()
@@ -140,7 +140,9 @@ async def _call_together(
     until = stage.mock.journal.last_sequence
     for each, answer in zip(several, _parts(whole, len(several)), strict=True):
         name = step_name(each)
-        played.moments[name] = Moment(name, each.call, before, until, spent, answer, each.arguments)
+        played.calls[name] = CallRecord(
+            name, each.call, before, until, spent, answer, each.arguments
+        )
 
 
 def _parts(whole: Answer, count: int) -> list[Answer]:
@@ -156,16 +158,16 @@ def _parts(whole: Answer, count: int) -> list[Answer]:
         raise AdapterFault(f"not a line of the protocol: {error}: {parts}"[:300]) from None
 
 
-async def _wait(wait: Wait, stage: Stage, played: Played) -> None:
+async def _wait(wait: Wait, stage: Stage, played: Evidence) -> None:
     ends = time.monotonic() + wait.ms / 1000
     while time.monotonic() < ends:
-        now = Played(entries=list(stage.mock.journal), moments=played.moments)
+        now = Evidence(entries=list(stage.mock.journal), calls=played.calls)
         if all(len(found) >= wait.count for found in _found(wait, now)):
             return
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _found(wait: Wait, now: Played) -> list[list[Entry]]:
+def _found(wait: Wait, now: Evidence) -> list[list[Entry]]:
     pairs: tuple[tuple[Any, Direction], ...] = (
         (wait.requests, "request"),
         (wait.responses, "response"),

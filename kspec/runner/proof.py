@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from kspec.judge import Judgement
 from kspec.model import CaseFile
 from kspec.results import Result
-from kspec.runner.contestants import Local
+from kspec.runner.clients import Local
 from kspec.runner.schedule import run_pairs
-from kspec.wrong.all import MISBEHAVIOURS
+from kspec.wrong.catalog import MISBEHAVIOURS
 
 __all__ = ["Flaw", "prove"]
 
@@ -70,7 +70,7 @@ def _flaw(result: Result) -> Flaw | None:
         return _flaw_of(name, result.case, result.judgement)
     if result.judgement.verdict in ("pass", "informational"):
         return None
-    return Flaw(result.case.id, f"the reference client: {_told(result.judgement)}")
+    return Flaw(result.case.id, f"the reference client: {_describe(result.judgement)}")
 
 
 def _flaw_of(name: str, case: CaseFile, judgement: Judgement) -> Flaw | None:
@@ -79,15 +79,15 @@ def _flaw_of(name: str, case: CaseFile, judgement: Judgement) -> Flaw | None:
     if wrong is None:
         return None  # it asks for nothing, so nobody can be wrong
     if name == wrong.by and judgement.verdict != wrong.verdict:
-        return Flaw(case.id, f"{name} does not fail it: {_told(judgement)}")
+        return Flaw(case.id, f"{name} does not fail it: {_describe(judgement)}")
     if name in wrong.also and not failed:
         return Flaw(case.id, f"{name} is declared to fail it too, and does not")
     if name in wrong.lax and judgement.verdict != "non-strict":
-        return Flaw(case.id, f"{name} is declared to be non-strict in it: {_told(judgement)}")
+        return Flaw(case.id, f"{name} is declared to be non-strict in it: {_describe(judgement)}")
     if failed and name != wrong.by and name not in wrong.also:
-        return Flaw(case.id, f"{name} fails it too, undeclared: {_told(judgement)}")
+        return Flaw(case.id, f"{name} fails it too, undeclared: {_describe(judgement)}")
     return None
 
 
-def _told(judgement: Judgement) -> str:
+def _describe(judgement: Judgement) -> str:
     return f"{judgement.verdict}: {judgement.why}" if judgement.why else judgement.verdict

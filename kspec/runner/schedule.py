@@ -18,12 +18,12 @@ from kspec.model import CaseFile, Variant
 from kspec.results import Call, Greeting, Result, VariantResult
 from kspec.runner.adapters import Adapter
 from kspec.runner.play import play
-from kspec.wire import Played
+from kspec.wire import Evidence
 
-__all__ = ["Contestant", "run", "run_pairs"]
+__all__ = ["ClientUnderTest", "run", "run_pairs"]
 
 
-class Contestant(Protocol):
+class ClientUnderTest(Protocol):
     """A client by name, that can be started."""
 
     @property
@@ -34,31 +34,33 @@ class Contestant(Protocol):
 
 
 async def run(
-    contestants: Sequence[Contestant],
+    contestants: Sequence[ClientUnderTest],
     cases: Sequence[CaseFile],
     *,
     jobs: int = 1,
-    told: Callable[[Result], None] = lambda _result: None,
-    greeted: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
+    on_result: Callable[[Result], None] = lambda _result: None,
+    on_greeting: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
     again: Callable[[Result], bool] = lambda _result: False,
 ) -> list[Result]:
     """Every client in every case, results in that order."""
     pairs = [(client, case) for client in contestants for case in cases]
-    return await run_pairs(pairs, jobs=jobs, told=told, greeted=greeted, again=again)
+    return await run_pairs(
+        pairs, jobs=jobs, on_result=on_result, on_greeting=on_greeting, again=again
+    )
 
 
 async def run_pairs(
-    pairs: Sequence[tuple[Contestant, CaseFile]],
+    pairs: Sequence[tuple[ClientUnderTest, CaseFile]],
     *,
     jobs: int = 1,
-    told: Callable[[Result], None] = lambda _result: None,
-    greeted: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
+    on_result: Callable[[Result], None] = lambda _result: None,
+    on_greeting: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
     again: Callable[[Result], bool] = lambda _result: False,
 ) -> list[Result]:
     """Results in the order of ``pairs``. One that ``again`` holds for is played once more, and the
     second play is what counts. Raises KprotoError for a case that cannot be staged; what goes wrong
     with a client is a result."""
-    pools = {each.name: _Pool(each, greeted) for each, _ in pairs}
+    pools = {each.name: _Pool(each, on_greeting) for each, _ in pairs}
     results: dict[tuple[str, str], Result] = {}
     waiting = list(reversed(pairs))
 
@@ -72,7 +74,7 @@ async def run_pairs(
                 if result.judgement.verdict not in ("fail", "error"):
                     result = replace(result, unsteady=first)
             results[client.name, case.id] = result
-            told(result)
+            on_result(result)
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -88,16 +90,18 @@ async def run_pairs(
 class _Pool:
     """A client's processes: those that nobody is using wait here."""
 
-    def __init__(self, client: Contestant, greeted: Callable[[str, Greeting], None]) -> None:
+    def __init__(
+        self, client: ClientUnderTest, on_greeting: Callable[[str, Greeting], None]
+    ) -> None:
         self._client = client
-        self._greeted = greeted
+        self._on_greeting = on_greeting
         self._idle: list[Adapter] = []
 
     async def take(self) -> Adapter:
         if self._idle:
             return self._idle.pop()
         adapter = await self._client.start()
-        self._greeted(self._client.name, adapter.greeting)
+        self._on_greeting(self._client.name, adapter.greeting)
         return adapter
 
     async def give(self, adapter: Adapter, *, usable: bool) -> None:
@@ -123,7 +127,7 @@ async def _play_variant(variant: Variant, pool: _Pool) -> VariantResult:
         adapter = await pool.take()
     except AdapterError as error:
         return VariantResult(variant.name, Judgement("error", str(error)))
-    seen: Played | None = None
+    seen: Evidence | None = None
     try:
         seen = await play(variant.case, adapter)
     finally:
@@ -131,6 +135,6 @@ async def _play_variant(variant: Variant, pool: _Pool) -> VariantResult:
         await pool.give(adapter, usable=usable)
     calls = [
         Call(each.name, each.call, str(each.answer), each.milliseconds, each.answer.raw)
-        for each in seen.moments.values()
+        for each in seen.calls.values()
     ]
     return VariantResult(variant.name, judge(variant.case, seen), seen.entries, calls)

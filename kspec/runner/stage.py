@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kproto.schema.versions import Versions
+from kspec.case_parser import api_key
 from kspec.errors import KspecError
 from kspec.model import Case, ClusterSpec
-from kspec.reading import api_key
 from kspec.steps import take_step
 from mockbroker import MockCluster
 from mockbroker.faults import faults_of

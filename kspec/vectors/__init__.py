@@ -7,8 +7,8 @@ docs/vectors.md is for those who read the file.
 
 from __future__ import annotations
 
+from kspec.vectors.generator import vectors
 from kspec.vectors.lines import FORMAT_VERSION, file_lines
-from kspec.vectors.making import vectors
 from kspec.vectors.model import Vector, Verdict
 
 __all__ = ["FORMAT_VERSION", "Vector", "Verdict", "file_lines", "vectors"]

@@ -18,7 +18,7 @@ from kproto.schema.model import MessageSchema
 from kspec.vectors.model import Verdict
 from kspec.vectors.places import Place, padded, place_of
 
-__all__ = ["KINDS", "Damaged", "damaged"]
+__all__ = ["KINDS", "InvalidBody", "damaged"]
 
 KINDS: Final = {
     "prefix": "the body ends early, at a field's first byte or in its midst",
@@ -43,7 +43,7 @@ KINDS: Final = {
 _HUGE: Final = 2**31 - 1
 
 
-class Damaged(NamedTuple):
+class InvalidBody(NamedTuple):
     """``where`` is the damaged field's path without indices, or the offset that a prefix ends at;
     empty for the body as a whole."""
 
@@ -63,28 +63,28 @@ class _Change(NamedTuple):
     new: bytes
 
 
-def damaged(schema: MessageSchema, version: int, body: bytes) -> Iterator[Damaged]:
+def damaged(schema: MessageSchema, version: int, body: bytes) -> Iterator[InvalidBody]:
     """``body`` is a valid one. Every result differs from it and from the others."""
     spans = reference.fields(schema, version, body)
     yield from _prefixes(spans, body)
-    yield Damaged("trailing", "", "acceptable", body + b"\x00")
+    yield InvalidBody("trailing", "", "acceptable", body + b"\x00")
     seen: set[tuple[str, str]] = set()
     for span in _outside_tagged(spans):
         where = re.sub(r"\[\d+\]", "[]", span.path)
         for kind, verdict, start, end, new in _changes(schema, version, span, spans, body):
             if (kind, where) not in seen:
                 seen.add((kind, where))
-                yield Damaged(kind, where, verdict, body[:start] + new + body[end:])
+                yield InvalidBody(kind, where, verdict, body[:start] + new + body[end:])
     if schema.is_flexible(version):
         yield from _known_tags(spans, body)
         yield from _last_tags(spans, body)
 
 
-def _prefixes(spans: list[FieldSpan], body: bytes) -> Iterator[Damaged]:
+def _prefixes(spans: list[FieldSpan], body: bytes) -> Iterator[InvalidBody]:
     cuts = {span.offset + part for span in spans if span.leaf for part in (0, span.length // 2)}
     for cut in sorted(cuts):
         if cut < len(body):
-            yield Damaged("prefix", str(cut), "invalid", body[:cut])
+            yield InvalidBody("prefix", str(cut), "invalid", body[:cut])
 
 
 def _outside_tagged(spans: list[FieldSpan]) -> Iterator[FieldSpan]:
@@ -131,7 +131,7 @@ def _lengths(place: Place) -> Iterator[_Change]:
     yield _Change("long-varint", "invalid", start, end, padded(varint, 6))
 
 
-def _known_tags(spans: list[FieldSpan], body: bytes) -> Iterator[Damaged]:
+def _known_tags(spans: list[FieldSpan], body: bytes) -> Iterator[InvalidBody]:
     """The size of the first tagged field of the schema's own."""
     for span in spans:
         end = span.offset + span.length
@@ -140,16 +140,16 @@ def _known_tags(spans: list[FieldSpan], body: bytes) -> Iterator[Damaged]:
             if body[end - 1] < 0x7F:
                 changed = body[: end - 1] + bytes((body[end - 1] + 1,)) + body[end:]
                 where = re.sub(r"\[\d+\]", "[]", span.path)
-                yield Damaged("known-tag-size", where, "acceptable", changed)
+                yield InvalidBody("known-tag-size", where, "acceptable", changed)
             return
 
 
-def _last_tags(spans: list[FieldSpan], body: bytes) -> Iterator[Damaged]:
+def _last_tags(spans: list[FieldSpan], body: bytes) -> Iterator[InvalidBody]:
     """The body's own tagged section, its last bytes. It gets new contents: fields that the section
     had would only be absent."""
     section = next(each for each in spans if each.type == "tagged fields" and not each.path)
     for kind, verdict, tags in _SECTIONS:
-        yield Damaged(kind, "", verdict, body[: section.offset] + tags)
+        yield InvalidBody(kind, "", verdict, body[: section.offset] + tags)
 
 
 def _unknown(number: int) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 
-from kspec.wrong.all import wrong_client
+from kspec.wrong.catalog import wrong_client
 
 
 async def _serve(name: str) -> None:

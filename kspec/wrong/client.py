@@ -22,7 +22,7 @@ from kproto.errors import (
     UnsupportedVersionError,
 )
 from kspec.wrong import calls
-from kspec.wrong.link import Link, LinkClosedError, Refused, TimedOutError
+from kspec.wrong.link import BrokerError, Link, LinkClosedError, TimedOutError
 
 __all__ = ["Client"]
 
@@ -85,7 +85,7 @@ class Client:
 
     def failure(self, error: Exception) -> dict[str, Any]:
         """Every error as what it is."""
-        if isinstance(error, Refused):
+        if isinstance(error, BrokerError):
             return {"ok": False, **calls.outcome(error.code, error.message)}
         kinds: tuple[tuple[type[Exception], str], ...] = (
             (UnsupportedVersionError, "unsupported-version"),
@@ -152,7 +152,7 @@ class Client:
         if self.controller_id not in self.brokers:
             await self.refresh()
         if self.controller_id not in self.brokers:
-            raise Refused(_NOT_CONTROLLER, "no controller is known")
+            raise BrokerError(_NOT_CONTROLLER, "no controller is known")
         return await self.link_to(self.brokers[self.controller_id])
 
     async def refresh(self) -> None:
@@ -192,8 +192,8 @@ class Client:
                 code = code_of(answer)
                 if not code:
                     return answer
-                problem: Exception = Refused(code, getattr(answer, "error_message", None))
-            except (LinkClosedError, Refused) as error:
+                problem: Exception = BrokerError(code, getattr(answer, "error_message", None))
+            except (LinkClosedError, BrokerError) as error:
                 problem = error
             pause = self.pause(attempt)
             out_of_time = asyncio.get_running_loop().time() + pause > ends
@@ -209,7 +209,7 @@ class Client:
 
     def may_ask_again(self, problem: Exception, attempt: int) -> bool:
         """Where that can help: the connection is gone, or the broker says so."""
-        if isinstance(problem, Refused):
+        if isinstance(problem, BrokerError):
             return error_codes.is_retriable(problem.code)
         return True
 

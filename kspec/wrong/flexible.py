@@ -10,7 +10,7 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from kproto.errors import DecodeError
 from kspec.wrong.client import Client
-from kspec.wrong.link import API_VERSIONS, Link, Refused
+from kspec.wrong.link import API_VERSIONS, BrokerError, Link
 from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
@@ -145,7 +145,7 @@ class AsksOnAtUnknownCodes(Client):
     least_attempts = 60
 
     def may_ask_again(self, problem: Exception, attempt: int) -> bool:
-        if isinstance(problem, Refused) and problem.code not in _KNOWN:
+        if isinstance(problem, BrokerError) and problem.code not in _KNOWN:
             return True
         return super().may_ask_again(problem, attempt)
 

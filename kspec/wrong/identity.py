@@ -10,7 +10,7 @@ from typing import Any, Final
 from kproto.client.sasl import Exchange, SaslMechanism
 from kproto.error_codes import ErrorCode
 from kspec.wrong.client import Client
-from kspec.wrong.link import Link, Refused
+from kspec.wrong.link import BrokerError, Link
 from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
@@ -135,7 +135,7 @@ class InsistsOnItsSession(Client):
 
     async def renew(self, link: Link, sasl: SaslMechanism) -> None:
         address = next(where for where, each in self.links.items() if each is link)
-        refused: Refused | None = None
+        refused: BrokerError | None = None
         for _ in range(_INSISTENT):
             try:
                 if refused is None:
@@ -143,7 +143,7 @@ class InsistsOnItsSession(Client):
                 link = self.link(client_id=self.client_id, timeout=self.timeout, sasl=sasl)
                 self.links[address] = link
                 return await link.open(*address)
-            except Refused as problem:
+            except BrokerError as problem:
                 await link.close()
                 refused = problem
         raise refused or AssertionError
@@ -190,6 +190,6 @@ class GoesOnUnauthenticated(Link):
     async def authenticate(self, sasl: SaslMechanism) -> None:
         try:
             await super().authenticate(sasl)
-        except Refused as refused:
+        except BrokerError as refused:
             if refused.code != ErrorCode.UNSUPPORTED_SASL_MECHANISM:
                 raise

@@ -20,7 +20,7 @@ from kproto.errors import DecodeError, RemoteProtocolError
 from kproto.framing import DEFAULT_MAX_SIZE, FrameSplitter, encode_frame
 from kproto.schema.versions import Versions
 
-__all__ = ["API_VERSIONS", "Link", "LinkClosedError", "Refused", "TimedOutError"]
+__all__ = ["API_VERSIONS", "BrokerError", "Link", "LinkClosedError", "TimedOutError"]
 
 API_VERSIONS: Final = 18
 _SASL_HANDSHAKE: Final = 17
@@ -38,7 +38,7 @@ class TimedOutError(TimeoutError):
     """No answer in time."""
 
 
-class Refused(Exception):
+class BrokerError(Exception):
     """An error code in an answer."""
 
     def __init__(self, code: int, message: str | None = None) -> None:
@@ -231,13 +231,13 @@ class Link:
             if _read_code(frame, 8)[0] != _UNSUPPORTED_VERSION:
                 body = self.decode(frame, API_VERSIONS, version)
                 if body.error_code:
-                    raise Refused(body.error_code)
+                    raise BrokerError(body.error_code)
                 self.versions = self.take_versions(body)
                 self.heed_throttle(getattr(body, "throttle_time_ms", 0), API_VERSIONS, version)
                 return
             rows = advertised(self.read_refusal(frame))
             version = self.next_version(version, attempt, rows)
-        raise Refused(_UNSUPPORTED_VERSION, "the broker refuses every version of ApiVersions")
+        raise BrokerError(_UNSUPPORTED_VERSION, "the broker refuses every version of ApiVersions")
 
     def first_version(self) -> int:
         return self.codec.apis[API_VERSIONS].valid_versions.highest
@@ -267,7 +267,7 @@ class Link:
         answer = await self.ask(handshake(mechanism=sasl.mechanism), version)
         if answer.error_code:
             offered = ", ".join(answer.mechanisms)
-            raise Refused(answer.error_code, f"{sasl.mechanism} is none of {offered}")
+            raise BrokerError(answer.error_code, f"{sasl.mechanism} is none of {offered}")
         exchange = sasl.exchange()
         token = exchange(b"")
         while token is not None:
@@ -285,7 +285,7 @@ class Link:
         authenticate: Any = self.codec.message("SaslAuthenticateRequest")
         answer = await self.ask(authenticate(auth_bytes=token))
         if answer.error_code:
-            raise Refused(answer.error_code, answer.error_message)
+            raise BrokerError(answer.error_code, answer.error_message)
         self.heed_session(getattr(answer, "session_lifetime_ms", 0))
         return bytes(answer.auth_bytes)
 

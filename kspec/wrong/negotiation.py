@@ -10,7 +10,7 @@ from kproto.error_codes import ErrorCode
 from kproto.errors import DecodeError
 from kproto.schema.versions import Versions
 from kspec.wrong.client import Client
-from kspec.wrong.link import Link, LinkClosedError, Refused, TimedOutError
+from kspec.wrong.link import BrokerError, Link, LinkClosedError, TimedOutError
 from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
@@ -52,7 +52,7 @@ class NamesItselfFreely(Link):
     async def negotiate(self) -> None:
         try:
             await super().negotiate()
-        except Refused:
+        except BrokerError:
             self.nameless = True
             await super().negotiate()
 
@@ -73,7 +73,7 @@ class IgnoresApiVersionsErrors(Link):
     async def negotiate(self) -> None:
         try:
             await super().negotiate()
-        except Refused as refused:
+        except BrokerError as refused:
             if refused.code == ErrorCode.UNSUPPORTED_VERSION:
                 raise
             self.versions = {key: each.valid_versions for key, each in self.codec.apis.items()}

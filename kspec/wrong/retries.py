@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kspec.wrong.client import Client
-from kspec.wrong.link import Link, LinkClosedError, Refused
+from kspec.wrong.link import BrokerError, Link, LinkClosedError
 from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
@@ -95,6 +95,6 @@ class ReconnectsWithoutPause(Client):
         for _ in range(_RECONNECTS):
             try:
                 return await super().link_to(address)
-            except (LinkClosedError, Refused):
+            except (LinkClosedError, BrokerError):
                 continue
         return await super().link_to(address)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kspec.wrong.client import Client
-from kspec.wrong.link import Refused
+from kspec.wrong.link import BrokerError
 from kspec.wrong.registry import misbehaves
 
 __all__: list[str] = []
@@ -44,7 +44,7 @@ class RemembersTheFirstFailure(Client):
 
     async def refresh(self) -> None:
         if self.lost:
-            raise Refused(41, "no controller is known")
+            raise BrokerError(41, "no controller is known")
         await super().refresh()
         self.lost = self.controller_id not in self.brokers
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from fuzz import inputs, mutations
-from fuzz.targets import TARGETS, Loaded, Target, load
+from fuzz.targets import TARGETS, TargetModule, Target, load
 from tests.support import toolchain
 
 MOST_COMMITTED = 1_000_000
 
 
-def loaded(target: Target) -> Loaded:
+def loaded(target: Target) -> TargetModule:
     try:
         return load(target)
     except ImportError as error:

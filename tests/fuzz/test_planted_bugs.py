@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz.stateful.planted import PLANTED, found
+from fuzz.stateful.planted import DEFECTS, found
 from tests.support.full import drawn
 
 SEED, EXAMPLES = 860, 80
@@ -15,7 +15,7 @@ depends on the modules that were imported before."""
 
 @pytest.mark.slow
 def test_most_planted_bugs_are_found() -> None:
-    sought = drawn("planted in the cluster", PLANTED, few=4)
+    sought = drawn("planted in the cluster", DEFECTS, few=4)
     said = {bug.name: found(bug, number=SEED, examples=EXAMPLES) for bug in sought}
     missed = [name for name, text in said.items() if text is None]
     assert len(missed) <= MISSED * len(sought), missed

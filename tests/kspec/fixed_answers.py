@@ -14,17 +14,17 @@ import pytest
 from kspec.errors import AdapterFault
 from kspec.results import Greeting
 from kspec.runner.adapters import ProcessAdapter
-from kspec.runner.contestants import Program
+from kspec.runner.clients import Program
 from mockbroker import MockCluster
 
-__all__ = ["ASKED", "Asked", "Fixed", "play_fixed", "raw_line", "stripped"]
+__all__ = ["FIXED_CALLS", "Fixed", "FixedCall", "play_fixed", "raw_line", "stripped"]
 
 _MOVE: Final = {"assignments": {"foo-0": [3, 2, 1], "foo-1": [3, 2, 1]}}
 _ROW: Final = {"errorCode": 0, "errorMessage": None}
 _REFUSED: Final = {"errorCode": 85, "errorMessage": "not this one"}
 
 
-class Asked(NamedTuple):
+class FixedCall(NamedTuple):
     """A call, and the rule of the mock cluster that fixes the answer to it; without a rule it is
     that of the cluster."""
 
@@ -47,33 +47,33 @@ _MOVING: Final = {
 }  # fmt: skip
 _LIST: Final = {"partitions": ["foo-1"]}
 
-ASKED: Final[Mapping[str, Asked]] = {
-    "move: success": Asked("alter_reassignments", _MOVE, _moved(_ROW, _ROW)),
-    "move: partial": Asked("alter_reassignments", _MOVE, _moved(_ROW, _REFUSED)),
-    "move: one is left out": Asked("alter_reassignments", _MOVE, _moved(_ROW)),
-    "move: error": Asked(
+FIXED_CALLS: Final[Mapping[str, FixedCall]] = {
+    "move: success": FixedCall("alter_reassignments", _MOVE, _moved(_ROW, _ROW)),
+    "move: partial": FixedCall("alter_reassignments", _MOVE, _moved(_ROW, _REFUSED)),
+    "move: one is left out": FixedCall("alter_reassignments", _MOVE, _moved(_ROW)),
+    "move: error": FixedCall(
         "alter_reassignments",
         _MOVE,
         {"api": 45, "reply": {"errorCode": 31, "errorMessage": "not you", "responses": []}},
     ),
-    "list: success": Asked(
+    "list: success": FixedCall(
         "list_reassignments", _LIST, _listed([{"name": "foo", "partitions": [_MOVING]}])
     ),
-    "list: error": Asked(
+    "list: error": FixedCall(
         "list_reassignments",
         _LIST,
         {"api": 46, "reply": {"errorCode": 31, "errorMessage": "not you", "topics": []}},
     ),
-    "create: success": Asked("create_topics", {"topics": {"a": {}}}, {}),
-    "create: error": Asked(
+    "create: success": FixedCall("create_topics", {"topics": {"a": {}}}, {}),
+    "create: error": FixedCall(
         "create_topics",
         {"topics": {"b": {}}},
         {"api": 19, "error": 37, "error_message": "too many"},
     ),
-    "topics: success": Asked("list_topics", {}, {}),
-    "describe: partial": Asked("describe_topics", {"topics": ["foo", "no-such-topic"]}, {}),
+    "topics: success": FixedCall("list_topics", {}, {}),
+    "describe: partial": FixedCall("describe_topics", {"topics": ["foo", "no-such-topic"]}, {}),
     # Last: it is not an answer that Kafka can give, and some clients do not survive it.
-    "list: null": Asked("list_reassignments", _LIST, {"api": 46, "set": {"topics": None}}),
+    "list: null": FixedCall("list_reassignments", _LIST, {"api": 46, "set": {"topics": None}}),
 }
 
 SENSELESS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -120,7 +120,7 @@ async def play_fixed(program: Program) -> Fixed:
         adapter = await program.start()
         assert isinstance(adapter, ProcessAdapter)
         try:
-            for name, asked in ASKED.items():
+            for name, asked in FIXED_CALLS.items():
                 if asked.call not in adapter.greeting.capabilities:
                     continue
                 if asked.rule:

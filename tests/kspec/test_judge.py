@@ -13,7 +13,7 @@ from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
 from kspec.judge import MOST_CONNECTIONS, Judgement, judge, longest_call_ms, worst
 from kspec.kinds import Answer, Failure
 from kspec.model import Case
-from kspec.wire import Moment, Played
+from kspec.wire import CallRecord, Evidence
 
 MS = 1_000_000
 
@@ -37,14 +37,14 @@ def entry(number: int, **members: Any) -> Entry:
     return Entry(**(said | members))
 
 
-def played(*entries: Entry, result: Any = None, **members: Any) -> Played:
+def played(*entries: Entry, result: Any = None, **members: Any) -> Evidence:
     answer = result if isinstance(result, Answer) else Answer(result=result)
     last = len(entries)
-    call = Moment("call", "describe_cluster", 0, last, 40.0, answer)
-    return Played(entries=list(entries), moments={"call": call}, **members)
+    call = CallRecord("call", "describe_cluster", 0, last, 40.0, answer)
+    return Evidence(entries=list(entries), calls={"call": call}, **members)
 
 
-def verdict(expectation: dict[str, Any], evidence: Played, level: str = "must") -> Judgement:
+def verdict(expectation: dict[str, Any], evidence: Evidence, level: str = "must") -> Judgement:
     return judge(case(**{level: [{"says": "it does", **expectation}]}), evidence)
 
 
@@ -104,7 +104,7 @@ def test_what_is_said_of_the_wire_holds_or_not(expectation, holds):
 
 
 def test_pauses_have_to_grow():
-    def at(*milliseconds: int) -> Played:
+    def at(*milliseconds: int) -> Evidence:
         return played(*(entry(n, timestamp_ns=ms * MS) for n, ms in enumerate(milliseconds, 1)))
 
     growing = {"requests": {}, "growing": True}
@@ -192,8 +192,8 @@ def test_a_call_has_to_end_in_a_time_that_follows_from_the_time_out(timeout_ms, 
     asked = case(client={"timeout_ms": timeout_ms}, must=[{"says": "x", "requests": {}}])
 
     def lasting(milliseconds: float, **members: Any) -> Judgement:
-        call = Moment("call", "list_topics", 0, 3, milliseconds, Answer([]))
-        return judge(asked, Played(entries=list(THREE), moments={"call": call}, **members))
+        call = CallRecord("call", "list_topics", 0, 3, milliseconds, Answer([]))
+        return judge(asked, Evidence(entries=list(THREE), calls={"call": call}, **members))
 
     assert longest_call_ms(timeout_ms) == longest
     assert lasting(longest).verdict == "pass"

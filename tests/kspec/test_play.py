@@ -6,12 +6,12 @@ from __future__ import annotations
 import pytest
 
 from kproto.errors import KprotoError
+from kspec.case_parser import parse_case
 from kspec.errors import AdapterError, AdapterFault
 from kspec.judge import Judgement
 from kspec.kinds import Answer, Failure
-from kspec.reading import parse_case
 from kspec.results import Greeting, Result
-from kspec.runner.contestants import Local
+from kspec.runner.clients import Local
 from kspec.runner.play import CHOICES_OF_THE_CALLER
 from kspec.runner.schedule import run
 

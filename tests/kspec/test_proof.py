@@ -8,10 +8,10 @@ import random
 
 import pytest
 
-from kspec.reading import parse_case
+from kspec.case_parser import parse_case
 from kspec.runner.files import load_cases
 from kspec.runner.proof import prove
-from kspec.wrong.all import MISBEHAVIOURS
+from kspec.wrong.catalog import MISBEHAVIOURS
 from tests.support.full import FULL
 
 CASES = load_cases()

@@ -14,7 +14,7 @@ from kspec.catalog import client as client_named
 from kspec.errors import KspecError
 from kspec.runner.cli import commands
 from kspec.runner.files import load_cases
-from kspec.runner.publishing import FINDINGS, read_sentences
+from kspec.runner.publish_command import FINDINGS, read_sentences
 from tests.kspec.which import program
 
 ROOT = Path(__file__).resolve().parents[2]

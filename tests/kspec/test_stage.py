@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from kspec.reading import parse_case
+from kspec.case_parser import parse_case
 from kspec.runner.stage import Stage, cluster_of
 
 CASE = """\

@@ -8,7 +8,7 @@ import pytest
 
 from kspec.catalog import CLIENTS, Client
 from kspec.errors import AbsentError
-from kspec.runner.contestants import Program
+from kspec.runner.clients import Program
 from kspec.runner.install import install
 from tests.support import toolchain
 from tests.support.full import FULL

@@ -168,18 +168,18 @@ def outcome(error: BaseException) -> dict[str, Any]:
 def _outcome(error: BaseException, before: frozenset[int]) -> dict[str, Any]:
     if isinstance(error, Failure):
         return {"error": error.name, "code": error.code, "message": str(error)}
-    told: dict[str, Any] = {
+    outcome: dict[str, Any] = {
         "error": type(error).__name__,
         "code": _kafka_code(error),
         "message": str(error),
     }
     stack = traceback.extract_tb(error.__traceback__)
     if stack:
-        told["at"] = f"{_short(stack[-1].filename)} {stack[-1].name}"
+        outcome["at"] = f"{_short(stack[-1].filename)} {stack[-1].name}"
     seen = before | {id(error)}
     if error.__cause__ is not None and id(error.__cause__) not in seen:
-        told["cause"] = _outcome(error.__cause__, seen)
-    return told
+        outcome["cause"] = _outcome(error.__cause__, seen)
+    return outcome
 
 
 def _short(path: str) -> str:

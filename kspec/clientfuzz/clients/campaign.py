@@ -21,10 +21,10 @@ from kspec.clientfuzz.clients.causes import cause
 from kspec.clientfuzz.clients.judge import Outcome
 from kspec.clientfuzz.clients.minimiser import MOST_PLAYS, MOST_SLOW_PLAYS, minimised
 from kspec.clientfuzz.clients.random_cases import draw_case
-from kspec.clientfuzz.clients.session import Learned, Session
+from kspec.clientfuzz.clients.session import ClientProfile, Session
 from kspec.errors import AdapterError
 
-__all__ = ["Campaign", "Found", "Result"]
+__all__ = ["Campaign", "CauseReport", "Result"]
 
 _IDLE_EVERY: Final = 20
 """So many cases of a process, then it is watched while nothing is asked."""
@@ -33,7 +33,7 @@ _LASTING: Final = frozenset({"hang", "memory", "cpu", "stuck"})
 
 
 @dataclass(slots=True)
-class Found:
+class CauseReport:
     """One cause. ``number`` is its first case's; ``small`` that case after minimising, and what
     came of that; ``times`` how often it was met; ``steady``: a new process came to the same;
     ``unconfirmed``: none was asked, as the run ended before."""
@@ -53,7 +53,7 @@ class Result:
     """``verdicts`` counts cases; ``restarts`` are those of processes that ended or hung; ``ended``:
     why, where it was before its time."""
 
-    learned: Learned
+    learned: ClientProfile
     seed: int
     cases: int = 0
     seconds: float = 0.0
@@ -61,14 +61,14 @@ class Result:
     watched: bool = True
     ended: str = ""
     verdicts: Counter[str] = field(default_factory=Counter)
-    found: list[Found] = field(default_factory=list)
+    found: list[CauseReport] = field(default_factory=list)
 
     @property
-    def findings(self) -> list[Found]:
+    def findings(self) -> list[CauseReport]:
         return [each for each in self.found if each.outcome.is_finding and each.steady]
 
     @property
-    def unconfirmed(self) -> list[Found]:
+    def unconfirmed(self) -> list[CauseReport]:
         return [each for each in self.found if each.unconfirmed]
 
 
@@ -87,8 +87,8 @@ class Campaign:
         jobs: int = 1,
         apis: Collection[int] = (),
         kinds: Collection[str] | None = None,
-        on_new_cause: Callable[[Found], None] = lambda _found: None,
-        on_result: Callable[[Found], None] = lambda _found: None,
+        on_new_cause: Callable[[CauseReport], None] = lambda _found: None,
+        on_result: Callable[[CauseReport], None] = lambda _found: None,
         on_case: Callable[[Result], None] = lambda _result: None,
     ) -> None:
         self._session = session
@@ -102,7 +102,7 @@ class Campaign:
         self._on_result = on_result
         self._on_case = on_case
         self._next = 0
-        self._by_cause: dict[str, Found] = {}
+        self._by_cause: dict[str, CauseReport] = {}
         self._failed: KprotoError | None = None
         self.result: Result | None = None
 
@@ -198,7 +198,7 @@ class Campaign:
             key = cause(case, outcome)
             known = self._by_cause.get(key)
             if known is None:
-                known = self._by_cause[key] = Found(key, number, case, outcome, case)
+                known = self._by_cause[key] = CauseReport(key, number, case, outcome, case)
                 self._on_new_cause(known)
             else:
                 known.times += 1
@@ -207,7 +207,7 @@ class Campaign:
                     known.outcome = outcome
         self._on_case(result)
 
-    async def _alone(self, case: Case, learned: Learned) -> Outcome:
+    async def _alone(self, case: Case, learned: ClientProfile) -> Outcome:
         session = self._session()
         try:
             return await session.play(case, learned, idle=True)
@@ -223,9 +223,9 @@ class Campaign:
         finally:
             await session.stop()
 
-    def _distinct(self) -> list[Found]:
+    def _distinct(self) -> list[CauseReport]:
         """By number. Those that are the same when small are one."""
-        found: dict[str, Found] = {}
+        found: dict[str, CauseReport] = {}
         for each in sorted(self._by_cause.values(), key=lambda one: one.number):
             known = found.get(key := cause(each.small, each.outcome))
             if known is not None and (known.steady or not each.steady):
@@ -235,7 +235,7 @@ class Campaign:
             each.cause, found[key] = key, each
         return sorted(found.values(), key=lambda each: each.number)
 
-    async def _confirm(self, found: Found, session: Session, learned: Learned) -> None:
+    async def _confirm(self, found: CauseReport, session: Session, learned: ClientProfile) -> None:
         if found.outcome.is_finding:
             await session.stop()
         outcome = await session.play(found.case, learned, idle=found.outcome.verdict == "cpu")
@@ -248,7 +248,7 @@ class Campaign:
             await minimised(found.case, self._same(session, found, learned), most=most)
 
     def _same(
-        self, session: Session, found: Found, learned: Learned
+        self, session: Session, found: CauseReport, learned: ClientProfile
     ) -> Callable[[Case], Awaitable[bool]]:
         verdict, at = found.outcome.verdict, found.outcome.at
 

@@ -91,8 +91,8 @@ class Case:
 
     @property
     def detail(self) -> str:
-        told = [self.mutation.detail] if self.mutation is not None and self.mutation.detail else []
-        return "; ".join([*told, *(f"{name} {value}" for name, value in self.delivery.items())])
+        parts = [self.mutation.detail] if self.mutation is not None and self.mutation.detail else []
+        return "; ".join([*parts, *(f"{name} {value}" for name, value in self.delivery.items())])
 
     def rule(self) -> dict[str, Any]:
         """The members of the fault."""

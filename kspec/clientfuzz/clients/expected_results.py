@@ -17,10 +17,10 @@ _CLIENTS_OWN: Final = frozenset({7, 13})
 
 def meaning(op: str, api_key: int, body: Any) -> Any:
     """The result of ``op``, or None where the answer alone does not tell it."""
-    told = _MEANINGS.get((op, api_key))
-    if told is None or getattr(body, "error_code", None):
+    read = _MEANINGS.get((op, api_key))
+    if read is None or getattr(body, "error_code", None):
         return None
-    return told(body)
+    return read(body)
 
 
 def same(op: str, got: Any, expected: Any) -> bool:

@@ -22,8 +22,8 @@ __all__ = [
     "IDLE_SHARE",
     "OBSERVATIONS",
     "Limits",
+    "Observation",
     "Outcome",
-    "Seen",
     "is_healthy",
     "judge",
 ]
@@ -93,7 +93,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Seen:
+class Observation:
     """What happened. ``healthy`` and ``probe`` are the client's answers on a healthy cluster, taken
     before; ``same_client`` and ``new_client`` its answers to the probe after the case, None where
     it was not asked. ``sent`` are the altered frames, ``answers`` how many answers of the api there
@@ -137,7 +137,7 @@ class Outcome:
         return self.verdict in OBSERVATIONS
 
 
-def judge(case: Case, seen: Seen, limits: Limits) -> Outcome:
+def judge(case: Case, seen: Observation, limits: Limits) -> Outcome:
     """The worst that can be said."""
     answered = "" if seen.answer is None else str(seen.answer)[:300]
     for look in (_broken, _usage, _after, _result):
@@ -151,7 +151,7 @@ def judge(case: Case, seen: Seen, limits: Limits) -> Outcome:
 _Found = tuple[str, str, str] | None
 
 
-def _broken(_case: Case, seen: Seen, _limits: Limits) -> _Found:
+def _broken(_case: Case, seen: Observation, _limits: Limits) -> _Found:
     if not seen.broken:
         # A client that is a command, run for each call, ends with the call (kcat's adapter).
         failure = None if seen.answer is None else seen.answer.failure
@@ -165,7 +165,7 @@ def _broken(_case: Case, seen: Seen, _limits: Limits) -> _Found:
     return verdict, f"{seen.asked}: {seen.broken}", at
 
 
-def _usage(_case: Case, seen: Seen, limits: Limits) -> _Found:
+def _usage(_case: Case, seen: Observation, limits: Limits) -> _Found:
     for answer in (seen.answer, seen.same_client):
         failure = None if answer is None else answer.failure
         if failure is not None and _NO_MEMORY.search(str(failure)):
@@ -188,7 +188,7 @@ def _usage(_case: Case, seen: Seen, limits: Limits) -> _Found:
     return None
 
 
-def _after(_case: Case, seen: Seen, _limits: Limits) -> _Found:
+def _after(_case: Case, seen: Observation, _limits: Limits) -> _Found:
     if seen.new_client is not None and not is_healthy(seen.new_client, seen.probe):
         return "stuck", f"asked anew: {str(seen.new_client)[:300]}", ""
     return None
@@ -211,7 +211,7 @@ def _alike(one: Answer, other: Answer) -> bool:
     return one.result == other.result and (one.failure is None) == (other.failure is None)
 
 
-def _result(case: Case, seen: Seen, _limits: Limits) -> _Found:
+def _result(case: Case, seen: Observation, _limits: Limits) -> _Found:
     answer, kinds = seen.answer, set(case.kinds)
     if answer is None or not seen.sent:
         return None
@@ -219,9 +219,9 @@ def _result(case: Case, seen: Seen, _limits: Limits) -> _Found:
     refused = _refused(case, seen.sent[-1])
     alone = seen.answers == len(seen.sent)
     if whole and alone and not _alike(answer, seen.healthy):
-        told = _told(case, seen, answer, refused)
-        if told is not None:
-            return told
+        problem = _wrong_result(case, seen, answer, refused)
+        if problem is not None:
+            return problem
     slip = None if answer.failure is None else _slip(answer.failure)
     if slip is not None:
         return "internal-error", str(slip)[:300], slip.at
@@ -248,7 +248,7 @@ def _slip(failure: Failure) -> Failure | None:
     )
 
 
-def _told(case: Case, seen: Seen, answer: Answer, refused: str) -> _Found:
+def _wrong_result(case: Case, seen: Observation, answer: Answer, refused: str) -> _Found:
     """Of a result that is not the healthy one."""
     if refused:
         if not differs(answer.result, seen.healthy.result):
@@ -330,5 +330,5 @@ def _short(path: str) -> str:
 
 def last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if re.search(r"(Error|Exception|panic|error)\b", line)]
-    return (told or lines or [""])[-1][:300]
+    problem = [line for line in lines if re.search(r"(Error|Exception|panic|error)\b", line)]
+    return (problem or lines or [""])[-1][:300]

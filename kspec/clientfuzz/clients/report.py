@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kproto.journal import printable
-from kspec.clientfuzz.clients.campaign import Found, Result
+from kspec.clientfuzz.clients.campaign import CauseReport, Result
 from kspec.clientfuzz.clients.judge import FINDINGS, OBSERVATIONS
 
 __all__ = ["as_document", "print_found", "print_summary"]
@@ -37,7 +37,7 @@ def as_document(result: Result, reproducers: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def _row(found: Found, folder: str | None) -> dict[str, Any]:
+def _row(found: CauseReport, folder: str | None) -> dict[str, Any]:
     outcome, case = found.outcome, found.small
     return {
         "verdict": outcome.verdict,
@@ -59,7 +59,7 @@ def _row(found: Found, folder: str | None) -> dict[str, Any]:
     }
 
 
-def print_found(console: Console, found: Found) -> None:
+def print_found(console: Console, found: CauseReport) -> None:
     """One cause, in a few lines."""
     outcome, case = found.outcome, found.small
     style = "red" if outcome.is_finding else "yellow"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import kproto
 from kproto.journal import printable
-from kspec.clientfuzz.clients.campaign import Found
+from kspec.clientfuzz.clients.campaign import CauseReport
 from kspec.clientfuzz.clients.case import (
     BROKERS,
     FORMAT,
@@ -55,13 +55,16 @@ def read_replay(path: Path) -> Replay:
         raise KspecError(f"{path}: {error}") from None
     except ValueError as error:
         raise KspecError(f"{path}: no JSON: {error}") from None
-    told: dict[str, Any] = document.get("found") or {}
+    finding: dict[str, Any] = document.get("found") or {}
     return Replay(
-        case, str(told.get("client", "")), str(told.get("cause", "")), str(told.get("verdict", ""))
+        case,
+        str(finding.get("client", "")),
+        str(finding.get("cause", "")),
+        str(finding.get("verdict", "")),
     )
 
 
-def write_reproducer(found: Found, client: str, version: str, folder: Path) -> Path:
+def write_reproducer(found: CauseReport, client: str, version: str, folder: Path) -> Path:
     """A folder of its own in ``folder``: ``case.json``, ``faults.json``, ``README.md``."""
     case, outcome = found.small, found.outcome
     name = "-".join([f"{found.number:05}", outcome.verdict, case.op.replace("_", "-")])
@@ -88,7 +91,7 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text.rstrip() + "\n", "utf-8")
 
 
-def _readme(found: Found, client: str, version: str) -> str:
+def _readme(found: CauseReport, client: str, version: str) -> str:
     case, outcome = found.small, found.outcome
     api = kproto.dialect("kafka").api(case.api_key).name
     topics = " ".join(f"--topic {topic}" for topic in TOPICS)

@@ -27,7 +27,14 @@ from kspec.clientfuzz.clients.case import (
     TOPICS,
     Case,
 )
-from kspec.clientfuzz.clients.judge import IDLE_SHARE, Limits, Outcome, Seen, is_healthy, judge
+from kspec.clientfuzz.clients.judge import (
+    IDLE_SHARE,
+    Limits,
+    Observation,
+    Outcome,
+    is_healthy,
+    judge,
+)
 from kspec.clientfuzz.clients.random_cases import Target
 from kspec.clientfuzz.process_usage import Watch
 from kspec.errors import AdapterError, AdapterFault, KspecError
@@ -38,7 +45,7 @@ from kspec.runner.install import Launch
 from mockbroker import MockCluster
 from mockbroker.faults import faults_of
 
-__all__ = ["Learned", "Session"]
+__all__ = ["ClientProfile", "Session"]
 
 _LINGER_SECONDS: Final = 0.4
 """How long an answer that the call did not wait for may take to be asked for."""
@@ -56,7 +63,7 @@ _SUBSCRIPTIONS: Final = GetTelemetrySubscriptionsResponse(
 
 
 @dataclass(slots=True)
-class Learned:
+class ClientProfile:
     """Of a client, on a healthy cluster: its answers by call, and what it was answered."""
 
     greeting: Greeting
@@ -116,11 +123,11 @@ class Session:
 
     # ---- healthy -----------------------------------------------------------------------------
 
-    async def learn(self) -> Learned:
+    async def learn(self) -> ClientProfile:
         """Ask every call once on a healthy cluster. Raises KspecError where the client has none of
         them, AdapterError where it does not come up."""
         adapter = await self._ready()
-        learned = Learned(adapter.greeting)
+        learned = ClientProfile(adapter.greeting)
         capabilities = adapter.greeting.capabilities
         for op in ARGUMENTS:
             if op not in capabilities and capabilities:
@@ -184,7 +191,7 @@ class Session:
 
     # ---- a case ------------------------------------------------------------------------------
 
-    async def play(self, case: Case, learned: Learned, *, idle: bool = False) -> Outcome:
+    async def play(self, case: Case, learned: ClientProfile, *, idle: bool = False) -> Outcome:
         """Raises AdapterFault where the process cannot be started, or the adapter fails. With
         ``idle`` it is also watched for a moment in which nothing is asked of it."""
         adapter = await self._ready()
@@ -192,7 +199,7 @@ class Session:
         assert watch is not None
         mock = await _cluster(case.api_key)
         (rule,) = mock.load_faults(faults_of([case.rule()]))
-        seen = Seen(healthy=learned.answers[case.op], probe=learned.probed)
+        seen = Observation(healthy=learned.answers[case.op], probe=learned.probed)
         started = time.monotonic()
         watch.reset_peak()
         seen.before = watch.usage()
@@ -228,7 +235,7 @@ class Session:
         return judge(case, seen, self._limits)
 
     async def _probe(
-        self, adapter: ProcessAdapter, mock: MockCluster, learned: Learned, seen: Seen
+        self, adapter: ProcessAdapter, mock: MockCluster, learned: ClientProfile, seen: Observation
     ) -> None:
         op = seen.asked = learned.probe
         for _ in range(2):  # a client may notice only by its next call that a connection broke

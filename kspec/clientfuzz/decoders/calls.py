@@ -35,7 +35,7 @@ from kproto.messages.elect_leaders_response import PartitionResult
 from kspec.clientfuzz.bases import Base
 from kspec.vectors.frames import CORRELATION_ID
 
-__all__ = ["ADDRESS", "CALLS", "HOST", "PORT", "Asked", "base_of"]
+__all__ = ["ADDRESS", "CALLS", "HOST", "PORT", "SampleCall", "base_of"]
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 48_879
@@ -43,7 +43,7 @@ ADDRESS: Final = HOST.encode() + PORT.to_bytes(4, "big")
 """As it stands on the wire, behind the host's length."""
 
 
-class Asked(NamedTuple):
+class SampleCall(NamedTuple):
     """A call of docs/adapters.md; the version that is served and no other, unless told otherwise;
     and the true answer."""
 
@@ -53,8 +53,8 @@ class Asked(NamedTuple):
     answer: Message
 
 
-CALLS: Final[Mapping[int, Asked]] = {
-    3: Asked(
+CALLS: Final[Mapping[int, SampleCall]] = {
+    3: SampleCall(
         "describe_topics",
         {"topics": ["foo"]},
         5,
@@ -78,13 +78,13 @@ CALLS: Final[Mapping[int, Asked]] = {
             ],
         ),
     ),
-    19: Asked(
+    19: SampleCall(
         "create_topics",
         {"topics": {"foo": {"partitions": 1, "replication_factor": 1}}},
         4,
         CreateTopicsResponse(topics=[CreatableTopicResult(name="foo")]),
     ),
-    43: Asked(
+    43: SampleCall(
         "elect_leaders",
         {"type": "preferred", "partitions": ["foo-0", "foo-1"]},
         2,
@@ -100,7 +100,7 @@ CALLS: Final[Mapping[int, Asked]] = {
             ]
         ),
     ),
-    45: Asked(
+    45: SampleCall(
         "alter_reassignments",
         {"assignments": {"foo-0": [1], "foo-1": [1]}},
         0,
@@ -116,7 +116,7 @@ CALLS: Final[Mapping[int, Asked]] = {
             ]
         ),
     ),
-    46: Asked(
+    46: SampleCall(
         "list_reassignments",
         {"partitions": ["foo-0", "foo-1"]},
         0,
@@ -137,7 +137,7 @@ CALLS: Final[Mapping[int, Asked]] = {
             ]
         ),
     ),
-    60: Asked(
+    60: SampleCall(
         "describe_cluster",
         {},
         1,

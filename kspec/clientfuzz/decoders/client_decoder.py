@@ -1,8 +1,9 @@
 """Real clients as decoders: each is given every frame as the answer to one call of its own.
 
 A client sits behind its adapter (docs/adapters.md), before a mock cluster of one broker that serves
-one version of the api, with ``Between`` in the middle. For each frame it is made anew, asked, and
-closed, so that one frame does not colour the next. A client that hangs or dies is started again.
+one version of the api, with ``AnswerProxy`` in the middle. For each frame it is made anew, asked,
+and closed, so that one frame does not colour the next. A client that hangs or dies is started
+again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kproto.errors import KprotoError
 from kproto.schema.versions import Versions
 from kspec.clientfuzz.decoders.calls import CALLS
 from kspec.clientfuzz.decoders.memory import Memory, is_out_of_memory
-from kspec.clientfuzz.decoders.proxy import Between
+from kspec.clientfuzz.decoders.proxy import AnswerProxy
 from kspec.clientfuzz.decoders.verdicts import Verdict
 from kspec.clientfuzz.frame_cases import Sample
 from kspec.errors import AdapterError, AdapterFault
@@ -57,7 +58,7 @@ class ClientDecoder:
         self._api = api_key, version
         self._dialect = kproto.dialect("kafka")
         self._runner = asyncio.Runner()
-        self._between = Between(api_key, version)
+        self._between = AnswerProxy(api_key, version)
         self._mock: MockCluster | None = None
         self._adapter: ProcessAdapter | None = None
         self._memory: Memory | None = None
@@ -174,8 +175,8 @@ def _verdict(answer: Answer, *, refusal: bool) -> Verdict:
 def _of_all(answer: Answer) -> Failure | None:
     """The failure that every partition has: the call's, from clients that have no other place."""
     found = list(answer.partitions.values())
-    told = {(each.error, each.code) for each in found if each is not None}
-    return found[0] if found and None not in found and len(told) == 1 else None
+    errors = {(each.error, each.code) for each in found if each is not None}
+    return found[0] if found and None not in found and len(errors) == 1 else None
 
 
 def _kafka_code(failure: Failure) -> int | None:

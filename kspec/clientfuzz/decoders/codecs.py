@@ -22,7 +22,7 @@ from kspec.clientfuzz.frame_cases import Sample
 
 __all__ = ["Codec", "Cut", "Decoder", "codecs", "cut"]
 
-Part = Callable[[type[Message], int, bytes, int], tuple[str, int]]
+SectionDecoder = Callable[[type[Message], int, bytes, int], tuple[str, int]]
 """Class, version, data, offset -> what it is written back as (hex), end."""
 
 
@@ -68,7 +68,7 @@ def cut(dialect: Dialect, sample: Sample) -> Cut:
 class Codec:
     """One of our decoders; ``part`` reads a header or a body with it."""
 
-    def __init__(self, name: str, dialect: Dialect, part: Part) -> None:
+    def __init__(self, name: str, dialect: Dialect, part: SectionDecoder) -> None:
         self.name = name
         self._dialect = dialect
         self._part = part

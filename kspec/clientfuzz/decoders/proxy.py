@@ -18,7 +18,7 @@ from kproto.framing import SIZE_LENGTH, FrameSplitter
 from kspec.clientfuzz.decoders.calls import ADDRESS, HOST
 from kspec.vectors.frames import CORRELATION_ID
 
-__all__ = ["Between"]
+__all__ = ["AnswerProxy"]
 
 _HEAD: Final = Struct(">hhi")  # api key, version, correlation id
 _ID: Final = Struct(">i")
@@ -26,7 +26,7 @@ _KNOWN: Final = _ID.pack(CORRELATION_ID)
 _READ: Final = 65536
 
 
-class Between:
+class AnswerProxy:
     """``frame`` is what stands in place of the answers to ``api_key`` at ``version``; None passes
     on the true ones. ``given`` counts how often it went out."""
 

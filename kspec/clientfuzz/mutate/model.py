@@ -117,8 +117,8 @@ class Mutation:
 
     @property
     def detail(self) -> str:
-        told = [] if self.as_version is None else [f"version: written at {self.as_version}"]
-        return "; ".join([*told, *map(str, self.changes)])
+        parts = [] if self.as_version is None else [f"version: written at {self.as_version}"]
+        return "; ".join([*parts, *map(str, self.changes)])
 
     def only(self, changes: Iterable[Change]) -> Mutation:
         """With these changes of its own alone."""

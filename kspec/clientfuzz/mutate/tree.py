@@ -22,12 +22,12 @@ from kspec.clientfuzz.mutate.draws import Draws
 from kspec.clientfuzz.mutate.model import Direction, Edit
 from kspec.vectors.places import Place, field_at, place_of
 
-__all__ = ["FrameTree", "Part", "Spot", "frame_tree", "varint"]
+__all__ = ["FrameTree", "Section", "Spot", "frame_tree", "varint"]
 
 _SIZED = ("count", "string", "bytes", "records")
 
 
-class Part(NamedTuple):
+class Section(NamedTuple):
     """The header or the body: its schema and version, and its spans."""
 
     schema: MessageSchema
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 class Spot(NamedTuple):
     """A span, and the part of the frame it is in."""
 
-    part: Part
+    part: Section
     span: FieldSpan
 
     @property
@@ -75,8 +75,8 @@ class FrameTree:
     api_key: int
     layout: FrameLayout
     body_at: int
-    header: Part
-    body: Part
+    header: Section
+    body: Section
 
     def spots(self, wanted: Callable[[FieldSpan], bool]) -> list[Spot]:
         """Those of the header, then those of the body. A response's correlation id and a request's
@@ -147,9 +147,9 @@ def frame_tree(
     return FrameTree(frame, dialect, direction, api_key, layout, at, header, body)
 
 
-def _part(schema: MessageSchema, version: int, data: bytes, at: int) -> Part:
+def _part(schema: MessageSchema, version: int, data: bytes, at: int) -> Section:
     spans = reference.fields(schema, version, data[at:])
-    return Part(schema, version, [replace(span, offset=span.offset + at) for span in spans])
+    return Section(schema, version, [replace(span, offset=span.offset + at) for span in spans])
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:

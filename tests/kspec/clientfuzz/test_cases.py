@@ -15,8 +15,8 @@ from kspec.clientfuzz.clients.judge import (
     FINDINGS,
     OBSERVATIONS,
     Limits,
+    Observation,
     Outcome,
-    Seen,
     judge,
     top_frame,
 )
@@ -135,9 +135,9 @@ NOW = Usage(1.0, 1.0, 1 << 20, 1 << 20, 1 << 20)
 LATER = NOW._replace(cpu=1.1, wanted=1.1)
 
 
-def seen(**members) -> Seen:
+def seen(**members) -> Observation:
     fine = {"healthy": OK, "probe": OK, "answer": OK, "same_client": OK, "before": NOW}
-    return Seen(**{**fine, "after": LATER, "sent": [LISTED], "answers": 1, **members})
+    return Observation(**{**fine, "after": LATER, "sent": [LISTED], "answers": 1, **members})
 
 
 def nulled() -> Case:

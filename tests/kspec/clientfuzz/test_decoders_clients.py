@@ -15,7 +15,7 @@ from kspec.clientfuzz.decoders.causes import Dissent
 from kspec.clientfuzz.decoders.client_decoder import ClientDecoder
 from kspec.clientfuzz.decoders.expected import explain
 from kspec.clientfuzz.decoders.memory import is_out_of_memory
-from kspec.clientfuzz.decoders.proxy import Between
+from kspec.clientfuzz.decoders.proxy import AnswerProxy
 from kspec.clientfuzz.decoders.verdicts import Verdict
 from kspec.clientfuzz.frame_cases import Sample
 from kspec.runner.install import Launch
@@ -70,7 +70,7 @@ def test_a_row_may_ask_what_the_client_gave() -> None:
 
 
 async def test_an_address_that_is_whole_is_where_the_client_came_from() -> None:
-    between = Between(3, 5)
+    between = AnswerProxy(3, 5)
     port = await between.start()
     frame = base_of(KAFKA, 3).frame
     async with MockCluster(brokers=1) as mock:

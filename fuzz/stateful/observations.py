@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fuzz.stateful import truths
+from fuzz.stateful import response_checks
 from fuzz.stateful.world import Facts, World
 from kproto.error_codes import ErrorCode
 from mockbroker.state.model import Partition, TopicPartition
 
-__all__ = ["told_created", "told_deleted", "told_grown", "told_reassigned"]
+__all__ = ["observe_created", "observe_deleted", "observe_partitions_added", "observe_reassigned"]
 
-AskedFor = Sequence[tuple[TopicPartition, Sequence[int] | None]]
+Reassignments = Sequence[tuple[TopicPartition, Sequence[int] | None]]
 
 
-def told_reassigned(
-    world: World, before: Facts, asked: AskedFor, answer: Any, *, guarded: bool
+def observe_reassigned(
+    world: World, before: Facts, request: Reassignments, answer: Any, *, guarded: bool
 ) -> None:
     """Of each partition whether its new target, or its cancellation, was accepted."""
-    codes = _codes(answer, asked)
+    codes = _codes(answer, request)
     if codes is None:
         return
-    for tp, target in asked:
+    for tp, target in request:
         if codes[tp]:
             continue
         topic = before.topics.get(tp[0])
@@ -30,23 +30,23 @@ def told_reassigned(
         assert was is not None, f"{tp} does not exist, and was reassigned"
         if target is None:
             world.model.aimed(tp, None, guarded=False)
-            truths.cancelled_is_as_before(world, before, tp)
+            response_checks.cancelled_is_as_before(world, before, tp)
             continue
         if guarded:
-            truths.guard_compares_factors(before, tp, target)
+            response_checks.guard_compares_factors(before, tp, target)
         certain = _heads_there_for_sure(world, was, target)
         world.model.aimed(tp, tuple(target) if certain else None, guarded=guarded)
 
 
-def _codes(answer: Any, asked: AskedFor) -> dict[TopicPartition, int] | None:
+def _codes(answer: Any, request: Reassignments) -> dict[TopicPartition, int] | None:
     """None where all of the request was refused. The drafts of KIP-455 name no partitions: there
     the order is the request's, topic by topic."""
     if getattr(answer, "error_code", 0):
         return None
     rows = answer.responses
     if rows and not hasattr(rows[0], "partitions"):
-        names = list(dict.fromkeys(tp[0] for tp, _ in asked))
-        in_order = [tp for name in names for tp, _ in asked if tp[0] == name]
+        names = list(dict.fromkeys(tp[0] for tp, _ in request))
+        in_order = [tp for name in names for tp, _ in request if tp[0] == name]
         if len(rows) != len(in_order):
             return None
         return {tp: row.error_code for tp, row in zip(in_order, rows, strict=True)}
@@ -55,7 +55,7 @@ def _codes(answer: Any, asked: AskedFor) -> dict[TopicPartition, int] | None:
         for topic in rows
         for row in topic.partitions
     }
-    assert found.keys() == {tp for tp, _ in asked}, (asked, found)
+    assert found.keys() == {tp for tp, _ in request}, (request, found)
     return found
 
 
@@ -66,7 +66,7 @@ def _heads_there_for_sure(world: World, was: Partition, target: Sequence[int]) -
     return world.machine != "kraft" or bool(drops) or not was.removing
 
 
-def told_created(world: World, name: str, count: int, answer: Any, *, dry: bool) -> None:
+def observe_created(world: World, name: str, count: int, answer: Any, *, dry: bool) -> None:
     (row,) = answer.topics
     if row.error_code == ErrorCode.REQUEST_TIMED_OUT:
         world.model.learn(world.cluster)
@@ -74,7 +74,7 @@ def told_created(world: World, name: str, count: int, answer: Any, *, dry: bool)
         world.model.created(name, 1 if count == -1 else count)
 
 
-def told_deleted(world: World, name: str, answer: Any) -> None:
+def observe_deleted(world: World, name: str, answer: Any) -> None:
     (row,) = answer.responses
     if row.error_code == ErrorCode.REQUEST_TIMED_OUT:
         world.model.learn(world.cluster)
@@ -82,7 +82,9 @@ def told_deleted(world: World, name: str, answer: Any) -> None:
         world.model.deleted(name)
 
 
-def told_grown(world: World, name: str, count: int, answer: Any, *, dry: bool) -> None:
+def observe_partitions_added(
+    world: World, name: str, count: int, answer: Any, *, dry: bool
+) -> None:
     (row,) = answer.results
     if row.error_code == ErrorCode.REQUEST_TIMED_OUT:
         world.model.learn(world.cluster)

@@ -21,9 +21,9 @@ from kspec.model import (
     CALLS,
     LEVELS,
     MAX_TIMEOUT_MS,
-    Asked,
     Case,
     CaseFile,
+    ClientCall,
     Expectation,
     Rule,
     Selector,
@@ -43,7 +43,7 @@ _PARAMETER: Final = re.compile(r"\$\{(\w+)\}")
 _SOURCE: Final = re.compile(r"KIP-\d+|protocol guide|RFC \d+|KAFKA-\d+|CVE-\d+-\d+")
 
 
-class _Marked:
+class _LocatedDocument:
     """A YAML document as plain values, and the line of each place in it."""
 
     def __init__(self, text: str, file: str) -> None:
@@ -116,7 +116,7 @@ def parse_case(text: str, file: str) -> CaseFile:
     named = NAME.search(file)
     if named is None or not file.endswith(named.group(0)):
         raise CaseError(f"{file}:1", "", "a case is <group>/<three digits>-<slug>.yaml")
-    marked = _Marked(text, file)
+    marked = _LocatedDocument(text, file)
     if not isinstance(marked.value, dict):
         raise marked.error("", "a case is a mapping")
     for word in ("id", "group"):
@@ -140,7 +140,7 @@ def parse_case(text: str, file: str) -> CaseFile:
     return CaseFile(id=found[0].case.id, group=named["group"], variants=found)
 
 
-def _convert(document: Mapping[str, Any], marked: _Marked) -> Case:
+def _convert(document: Mapping[str, Any], marked: _LocatedDocument) -> Case:
     try:
         return msgspec.convert(document, Case)
     except msgspec.ValidationError as error:
@@ -150,7 +150,9 @@ def _convert(document: Mapping[str, Any], marked: _Marked) -> Case:
         raise marked.error(place.replace("`", ""), found["problem"].replace("`", "")) from None
 
 
-def _fill(document: Any, parameters: Mapping[str, Any], marked: _Marked, where: str) -> Any:
+def _fill(
+    document: Any, parameters: Mapping[str, Any], marked: _LocatedDocument, where: str
+) -> Any:
     try:
         return _filled(document, parameters)
     except KeyError as missing:
@@ -177,7 +179,7 @@ def _filled(value: Any, parameters: Mapping[str, Any]) -> Any:
 # ---- what a type cannot say ---------------------------------------------------------------------
 
 
-def _check(case: Case, marked: _Marked) -> None:
+def _check(case: Case, marked: _LocatedDocument) -> None:
     def refuse(place: str, problem: str) -> None:
         raise marked.error(place, problem)
 
@@ -214,7 +216,7 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
             refuse(place, f"one of {', '.join(_KINDS_OF_STEP)} a step; here: {given or 'none'}")
         if step.together is not None and len(step.together) < 2:
             refuse(f"{place}.together", "two calls at the least, or they are not together")
-        for each in step.asked:
+        for each in step.calls:
             if each.call not in CALLS:
                 refuse(f"{place}.call", f"{each.call!r} is none of {', '.join(CALLS)}")
             name = step_name(each)
@@ -239,7 +241,7 @@ def _attempt(work: Callable[[], object], place: str, refuse: Callable[[str, str]
         refuse(place, str(error))
 
 
-def step_name(asked: Asked) -> str:
+def step_name(asked: ClientCall) -> str:
     """What expectations call a call by: ``as``, or what is called."""
     return asked.name or asked.call
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from fuzz.stateful.answers import error_codes
-from fuzz.stateful.history import Known
-from fuzz.stateful.wire import Asked
+from fuzz.stateful.history import BrokerView
+from fuzz.stateful.wire import PendingRequest
 from fuzz.stateful.world import Facts, World
 from kproto.error_codes import ErrorCode
 from kproto.schema.versions import Versions
@@ -31,27 +31,27 @@ _IN_DOUBT: Final = frozenset({ErrorCode.REQUEST_TIMED_OUT})
 """Errors that say nothing of what was done."""
 
 
-def refused_changes_nothing(world: World, before: Facts, asked: Asked) -> None:
+def refused_changes_nothing(world: World, before: Facts, request: PendingRequest) -> None:
     """A request of which everything is refused leaves topics, configs, brokers, ACLs and elections
     as they were; of one refused in part, so do the topics and partitions that were refused
     (KIP-4, KIP-455: errors are told partition by partition). REQUEST_TIMED_OUT(7) promises nothing:
     what was asked for may be done, or be done later."""
-    codes = list(error_codes(asked.answer))
+    codes = list(error_codes(request.answer))
     if not codes or _IN_DOUBT.intersection(codes):
         return
     if all(codes):
         after = world.facts()
-        assert after.topics == before.topics, (asked, codes)
-        assert after.configs == before.configs, (asked, codes)
-        assert after.brokers == before.brokers, (asked, codes)
-        assert (after.controller, after.acls) == (before.controller, before.acls), (asked, codes)
-        assert after.elections == before.elections, (asked, codes)
+        assert after.topics == before.topics, (request, codes)
+        assert after.configs == before.configs, (request, codes)
+        assert after.brokers == before.brokers, (request, codes)
+        assert (after.controller, after.acls) == (before.controller, before.acls), (request, codes)
+        assert after.elections == before.elections, (request, codes)
         done = [each for each in world.cluster.log.since(before.offset) if each.kind not in _LOGGED]
-        assert not done, (asked, codes, done)
-    for name in _refused_topics(asked.answer):
-        assert world.cluster.topics.get(name) == before.topics.get(name), (asked, name)
-    for tp in _refused_partitions(asked.answer):
-        assert _partition(world.cluster.topics, tp) == _partition(before.topics, tp), (asked, tp)
+        assert not done, (request, codes, done)
+    for name in _refused_topics(request.answer):
+        assert world.cluster.topics.get(name) == before.topics.get(name), (request, name)
+    for tp in _refused_partitions(request.answer):
+        assert _partition(world.cluster.topics, tp) == _partition(before.topics, tp), (request, tp)
 
 
 def _refused_topics(answer: Any) -> list[str]:
@@ -84,10 +84,10 @@ def _partition(topics: Any, tp: TopicPartition) -> Partition | None:
     return None if topic is None else topic.partition(tp[1])
 
 
-def says_unsupported(asked: Asked) -> None:
+def says_unsupported(request: PendingRequest) -> None:
     """Error 35, wherever this answer has a place for errors (KIP-35)."""
-    codes = set(error_codes(asked.answer))
-    assert not codes or (ErrorCode.UNSUPPORTED_VERSION in codes and codes <= {0, 35}), asked
+    codes = set(error_codes(request.answer))
+    assert not codes or (ErrorCode.UNSUPPORTED_VERSION in codes and codes <= {0, 35}), request
 
 
 def guard_compares_factors(before: Facts, tp: TopicPartition, target: Sequence[int]) -> None:
@@ -142,7 +142,7 @@ def listing_is_the_controllers(world: World, answer: Any) -> None:
 
 
 def metadata_is_what_the_broker_knows(
-    world: World, known: Known, answer: Any, version: int
+    world: World, known: BrokerView, answer: Any, version: int
 ) -> None:
     """Metadata of every topic: brokers, controller, and of each partition leader, replicas, ISR and
     who is offline, as this broker knows them (KIP-4, KIP-112 for offline replicas, KIP-320 for the

@@ -117,8 +117,8 @@ class _Finding(msgspec.Struct, frozen=True):
 
     @property
     def broken(self) -> bool:
-        asked = self.holds is not None and self.level != "may"
-        return asked and self.holds == self.level.endswith("_not")
+        request = self.holds is not None and self.level != "may"
+        return request and self.holds == self.level.endswith("_not")
 
 
 class _Variant(msgspec.Struct, frozen=True):
@@ -282,12 +282,12 @@ def _failure(each: _Result, case: _Case, run: _Run, sentences: Sentences) -> str
     within = f" ({', '.join(parts)})" if 0 < len(parts) < len(each.variants) else ""
     return (
         f"- **{each.client} {run.clients[each.client].version}**{within}: {seen}{source}"
-        + "".join(_asked(level, each) for level in ("must", "must_not"))
+        + "".join(_requirement(level, each) for level in ("must", "must_not"))
         + f"\n  `kspec run --case {case.number} --client {each.client} -v`\n"
     )
 
 
-def _asked(level: str, each: _Result) -> str:
+def _requirement(level: str, each: _Result) -> str:
     """The rules of this level that are broken in any variant."""
     broken = {
         finding.says: None

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kspec.case_parser import parse_case
 from kspec.errors import CaseError, KspecError
-from kspec.reading import parse_case
 from kspec.runner.files import CASES, choose, load_cases
 
 FILE = "cases/framing/003-cut-short.yaml"

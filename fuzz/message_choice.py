@@ -23,7 +23,7 @@ from kproto.codec import registry
 from kproto.schema.model import MessageSchema
 from kspec.vectors import vectors
 
-__all__ = ["HEAD", "Choice", "chosen", "head_of", "of_vectors", "pairs"]
+__all__ = ["HEAD", "Choice", "choice_of", "head_of", "of_vectors", "pairs"]
 
 HEAD: Final = 4
 
@@ -45,7 +45,7 @@ class Choice(NamedTuple):
         return registry.schema_of(self.message)
 
 
-def chosen(head: bytes) -> Choice:
+def choice_of(head: bytes) -> Choice:
     """Of the first four bytes, or as many as there are."""
     head = head.ljust(HEAD, b"\0")
     dialect = _DIALECTS[head[0] % len(_DIALECTS)]

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from kspec.errors import KspecError
-from kspec.report.published import (
+from kspec.report.conformance_page import (
     Sentences,
     Written,
     as_markdown,

@@ -11,9 +11,9 @@ from kspec.catalog import client as client_named
 from kspec.errors import AbsentError, KspecError
 from kspec.runner.adapters import Adapter, LocalAdapter, ProcessAdapter
 from kspec.runner.install import Launch, install
-from kspec.wrong.all import MISBEHAVIOURS, wrong_client
+from kspec.wrong.catalog import MISBEHAVIOURS, wrong_client
 
-__all__ = ["Local", "Program", "chosen"]
+__all__ = ["Local", "Program", "select_clients"]
 
 _WRONG = "wrong:"
 
@@ -41,8 +41,8 @@ class Program:
         return await ProcessAdapter.start(launch.command, launch.cwd, launch.environment)
 
 
-def chosen(
-    names: Iterable[str], commands: Iterable[str], told: Callable[[str], None]
+def select_clients(
+    names: Iterable[str], commands: Iterable[str], on_progress: Callable[[str], None]
 ) -> tuple[list[Local | Program], dict[str, str]]:
     """(clients that can run, name -> why one cannot). With neither names nor commands it is the
     whole catalog. Raises KspecError for a name nobody knows."""
@@ -59,7 +59,7 @@ def chosen(
                 raise KspecError(f"no misbehaviour is {name!r}; see `kspec misbehaviours`")
             found.append(Local(name, name.removeprefix(_WRONG)))
         else:
-            _install(name, found, absent, told)
+            _install(name, found, absent, on_progress)
     for number, command in enumerate(given):
         label = "adapter" if len(given) == 1 else f"adapter {number + 1}"
         found.append(Program(label, Launch(tuple(shlex.split(command)), None)))
@@ -70,14 +70,14 @@ def _install(
     name: str,
     found: list[Local | Program],
     absent: dict[str, str],
-    told: Callable[[str], None],
+    on_progress: Callable[[str], None],
 ) -> None:
     try:
         client = client_named(name)
     except KeyError:
         known = ", ".join(each.name for each in CLIENTS)
         raise KspecError(f"no client is {name!r}; there are {known}, reference") from None
-    told(f"getting {client.name} {client.release} ready (first time: a download)")
+    on_progress(f"getting {client.name} {client.release} ready (first time: a download)")
     try:
         found.append(Program(client.name, install(client)))
     except AbsentError as error:

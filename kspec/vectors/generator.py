@@ -11,7 +11,7 @@ from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
 from kproto.errors import DecodeError
 from kproto.schema.model import MessageSchema
-from kspec.vectors.damage import Damaged, damaged
+from kspec.vectors.damage import InvalidBody, damaged
 from kspec.vectors.frames import Wrapping, wrapping
 from kspec.vectors.model import Vector
 from kspec.vectors.values import instances
@@ -79,7 +79,7 @@ class _Maker:
             canonical=canonical if canonical != data else None,
         )
 
-    def _bad(self, damage: Damaged) -> Vector:
+    def _bad(self, damage: InvalidBody) -> Vector:
         data, at = self._plain.wrap(damage.body)
         try:
             self._cls.decode(damage.body, self._version)
@@ -123,5 +123,5 @@ def _told(span: reference.FieldSpan) -> tuple[Any, ...]:
     return span.offset, span.length, span.path, span.type, span.value, span.leaf
 
 
-def _name(damage: Damaged) -> str:
+def _name(damage: InvalidBody) -> str:
     return f"{damage.kind}/{damage.where}" if damage.where else damage.kind
