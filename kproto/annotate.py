@@ -1,8 +1,8 @@
-"""Which bytes of a frame are which field: the reference codec's spans, laid over a frame.
+"""Map the bytes of a frame to fields, using the spans of the reference codec.
 
-Slow on purpose (it is the reference that reads), so for eyes: ``kproto decode --bytes``, the demo,
-hex views. Judges nothing; a frame that does not decode raises DecodeError as decoding would, or, by
-``request_fields_partly`` and ``response_fields_partly``, is told as far as it goes.
+The reference codec is slow, so this is for display: ``kproto decode --bytes``, the demo, hex views.
+A frame that does not decode raises DecodeError as decoding would; ``request_fields_partly`` and
+``response_fields_partly`` return the fields up to the error instead.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ __all__ = [
 SIZE_LENGTH: Final = 4
 
 PARTS: Final = frozenset({"count", "presence", "tagged fields", "tag count", "tag"})
-"""Span types that are part of a field (or struct) with a row of its own, whose path they share."""
+"""Types of spans that are part of a field (or struct) which has a row of its own and the same
+path."""
 
 
 class FrameField(NamedTuple):
-    """A run of bytes. ``offset`` counts from the first byte of the frame's size, ``path`` is
-    DecodeError's, followed by ``(count)`` and the like for the parts of a field. Leaves follow one
-    another without a gap; the other rows are the structs and arrays around them."""
+    """A run of bytes. ``offset`` counts from the first byte of the frame's size. ``path`` is that
+    of DecodeError, followed by ``(count)`` and the like for parts of a field. Leaves are
+    contiguous; the other rows are the structs and arrays that contain them."""
 
     offset: int
     length: int
@@ -57,7 +58,7 @@ class FrameField(NamedTuple):
 
 
 class PartialFields(NamedTuple):
-    """The rows of what could be read. Bytes from ``end`` on are in no row because of ``error``."""
+    """The rows of what could be read. Because of ``error``, bytes from ``end`` on are in no row."""
 
     rows: list[FrameField]
     end: int
@@ -65,7 +66,7 @@ class PartialFields(NamedTuple):
 
 
 def request_fields(dialect: Dialect, frame: Buffer) -> list[FrameField]:
-    """Every field of a whole request frame, size, header and body."""
+    """Return every field of a whole request frame: size, header and body."""
     data = bytes(frame)
     dialect.decode_request(data)
     return _frame_fields(data, request_layout(dialect, data)).rows
@@ -74,7 +75,7 @@ def request_fields(dialect: Dialect, frame: Buffer) -> list[FrameField]:
 def response_fields(
     dialect: Dialect, frame: Buffer, *, api_key: int, api_version: int
 ) -> list[FrameField]:
-    """Every field of a whole response frame, size, header and body."""
+    """Return every field of a whole response frame: size, header and body."""
     data = bytes(frame)
     dialect.decode_response(data, api_key=api_key, api_version=api_version)
     layout = response_layout(dialect, api_key=api_key, api_version=api_version)
@@ -82,7 +83,7 @@ def response_fields(
 
 
 def request_fields_partly(dialect: Dialect, frame: Buffer) -> PartialFields:
-    """The fields of a request frame up to where it ends or goes wrong. Raises nothing."""
+    """Return the fields of a request frame up to its end or the first error. Raises nothing."""
     data = bytes(frame)
     try:
         return _frame_fields(data, request_layout(dialect, data))
@@ -93,7 +94,7 @@ def request_fields_partly(dialect: Dialect, frame: Buffer) -> PartialFields:
 def response_fields_partly(
     dialect: Dialect, frame: Buffer, *, api_key: int, api_version: int
 ) -> PartialFields:
-    """The fields of a response frame up to where it ends or goes wrong. Raises nothing."""
+    """Return the fields of a response frame up to its end or the first error. Raises nothing."""
     data = bytes(frame)
     try:
         layout = response_layout(dialect, api_key=api_key, api_version=api_version)
@@ -143,7 +144,7 @@ def _rows(name: str, spans: list[reference.FieldSpan], start: int) -> Iterator[F
 
 
 def plain_value(value: Any) -> Any:
-    """A value as JSON has it: uuid and bytes as the body's JSON writes them."""
+    """Return a value as the body's JSON writes it, uuid and bytes included."""
     if isinstance(value, uuid.UUID):
         return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
     if isinstance(value, bytes | bytearray | memoryview):

@@ -1,7 +1,7 @@
-"""Columns as they were read: buffers in Arrow's layout, and the ways out of them.
+"""Columns in Arrow's layout, and their conversions.
 
-https://arrow.apache.org/docs/format/Columnar.html. Nothing here knows what a message
-or a record is. pyarrow is imported when ``to_arrow`` asks for it, and not needed for anything else.
+See https://arrow.apache.org/docs/format/Columnar.html. This module knows neither messages nor
+records. Only ``to_arrow`` needs pyarrow, and imports it when called.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ _CASTS: Final = {
 """Format string of Arrow's C data interface -> that of ``memoryview.cast``."""
 
 Export = Callable[[tuple[Any, ...]], tuple[object, object]]
-"""Columns, as ``Column.exported`` gives them, to the capsules of Arrow's PyCapsule interface."""
+"""Converts columns, as returned by ``Column.exported``, to the capsules of Arrow's PyCapsule
+interface."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """One column, or what the elements of a column of lists (its ``child``) or of structs (its
-    ``fields``) are made of.
+    """One column, or the elements of a column of lists (its ``child``) or of structs (its
+    ``fields``).
 
-    ``format`` is that of Arrow's C data interface. ``validity`` has a bit a row, the lowest of a
-    byte first, 0 for null; None where no row is null. ``offsets`` are int32, one more than there
-    are rows, of text ("u"), bytes ("z") and lists ("+l"), else None. ``data`` is None of lists and
-    structs; of bools it has a bit a row. Numbers are in this machine's byte order.
+    ``format`` is that of Arrow's C data interface. ``validity`` has one bit per row, the lowest of
+    a byte first, 0 for null; None if no row is null. ``offsets`` are int32, one more than there are
+    rows, for text ("u"), bytes ("z") and lists ("+l"), else None. ``data`` is None for lists and
+    structs; for bools it has one bit per row. Numbers are in this machine's byte order.
     """
 
     name: str
@@ -53,7 +54,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def buffers(self) -> tuple[bytes | None, ...]:
-        """As Arrow orders them: validity, offsets if its type has them, data if its type has it."""
+        """The buffers in Arrow's order: validity, offsets if the type has them, data if the type
+        has it."""
         made: tuple[bytes | None, ...] = (self.validity,)
         if self.offsets is not None:
             made += (self.offsets,)
@@ -61,18 +63,18 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def children(self) -> tuple[Column, ...]:
-        """Those below it, as Arrow counts them."""
+        """The columns below this one in Arrow's type."""
         return self.fields if self.child is None else (self.child,)
 
     def exported(self) -> tuple[Any, ...]:
-        """As ``kproto/native/arrow.c`` takes it."""
+        """Return the form that ``kproto/native/arrow.c`` expects."""
         counts = self.length, self.null_count
         below = tuple(child.exported() for child in self.children)
         return self.name, self.format, self.nullable, *counts, self.buffers, below
 
     def to_list(self) -> list[Any]:
-        """The values as decoding gives them: str, bytes, UUID, int, float, bool, list, None, and
-        structs as tuples."""
+        """Return the values as decoding returns them: str, bytes, UUID, int, float, bool, list,
+        None, and structs as tuples."""
         values = self._values()
         if self.validity is None:
             return values
@@ -101,8 +103,8 @@ def _bits(data: bytes) -> Iterator[int]:
 class Table(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Columns of equal length.
 
-    ``index`` says of each row where it came from: int32, and the first column of what ``to_arrow``
-    and ``to_pydict`` give. ``errors`` are the bad inputs that ``errors="collect"`` left out.
+    ``index`` is the origin of each row: int32, and the first column of ``to_arrow`` and
+    ``to_pydict``. ``errors`` holds the bad inputs that ``errors="collect"`` left out.
     """
 
     rows: int
@@ -110,7 +112,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     columns: tuple[Column, ...]
     errors: tuple[BodyError, ...] = ()
     export: Export | None = None
-    """Of the native engine: makes the capsules. Without it pyarrow does."""
+    """The native engine's function that makes the capsules. Without it pyarrow makes them."""
 
     def __len__(self) -> int:
         return self.rows
@@ -126,13 +128,13 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         raise UnknownNameError(f"no column {name!r}; there are {known}")
 
     def to_pydict(self) -> dict[str, list[Any]]:
-        """Lists of Python values by column name, ``index`` first."""
+        """Return lists of Python values by column name, ``index`` first."""
         return {column.name: column.to_list() for column in (self.index, *self.columns)}
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """Arrow's PyCapsule interface: ``pyarrow.record_batch(table)`` and other libraries take
-        these very buffers. ``requested_schema`` is not looked at, as the interface allows. The
-        native engine needs no pyarrow for it."""
+        """Arrow's PyCapsule interface: ``pyarrow.record_batch(table)`` and other libraries use
+        these buffers without copying. ``requested_schema`` is ignored, as the interface allows.
+        With the native engine this does not need pyarrow."""
         if self.export is None:
             made: tuple[object, object] = self.to_arrow().__arrow_c_array__(requested_schema)
             return made
@@ -140,8 +142,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.export(("", "+s", False, self.rows, 0, (None,), children))
 
     def to_arrow(self) -> Any:
-        """A ``pyarrow.RecordBatch`` over these very buffers: none is copied. Raises
-        MissingExtraError where pyarrow is not installed."""
+        """Return a ``pyarrow.RecordBatch`` over these buffers, without copying. Raises
+        MissingExtraError if pyarrow is not installed."""
         try:
             pyarrow = importlib.import_module("pyarrow")
         except ImportError:

@@ -1,14 +1,14 @@
-"""The registry: (dialect, api key, version, direction) -> codec.
+"""Dialects: which codec serves a (dialect, api key, version, direction).
 
-A draft and the released protocol may share an api key and a version and differ on the wire:
-(45, 0), (46, 0) and (4, 3) do. So the dialect is part of the key. The dialect ``kafka`` is the
-released protocol; ``kip-183``, ``kip-240``, ``kip-455-old``, ``kip-455-new`` and ``kip-860`` lay a
-draft's messages over it; ``auto`` finds out by decoding whole frames strictly. ``load_dialect``
-makes one from a folder of schemas of yours, by the same path.
+A draft and the released protocol may share an api key and a version and differ on the wire, as (45,
+0), (46, 0) and (4, 3) do, so the dialect is part of the key. The dialect ``kafka`` is the released
+protocol. ``kip-183``, ``kip-240``, ``kip-455-old``, ``kip-455-new`` and ``kip-860`` overlay it with
+a draft's messages. ``auto`` finds the dialect by strictly decoding whole frames. ``load_dialect``
+makes a dialect from a folder of your own schemas in the same way.
 
-A frame here is what a socket carries, its size included. Decoders raise nothing but DecodeError;
-for an api key or version the dialect lacks it is an UnsupportedFrameError, which is an
-UnsupportedVersionError too.
+A frame includes its size, as on a socket. Decoders raise only DecodeError; for an api key or
+version that the dialect lacks, it is an UnsupportedFrameError, which is also an
+UnsupportedVersionError.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ DIALECTS: Final = (
 )  # fmt: skip
 
 _BASES: Final = {"kip-455-named": "kip-455-new"}
-"""What a dialect is laid over, where that is not the released protocol."""
+"""The base of each dialect that does not overlay the released protocol."""
 
 AUTO_ORDER: Final = ("kafka", "kip-455-new", "kip-240")
-"""What ``auto`` tries. The bytes of the other drafts equal those of one of these, but for
-``kip-455-named``, which nobody proposed."""
+"""The dialects that ``auto`` tries. The bytes of the other drafts equal those of one of these,
+except for ``kip-455-named``, which was never proposed."""
 
 API_VERSIONS: Final = 18
 CONTROLLED_SHUTDOWN: Final = 7
 SIZE_BYTES: Final = 4
 KIP_240_KEYS: Final = (32240, 32241)
-"""Listing and describing, as the schemas have them."""
+"""Api keys of listing and describing in the schemas."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,17 @@ class Api:
 
     @cached_property
     def name(self) -> str:
-        """As Kafka's ApiKeys spells it: ``ALTER_PARTITION_REASSIGNMENTS``."""
+        """The name as Kafka's ApiKeys writes it: ``ALTER_PARTITION_REASSIGNMENTS``."""
         return python_name(self.request.MESSAGE_NAME.removesuffix("Request")).upper()
 
     @cached_property
     def valid_versions(self) -> Versions:
-        """The versions both directions have."""
+        """The versions that both directions have."""
         return self.request.VALID_VERSIONS.intersect(self.response.VALID_VERSIONS)
 
     def request_header_version(self, version: int) -> int:
-        """2 for flexible versions, else 1, but 0 for the first ControlledShutdown, which had no
-        client id."""
+        """2 for flexible versions, else 1; 0 for the first ControlledShutdown, which had no client
+        id."""
         if version in self.request.FLEXIBLE_VERSIONS:
             return 2
         return 0 if self.api_key == CONTROLLED_SHUTDOWN and version == 0 else 1
@@ -93,10 +93,10 @@ class Api:
 
 
 class Dialect:
-    """Messages by name and api key, and whole frames in and out.
+    """Messages by name and api key, and encoding and decoding of whole frames.
 
-    ``renumbered`` says which of its api keys stand for which others in the registry's dialect of
-    the same name; only ``kip_240`` makes one that has any.
+    ``renumbered`` maps api keys of this dialect to those of the registered dialect with the same
+    name; only ``kip_240`` makes a dialect that has any.
     """
 
     def __init__(
@@ -117,8 +117,8 @@ class Dialect:
     # -- names -------------------------------------------------------------------------------
 
     def message(self, name: str) -> type[Message]:
-        """The class of a message, or of one of its structs as ``Message.Struct``. Raises
-        UnknownNameError listing near matches."""
+        """Return the class of a message, or of one of its structs as ``Message.Struct``. Raises
+        UnknownNameError with near matches."""
         whole, _, struct = name.partition(".")
         cls = self._own.get(whole) or self._released(whole)
         if cls is None:
@@ -142,7 +142,7 @@ class Dialect:
         return cls if issubclass(cls, Message) else None
 
     def message_names(self) -> list[str]:
-        """Every message name this dialect answers to, sorted."""
+        """Return the names of all messages of this dialect, sorted."""
         names = set(self._own) | (set(self.base.message_names()) if self.base else set())
         if self.base is None:
             names |= {name for name in MODULES if _is_message(name)} | set(ALIASES)
@@ -150,7 +150,7 @@ class Dialect:
 
     @cached_property
     def apis(self) -> _Apis:
-        """Every api key that has a request and a response; classes are imported as asked for."""
+        """Every api key that has a request and a response. Classes are imported on first access."""
         requests = dict(self.base.apis.requests) if self.base else dict(REQUESTS)
         responses = dict(self.base.apis.responses) if self.base else dict(RESPONSES)
         for cls in self._own.values():
@@ -161,14 +161,14 @@ class Dialect:
 
     @cached_property
     def own_requests(self) -> frozenset[int]:
-        """Api keys whose request is this dialect's own, or that the one below it lacks: of the
+        """The api keys whose request this dialect defines itself or its base lacks; for the
         released protocol, all."""
         below, names = self.base.apis if self.base else (), self.apis.requests
         return frozenset(key for key in self.apis if key not in below or names[key] in self._own)
 
     def request_versions(self, *, flexible: bool = False) -> Mapping[int, Versions]:
-        """Of each api key, the versions of its request, or its flexible ones; those of released
-        messages are known without importing them."""
+        """Return the versions of each api key's request, or its flexible versions. Those of
+        released messages need no import."""
         if self.base is None:
             found = {key: Versions(*each[flexible]) for key, each in REQUEST_VERSIONS.items()}
         else:
@@ -179,7 +179,8 @@ class Dialect:
         return {key: found[key] for key in self.apis}
 
     def api(self, api_key: int, version: int | None = None) -> Api:
-        """Raises UnsupportedVersionError when the dialect lacks the key, or the version of it."""
+        """Return the api with that key. Raises UnsupportedVersionError if the dialect lacks the key
+        or the version."""
         found = self.apis.get(api_key)
         if found is None:
             raise UnsupportedVersionError(f"dialect {self.name} has no api key {api_key}")
@@ -193,7 +194,7 @@ class Dialect:
     # -- frames ------------------------------------------------------------------------------
 
     def decode_request(self, frame: Buffer) -> tuple[RequestHeader, Message]:
-        """The header and body of one whole request frame."""
+        """Return the header and body of one whole request frame."""
         data = _whole(frame)
         api, version = self.api_of_request(data)
         header, at = RequestHeader.decode_from(data, api.request_header_version(version), 4)
@@ -203,8 +204,8 @@ class Dialect:
         return header, body
 
     def api_of_request(self, frame: Buffer) -> tuple[Api, int]:
-        """Whose request a frame is by its first eight bytes, and at which version. Raises
-        DecodeError where it has less, UnsupportedFrameError for what the dialect lacks."""
+        """Return the api and version in the first eight bytes of a request frame. Raises
+        DecodeError if the frame is shorter, and UnsupportedFrameError if the dialect lacks them."""
         data = bytes(frame[:8])
         if len(data) < 8:
             raise DecodeError("ends before api key and version", offset=4, path="request_api_key")
@@ -220,8 +221,8 @@ class Dialect:
     def decode_response(
         self, frame: Buffer, *, api_key: int, api_version: int
     ) -> tuple[ResponseHeader, Message]:
-        """The header and body of one whole response frame, read as the version that was asked
-        for: nothing falls back here (``kproto.connection`` does)."""
+        """Return the header and body of one whole response frame, decoded at the version of its
+        request. There is no fallback here; ``kproto.connection`` has one."""
         api = self.api(api_key, api_version)
         data = _whole(frame)
         header_version = api.response_header_version(api_version)
@@ -240,7 +241,7 @@ class Dialect:
         client_id: str | None = None,
         unknown_tags: Mapping[int, bytes] | None = None,
     ) -> bytes:
-        """A whole request frame. ``unknown_tags`` are the header's."""
+        """Return a whole request frame. ``unknown_tags`` are the header's."""
         api = self._api_of(body, "request", api_version)
         header = RequestHeader(
             request_api_key=api.api_key,
@@ -262,7 +263,7 @@ class Dialect:
         correlation_id: int,
         unknown_tags: Mapping[int, bytes] | None = None,
     ) -> bytes:
-        """A whole response frame. ``unknown_tags`` are the header's."""
+        """Return a whole response frame. ``unknown_tags`` are the header's."""
         api = self._api_of(body, "response", api_version)
         header = ResponseHeader(correlation_id=correlation_id)
         if unknown_tags:
@@ -280,7 +281,7 @@ class Dialect:
                 f"{body.MESSAGE_NAME} has no version {version!r}; "
                 f"its versions are {body.VALID_VERSIONS}"
             )
-        # The class in hand decides the layout; it need not be this dialect's own.
+        # The class of the body determines the layout; it need not belong to this dialect.
         own = type(body)
         if direction == "request":
             return api if own is api.request else Api(api.api_key, own, api.response)
@@ -288,7 +289,7 @@ class Dialect:
 
 
 class _Apis(Mapping[int, Api]):
-    """Api keys in ascending order, classes imported on first look."""
+    """Api keys in ascending order. Classes are imported on first access."""
 
     def __init__(
         self, dialect: Dialect, requests: dict[int, str], responses: dict[int, str]
@@ -309,7 +310,7 @@ class _Apis(Mapping[int, Api]):
         return made
 
     def __contains__(self, api_key: object) -> bool:
-        return api_key in self._known  # which imports nothing
+        return api_key in self._known  # without importing anything
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._keys)
@@ -319,8 +320,8 @@ class _Apis(Mapping[int, Api]):
 
 
 class AutoDialect(Dialect):
-    """Tries each dialect of ``AUTO_ORDER``; the first that reads the whole frame wins. Messages
-    and api keys are the released ones, and those that only a draft has."""
+    """Tries each dialect of ``AUTO_ORDER``; the first that decodes the whole frame wins. Messages
+    and api keys are the released ones and those that only a draft has."""
 
     def __init__(self) -> None:
         super().__init__("auto", dialect("kip-240")._own, dialect("kafka"))
@@ -330,14 +331,15 @@ class AutoDialect(Dialect):
         return [dialect(name) for name in AUTO_ORDER]
 
     def identify_request(self, frame: Buffer) -> tuple[Dialect, RequestHeader, Message]:
-        """As ``decode_request``, and whose frame it was. Answer it in that dialect."""
+        """As ``decode_request``; also returns the dialect of the frame, in which to respond."""
         data = _whole(frame)
         error: DecodeError | None = None
         for candidate in self._candidates:
             try:
                 return candidate, *candidate.decode_request(data)
             except DecodeError as found:
-                # The error of the first dialect that has this api key and version explains most.
+                # The error of the first dialect that has this api key and version is the most
+                # useful.
                 if error is None or isinstance(error, UnsupportedFrameError):
                     error = found
         assert error is not None
@@ -350,7 +352,7 @@ class AutoDialect(Dialect):
     def identify_response(
         self, frame: Buffer, *, api_key: int, api_version: int
     ) -> tuple[Dialect, ResponseHeader, Message]:
-        """As ``identify_request``; where the request was seen, its dialect is the better guide."""
+        """As ``identify_request``. If the request is known, prefer its dialect."""
         error: Exception | None = None
         for candidate in self._candidates:
             try:
@@ -375,7 +377,7 @@ def _is_message(name: str) -> bool:
 
 
 def _whole(frame: Buffer) -> bytes:
-    """The frame as bytes, once its size is seen to be that of the buffer."""
+    """Return the frame as bytes, after checking that its size matches the buffer."""
     data = frame if type(frame) is bytes else memoryview(frame).tobytes()
     if len(data) < SIZE_BYTES:
         raise DecodeError("ends before the size", offset=0, path="size")
@@ -395,7 +397,7 @@ _made: dict[str, Dialect] = {}
 
 
 def dialect(name: str = "kafka") -> Dialect:
-    """The dialect of that name. Raises UnknownNameError."""
+    """Return the dialect with that name. Raises UnknownNameError."""
     if name not in DIALECTS:
         raise UnknownNameError(f"no dialect {name!r}; there are {', '.join(DIALECTS)}")
     made = _made.get(name)
@@ -412,10 +414,10 @@ def dialect(name: str = "kafka") -> Dialect:
 
 
 def load_dialect(path: str | Path, base: str = "kafka", *, name: str | None = None) -> Dialect:
-    """A dialect from a folder of message schemas laid over ``base``.
+    """Make a dialect from a folder of message schemas laid over ``base``.
 
-    A message with the type and api key of one in ``base`` takes its place, at every version.
-    Raises SchemaError, naming file, line, field and remedy.
+    A message with the type and api key of one in ``base`` replaces it at every version. Raises
+    SchemaError with file, line, field and remedy.
     """
     folder = Path(path)
     return _lay_over(folder, base, name or folder.name, {})
@@ -423,8 +425,8 @@ def load_dialect(path: str | Path, base: str = "kafka", *, name: str | None = No
 
 @cache
 def kip_240(*, list_key: int = 32240, describe_key: int = 32241) -> Dialect:
-    """The dialect ``kip-240`` with these api keys: the proposal was never given any. Raises
-    UnknownNameError for one that is no int16, or that the released protocol has."""
+    """Make the dialect ``kip-240`` with these api keys: the proposal never got official ones.
+    Raises UnknownNameError for a key that is not an int16 or that the released protocol uses."""
     keys = dict(zip(KIP_240_KEYS, (list_key, describe_key), strict=True))
     if all(mine == known for known, mine in keys.items()):
         return dialect("kip-240")
@@ -437,7 +439,7 @@ def kip_240(*, list_key: int = 32240, describe_key: int = 32241) -> Dialect:
 
 
 def _lay_over(folder: Path, base: str, name: str, keys: Mapping[int, int]) -> Dialect:
-    """``keys``: api key in the schemas -> the one to use."""
+    """``keys`` maps api keys in the schemas to the ones to use."""
     schemas = load_directory(folder).values()
     own = {
         schema.name: make_message_class(

@@ -1,21 +1,21 @@
-"""Every error of ours. What the *peer* reports is in ``kproto.client`` (``BrokerError``).
+"""All errors of this distribution. Errors that the *peer* reports are in ``kproto.client``.
 
 ::
 
     KprotoError
-    ├── SchemaError                 a schema file is wrong: says file, line, field and remedy
-    ├── DecodeError                 bytes are not what the schema says: ``offset`` and ``path``
-    │   ├── JsonError               JSON is not what the schema says: ``path``
-    │   └── BodyError               one of many bodies: ``index``, and the place in it
-    ├── EncodeError                 a value cannot be written: ``path``
+    ├── SchemaError                 invalid schema file: file, line, field and remedy
+    ├── DecodeError                 bytes do not match the schema: ``offset`` and ``path``
+    │   ├── JsonError               JSON does not match the schema: ``path``
+    │   └── BodyError               one of many bodies: its ``index``, and offset and path in it
+    ├── EncodeError                 a value that cannot be written: ``path``
     ├── UnsupportedFrameError       both a DecodeError and an UnsupportedVersionError
-    ├── UnsupportedVersionError     a version, api key or field the codec or the peer lacks
+    ├── UnsupportedVersionError     a version, api key or field that the codec or the peer lacks
     ├── ProtocolError
-    │   ├── LocalProtocolError      we broke the rules of a connection
+    │   ├── LocalProtocolError      our side broke the rules of a connection
     │   └── RemoteProtocolError     the peer did (bad size, unknown correlation id, ...)
-    ├── UnknownNameError            no message, field, dialect or profile of that name
-    ├── SelectionError              chosen fields that no table of columns can hold
-    ├── LimitError                  columns larger than they may be: ``index`` of the body
+    ├── UnknownNameError            no message, field, dialect or profile with that name
+    ├── SelectionError              selected fields that no table of columns can hold
+    ├── LimitError                  columns above their size limit: ``index`` of the body
     └── MissingExtraError           an optional library is not installed: names the extra
 """
 
@@ -41,14 +41,14 @@ __all__ = [
 
 
 class KprotoError(Exception):
-    """The root of every error this distribution raises on purpose."""
+    """The base class of all errors that this distribution raises deliberately."""
 
 
 class SchemaError(KprotoError):
     """A message schema that cannot be used.
 
-    ``source`` is the file (or a name for text that has none), ``line`` counts from 1 (None when
-    the error is about the whole file), ``field`` is a dotted path such as ``Topics.Partitions``.
+    ``source`` is the file (or a name for text without one), ``line`` counts from 1 (None if the
+    error concerns the whole file), and ``field`` is a dotted path such as ``Topics.Partitions``.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class SchemaError(KprotoError):
 
 
 class DecodeError(KprotoError, ValueError):
-    """Bytes that do not follow the schema.
+    """Bytes that do not match the schema.
 
-    ``offset`` is the first byte of the failing field, its length prefix included, counted from
-    the start of the buffer that was passed. ``path`` reads ``topics[3].partitions[0].replicas``.
+    ``offset`` is the first byte of the failing field, its length prefix included, counted from the
+    start of the buffer that was passed. ``path`` reads ``topics[3].partitions[0].replicas``.
     """
 
     def __init__(self, problem: str, *, offset: int, path: str = "") -> None:
@@ -86,9 +86,9 @@ class DecodeError(KprotoError, ValueError):
 
 
 class JsonError(DecodeError):
-    """JSON that does not follow the schema: ``path`` names the field as the JSON does.
+    """JSON that does not match the schema. ``path`` names the field as the JSON does.
 
-    ``offset`` is where the text stops being JSON, else 0: a parsed value has no bytes.
+    ``offset`` is where the text stops being JSON; it is 0 for a parsed value.
     """
 
     def __init__(self, problem: str, *, offset: int = 0, path: str = "") -> None:
@@ -97,8 +97,8 @@ class JsonError(DecodeError):
 
 
 class BodyError(DecodeError):
-    """One of many bodies does not follow the schema: what decoding it alone raises, with ``offset``
-    and ``path`` in it, and its ``index`` among them."""
+    """One of many bodies does not match the schema. ``offset`` and ``path`` are those of decoding
+    it alone; ``index`` is its number among the bodies."""
 
     def __init__(self, error: DecodeError, *, index: int) -> None:
         super().__init__(error.problem, offset=error.offset, path=error.path)
@@ -107,7 +107,7 @@ class BodyError(DecodeError):
 
 
 class EncodeError(KprotoError, ValueError):
-    """A value that its schema cannot carry. ``path`` names the field as in ``DecodeError``."""
+    """A value that the schema does not allow. ``path`` names the field as in ``DecodeError``."""
 
     def __init__(self, problem: str, *, path: str = "") -> None:
         self.problem = problem
@@ -116,35 +116,36 @@ class EncodeError(KprotoError, ValueError):
 
 
 class UnsupportedVersionError(KprotoError):
-    """A version outside what the codec, or the peer that was negotiated with, can speak."""
+    """A version that the codec or the peer does not support."""
 
 
 class UnsupportedFrameError(DecodeError, UnsupportedVersionError):
-    """A frame whose api key or version the dialect does not have; ``offset`` points at it."""
+    """A frame whose api key or version the dialect lacks; ``offset`` points at it."""
 
 
 class ProtocolError(KprotoError):
-    """A rule of the connection was broken; see the two subclasses for by whom."""
+    """A rule of the connection was broken; the subclasses say by whom."""
 
 
 class LocalProtocolError(ProtocolError):
-    """Our side asked for something the connection's state does not allow."""
+    """Our side attempted something that the connection's state does not allow."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent something no correct peer sends; the connection cannot go on."""
+    """The peer sent something that no correct peer sends. The connection cannot continue."""
 
 
 class UnknownNameError(KprotoError, LookupError):
-    """No message, struct, field, dialect or profile of that name; the text lists near matches."""
+    """There is no message, struct, field, dialect or profile with that name. The text lists near
+    matches."""
 
 
 class SelectionError(KprotoError, ValueError):
-    """Fields that cannot be columns of one table: the text says which, and what can."""
+    """Fields that cannot be columns of one table. The text says which, and which can."""
 
 
 class LimitError(KprotoError, OverflowError):
-    """The rows of the body at ``index`` would make columns larger than they may be."""
+    """The rows of the body at ``index`` would exceed the size limit of columns."""
 
     def __init__(self, problem: str, *, index: int) -> None:
         self.index = index
@@ -152,7 +153,7 @@ class LimitError(KprotoError, OverflowError):
 
 
 class MissingExtraError(KprotoError, ImportError):
-    """What was asked for needs a library of an ``extra`` that is not installed."""
+    """The operation needs a library of an ``extra`` that is not installed."""
 
     def __init__(self, problem: str, *, extra: str) -> None:
         self.extra = extra

@@ -1,7 +1,7 @@
-"""The C extension in use, for packages that have a part in it and lie beside ``kproto.native``.
+"""The C extension in use, for packages beside ``kproto.native`` that have a part in it.
 
-``kproto.native`` chooses and says so here; ``kproto.records`` looks here each time it reads or
-writes. Knows neither of them.
+``kproto.native.choice`` sets it; ``kproto.records`` reads it on each use. This module imports
+neither.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from types import ModuleType
 __all__ = ["in_use", "use"]
 
 in_use: ModuleType | None = None
-"""The module ``kproto.native._engine``, or None: then everything runs in Python."""
+"""The module ``kproto.native._engine``, or None if everything runs in Python."""
 
 
 def use(module: ModuleType | None) -> ModuleType | None:
-    """The extension from now on, None for Python alone. Returns the one before."""
+    """Set the extension to use; None selects Python alone. Returns the previous one."""
     global in_use
     before, in_use = in_use, module
     return before

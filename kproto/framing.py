@@ -1,8 +1,8 @@
-"""Cut a byte stream into Kafka frames. No I/O: ``client`` and the mock's server own the sockets.
+"""Split a byte stream into Kafka frames. No I/O: ``client`` and ``mockbroker`` own the sockets.
 
-A frame is an int32 size, then that many bytes (a request, a response, or a raw SASL token). This
-file knows nothing of what is inside, and never trusts the size: nothing is allocated from it, so
-what is held is never more than what was fed and not yet handed out.
+A frame is an int32 size followed by that many bytes (a request, a response, or a raw SASL token).
+This module does not know what is inside, and never trusts the size: it allocates nothing according
+to it, so it never holds more than the bytes that were fed and not yet returned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kproto.errors import LocalProtocolError, RemoteProtocolError
 __all__ = ["DEFAULT_MAX_SIZE", "SIZE_LENGTH", "FrameSplitter", "encode_frame"]
 
 DEFAULT_MAX_SIZE: Final = 104_857_600
-"""Kafka's ``socket.request.max.bytes``, which its brokers leave at 100 MiB."""
+"""The default of Kafka's ``socket.request.max.bytes``: 100 MiB."""
 
 SIZE_LENGTH: Final = 4
 
@@ -26,22 +26,22 @@ _MAX_INT32: Final = 2**31 - 1
 
 
 def encode_frame(payload: bytes) -> bytes:
-    """``payload`` with its size in front. Raises LocalProtocolError past int32."""
+    """Return ``payload`` preceded by its size. Raises LocalProtocolError if the size exceeds
+    int32."""
     if len(payload) > _MAX_INT32:
         raise LocalProtocolError(f"a frame of {len(payload)} bytes does not fit an int32 size")
     return _SIZE.pack(len(payload)) + payload
 
 
 class FrameSplitter:
-    """Bytes in, frames out; the frames do not depend on how the bytes were chunked.
+    """Splits bytes into frames. The result does not depend on how the bytes were chunked.
 
-    ``max_size`` bounds the announced size (the size field itself not counted). With ``keep_size``
-    frames come as the socket carried them, size included, which is what ``Dialect.decode_*`` and
-    the journal take.
+    ``max_size`` bounds the announced size, which excludes the size field itself. With
+    ``keep_size``, frames include their size, as ``Dialect.decode_*`` and the journal expect.
 
-    Each byte is copied a bounded number of times however it arrives: a chunk that starts on a
-    frame's first byte is sliced in place; anything fed behind unfinished bytes gathers in
-    ``_more`` and is joined once, when it completes a frame (or shows that frame's size).
+    Each byte is copied a bounded number of times however it arrives. A chunk that begins on a
+    frame's first byte is sliced in place; chunks that follow incomplete bytes are collected in
+    ``_more`` and joined once, when they complete a frame (or its size field).
     """
 
     __slots__ = ("_data", "_error", "_more", "_needed", "_offset", "_skip", "max_size")
@@ -52,17 +52,18 @@ class FrameSplitter:
         self._data = b""
         self._offset = 0
         self._more = bytearray()
-        # Bytes the next frame takes as far as known: its size field, later all of it.
+        # Bytes that the next frame needs, as far as known: its size field, later the whole frame.
         self._needed = SIZE_LENGTH
         self._error: str | None = None
 
     @property
     def buffered(self) -> int:
-        """Bytes fed and not handed out: not 0 at the end of a stream means a cut frame."""
+        """Bytes that were fed and not yet returned. At the end of a stream, any remainder is a
+        truncated frame."""
         return len(self._data) - self._offset + len(self._more)
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
-        """Take what the socket gave. Never raises; after a bad size the bytes are dropped."""
+        """Add bytes from the socket. Never raises; after a bad size the bytes are discarded."""
         if self._error is not None:
             return
         if self._offset == len(self._data) and not self._more:
@@ -72,11 +73,11 @@ class FrameSplitter:
             self._more += data
 
     def next_frame(self) -> bytes | None:
-        """Return the next frame, or None until more is fed.
+        """Return the next frame, or None until more bytes are fed.
 
-        Pull-style on purpose: a bad size (negative, or more than ``max_size``) raises
-        RemoteProtocolError only after every good frame before it was handed out, and again on
-        each later call.
+        A bad size (negative, or more than ``max_size``) raises RemoteProtocolError only after every
+        good frame before it was returned, and again on each later call. The result therefore does
+        not depend on how the stream was chunked.
         """
         offset = self._offset
         data = self._data
@@ -90,12 +91,13 @@ class FrameSplitter:
         return self._next_frame_slowly()
 
     def frames(self) -> Iterator[bytes]:
-        """Every frame that is complete by now, then RemoteProtocolError if a bad size follows."""
+        """Yield all complete frames, then raise RemoteProtocolError if a bad size follows."""
         while (frame := self.next_frame()) is not None:
             yield frame
 
     def _next_frame_slowly(self) -> bytes | None:
-        """The next frame is not whole in ``_data``: wait, join, or refuse its size."""
+        """Handle a frame that is not complete in ``_data``: wait, join the chunks, or refuse its
+        size."""
         if self._error is not None:
             raise RemoteProtocolError(self._error)
         if self._offset:

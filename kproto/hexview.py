@@ -1,8 +1,8 @@
-"""The bytes of a frame for eyes: offset, bytes, field, type and value, a line a field.
+"""Render the bytes of a frame: offset, bytes, field, type and value, one line per field.
 
-Lines are ``rich`` texts and hold printable characters only, whatever the peer sent. Long arrays are
-folded, and long values cut, unless all is asked for. Which bytes must not be shown is the caller's
-to say.
+Lines are ``rich`` texts that contain only printable characters, whatever the peer sent. Long arrays
+are folded and long values truncated unless the caller requests everything. The caller says which
+bytes must not be shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Hidden", "hex_lines"]
 
 BYTES_A_LINE: Final = 12
 LONGEST_ARRAY: Final = 8
-"""Of a longer one the first few elements are shown, and the last."""
+"""Of a longer array, the first few elements and the last one are shown."""
 SHOWN_ELEMENTS: Final = 4
 LONGEST_VALUE: Final = 60
 
@@ -32,7 +32,8 @@ _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 class Hidden(NamedTuple):
-    """What must not be shown: the fields at these paths, and perhaps what could not be decoded."""
+    """What must not be shown: the fields at these paths and, optionally, bytes that could not be
+    decoded."""
 
     paths: Collection[str] = ()
     rest: bool = False
@@ -44,7 +45,8 @@ NOTHING: Final = Hidden()
 def hex_lines(
     data: bytes, fields: PartialFields, *, unfold: bool = False, hidden: Hidden = NOTHING
 ) -> Iterator[Text]:
-    """``fields`` of the frame ``data``, then the bytes that are in none, and why."""
+    """Yield ``fields`` of the frame ``data``, then the bytes that are in no field, and the
+    reason."""
     for row in _rows(fields.rows, unfold=unfold):
         raw = data[row.offset : row.offset + row.length]
         hide = row.path in hidden.paths
@@ -69,13 +71,13 @@ _FOLDED: Final = "folded"
 
 
 def _rows(rows: list[FrameField], *, unfold: bool) -> Iterator[FrameField]:
-    """Leaves, with arrays of scalars in one, and runs of folded elements in one."""
+    """Leaves, with an array of scalars as one row and folded elements as one row."""
     counts = {} if unfold else _elements(rows)
     done = 0
     fold: FrameField | None = None
     for row in rows:
         if row.offset + row.length <= done and row.length:
-            continue  # in an array that is a row already
+            continue  # inside an array that has a row already
         folded = _folded(row.path, counts)
         if fold is not None and (folded is None or f"{folded}[…]" != fold.path):
             yield fold
@@ -98,7 +100,7 @@ def _is_scalars(row: FrameField) -> bool:
 
 
 def _elements(rows: Iterable[FrameField]) -> dict[str, int]:
-    """How many elements each array has, by its path."""
+    """Return the number of elements of each array, by its path."""
     counts: dict[str, int] = {}
     for row in rows:
         for match in _INDEX.finditer(row.path):
@@ -108,13 +110,13 @@ def _elements(rows: Iterable[FrameField]) -> dict[str, int]:
 
 
 def _folded(path: str, counts: dict[str, int]) -> str | None:
-    """The outermost array of whose middle a row is part."""
+    """Return the outermost array whose folded middle contains the row."""
     if not counts:
         return None
     for match in _INDEX.finditer(path):
         array = path[: match.start()]
         if array.endswith("unknown_tags"):
-            continue  # that is the tag's number
+            continue  # the number of a tag
         count = counts[array]
         if count > LONGEST_ARRAY and SHOWN_ELEMENTS <= int(match[1]) < count - 1:
             return array

@@ -1,7 +1,8 @@
-"""Frames decoded as far as their bytes go: for captures that cut them, and peers that damage them.
+"""Decode truncated or damaged frames as far as possible.
 
-Never raises for what the bytes are. What is said of a frame is what ``Dialect.decode_request`` and
-``decode_response`` would say of its fields, and, where all of those can be read, of its size.
+Nothing here raises because of a frame's bytes. The error of a frame is what
+``Dialect.decode_request`` or ``decode_response`` would raise for its fields and, if all of those
+can be read, for its size.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ __getattr__ = deprecated_names(__name__, {"Partial": "kproto.partial:PartialBody
 
 
 class PartialFrame(NamedTuple):
-    """``header`` and ``body`` as JSON values, None where nothing is known of them: the header ends
-    too soon, or the dialect lacks the api key or version. ``error`` is None for a whole frame;
-    a DecodeError's offset counts from the first byte of the frame's size."""
+    """``header`` and ``body`` are JSON values, or None if nothing could be decoded: the header is
+    truncated, or the dialect lacks the api key or version. ``error`` is None for a whole frame; a
+    DecodeError's offset counts from the first byte of the frame's size."""
 
     header: dict[str, Any] | None
     body: dict[str, Any] | None
@@ -47,7 +48,7 @@ class PartialFrame(NamedTuple):
 
 
 class FrameLayout(NamedTuple):
-    """What a frame's header and body are, and their versions."""
+    """The classes of a frame's header and body, and their versions."""
 
     header: type[Message]
     header_version: int
@@ -56,21 +57,22 @@ class FrameLayout(NamedTuple):
 
 
 def request_layout(dialect: Dialect, frame: Buffer) -> FrameLayout:
-    """By the api key and version in the frame. Raises DecodeError where it ends before them, and
-    UnsupportedFrameError where the dialect does not have them."""
+    """Return the layout for the api key and version in the frame. Raises DecodeError if the frame
+    ends before them, and UnsupportedFrameError if the dialect lacks them."""
     api, version = dialect.api_of_request(frame)
     return FrameLayout(RequestHeader, api.request_header_version(version), api.request, version)
 
 
 def response_layout(dialect: Dialect, *, api_key: int, api_version: int) -> FrameLayout:
-    """Raises UnsupportedVersionError where the dialect lacks the api key or version."""
+    """Return the layout of a response. Raises UnsupportedVersionError if the dialect lacks the api
+    key or version."""
     api = dialect.api(api_key, api_version)
     header_version = api.response_header_version(api_version)
     return FrameLayout(ResponseHeader, header_version, api.response, api_version)
 
 
 def request_partly(dialect: Dialect, frame: Buffer) -> PartialFrame:
-    """One request frame, or what there is of it."""
+    """Decode one request frame as far as possible."""
     data = bytes(frame)
     if len(data) < SIZE_LENGTH:
         return PartialFrame(None, None, size_error(data))
@@ -83,7 +85,7 @@ def request_partly(dialect: Dialect, frame: Buffer) -> PartialFrame:
 def response_partly(
     dialect: Dialect, frame: Buffer, *, api_key: int, api_version: int
 ) -> PartialFrame:
-    """One response frame, or what there is of it, read as the version given."""
+    """Decode one response frame at the given version as far as possible."""
     data = bytes(frame)
     if len(data) < SIZE_LENGTH:
         return PartialFrame(None, None, size_error(data))
@@ -95,18 +97,18 @@ def response_partly(
 
 
 def end_of(data: bytes) -> int:
-    """Where the frame at the start of ``data`` ends by its size, or the data does."""
+    """Return where the frame at the start of ``data`` ends by its size, or where the data ends."""
     return min(len(data), whole_size(data))
 
 
 def whole_size(data: bytes) -> int:
-    """How long the frame at the start of ``data`` is, or would be if all of it were there."""
+    """Return the length that the frame at the start of ``data`` has according to its size."""
     size = int.from_bytes(data[:SIZE_LENGTH], "big", signed=True)
     return SIZE_LENGTH + size if size >= 0 else len(data)
 
 
 def size_error(data: bytes) -> DecodeError | None:
-    """What is wrong with a frame's size, as the decoder says it."""
+    """Return the error of a frame's size, in the decoder's words."""
     if len(data) < SIZE_LENGTH:
         return DecodeError("ends before the size", offset=0, path="size")
     size = int.from_bytes(data[:SIZE_LENGTH], "big", signed=True)

@@ -1,4 +1,4 @@
-"""Many bodies of one message straight into columns: chosen fields, Arrow's layout, no objects.
+"""Read selected fields of many bodies of one message into columns in Arrow's layout.
 
 ::
 
@@ -10,11 +10,12 @@
     table.to_arrow()                       # a pyarrow.RecordBatch over the same buffers
     table.to_pydict()                      # lists, without pyarrow
 
-The deepest array of structs on the chosen paths is the row; what was chosen above it repeats on
-each of its rows; with no array on the paths a row is a body. ``frame`` says of each row which body
-it came from.
-Where the native engine runs, no Python object is made for a value (``kproto/native/columns.c``);
-elsewhere the same buffers come out of decoded messages (``pure``). This package knows no wire rule.
+The elements of the deepest array of structs on the selected paths are the rows. Fields selected
+above it repeat on each of its rows. If no array is on the paths, each body is one row. ``frame``
+gives the body of each row.
+
+With the native engine no Python object is made for a value (``kproto/native/columns.c``); without
+it, ``pure`` makes the same buffers from decoded messages. This package contains no wire rules.
 """
 
 from kproto.arrow import Column

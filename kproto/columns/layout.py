@@ -1,9 +1,10 @@
-"""Chosen fields of one (message, version) -> levels and leaves: what is a row, and what repeats.
+"""Turn selected fields of a (message, version) into levels and leaves: what is a row, and what
+repeats.
 
-A *level* is the message, or the elements of an array of structs that was gone into; the elements of
-the last level are the rows. A *leaf* is a chosen field; it belongs to the level whose struct it is
-in, directly or in structs within. Both engines read bodies by these; so what is refused, and what
-the columns are called and typed, is decided here, and bytes are not looked at.
+A *level* is the message, or the elements of an array of structs on the selected paths; the elements
+of the last level are the rows. A *leaf* is a selected field. It belongs to the level whose struct
+contains it, directly or in nested structs. Both engines read bodies according to this layout, so
+this module decides what is refused and the names and types of the columns. It reads no bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ARROW_FORMATS: Final[Mapping[str, str]] = {
 
 
 class Field(NamedTuple):
-    """A column before it has values. ``path`` is in Python names, whatever it was chosen by;
+    """A column without values. ``path`` is in Python names, whichever names selected it;
     ``element`` is the kind of an array's elements, else None."""
 
     name: str
@@ -43,22 +44,22 @@ class Field(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """The column's number, and the way to its field from the level's struct."""
+    """The number of the column, and the path from the level's struct to its field."""
 
     column: int
     fields: tuple[FieldPlan, ...]
 
 
 class Level(NamedTuple):
-    """``line`` is the way to the array that is the next level; () at the last."""
+    """``line`` is the path to the array that is the next level; () at the last level."""
 
     struct: StructPlan
     leaves: tuple[Leaf, ...]
     line: tuple[FieldPlan, ...]
 
     def described(self) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-        """For C: positions of fields among the inline, tagged and absent ones of their structs;
-        and of each leaf the default as the wire would have it, None for null."""
+        """Describe the levels to C: positions of fields among the inline, tagged and absent fields
+        of their structs, and the default of each leaf as encoded, None for null."""
         leaves = tuple(
             (leaf.column, _positions(self.struct, leaf.fields), _default_on_the_wire(leaf))
             for leaf in self.leaves
@@ -67,7 +68,8 @@ class Level(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """``row`` is the path of the array whose elements are the rows, "" for the message itself."""
+    """``row`` is the path of the array whose elements are the rows, or "" for the message
+    itself."""
 
     fields: tuple[Field, ...]
     levels: tuple[Level, ...]
@@ -80,8 +82,8 @@ Chain = tuple[FieldPlan, ...]
 def lay_out(plan: MessagePlan, chosen: Mapping[str, str]) -> Layout:
     """``chosen`` maps the name of each column to the path of its field.
 
-    Raises UnknownNameError for a field the message does not have, SelectionError for one that no
-    column can hold, for arrays that do not lie on one line, and for one field chosen twice.
+    Raises UnknownNameError for a field that the message lacks, and SelectionError for one that no
+    column can hold, for arrays that are not nested in each other, and for a field selected twice.
     """
     if not chosen:
         raise SelectionError("no field was chosen")
@@ -111,12 +113,12 @@ def _levels(root: StructPlan, line: Chain, chains: list[Chain]) -> tuple[Level, 
 
 def _struct_after(root: StructPlan, chain: Chain) -> StructPlan:
     found = chain[-1].struct if chain else root
-    assert found is not None  # a chain goes through structs only
+    assert found is not None  # a chain passes only through structs
     return found
 
 
 def _line(plan: MessagePlan, chains: Iterable[Chain]) -> Chain:
-    """The way to the deepest array of structs; every other one has to lie on it."""
+    """Return the path to the deepest array of structs, which must pass through every other one."""
     deepest: Chain = ()
     ways = [_to_last_array(chain[:-1]) for chain in chains]
     for way in ways:
@@ -183,7 +185,8 @@ def _field(root: StructPlan, name: str, chain: Chain) -> Field:
 
 
 def _may_be_null(struct: StructPlan, item: FieldPlan) -> bool:
-    """On the wire, or by a default of null where the wire may not, or cannot, have the field."""
+    """Whether the column may hold nulls: on the wire, or by a default of null at versions without
+    the field."""
     return item.nullable or (item.default is None and item not in struct.inline)
 
 
@@ -206,7 +209,7 @@ def _default_on_the_wire(leaf: Leaf) -> bytes | None:
         return struct.pack(f">{FORMATS[item.kind]}", default)
     if item.kind == "uuid":
         return bytes(default.bytes)
-    raw = default.encode() if isinstance(default, str) else bytes(default)  # () of an array
+    raw = default.encode() if isinstance(default, str) else bytes(default)  # the () of an array
     if item.compact:
         return unsigned_varint(len(raw) + 1) + raw
     return struct.pack(">h" if item.kind == "string" else ">i", len(raw)) + raw

@@ -1,7 +1,7 @@
-"""The columns of decoded messages: what ``kproto/native/columns.c`` makes, to the byte, in Python.
+"""Make columns from decoded messages, in Python, byte for byte as ``kproto/native/columns.c`` does.
 
-It is here for machines without the native engine, and for messages that engine does not take. The
-bodies are decoded as ever, so this is no faster than a loop of one's own, and as right.
+It serves machines without the native engine and messages that the engine does not support. Bodies
+are decoded in the usual way, so this is as fast as a loop over decoded messages.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from kproto.schema.model import FIXED_SIZES, Kind
 __all__ = ["PureSelection"]
 
 Buffers = tuple[int, bytes | None, bytes | None, bytes | None, Any]
-"""Nulls, validity, offsets, data, elements; and elements are (count, offsets, data)."""
-Made = tuple[int, bytes, tuple[Buffers, ...], list[tuple[int, bytes]], int]
-"""Rows, body of each, columns, bad bodies, index of the body past the limit or -1."""
+"""Nulls, validity, offsets, data, elements. Elements are (count, offsets, data)."""
+ReadResult = tuple[int, bytes, tuple[Buffers, ...], list[tuple[int, bytes]], int]
+"""Rows, body of each row, columns, bad bodies, and the index of the body beyond the limit or -1."""
 
 
 class PureSelection:
-    """A selection, read with ``decode``, a message's decoder."""
+    """A selection that reads with ``decode``, a message's decoder."""
 
     export = None
 
@@ -33,7 +33,7 @@ class PureSelection:
         self._layout = layout
         self._decode = decode
 
-    def read(self, bodies: tuple[Any, ...], limit: int, collect: bool, /) -> Made:
+    def read(self, bodies: tuple[Any, ...], limit: int, collect: bool, /) -> ReadResult:
         columns = [_Values(field) for field in self._layout.fields]
         frame: list[int] = []
         failed: list[tuple[int, bytes]] = []
@@ -73,7 +73,7 @@ def _copy(body: Any) -> bytes:
 
 
 def _read(levels: Sequence[Level], depth: int, value: Any, columns: list[_Values]) -> int:
-    """Put the rows of one element of a level into the columns; returns how many."""
+    """Append the rows of one element of a level to the columns. Returns the number of rows."""
     level, rows = levels[depth], 1
     if level.line:
         rows = 0
@@ -93,7 +93,7 @@ def _follow(value: Any, fields: Sequence[Any]) -> Any:
 
 
 class _Values:
-    """The values of one column so far; strings and uuids as their bytes."""
+    """The values of one column so far. Strings and uuids are stored as bytes."""
 
     def __init__(self, field: Field) -> None:
         self.kind, self.element = field.kind, field.element
@@ -112,7 +112,7 @@ class _Values:
         self.rows += [value] * rows
 
     def largest(self) -> int:
-        """Of its buffers (and of the values in one): how much there is in the largest."""
+        """The size of the largest buffer, or the number of values if that is larger."""
         count = len(self.rows)
         if self.element is None:
             return max(_data_size(self.kind, self.bytes, count), _offsets_size(self.kind, count))
@@ -141,7 +141,7 @@ def _raw(kind: Kind, value: Any) -> Any:
 
 
 def _size(kind: Kind, values: list[Any]) -> int:
-    """Of what has no fixed width: how many bytes."""
+    """Return the number of bytes of a value without fixed width."""
     return 0 if kind in FIXED_SIZES else sum(len(value) for value in values if value is not None)
 
 
@@ -156,7 +156,7 @@ def _offsets_size(kind: Kind, count: int) -> int:
 
 
 def _buffers(kind: Kind, rows: list[Any]) -> tuple[bytes | None, bytes]:
-    """Offsets, if there are any, and data."""
+    """Return offsets, if the type has them, and data."""
     if kind == "bool":
         return None, _bits([bool(value) for value in rows])
     if kind == "uuid":
@@ -176,7 +176,7 @@ def _offsets(sizes: Any) -> bytes:
 
 
 def _bits(values: list[bool]) -> bytes:
-    """The lowest bit first."""
+    """Pack flags into a bitmap, lowest bit first."""
     made = bytearray((len(values) + 7) // 8)
     for at, value in enumerate(values):
         made[at // 8] |= value << at % 8

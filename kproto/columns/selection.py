@@ -1,7 +1,7 @@
-"""``select`` and what it gives: the door to columns, the same for both engines.
+"""``select`` and its results: the interface to columns, the same for both engines.
 
-Which engine reads, and whose errors come out, is decided here. An engine only says which bodies it
-did not take; each is then decoded alone, and raises what decoding it has always raised.
+This module chooses the engine and raises the errors. An engine only reports which bodies it did not
+accept; each of these is then decoded alone, which raises the usual error.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ from kproto.errors import BodyError, DecodeError, LimitError, SelectionError
 __all__ = ["MOST_BYTES", "Columns", "Selection", "select"]
 
 MOST_BYTES: Final = 2**31 - 1
-"""What int32 offsets reach: no buffer of a column is larger."""
+"""The limit of int32 offsets: no buffer of a column is larger."""
 
 
 class Columns(Table, frozen=True, kw_only=True, eq=False):
-    """What ``Selection.read`` gives: a row an element of the deepest chosen array, or a body."""
+    """The result of ``Selection.read``: a row for each element of the deepest selected array, or
+    for each body."""
 
     @property
     def frame(self) -> Column:
-        """Of each row, which body it came from."""
+        """The body that each row came from."""
         return self.index
 
 
 def select(
     message: type[Message], version: int, columns: Sequence[str] | Mapping[str, str]
 ) -> Selection:
-    """Choose fields of ``message`` at ``version`` that become columns.
+    """Select fields of ``message`` at ``version`` as columns.
 
     ``columns`` are paths in Python or JSON names, such as ``topics.partitions.replica_nodes``,
-    which is also the column's name; or a mapping of the columns' names to paths. A field that the
-    version lacks is at its default, as in a decoded message. A struct that is null makes what was
-    chosen of it null; an array that is null has no rows, as an empty one has none.
+    which are also the names of the columns; or a mapping of column names to paths. A field that the
+    version lacks has its default, as in a decoded message. Fields of a null struct are null. A null
+    array has no rows, like an empty one.
 
-    Raises UnsupportedVersionError for a version the message lacks, UnknownNameError for a field it
-    lacks, SelectionError where the fields cannot be columns of one table: a struct or an array of
-    structs itself, or fields of two arrays neither of which is within the other.
+    Raises UnsupportedVersionError for a version that the message lacks, UnknownNameError for a
+    field that it lacks, and SelectionError if the fields cannot be columns of one table: a struct
+    or an array of structs itself, or fields of two arrays that are not nested in each other.
     """
     if isinstance(columns, str):
         raise TypeError(f"columns are a list of paths, not one: [{columns!r}]")
@@ -58,11 +59,11 @@ def select(
 
 
 class Selection:
-    """Chosen fields of one (message, version), compiled. Made by ``select``; may be kept and used
-    by several threads.
+    """Compiled fields of one (message, version), made by ``select``. Selections are reusable and
+    thread-safe.
 
-    ``fields`` describe the columns; ``row`` is the path of the array whose elements are the rows,
-    "" where a row is a body.
+    ``fields`` describes the columns. ``row`` is the path of the array whose elements are the rows,
+    or "" if each body is a row.
     """
 
     __slots__ = ("_compiled", "_decode", "_pure", "fields", "message", "row", "version")
@@ -92,13 +93,16 @@ class Selection:
         errors: Literal["raise", "collect"] = "raise",
         limit: int = MOST_BYTES,
     ) -> Columns:
-        """The rows of all ``bodies``, in order. Each has to fill its bytes, as with ``decode``.
+        """Return the rows of all ``bodies``, in order. Each body must fill its bytes, as with
+        ``decode``.
 
-        A bad body raises BodyError: the DecodeError of ``decode``, with ``index``. With
-        ``errors="collect"`` it leaves no row and goes to ``.errors`` instead.
-        ``limit`` is the most bytes (and values) that one buffer may hold. A value repeats on each
-        row below it, so bodies from a peer that is not trusted can ask for far more than their own
-        size, up to it. LimitError names the body that would pass it: read fewer at a time.
+        A bad body raises BodyError: the DecodeError of ``decode`` with ``index``. With
+        ``errors="collect"`` the body has no rows and its error is added to ``.errors``.
+
+        ``limit`` is the largest number of bytes (and values) in one buffer. A value repeats on each
+        row below it, so bodies from an untrusted peer can require far more memory than their own
+        size, up to this limit. LimitError names the body that would exceed it; read fewer bodies at
+        a time.
         """
         if errors not in ("raise", "collect"):
             raise ValueError(f"errors={errors!r}: it may be 'raise' or 'collect'")
@@ -108,7 +112,7 @@ class Selection:
         collect = errors == "collect"
         made = self._compiled.read(held, limit, collect)
         found = self._explain(made[3])
-        if found is None:  # an engine was stricter than decode: the other one is decode itself
+        if found is None:  # the engine was stricter than decode: let decode itself read the bodies
             made = self._pure.read(held, limit, collect)
             found = self._explain(made[3])
             assert found is not None
@@ -117,7 +121,9 @@ class Selection:
             try:
                 raise error
             finally:
-                del error  # no cycle through the traceback: the buffers go with the error
+                del (
+                    error
+                )  # no cycle through the traceback, so that the buffers are freed with the error
         rows, frame, columns, _, full_at = made
         if full_at >= 0:
             raise LimitError(f"its rows would take a column past {limit} bytes", index=full_at)
@@ -132,7 +138,7 @@ class Selection:
         )
 
     def _explain(self, failed: list[tuple[int, bytes]]) -> list[BodyError] | None:
-        """The error of each bad body; None where one of them is not bad."""
+        """Return the error of each bad body, or None if decoding accepts one of them."""
         found = []
         for index, data in failed:
             try:

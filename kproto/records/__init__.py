@@ -1,4 +1,4 @@
-"""Record batches: what produce requests and fetch responses carry, magic 0, 1 and 2.
+"""Read and build record batches, the content of produce requests and fetch responses, magic 0 to 2.
 
 ::
 
@@ -10,9 +10,9 @@
             print(record.offset, record.value)
 
 ``RecordBatches`` reads a field of type ``records``, ``build_batch`` and ``RecordBatchBuilder``
-write one, ``control`` has the markers of control batches, and ``kproto.records.columns`` makes
-columns of many. No I/O; ``docs/records.md`` has the rules. Snappy, lz4 and zstd need the extra
-``records``.
+write one, ``control`` handles the markers of control batches, and ``kproto.records.columns`` makes
+columns of many fields. No I/O. ``docs/records.md`` has the rules. Snappy, lz4 and zstd need the
+extra ``records``.
 """
 
 from kproto.records.batch import Batch

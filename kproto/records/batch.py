@@ -1,4 +1,4 @@
-"""What batches of every magic have in common: the header's facts and records on demand."""
+"""The common part of batches of every magic: facts of the header, and records on demand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kproto.records.model import (
     Record,
     TimestampType,
 )
-from kproto.records.place import Window
+from kproto.records.window import Window
 
 __all__ = ["Batch"]
 
@@ -25,28 +25,28 @@ LAST_SEQUENCE: Final = 0x7FFFFFFF
 
 
 class Batch:
-    """One batch: its header is read, its records are when asked for.
+    """One batch. Its header has been read; its records are read on demand.
 
-    Iterating, or ``records()``, decodes them all at once: a batch is read whole or refused with a
-    DecodeError. Nothing is kept; ask once, or keep the list.
+    Iterating, or ``records()``, decodes all records at once: a batch is read whole or refused with
+    a DecodeError. Nothing is cached, so keep the list if you need it again.
 
-    A message of magic 0 or 1 is a batch of one record, and a wrapper message one of many. What
-    those formats lack is -1 or False, as in Kafka's own classes.
+    A message of magic 0 or 1 is a batch of one record, and a wrapper message is a batch of many.
+    Facts that those formats lack are -1 or False, as in Kafka's own classes.
     """
 
     magic: int
     offset: int
-    """The first byte of the batch in the buffer that was read."""
+    """The offset of the batch's first byte in the buffer."""
     size: int
-    """Bytes of the batch, its header included."""
+    """The size of the batch in bytes, its header included."""
     crc: int
-    """As the batch says it, unsigned: CRC-32C for magic 2, else CRC-32."""
+    """The checksum in the batch, unsigned: CRC-32C for magic 2, else CRC-32."""
     attributes: int
-    """As on the wire: int16 for magic 2, else int8."""
+    """The attributes on the wire: int16 for magic 2, else int8."""
     last_offset: int
-    """The offset of its last record, or the last it had before compaction."""
+    """The offset of the last record, or of the last one before compaction."""
     max_timestamp: int
-    """The largest timestamp of its records, or the broker's; -1 for magic 0."""
+    """The largest timestamp of the records, or the broker's; -1 for magic 0."""
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -57,12 +57,12 @@ class Batch:
 
     @property
     def base_offset(self) -> int:
-        """The offset of its first record, or the first it had before compaction."""
+        """The offset of the first record, or of the first one before compaction."""
         raise NotImplementedError
 
     @property
     def next_offset(self) -> int:
-        """Where to fetch from after this batch."""
+        """The offset from which to fetch after this batch."""
         return self.last_offset + 1
 
     @property
@@ -79,17 +79,19 @@ class Batch:
 
     @property
     def is_control(self) -> bool:
-        """Whether its records are markers; ``kproto.records.control`` reads them."""
+        """Whether the records are markers, which ``kproto.records.control`` reads."""
         return self.magic == 2 and bool(self.attributes & CONTROL)
 
     @property
     def delete_horizon(self) -> int | None:
-        """From when on, in milliseconds, compaction may drop its tombstones (KIP-534), or None."""
+        """The time in milliseconds from which compaction may remove the batch's tombstones
+        (KIP-534), or None."""
         return None
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of its last record, -1 without sequences. After 2^31 - 1 comes 0."""
+        """The sequence of the last record, or -1 without sequences. The successor of 2^31 - 1 is
+        0."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         last = self.base_sequence + self.last_offset - self.base_offset
@@ -101,11 +103,12 @@ class Batch:
         return self._window.data[self.offset : self.offset + self.size]
 
     def crc_is_right(self) -> bool:
-        """Whether the checksum fits the bytes it covers."""
+        """Whether the checksum matches the bytes it covers."""
         raise NotImplementedError
 
     def records(self) -> list[Record]:
-        """Every record. Raises DecodeError, and MissingExtraError for a codec not installed."""
+        """Return all records. Raises DecodeError, and MissingExtraError for a codec that is not
+        installed."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Record]:

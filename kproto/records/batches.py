@@ -1,4 +1,4 @@
-"""A field of type ``records``, cut into its batches: of produce requests, of fetch responses."""
+"""Split a field of type ``records``, of a produce request or fetch response, into its batches."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from typing import Final, NamedTuple
 from kproto.records.batch import Batch
 from kproto.records.message_set import ENTRY_HEADER, LEAST_MESSAGE, MessageBatch
 from kproto.records.model import MAX_DECOMPRESSED
-from kproto.records.place import Window
 from kproto.records.record_batch import RecordBatch
+from kproto.records.window import Window
 
 __all__ = ["Incomplete", "RecordBatches"]
 
 UP_TO_MAGIC: Final = 17
-"""Bytes that every magic has in common: offset, size, four more, and the magic itself."""
+"""The bytes that all formats share: offset, size, four more bytes, and the magic."""
 _SIZE: Final = struct.Struct(">i")
 
 
 class Incomplete(NamedTuple):
-    """A batch at the end of the data that is not all there."""
+    """A truncated batch at the end of the data."""
 
     offset: int
-    """Its first byte in the buffer."""
+    """The offset of its first byte in the buffer."""
     available: int
-    """How many of its bytes there are."""
+    """The number of its bytes in the buffer."""
     size: int | None
-    """How many it has; None where not even its size is there."""
+    """Its whole size, or None if the size itself is truncated."""
 
 
 class RecordBatches:
-    """The batches of ``data``, each read when the iteration comes to it.
+    """The batches of ``data``, each read when iteration reaches it.
 
-    ``data`` is what a message's field of type ``records`` holds; None has no batches. Batches of
+    ``data`` is the value of a message's field of type ``records``; None has no batches. Batches of
     different magic may follow one another.
 
-    ``check_crc``: whether a batch whose checksum does not fit is an error. ``allow_partial``: a
-    broker fills a fetch response up to its limit and cuts the last batch off there; then the
-    iteration ends before that batch and ``incomplete`` describes it. Otherwise it is an error.
-    ``max_decompressed`` bounds what the records of one batch take once decompressed, in bytes.
+    ``check_crc``: a wrong checksum is an error. ``allow_partial``: brokers truncate the last batch
+    of a fetch response at its size limit; iteration then ends before that batch, and ``incomplete``
+    describes it. Without it a truncated batch is an error. ``max_decompressed`` bounds the size of
+    one batch's decompressed records, in bytes.
 
-    Iterating raises DecodeError with the ``offset`` in ``data`` and a ``path`` such as
-    ``batches[0].records[3].key``; the batches before were handed out.
+    Iteration raises DecodeError with the ``offset`` in ``data`` and a ``path`` such as
+    ``batches[0].records[3].key``, after it has yielded the batches before.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class RecordBatches:
 
     @property
     def incomplete(self) -> Incomplete | None:
-        """The batch at the end that is cut off, if one is. Only looks at sizes.
+        """The truncated batch at the end, if there is one. Only sizes are read.
 
-        Raises DecodeError where a size is not one.
+        Raises DecodeError for an invalid size.
         """
         data = self._data
         at = index = 0
@@ -94,13 +94,14 @@ class RecordBatches:
 
 
 def _size_at(data: bytes, at: int) -> int:
-    """The size that the batch at ``at`` gives itself, the field that says so included."""
+    """Return the size of the batch at ``at``, the fields before its content included."""
     size: int = _SIZE.unpack_from(data, at + 8)[0]
     return ENTRY_HEADER + size
 
 
 def _end(window: Window) -> int | None:
-    """Where the batch at the window's start ends, perhaps beyond the data; None: too few bytes."""
+    """Return the end of the batch at the window's start, which may exceed the data; None if there
+    are too few bytes."""
     data, at, end, _, _ = window
     if end - at < ENTRY_HEADER:
         return None

@@ -1,6 +1,6 @@
-"""Build batches, of any magic, byte for byte as Kafka's own builder does.
+"""Build batches of any magic, byte for byte as Kafka's own builder does.
 
-Compressed batches hold the same records; the compressed bytes differ where the libraries do.
+Compressed batches hold the same records, but their bytes differ where the libraries do.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["RecordBatchBuilder", "build_batch"]
 
 
 class RecordBatchBuilder:
-    """Collects records, and makes a batch of them.
+    """Collects records and builds a batch of them.
 
-    The keyword arguments are the fields of ``BatchSettings``. Raises EncodeError, its path the
-    setting's name, for settings no batch can have: a transactional batch without a producer id,
-    zstd before magic 2, ...
+    The keyword arguments are the fields of ``BatchSettings``. Raises EncodeError, with the name of
+    the setting as path, for settings that no batch can have: a transactional batch without a
+    producer id, zstd before magic 2, ...
     """
 
     def __init__(self, **settings: Unpack[BatchArguments]) -> None:
@@ -30,7 +30,7 @@ class RecordBatchBuilder:
         self._records: list[Record] = []
 
     def __len__(self) -> int:
-        """How many records were appended."""
+        """Return the number of records appended."""
         return len(self._records)
 
     def append(
@@ -42,7 +42,7 @@ class RecordBatchBuilder:
         headers: Iterable[Header] = (),
         offset: int = -1,
     ) -> None:
-        """Add a record. An ``offset`` of -1 is the one after the record before."""
+        """Add a record. An ``offset`` of -1 means the one after the previous record."""
         self._records.append(Record(offset, timestamp, key, value, tuple(headers)))
 
     def extend(self, records: Iterable[Record]) -> None:
@@ -50,16 +50,17 @@ class RecordBatchBuilder:
         self._records.extend(records)
 
     def build(self) -> bytes:
-        """The batch; without records no bytes at all, as Kafka has it.
+        """Return the batch; without records, no bytes at all, as in Kafka.
 
-        Raises EncodeError, its path such as ``records[3].timestamp``, and MissingExtraError where
-        the codec's library is absent. The builder keeps its records and may be appended to.
+        Raises EncodeError with a path such as ``records[3].timestamp``, and MissingExtraError if
+        the codec's library is not installed. The builder keeps its records, and more may be
+        appended.
         """
         return _build(self._records, self.settings)
 
 
 def build_batch(records: Iterable[Record], **settings: Unpack[BatchArguments]) -> bytes:
-    """One batch of ``records``: ``RecordBatchBuilder`` in a single call.
+    """Build one batch of ``records``, as ``RecordBatchBuilder`` does.
 
     ::
 

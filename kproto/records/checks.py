@@ -1,4 +1,4 @@
-"""Why records cannot be written: asked only after the writer met something it cannot write."""
+"""Explain why records cannot be written. Called only after a writer has failed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ INT64: Final = 1 << 63
 
 
 def explain(records: Sequence[Any], base_offset: int | None, *, magic: int) -> None:
-    """Raise EncodeError for the first record that is not one, its path such as
-    ``records[3].timestamp``. Returns where nothing is wrong with any."""
+    """Raise EncodeError for the first invalid record, with a path such as ``records[3].timestamp``.
+    Returns if all records are valid."""
     last_offset = None
     for index, record in enumerate(records):
         path = f"records[{index}]"

@@ -1,4 +1,4 @@
-"""Many fields of type ``records`` straight into columns: a row a record, no object for one.
+"""Read many fields of type ``records`` into columns: one row per record, without an object for it.
 
 ::
 
@@ -6,9 +6,9 @@
     table.to_arrow()        # a pyarrow.RecordBatch over the same buffers
     table.to_pydict()       # lists, without pyarrow
 
-Batches are cut, checked and decompressed as ``RecordBatches`` does it, of every magic and codec,
-and what is wrong raises what it raises. Where the native engine runs, the records of magic 2 never
-become objects (``kproto/native/records_columns.c``); those of magic 0 and 1 do, a batch at a time.
+Batches are split, checked and decompressed as by ``RecordBatches``, for every magic and codec, with
+the same errors. With the native engine the records of magic 2 never become objects
+(``kproto/native/records_columns.c``); those of magic 0 and 1 do, one batch at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kproto.records.model import MAX_DECOMPRESSED
 from kproto.records.native import RecordSink
 from kproto.records.record import read_in_python
 from kproto.records.record_batch import RecordBatch
-from kproto.records.sink import Blobs, Made, Sizes, Wanted, bits, make_sink
+from kproto.records.sink import Blobs, ColumnBuffers, RecordColumn, Sizes, bits, make_sink
 
 __all__ = [
     "COLUMNS",
@@ -37,42 +37,42 @@ __all__ = [
 ]
 
 MOST_BYTES: Final = 2**31 - 1
-"""What int32 offsets reach: no buffer of a column is larger."""
+"""The limit of int32 offsets: no buffer of a column is larger."""
 LEAST_LIMIT: Final = 8
 
 
 class RecordColumns(Table, frozen=True, kw_only=True, eq=False):
-    """What ``read_columns`` gives: a row a record."""
+    """The result of ``read_columns``: one row per record."""
 
     @property
     def input(self) -> Column:
-        """Of each row, which input it came from."""
+        """The input that each row came from."""
         return self.index
 
 
-class _OfBatch(NamedTuple):
-    """A column whose value every record of a batch has."""
+class _BatchColumn(NamedTuple):
+    """A column whose value is the same for every record of a batch."""
 
     format: str
-    """Of Arrow's C data interface; "b" is a bool."""
+    """A format of Arrow's C data interface; "b" is a bool."""
     value: Callable[[Batch], int]
 
 
 _CODES: Final = {"b": "b", "c": "b", "s": "h", "i": "i", "l": "q"}
-"""Arrow's formats in the words of ``struct``; a bool is a byte until the end."""
+"""Arrow's formats as those of ``struct``. A bool is a byte until the end."""
 
 _OF_BATCH: Final = {
-    "magic": _OfBatch("c", lambda batch: batch.magic),
-    "compression": _OfBatch("c", lambda batch: batch.compression),
-    "timestamp_type": _OfBatch("c", lambda batch: batch.timestamp_type),
-    "partition_leader_epoch": _OfBatch("i", lambda batch: batch.partition_leader_epoch),
-    "producer_id": _OfBatch("l", lambda batch: batch.producer_id),
-    "producer_epoch": _OfBatch("s", lambda batch: batch.producer_epoch),
-    "base_sequence": _OfBatch("i", lambda batch: batch.base_sequence),
-    "is_transactional": _OfBatch("b", lambda batch: batch.is_transactional),
-    "is_control": _OfBatch("b", lambda batch: batch.is_control),
+    "magic": _BatchColumn("c", lambda batch: batch.magic),
+    "compression": _BatchColumn("c", lambda batch: batch.compression),
+    "timestamp_type": _BatchColumn("c", lambda batch: batch.timestamp_type),
+    "partition_leader_epoch": _BatchColumn("i", lambda batch: batch.partition_leader_epoch),
+    "producer_id": _BatchColumn("l", lambda batch: batch.producer_id),
+    "producer_epoch": _BatchColumn("s", lambda batch: batch.producer_epoch),
+    "base_sequence": _BatchColumn("i", lambda batch: batch.base_sequence),
+    "is_transactional": _BatchColumn("b", lambda batch: batch.is_transactional),
+    "is_control": _BatchColumn("b", lambda batch: batch.is_control),
 }
-_OF_RECORD: Final = {flag.name.lower(): flag for flag in Wanted if flag.name}
+_OF_RECORD: Final = {flag.name.lower(): flag for flag in RecordColumn if flag.name}
 
 COLUMNS: Final = ("batch", *_OF_RECORD, *_OF_BATCH)
 """Every column there is, besides ``input``."""
@@ -89,30 +89,31 @@ def read_columns(
     max_decompressed: int = MAX_DECOMPRESSED,
     limit: int = MOST_BYTES,
 ) -> RecordColumns:
-    """The records of all ``inputs``, in their order: each is what ``RecordBatches`` takes.
+    """Read the records of all ``inputs``, in order. Each input is what ``RecordBatches`` accepts.
 
-    ``columns`` are of ``COLUMNS``. Of each record: ``offset``, ``timestamp``, ``key``, ``value``,
-    ``header_count``, ``headers``, a list of keys and values, ``value_size``, and ``value_hash``,
-    BLAKE2b with a digest of 16 bytes: neither copies the value. Of the batch it is in: ``batch``,
-    which counts from 0 in each input, and what ``Batch`` calls by that name; ``compression`` and
-    ``timestamp_type`` are numbers. ``input`` is always there.
+    ``columns`` are names in ``COLUMNS``. Columns of the record: ``offset``, ``timestamp``, ``key``,
+    ``value``, ``header_count``, ``headers`` (a list of keys and values), ``value_size``, and
+    ``value_hash``, BLAKE2b with a digest of 16 bytes; the last two do not copy the value. Columns
+    of its batch: ``batch``, which counts from 0 in each input, and the attributes of ``Batch``;
+    ``compression`` and ``timestamp_type`` are numbers. ``input`` is always included.
 
-    A bad input raises BodyError: the DecodeError of ``RecordBatches``, with ``index``. With
-    ``errors="collect"`` it leaves no row, not of its good batches either, and goes to ``.errors``
-    instead. ``limit`` is the most bytes that one buffer may take; LimitError names the input that
-    would pass it: read fewer at a time. ``check_crc``, ``allow_partial`` and ``max_decompressed``
-    are those of ``RecordBatches``. Raises MissingExtraError for a codec that is not installed,
-    UnknownNameError and SelectionError for columns there are not or that are chosen twice.
+    A bad input raises BodyError: the DecodeError of ``RecordBatches`` with ``index``. With
+    ``errors="collect"`` the input has no rows, not even of its good batches, and its error is added
+    to ``.errors``. ``limit`` is the largest size of one buffer in bytes; LimitError names the input
+    that would exceed it, and fewer inputs must then be read at a time. ``check_crc``,
+    ``allow_partial`` and ``max_decompressed`` are those of ``RecordBatches``. Raises
+    MissingExtraError for a codec that is not installed, UnknownNameError for an unknown column, and
+    SelectionError for a duplicate one.
     """
     if errors not in ("raise", "collect"):
         raise ValueError(f"errors={errors!r}: it may be 'raise' or 'collect'")
     if not LEAST_LIMIT <= limit <= MOST_BYTES:
         raise ValueError(f"limit={limit}: it may be from {LEAST_LIMIT} to {MOST_BYTES}")
     _check(columns)
-    wanted = Wanted(0)
+    wanted = RecordColumn(0)
     for name in columns:
         wanted |= _OF_RECORD.get(name, 0)
-    gathered = _Gathered(columns, make_sink(wanted, limit))
+    gathered = _ColumnBuilder(columns, make_sink(wanted, limit))
     bad = []
     for index, data in enumerate(inputs):
         mark = gathered.mark()
@@ -149,14 +150,14 @@ def _check(columns: Sequence[str]) -> None:
 
 
 def put_batch(sink: RecordSink, batch: Batch) -> int:
-    """The records of a batch into a sink, all of them or none; returns how many. Raises
+    """Add the records of a batch to a sink, all of them or none. Returns their number. Raises
     DecodeError, MissingExtraError, and OverflowError at the sink's limit."""
     if isinstance(batch, RecordBatch):
         section = batch.section()
         (data, at, end, _, _), number, offset, timestamp, appended = section
         if sink.add(data, at, end, number, offset, timestamp, appended):
             return number
-        records = read_in_python(*section)  # raises, unless there is nothing but Python
+        records = read_in_python(*section)  # raises, unless the engine is pure Python
     else:
         records = batch.records()
     if not sink.put(records):
@@ -165,17 +166,17 @@ def put_batch(sink: RecordSink, batch: Batch) -> int:
 
 
 class _Run(NamedTuple):
-    """Records of one batch, one below the other."""
+    """Consecutive rows that are records of one batch."""
 
     rows: int
     input: int
     batch: int
     values: tuple[int, ...]
-    """Of the columns that are a batch's, in their order."""
+    """The values of the batch's columns, in their order."""
 
 
-class _Gathered:
-    """What was read so far: the values of records in a sink, those of batches as runs."""
+class _ColumnBuilder:
+    """Collects what was read: values of records in a sink, and values of batches as runs."""
 
     def __init__(self, columns: Sequence[str], sink: RecordSink) -> None:
         self._columns = columns
@@ -198,7 +199,7 @@ class _Gathered:
             self._runs.append(_Run(rows, index, number, values))
 
     def finish(self, errors: tuple[BodyError, ...]) -> RecordColumns:
-        made = Made(*self._sink.finish())
+        made = ColumnBuffers(*self._sink.finish())
         order = list(self._of_batch)
         columns = []
         for name in self._columns:
@@ -218,7 +219,7 @@ class _Gathered:
         )
 
     def _repeated(self, name: str, format: str, values: list[int]) -> Column:
-        """Each value on every row of its run."""
+        """Repeat each value on every row of its run."""
         pack = struct.Struct(f"={_CODES[format]}").pack
         runs = zip(values, self._runs, strict=True)
         data = b"".join(pack(value) * run.rows for value, run in runs)
@@ -228,7 +229,7 @@ class _Gathered:
         )
 
 
-def _of_record(name: str, made: Made) -> Column:
+def _of_record(name: str, made: ColumnBuffers) -> Column:
     found: Any = getattr(made, name)
     if name in ("key", "value", "value_hash"):
         return _blobs(name, "z", Blobs(*found), nullable=True)

@@ -1,4 +1,4 @@
-"""Compress and decompress what a batch holds, each codec by a well-kept library, within a limit.
+"""Compress and decompress the content of batches with established libraries, within a limit.
 
 ========  =======================================  ============================================
 codec     library                                  form
@@ -6,14 +6,14 @@ codec     library                                  form
 gzip      zlib                                     one member; several are read
 snappy    cramjam                                  see ``snappy``
 lz4       lz4                                      a frame of independent blocks of 64 KiB, as
-                                                   Java demands; see ``lz4_header`` for magic 0
+                                                   Java requires; see ``lz4_header`` for magic 0
 zstd      compression.zstd; before Python 3.14     one frame; several are read
           backports.zstd
 ========  =======================================  ============================================
 
-All but zlib come with the extra ``records`` and are imported when first needed;
-``MissingExtraError`` names it where one is absent. Decompression never makes more bytes than its
-limit: it stops there. What is not the codec's raises ``Undecodable``.
+All but zlib come with the extra ``records`` and are imported on first use; ``MissingExtraError``
+names the extra if one is absent. Decompression stops at its limit and never produces more bytes.
+Invalid data raises ``UndecodableError``.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from typing import Any, Final, TypeAlias
 from kproto.errors import EncodeError, MissingExtraError
 from kproto.records import lz4_header, snappy
 from kproto.records.model import MAX_DECOMPRESSED, Compression
-from kproto.records.undecodable import Undecodable, too_large
+from kproto.records.undecodable import UndecodableError, too_large
 
 __all__ = ["available", "compress", "decompress", "unpack"]
 
 GZIP: Final = 31
 """zlib's ``wbits`` for a gzip member with the largest window."""
 MEMBERS: Final = 64
-"""Members or frames one after the other that are read. Writers make one; each costs a copy of what
-follows, so that many would cost the square of their number."""
+"""The largest number of consecutive members or frames that is read. Writers make one. Each costs a
+copy of what follows it, so unlimited numbers would take quadratic time."""
 FIRST_CHUNK: Final = 64 * 1024
 SMALL: Final = 16 * 1024
-"""Of so many bytes or fewer, one call may make all: what that is too little for is begun again."""
+"""Results of up to this size may come from a single call; larger results start over in chunks."""
 LARGEST_WINDOW: Final = 27
-"""The logarithm of the largest zstd window read: no level asks for more."""
+"""The logarithm of the largest zstd window that is read: no compression level uses more."""
 
 
 @cache
@@ -59,7 +59,7 @@ def _library(codec: Compression) -> Any:
 
 
 def available(codec: Compression) -> bool:
-    """Whether ``codec`` can be used here, or needs the extra ``records`` first."""
+    """Whether ``codec`` can be used here. If not, install the extra ``records``."""
     if codec in (Compression.NONE, Compression.GZIP):
         return True
     try:
@@ -70,9 +70,11 @@ def available(codec: Compression) -> bool:
 
 
 def compress(codec: Compression, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
-    """``data`` as a batch of ``magic`` carries it. ``level`` is the codec's own; None its default.
+    """Compress ``data`` for a batch of ``magic``. ``level`` is the codec's own; None is its
+    default.
 
-    Snappy has no levels. Raises MissingExtraError, and EncodeError for a level the codec lacks.
+    Snappy has no levels. Raises MissingExtraError, and EncodeError for a level that the codec
+    lacks.
     """
     try:
         return _compress(codec, data, magic, level)
@@ -103,7 +105,8 @@ def _compress(codec: Compression, data: bytes, magic: int, level: int | None) ->
 
 
 def decompress(codec: Compression, data: bytes, *, magic: int = 2, limit: int) -> bytes:
-    """What ``data`` holds, at most ``limit`` bytes. Raises Undecodable and MissingExtraError."""
+    """Decompress ``data`` to at most ``limit`` bytes. Raises UndecodableError and
+    MissingExtraError."""
     if codec is Compression.NONE:
         return data
     if codec is Compression.LZ4 and magic == 0:
@@ -123,7 +126,8 @@ def _by_and_by(codec: Compression, data: bytes, limit: int) -> bytes:
 
 @cache
 def _decompressor(codec: Compression) -> tuple[str, Callable[[], Any], type[Exception]]:
-    """What its library calls a codec, and fails with; and one for the next member."""
+    """Return the codec's name in its library, the library's error, and a function that makes a
+    decompressor for the next member."""
     if codec is Compression.GZIP:
         return "gzip", partial(zlib.decompressobj, GZIP), zlib.error
     library = _library(codec)
@@ -134,14 +138,14 @@ def _decompressor(codec: Compression) -> tuple[str, Callable[[], Any], type[Exce
 
 
 def unpack(codec: int, data: bytes) -> bytes | None:
-    """What a batch of magic 2 holds, within the limit that reading has; None where ``decompress``
-    has something to say instead."""
+    """Decompress a batch of magic 2 within the default limit. Returns None where ``decompress``
+    must raise the error."""
     try:
         made = _at_once(codec)(data) if len(data) <= SMALL else None
         if made is not None:
             return made
         return _by_and_by(_CODECS[codec], data, MAX_DECOMPRESSED)
-    except (Undecodable, MissingExtraError):
+    except (UndecodableError, MissingExtraError):
         return None
 
 
@@ -151,8 +155,8 @@ _Once: TypeAlias = Callable[[bytes], bytes | None]
 
 @cache
 def _at_once(codec: int) -> _Once:
-    """Makes all that one member holds, where that is no more than ``FIRST_CHUNK``. None where it
-    is, or where anything is unusual: several members, what is cut off, what is wrong."""
+    """Return the content of the only member if it is no larger than ``FIRST_CHUNK``. Returns None
+    if it is larger, or if the data has several members, is truncated or is invalid."""
     return _MAKERS[codec]()
 
 
@@ -204,29 +208,29 @@ def _members(
     data: bytes,
     limit: int,
 ) -> bytes:
-    """All members of ``data``: zlib, lz4 and zstd have the same kind of decompressor."""
+    """Decompress all members of ``data``. zlib, lz4 and zstd have the same kind of decompressor."""
     parts: list[bytes] = []
     made = 0
     for _ in range(MEMBERS):
         member = start()
         while True:
-            # One byte over the limit tells too much from just enough. The chunks grow, because
-            # each costs a copy of the input that is left.
+            # One byte over the limit distinguishes too much from just enough. The chunks grow,
+            # because each costs a copy of the remaining input.
             chunk = min(max(made, FIRST_CHUNK), limit - made + 1)
             try:
                 part: bytes = member.decompress(data, chunk)
             except failure as error:
-                raise Undecodable(f"{name}: {error}") from None
+                raise UndecodableError(f"{name}: {error}") from None
             made += len(part)
             if made > limit:
                 raise too_large(limit)
             parts.append(part)
             if member.eof:
                 break
-            data = getattr(member, "unconsumed_tail", b"")  # zlib gives it back, the others keep it
+            data = getattr(member, "unconsumed_tail", b"")  # zlib returns it, the others keep it
             if not part:
-                raise Undecodable(f"{name}: the data is cut off")
+                raise UndecodableError(f"{name}: the data is cut off")
         data = member.unused_data or b""
         if not data:
             return parts[0] if len(parts) == 1 else b"".join(parts)
-    raise Undecodable(f"{name}: more than {MEMBERS} members")
+    raise UndecodableError(f"{name}: more than {MEMBERS} members")

@@ -1,8 +1,9 @@
 """Control records: markers for clients and brokers (KIP-98; KRaft's KIP-595, KIP-630, KIP-853).
 
-A control batch is of magic 2 and never compressed. A record's key is an int16 version and an int16
-type, its value a message: after an int16 version for the end of a transaction, alone for KRaft's.
-All have version 0. Java reads a later version as 0 and leaves what it does not know; so do we.
+A control batch has magic 2 and is never compressed. A record's key is an int16 version and an int16
+type. Its value is a message, which follows an int16 version at the end of a transaction and stands
+alone for KRaft. All have version 0. Like Java, we read a later version as 0 and ignore fields that
+we do not know.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 VERSION: Final = 0
-"""Of the key and of every message so far."""
+"""The version of the key and of every message so far."""
 _KEY: Final = struct.Struct(">hh")
 _SHORT: Final = struct.Struct(">h")
 
@@ -61,18 +62,19 @@ _MESSAGES: Final[dict[ControlRecordType, type[Message]]] = {
 
 
 class ControlRecord(NamedTuple):
-    """What a control record says."""
+    """The content of a control record."""
 
     type: int
-    """A ControlRecordType, or the plain number of one that came later."""
+    """A ControlRecordType, or the number of a type that is not known."""
     message: Message | None
     """None for a type that is not known."""
 
 
 def read_control_record(record: Record) -> ControlRecord:
-    """The marker that ``record``, of a control batch, is.
+    """Return the marker in ``record``, a record of a control batch.
 
-    Raises DecodeError; its path is ``key`` or ``value`` and its offset counts within those bytes.
+    Raises DecodeError whose path is ``key`` or ``value`` and whose offset counts within those
+    bytes.
     """
     key = _whole(record.key, "key", _KEY.size)
     version, number = _KEY.unpack_from(key)
@@ -108,10 +110,11 @@ def _message(kind: ControlRecordType, value: bytes, at: int) -> Message:
 def build_control_batch(
     kind: ControlRecordType, message: Message, *, timestamp: int, **settings: Unpack[BatchArguments]
 ) -> bytes:
-    """A control batch of one record. ``settings`` are fields of ``BatchSettings``.
+    """Build a control batch of one record. ``settings`` are fields of ``BatchSettings``.
 
-    Kafka gives KRaft's batches a ``partition_leader_epoch``, and those that end a transaction a
-    producer and ``is_transactional`` (``end_transaction_marker`` does). Raises EncodeError.
+    Kafka sets ``partition_leader_epoch`` on KRaft's batches, and a producer and
+    ``is_transactional`` on those that end a transaction (as ``end_transaction_marker`` does).
+    Raises EncodeError.
     """
     if type(message) is not _MESSAGES[kind]:
         problem = f"{kind.name} is told by {_MESSAGES[kind].__name__}"
@@ -136,7 +139,7 @@ def end_transaction_marker(
     base_offset: int = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
-    """The batch that ends a producer's transaction in a partition: committed or aborted."""
+    """Build the batch that ends a producer's transaction in a partition: committed or aborted."""
     return build_control_batch(
         ControlRecordType.COMMIT if commit else ControlRecordType.ABORT,
         EndTxnMarker(coordinator_epoch=coordinator_epoch),

@@ -1,7 +1,7 @@
 """The two checksums: CRC-32C of record batches, CRC-32 of messages of magic 0 and 1.
 
-CRC-32C is google-crc32c's (extra ``records``) where installed. Otherwise a table does it, rightly
-and some hundred times as slowly.
+CRC-32C uses google-crc32c (extra ``records``) if it is installed, and otherwise a table, which is
+about a hundred times slower.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 __all__ = ["crc32", "crc32c", "crc32c_pure"]
 
 POLYNOMIAL = 0x82F63B78
-"""Castagnoli's, its bits reversed."""
+"""The Castagnoli polynomial with its bits reversed."""
 
 crc32 = zlib.crc32
 
@@ -30,7 +30,7 @@ def _table() -> list[int]:
 
 
 def crc32c_pure(data: bytes) -> int:
-    """CRC-32C (RFC 3720, B.4), a byte at a time."""
+    """Return the CRC-32C (RFC 3720, B.4), computed one byte at a time."""
     table = _table()
     crc = 0xFFFFFFFF
     for byte in data:

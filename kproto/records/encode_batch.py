@@ -1,7 +1,7 @@
-"""Records to the bytes of one batch of magic 2, as Kafka's MemoryRecordsBuilder writes them.
+"""Encode records as one batch of magic 2, as Kafka's MemoryRecordsBuilder does.
 
-The base timestamp is the first record's, or the delete horizon; deltas are against it. Each number
-gets the shortest varint it has.
+The base timestamp is the first record's, or the delete horizon; deltas are relative to it. Each
+number takes its shortest varint.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kproto.records.varints import SMALL, wrapped, write
 __all__ = ["encode_batch"]
 
 AFTER_LENGTH: Final = 12
-"""Bytes of base offset and batch length."""
+"""The size of base offset and batch length in bytes."""
 LARGEST: Final = 0x7FFFFFFF
 
 NULL: Final = write(-1)
@@ -30,7 +30,7 @@ NO_HEADERS: Final = write(0)
 
 
 def encode_batch(records: Sequence[Record], settings: BatchSettings) -> bytes:
-    """One batch of ``records``, of which there is at least one. Raises EncodeError."""
+    """Encode one batch of ``records``, which must not be empty. Raises EncodeError."""
     try:
         base_offset, base_timestamp = settings.base_offset, settings.delete_horizon
         if base_offset is None:
@@ -68,20 +68,20 @@ def _with_header(body: bytes, base_offset: int, epoch: int, fields: tuple[int, .
     length = HEADER_SIZE - AFTER_LENGTH + len(body)
     if length > LARGEST:
         raise EncodeError(f"{length} bytes are more than an int32 says", path="records")
-    # The checksum covers the header from the attributes on: written first without it.
+    # The checksum covers the header from the attributes on, so it is computed first.
     unsigned = HEADER.pack(base_offset, length, epoch, 2, 0, *fields)
     crc = crc32c(unsigned[21:] + body)
     return HEADER.pack(base_offset, length, epoch, 2, crc, *fields) + body
 
 
-class _Refused(Exception):
-    """A record that cannot be written; ``explain`` says which and why."""
+class _InvalidRecord(Exception):
+    """A record that cannot be written; ``explain`` raises the reason."""
 
 
 def _encode(
     records: Sequence[Record], base_offset: int, base_timestamp: int
 ) -> tuple[bytes, int, int]:
-    """The records' bytes, the last offset, and the largest timestamp."""
+    """Return the records' bytes, the last offset, and the largest timestamp."""
     parts: list[bytes] = []
     append = parts.append
     small, many = SMALL, len(SMALL)
@@ -92,13 +92,13 @@ def _encode(
         if offset == -1:
             offset = last_offset + 1
         elif offset <= last_offset:
-            raise _Refused
+            raise _InvalidRecord
         last_offset = offset
         timestamp = record.timestamp
         if timestamp > max_timestamp:
             max_timestamp = timestamp
         elif timestamp < -1:
-            raise _Refused
+            raise _InvalidRecord
         delta = timestamp - base_timestamp
         head = b"\x00" + (small[delta] if 0 <= delta < many else write(wrapped(delta)))
         delta = offset - base_offset
@@ -113,8 +113,8 @@ def _encode(
         if value is None:
             head += NULL
             value = b""
-        elif not isinstance(value, bytes):  # join would take any buffer, whatever its len
-            raise _Refused
+        elif not isinstance(value, bytes):  # join would accept any buffer, whatever its length
+            raise _InvalidRecord
         else:
             size = len(value)
             head += small[size] if size < many else write(size)
@@ -125,7 +125,7 @@ def _encode(
         append(value)
         append(tail)
     if last_offset - base_offset > LARGEST:
-        raise _Refused
+        raise _InvalidRecord
     return b"".join(parts), last_offset, max_timestamp
 
 
@@ -141,7 +141,7 @@ def _headers(headers: Sequence[Header]) -> bytes:
         if value is None:
             parts.append(NULL)
         elif not isinstance(value, bytes):
-            raise _Refused
+            raise _InvalidRecord
         else:
             size = len(value)
             parts.append(small[size] if size < many else write(size))

@@ -1,7 +1,8 @@
-"""Records to messages of magic 0 or 1, in a wrapper where compressed: Kafka before 0.11.
+"""Encode records as messages of magic 0 or 1, as Kafka did before 0.11.
 
-As the MemoryRecordsBuilder of Kafka 3.9, the last that writes them: one after the other without
-compression; with it, one wrapper that has the last offset and the largest timestamp.
+The reference is the MemoryRecordsBuilder of Kafka 3.9, the last that writes them. Without
+compression the messages follow one another; with it, one wrapper holds them and has the last offset
+and the largest timestamp.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ CRC_SIZE: Final = 4
 LARGEST: Final = 0x7FFFFFFF
 
 
-class _Refused(Exception):
-    """A record that cannot be written; ``explain`` says which and why."""
+class _InvalidRecord(Exception):
+    """A record that cannot be written; ``explain`` raises the reason."""
 
 
 def encode_messages(records: Sequence[Record], settings: BatchSettings) -> bytes:
-    """The message set of ``records``, of which there is at least one. Raises EncodeError."""
+    """Encode the message set of ``records``, which must not be empty. Raises EncodeError."""
     try:
         base_offset = settings.base_offset
         if base_offset is None:
@@ -52,7 +53,7 @@ def _encode(records: Sequence[Record], settings: BatchSettings, base_offset: int
     for record in records:
         offset = last_offset + 1 if record.offset == -1 else record.offset
         if offset <= last_offset or record.timestamp < -1 or record.headers:
-            raise _Refused
+            raise _InvalidRecord
         last_offset = offset
         timestamp = record.timestamp
         if appended and not compressed:
@@ -87,5 +88,5 @@ def _bytes(value: bytes | None) -> bytes:
     if value is None:
         return b"\xff\xff\xff\xff"
     if not isinstance(value, bytes):
-        raise _Refused
+        raise _InvalidRecord
     return len(value).to_bytes(4, "big") + value

@@ -1,15 +1,15 @@
-"""The header checksum of an LZ4 frame, which Kafka's messages of magic 0 have wrong (KIP-57).
+"""The header checksum of an LZ4 frame, which is wrong in Kafka's messages of magic 0 (KIP-57).
 
-Kafka before 0.10 took the checksum over the frame's magic number too. Magic 0 keeps that mistake:
-such frames are written with it, and read whatever the checksum is. LZ4 libraries insist on the
-right one, so it is put in place on the way in and replaced on the way out.
+Kafka before 0.10 included the frame's magic number in the checksum. Magic 0 keeps that error: such
+frames are written with the wrong checksum and read with any. LZ4 libraries require the correct one,
+so it is inserted before decompression and replaced after compression.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from kproto.records.undecodable import Undecodable
+from kproto.records.undecodable import UndecodableError
 
 __all__ = ["broken", "repaired", "xxh32"]
 
@@ -24,7 +24,7 @@ MASK = 0xFFFFFFFF
 
 
 def xxh32(data: bytes) -> int:
-    """xxHash32 with seed 0, of fewer than 16 bytes: no header is longer."""
+    """Return xxHash32 with seed 0 of fewer than 16 bytes; no header is longer."""
     assert len(data) < 16
     value = PRIME_5 + len(data)
     whole = len(data) & ~3
@@ -45,13 +45,14 @@ def _rotated(value: int, by: int) -> int:
 
 
 def _checksum_at(frame: bytes) -> int:
-    """Where the frame's header checksum is. Undecodable where the frame ends before it."""
+    """Return the position of the frame's header checksum. Raises UndecodableError if the frame ends
+    before it."""
     if not frame.startswith(MAGIC):
-        raise Undecodable("not an LZ4 frame")
+        raise UndecodableError("not an LZ4 frame")
     flags = frame[FLAGS] if len(frame) > FLAGS else 0
     at = FLAGS + 2 + (8 if flags & CONTENT_SIZE else 0) + (4 if flags & DICTIONARY else 0)
     if at >= len(frame):
-        raise Undecodable("LZ4 frame is cut off")
+        raise UndecodableError("LZ4 frame is cut off")
     return at
 
 
@@ -60,12 +61,12 @@ def _with_checksum(frame: bytes, at: int, covered: bytes) -> bytes:
 
 
 def repaired(frame: bytes) -> bytes:
-    """The frame with the checksum that LZ4 specifies."""
+    """Return the frame with the checksum that LZ4 specifies."""
     at = _checksum_at(frame)
     return _with_checksum(frame, at, frame[FLAGS:at])
 
 
 def broken(frame: bytes) -> bytes:
-    """The frame with the checksum that Kafka writes at magic 0."""
+    """Return the frame with the checksum that Kafka writes at magic 0."""
     at = _checksum_at(frame)
     return _with_checksum(frame, at, frame[:at])

@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1, wrapper messages included: what Kafka wrote before 0.11.
+"""Messages of magic 0 and 1, wrapper messages included, which Kafka wrote before 0.11.
 
 ======  ======  ==========================  =======================================================
 byte    type    field
@@ -10,10 +10,10 @@ byte    type    field
 17      int8    attributes                  codec; magic 1: who set the timestamp (KIP-32)
 18      int64   timestamp                   magic 1 only
 ..      bytes   key                         int32 length (-1: null), then the bytes
-..      bytes   value                       the same; of a wrapper, compressed messages
+..      bytes   value                       the same; compressed messages in a wrapper
 ======  ======  ==========================  =======================================================
 
-A wrapper has the offset of its last message. Inside, magic 0 has absolute offsets and magic 1
+A wrapper has the offset of its last message. Within it, magic 0 has absolute offsets and magic 1
 offsets relative to the first message (KIP-31).
 """
 
@@ -34,14 +34,14 @@ from kproto.records.model import (
     TimestampType,
 )
 from kproto.records.native import record_codec
-from kproto.records.place import Window, unpacked
+from kproto.records.window import Window, unpacked
 
 __all__ = ["ENTRY_HEADER", "LEAST_MESSAGE", "MessageBatch"]
 
 ENTRY_HEADER: Final = 12
-"""Bytes of offset and size, which stand before every message."""
+"""The size of offset and size, which precede every message."""
 LEAST_MESSAGE: Final = 14
-"""Bytes of a message of magic 0 without key and value."""
+"""The size of a message of magic 0 without key and value."""
 CRC: Final = 12
 CHECKED: Final = 16
 ATTRIBUTES: Final = 17
@@ -59,7 +59,7 @@ class _Message(NamedTuple):
     timestamp: int
     key: bytes | None
     value: Window | None
-    """Where the value stands; None where it is null."""
+    """The offset of the value; None if it is null."""
 
     @property
     def codec(self) -> int:
@@ -78,7 +78,7 @@ class _Message(NamedTuple):
 
 
 def _read(window: Window, check_crc: bool) -> _Message:
-    """The message that fills ``window``, offset and size included."""
+    """Read the message that fills ``window``, offset and size included."""
     data, start, end, _, _ = window
     offset, _size, crc, magic, attributes = _HEAD.unpack_from(data, start)
     if check_crc and (computed := crc32(data[start + CHECKED : end])) != crc:
@@ -142,7 +142,7 @@ class MessageBatch(Batch):
 
     @property
     def base_offset(self) -> int:
-        """The offset of its first record; a wrapper has to be decompressed to tell."""
+        """The offset of the first record. For a wrapper, this requires decompression."""
         return self.records()[0].offset if self.compression else self.last_offset
 
     @property
@@ -160,7 +160,8 @@ class MessageBatch(Batch):
         return self._in_c(inner) or self._in_python(inner)
 
     def _in_c(self, inner: Window) -> list[Record] | None:
-        """None where the C extension is not in use, or something may be wrong."""
+        """Return the records read by the C extension; None if it is not in use or something may be
+        wrong."""
         if (codec := record_codec()) is None:
             return None
         appended = self.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -211,9 +212,9 @@ class MessageBatch(Batch):
         return messages
 
     def _base(self, last_inner: int) -> int:
-        """What a wrapper of magic 1 adds to the offsets within.
+        """Return the number to add to the offsets within a wrapper of magic 1.
 
-        Some releases of librdkafka produced wrappers of offset 0: their offsets count from 0.
+        Some releases of librdkafka produced wrappers of offset 0, whose offsets count from 0.
         """
         if self.last_offset == 0:
             return 0

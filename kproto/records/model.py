@@ -1,6 +1,7 @@
-"""What a record is, and the words of the formats: codecs, kinds of timestamps, attribute bits.
+"""Records and the constants of the formats: codecs, kinds of timestamps, attribute bits.
 
-Values only: reading is ``batches``, ``record_batch`` and ``message_set``, writing ``build``.
+This module contains values only. ``batches``, ``record_batch`` and ``message_set`` read them;
+``build`` writes them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NO_SEQUENCE: Final = -1
 NO_PARTITION_LEADER_EPOCH: Final = -1
 
 MAX_DECOMPRESSED: Final = 128 << 20
-"""Bytes that the records of one batch may take once decompressed, where the caller does not say.
+"""The default limit of one batch's decompressed records, in bytes.
 
 Kafka has no such limit; its largest batch is ``message.max.bytes``, 1 MiB unless configured.
 """
@@ -44,9 +45,11 @@ LOG_APPEND_TIME_BIT: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 """Attribute bit: the batch is part of a transaction (KIP-98)."""
 CONTROL: Final = 0x20
-"""Attribute bit: a control batch; its records are for clients, not for applications (KIP-98)."""
+"""Attribute bit: a control batch, whose records are for clients instead of applications
+(KIP-98)."""
 DELETE_HORIZON: Final = 0x40
-"""Attribute bit: the base timestamp says when compaction may drop the tombstones (KIP-534)."""
+"""Attribute bit: the base timestamp is the time from which compaction may remove tombstones
+(KIP-534)."""
 
 Header = tuple[str, bytes | None]
 """A record's header (KIP-82): its key, and its value or None."""
@@ -60,7 +63,7 @@ class Compression(IntEnum):
     SNAPPY = 2
     LZ4 = 3
     ZSTD = 4
-    """KIP-110, in batches of magic 2 only."""
+    """KIP-110, only in batches of magic 2."""
 
 
 class TimestampType(IntEnum):
@@ -71,17 +74,17 @@ class TimestampType(IntEnum):
     CREATE_TIME = 0
     """The producer."""
     LOG_APPEND_TIME = 1
-    """The broker, one for the whole batch."""
+    """The broker, once for the whole batch."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
     """One record, of any magic.
 
-    Read: ``offset`` is absolute and ``timestamp`` (milliseconds since the epoch) what a consumer
-    shows: the broker's in a batch of log append time, -1 where there is none. Magic 0 and 1 have no
-    headers.
+    In a record that was read, ``offset`` is absolute and ``timestamp`` (milliseconds since the
+    epoch) is what a consumer returns: the broker's in a batch of log append time, and -1 if there
+    is none. Magic 0 and 1 have no headers.
 
-    To be written: an ``offset`` of -1 means the one after the record before.
+    In a record to be written, an ``offset`` of -1 means the one after the previous record.
     """
 
     offset: int = -1

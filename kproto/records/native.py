@@ -1,7 +1,7 @@
-"""The part that the C extension has in records, where it is in use; see ``kproto.extension``.
+"""The interface to the C extension's codec of records, if the extension is in use.
 
-It reads and writes what is as it should be, and says None to all else: the Python of this package
-then reads or writes it again, and raises what is to be raised.
+The codec reads and writes valid records and returns None for all others. The Python code of this
+package then reads or writes them again and raises the error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ __all__ = ["RecordCodec", "RecordSink", "record_codec"]
 
 
 class RecordCodec(Protocol):
-    """Reads and writes the records of batches of magic 2, and reads those in wrappers before."""
+    """Reads and writes the records of batches of magic 2, and reads those of wrappers of magic 0
+    and 1."""
 
     def read(
         self,
@@ -31,7 +32,7 @@ class RecordCodec(Protocol):
         appended: int | None,
         /,
     ) -> list[Record] | None:
-        """The ``count`` records that fill ``data[at:end]``."""
+        """Read the ``count`` records that fill ``data[at:end]``."""
 
     def read_messages(
         self,
@@ -44,23 +45,23 @@ class RecordCodec(Protocol):
         appended: int | None,
         /,
     ) -> list[Record] | None:
-        """The messages that fill ``data[at:end]``, in a wrapper of ``last_offset``."""
+        """Read the messages that fill ``data[at:end]``, in a wrapper of ``last_offset``."""
 
     def write(
         self, records: Sequence[Record], base_offset: int, base_timestamp: int, /
     ) -> tuple[bytes, int, int] | None:
-        """Their bytes, the last offset, and the largest timestamp."""
+        """Return the records' bytes, the last offset, and the largest timestamp."""
 
     def sink(self, wanted: int, limit: int, /) -> RecordSink:
-        """``wanted`` is a ``kproto.records.sink.Wanted``."""
+        """``wanted`` is a ``kproto.records.sink.RecordColumn``."""
 
 
 class RecordSink(Protocol):
-    """Columns that records are put into (``kproto.records.sink``). Both ways raise OverflowError at
-    the limit, and leave no row then."""
+    """Columns that collect records (``kproto.records.sink``). Methods that add records raise
+    OverflowError at the limit and then add no row."""
 
     def __len__(self) -> int:
-        """Rows there are."""
+        """Return the number of rows."""
 
     def add(
         self,
@@ -73,8 +74,8 @@ class RecordSink(Protocol):
         appended: int | None,
         /,
     ) -> bool:
-        """The records that ``data[at:end]`` is, as ``RecordCodec.read`` takes them. False, and no
-        row, where it does not."""
+        """Add the records in ``data[at:end]``, with the arguments of ``RecordCodec.read``. Returns
+        False, and adds no row, if ``read`` would return None."""
 
     def add_plain(
         self,
@@ -84,34 +85,39 @@ class RecordSink(Protocol):
         unpack: Callable[[int, bytes], bytes | None] | None,
         /,
     ) -> tuple[int, list[int]]:
-        """Batches that ``data[at:end]`` begins with, as far as they are plain: whole, of magic 2,
-        and nothing wrong but perhaps the checksum, which is not looked at; not compressed, or so
-        that ``unpack`` has bytes for the codec's number and what it packed. Markers are no rows:
-        control batches are not looked into. Returns where they end, and how many rows each of them
-        has. What follows may be plain, too, where there is no room for it: the limit raises nothing
-        here. Raises what ``unpack`` does, and has no rows then."""
+        """Add the leading batches of ``data[at:end]`` as long as they are plain.
+
+        A plain batch is whole, of magic 2, and valid except perhaps for its checksum, which is not
+        checked. If it is compressed, ``unpack(codec number, compressed bytes)`` must return its
+        content. Control batches add no rows; their content is not read.
+
+        Returns the end of the last such batch and the number of rows of each. At the limit this
+        method stops instead of raising, so the batch that follows may be plain too. If ``unpack``
+        raises, the exception propagates and no rows are added.
+        """
 
     def put(self, records: list[Record], /) -> bool:
-        """False, and no row, where one is not as readers make them."""
+        """Add records. Returns False, and adds no row, if one is not as readers make them."""
 
     def mark(self) -> None: ...
 
     def take_back(self) -> None:
-        """No row that was added since ``mark``."""
+        """Remove the rows added since ``mark``."""
 
     def finish(self) -> tuple[Any, ...]:
-        """The fields of ``kproto.records.sink.Made``; and it begins again."""
+        """Return the fields of ``kproto.records.sink.ColumnBuffers``, and start over."""
 
 
 def record_codec() -> RecordCodec | None:
-    """None where everything is Python's to do."""
+    """Return the codec of the C extension, or None if the extension is not in use."""
     module = extension.in_use
     return None if module is None else _made(module)
 
 
 @cache
 def _made(module: ModuleType) -> RecordCodec | None:
-    """None, too, where this interpreter's or msgspec's objects are not what C knows them to be."""
+    """Return None also if the objects of this interpreter or of msgspec have another layout than C
+    expects."""
     try:
         codec: RecordCodec = module.RecordCodec(Record)
     except (ValueError, AttributeError):

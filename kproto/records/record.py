@@ -1,4 +1,4 @@
-"""Records of magic 2 (KIP-98, headers KIP-82) out of a batch's decompressed bytes.
+"""Read records of magic 2 (KIP-98, headers KIP-82) from a batch's decompressed bytes.
 
 ::
 
@@ -7,10 +7,10 @@
     key      length varint (-1: null), bytes; value the same
     header   key length varint, UTF-8; value length varint (-1: null), bytes
 
-There are three readers. The C extension's, where it is in use, takes all of a batch that is in
-order. ``_fast`` is one loop that only notices that something is wrong; then ``_exact`` reads the
-record again, and either finds what it is or takes it: varints of a length that hardly occurs, and
-numbers close to the ends of int64, are left to it.
+There are three readers. The C extension's, if it is in use, accepts valid batches as a whole.
+``_fast`` is one loop that only detects that something is wrong. ``_exact`` then reads the record
+again and either raises the error or accepts the record: ``_fast`` does not read varints of rare
+lengths or numbers close to the limits of int64.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from typing import Final, NamedTuple
 
 from kproto.records.model import Header, Record
 from kproto.records.native import record_codec
-from kproto.records.place import Window
 from kproto.records.varints import ONE_BYTE, VARINT_BITS, VARLONG_BITS, wrapped
+from kproto.records.window import Window
 
 __all__ = ["LEAST_RECORD", "Section", "read_in_python", "read_records"]
 
 LEAST_RECORD: Final = 7
-"""Bytes of a record without key, value and headers."""
+"""The size of a record without key, value and headers."""
 LEAST_HEADER: Final = 2
 
 FAR: Final = 1 << 62
-"""Bases up to here cannot leave int64 by the deltas that the fast reader takes."""
+"""Bases up to this value cannot exceed int64 by the deltas that the fast reader accepts."""
 INT64: Final = 1 << 63
 
 
 class Section(NamedTuple):
-    """The records of one batch, still bytes."""
+    """The records of one batch, not yet read."""
 
     window: Window
     number: int
@@ -44,14 +44,14 @@ class Section(NamedTuple):
     """Every record's timestamp, in a batch of log append time."""
 
 
-class _Slow(Exception):
-    """The fast reader leaves this record to the exact one."""
+class _FastPathMiss(Exception):
+    """The exact reader must read this record."""
 
 
 def read_records(
     window: Window, count: int, base_offset: int, base_timestamp: int, appended: int | None
 ) -> list[Record]:
-    """The ``count`` records that ``window`` holds, no byte left over.
+    """Read the ``count`` records that fill ``window``.
 
     ``appended`` is every record's timestamp in a batch of log append time. Raises DecodeError.
     """
@@ -67,7 +67,7 @@ def read_records(
 def read_in_python(
     window: Window, count: int, base_offset: int, base_timestamp: int, appended: int | None
 ) -> list[Record]:
-    """The same without the C extension."""
+    """Read records without the C extension."""
     records: list[Record] = []
     at = window.at
     fast = _fast if -FAR < base_offset < FAR and -FAR < base_timestamp < FAR else _none
@@ -91,7 +91,7 @@ def _none(
     appended: int | None,
     records: list[Record],
 ) -> int:
-    """In place of ``_fast``: reads no record."""
+    """Stand in for ``_fast``; reads no record."""
     return at
 
 
@@ -104,10 +104,10 @@ def _fast(
     appended: int | None,
     records: list[Record],
 ) -> int:
-    """Append records until ``count`` or one that is not plain; return where the next begins.
+    """Append records until ``count`` or the first that is not plain. Returns where the next begins.
 
-    Most numbers take one byte or two, and a call costs more than reading them: both are spelt out.
-    An odd length is a negative one.
+    Most numbers take one byte or two, and a call costs more than reading them, so both cases are
+    inlined. An odd length is a negative one.
     """
     data, _, end, _, _ = window
     append = records.append
@@ -116,7 +116,7 @@ def _fast(
     try:
         for _ in range(count - len(records)):
             begin = at
-            # Length, and whether it fits.
+            # The length, and whether that many bytes are left.
             size = data[at]
             if size < 0x80:
                 stop = at + 1 + (size >> 1)
@@ -151,7 +151,7 @@ def _fast(
                 delta = (delta >> 1 & 0x3F | more << 6) ^ -(delta & 1)
             else:
                 delta, at = _varint(data, at)
-            # Key and value. A slice that the buffer cuts short shows in `at` at the end.
+            # Key and value. A slice that the buffer truncates shows in `at` at the end.
             size = data[at]
             at += 1
             if size == 1:
@@ -192,13 +192,13 @@ def _fast(
             at = stop
         else:
             return at
-    except (IndexError, _Slow, UnicodeDecodeError):
+    except (IndexError, _FastPathMiss, UnicodeDecodeError):
         pass
     return begin
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A varint of two to four bytes."""
+    """Read a varint of two to four bytes."""
     value = data[at] & 0x7F
     byte = data[at + 1]
     if byte < 0x80:
@@ -212,23 +212,24 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     value |= (byte & 0x7F) << 14
     byte = data[at + 3]
     if byte > 0x7F:
-        raise _Slow
+        raise _FastPathMiss
     value |= byte << 21
     return value >> 1 ^ -(value & 1), at + 4
 
 
 def _length(data: bytes, at: int) -> tuple[int, int]:
-    """Twice a length of two to four bytes, as the loops here have the short ones."""
+    """Return twice a length of two to four bytes, in the form that the loops here use."""
     if data[at] < 0x80:  # one byte: a negative length
-        raise _Slow
+        raise _FastPathMiss
     size, at = _varint(data, at)
     if size < 0:
-        raise _Slow
+        raise _FastPathMiss
     return size << 1, at
 
 
 def _varlong(data: bytes, at: int) -> tuple[int, int]:
-    """A varint of two to nine bytes: 63 bits, whose sum with a base below ``FAR`` is an int64."""
+    """Read a varint of two to nine bytes: 63 bits, whose sum with a base below ``FAR`` fits an
+    int64."""
     value = data[at] & 0x7F
     for shift in (7, 14, 21, 28, 35, 42, 49, 56):
         at += 1
@@ -236,18 +237,19 @@ def _varlong(data: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value >> 1 ^ -(value & 1), at + 1
-    raise _Slow
+    raise _FastPathMiss
 
 
 def _headers(data: bytes, at: int, stop: int) -> tuple[tuple[Header, ...], int]:
-    """The headers at ``at``, and where they end: before ``stop``, or something is wrong."""
+    """Read the headers at ``at``. Returns them and their end; an end beyond ``stop`` means an
+    error."""
     count = data[at]
     at += 1
-    if count & 0x81:  # a byte more, or negative
+    if count & 0x81:  # another byte, or negative
         count, at = _length(data, at - 1)
     count >>= 1
     if count * LEAST_HEADER > stop - at:
-        raise _Slow
+        raise _FastPathMiss
     headers: list[Header] = []
     for _ in range(count):
         size = data[at]
@@ -269,7 +271,7 @@ def _headers(data: bytes, at: int, stop: int) -> tuple[tuple[Header, ...], int]:
 def _exact(
     window: Window, base_offset: int, base_timestamp: int, appended: int | None
 ) -> tuple[Record, int]:
-    """The one record that ``window`` begins with, and where it ends; all that may be wrong."""
+    """Read the record at the start of ``window``, with all checks. Returns it and its end."""
     length, at = window.varint(window.at, VARINT_BITS, "length")
     if not 0 <= length <= window.end - at:
         left = window.end - at

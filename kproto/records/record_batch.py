@@ -36,8 +36,8 @@ from kproto.records.model import (
     Record,
     TimestampType,
 )
-from kproto.records.place import Window, unpacked
 from kproto.records.record import LEAST_RECORD, Section, read_records
+from kproto.records.window import Window, unpacked
 
 __all__ = ["HEADER", "HEADER_SIZE", "RecordBatch"]
 
@@ -45,7 +45,7 @@ HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size
 CRC: Final = 17
 CHECKED: Final = 21
-"""Where the bytes begin that the checksum covers."""
+"""The offset of the first byte that the checksum covers."""
 
 
 class RecordBatch(Batch):
@@ -115,16 +115,16 @@ class RecordBatch(Batch):
         return self._computed() == self.crc
 
     def __len__(self) -> int:
-        """``record_count``, which the header says and ``records`` holds it to."""
+        """Return ``record_count`` of the header, which ``records`` enforces."""
         return max(self.record_count, 0)
 
     def records(self) -> list[Record]:
         return read_records(*self.section())
 
     def section(self) -> Section:
-        """Where its records are, decompressed, and what the header says about all of them.
+        """Return the decompressed records as bytes, with the header's facts about all of them.
 
-        Raises what ``records`` raises for what is wrong before the first of them.
+        Raises what ``records`` raises for errors before the first record.
         """
         window = self._window._replace(at=self.offset + HEADER_SIZE)
         codec = self.compression
@@ -137,7 +137,7 @@ class RecordBatch(Batch):
         return Section(window, self.record_count, self.base_offset, self.base_timestamp, appended)
 
     def _check_count(self, records: Window) -> None:
-        """A count that the bytes cannot hold is refused before anything is made for it."""
+        """Refuse a count that the bytes cannot hold before anything is allocated for it."""
         count = self.record_count
         problem = ""
         if count < 0:

@@ -1,4 +1,4 @@
-"""What a batch to be written is, apart from its records; refuses what Kafka's builder refuses."""
+"""The settings of a batch to be written. Refuses what Kafka's builder refuses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class BatchArguments(TypedDict, total=False):
 
 
 class BatchSettings(msgspec.Struct, kw_only=True, frozen=True):
-    """The header of a batch to be written, and how it is compressed.
+    """The header of a batch to be written, and its compression.
 
     The defaults are those of a producer that is neither idempotent nor transactional.
     """
@@ -69,9 +69,9 @@ class BatchSettings(msgspec.Struct, kw_only=True, frozen=True):
     """The codec's own compression level; None is its default."""
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     log_append_time: int = NO_TIMESTAMP
-    """With LOG_APPEND_TIME: when the broker appended, in milliseconds."""
+    """With LOG_APPEND_TIME: the time of appending on the broker, in milliseconds."""
     base_offset: int | None = None
-    """None: the first record's offset, or 0 where it has none."""
+    """None means the first record's offset, or 0 if it has none."""
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -79,10 +79,11 @@ class BatchSettings(msgspec.Struct, kw_only=True, frozen=True):
     is_transactional: bool = False
     is_control: bool = False
     delete_horizon: int | None = None
-    """KIP-534: from when on, in milliseconds, compaction may drop the batch's tombstones."""
+    """KIP-534: the time in milliseconds from which compaction may remove the batch's tombstones."""
 
     def check(self) -> None:
-        """Raise EncodeError, its path the name of the setting, for what no batch can be."""
+        """Raise EncodeError, with the name of the setting as path, for settings that no batch can
+        have."""
         for name, kind in _ENUMS.items():
             if not isinstance(value := getattr(self, name), kind):
                 raise EncodeError(f"{value!r} is no {kind.__name__}", path=name)
@@ -125,7 +126,7 @@ class BatchSettings(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def attributes(self) -> int:
-        """The bits that the batch's header carries."""
+        """The attribute bits of the batch's header."""
         bits = int(self.compression)
         if self.magic > 0 and self.timestamp_type is TimestampType.LOG_APPEND_TIME:
             bits |= LOG_APPEND_TIME_BIT

@@ -1,7 +1,7 @@
-"""Records of many batches -> the buffers of columns, in Arrow's layout: from objects, in Python.
+"""Collect the records of many batches in the buffers of columns, in Arrow's layout.
 
-The same as ``kproto/native/records_columns.c``, to the byte, for where that does not run: no faster
-than a loop of one's own. What a batch is, and what is wrong with one, is not decided here.
+``PureSink`` makes them from objects, byte for byte as ``kproto/native/records_columns.c`` does, if
+that is not in use. It is as fast as a loop over records. This module does not validate batches.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from kproto.records.native import RecordSink, record_codec
 
 __all__ = [
     "Blobs",
-    "Made",
+    "ColumnBuffers",
     "PureSink",
+    "RecordColumn",
     "Sizes",
-    "Wanted",
     "bits",
     "make_sink",
     "numbers",
@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 
-class Wanted(IntFlag):
-    """The columns of records; their numbers are known to C, too."""
+class RecordColumn(IntFlag):
+    """The columns of records. C uses the same numbers."""
 
     OFFSET = 1
     TIMESTAMP = 2
@@ -43,7 +43,7 @@ class Wanted(IntFlag):
 
 
 class Blobs(NamedTuple):
-    """The buffers of so many values, bytes or text; ``validity`` is None without nulls."""
+    """The buffers of values, bytes or text. ``validity`` is None if there are no nulls."""
 
     number: int
     nulls: int
@@ -53,16 +53,16 @@ class Blobs(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The buffers of numbers of bytes; -1 where ``validity`` says null."""
+    """The buffers of sizes in bytes, which are -1 where ``validity`` has a null."""
 
     nulls: int
     validity: bytes | None
     data: bytes
 
 
-class Made(NamedTuple):
-    """The buffers of all columns; None for those that were not wanted. ``headers`` are the offsets
-    of the lists, and their keys and values."""
+class ColumnBuffers(NamedTuple):
+    """The buffers of all columns, None for columns that were not selected. ``headers`` holds the
+    offsets of the lists, their keys and their values."""
 
     rows: int
     offset: bytes | None
@@ -76,35 +76,36 @@ class Made(NamedTuple):
 
 
 def value_hash(value: bytes | None) -> bytes | None:
-    """BLAKE2b of a record's value with a digest of 16 bytes: the same on every machine and in every
-    release. None for null."""
+    """Return BLAKE2b of a record's value with a digest of 16 bytes, the same on every machine and
+    in every release. None for null."""
     return None if value is None else blake2b(value, digest_size=HASH_BYTES).digest()
 
 
 HASH_BYTES: Final = 16
 
 
-def make_sink(wanted: Wanted, limit: int) -> RecordSink:
-    """``limit`` is the most bytes that one buffer may take."""
+def make_sink(wanted: RecordColumn, limit: int) -> RecordSink:
+    """Return a sink for the selected columns. ``limit`` is the largest size of one buffer in
+    bytes."""
     codec = record_codec()
     return PureSink(wanted, limit) if codec is None else codec.sink(wanted, limit)
 
 
 def bits(flags: bytes) -> bytes:
-    """Bytes of 0 or 1 as the bits of a bitmap, the lowest of a byte first."""
+    """Pack bytes of 0 or 1 into a bitmap, lowest bit first."""
     digits = flags[::-1].translate(_DIGITS)
     return int(digits or b"0", 2).to_bytes((len(flags) + 7) // 8, "little")
 
 
 _DIGITS: Final = bytes.maketrans(b"\x00\x01", b"01")
 WIDEST: Final = 8
-"""Bytes of the widest number in a row."""
+"""The size of the widest number in a row, in bytes."""
 
 
 class PureSink:
-    """Keeps the records, and makes buffers of them at the end."""
+    """Keeps the records and makes the buffers at the end."""
 
-    def __init__(self, wanted: Wanted, limit: int) -> None:
+    def __init__(self, wanted: RecordColumn, limit: int) -> None:
         self._wanted = wanted
         self._limit = limit
         self._records: list[Record] = []
@@ -134,14 +135,14 @@ class PureSink:
     def _sizes_of(self, records: list[Record]) -> _Sizes:
         wanted = self._wanted
         found = _NO_SIZES._replace(rows=len(records))
-        if wanted & Wanted.KEY:
+        if wanted & RecordColumn.KEY:
             found = found._replace(keys=sum(len(r.key or b"") for r in records))
-        if wanted & Wanted.VALUE:
+        if wanted & RecordColumn.VALUE:
             found = found._replace(values=sum(len(r.value or b"") for r in records))
-        if wanted & Wanted.VALUE_HASH:
+        if wanted & RecordColumn.VALUE_HASH:
             hashed = len(records) - [r.value for r in records].count(None)
             found = found._replace(hashes=hashed * HASH_BYTES)
-        if wanted & Wanted.HEADERS:
+        if wanted & RecordColumn.HEADERS:
             headers = [header for record in records for header in record.headers]
             found = found._replace(
                 headers=len(headers),
@@ -157,38 +158,38 @@ class PureSink:
         count, self._sizes = self._marked
         del self._records[count:]
 
-    def finish(self) -> Made:
+    def finish(self) -> ColumnBuffers:
         records, wanted = self._records, self._wanted
         self._records, self._sizes, self._marked = [], _NO_SIZES, (0, _NO_SIZES)
         offset = timestamp = key = value = header_count = headers = size = digest = None
-        if wanted & Wanted.OFFSET:
+        if wanted & RecordColumn.OFFSET:
             offset = numbers("q", [r.offset for r in records])
-        if wanted & Wanted.TIMESTAMP:
+        if wanted & RecordColumn.TIMESTAMP:
             timestamp = numbers("q", [r.timestamp for r in records])
-        if wanted & Wanted.KEY:
+        if wanted & RecordColumn.KEY:
             key = _blobs([r.key for r in records])
-        if wanted & Wanted.VALUE:
+        if wanted & RecordColumn.VALUE:
             value = _blobs([r.value for r in records])
-        if wanted & Wanted.HEADER_COUNT:
+        if wanted & RecordColumn.HEADER_COUNT:
             header_count = numbers("i", [len(r.headers) for r in records])
-        if wanted & Wanted.HEADERS:
+        if wanted & RecordColumn.HEADERS:
             pairs = [header for record in records for header in record.headers]
             headers = (
                 _offsets([len(r.headers) for r in records]),
                 _blobs([name.encode() for name, _ in pairs]),
                 _blobs([given for _, given in pairs]),
             )
-        if wanted & Wanted.VALUE_SIZE:
+        if wanted & RecordColumn.VALUE_SIZE:
             size = _sizes([r.value for r in records])
-        if wanted & Wanted.VALUE_HASH:
+        if wanted & RecordColumn.VALUE_HASH:
             digest = _blobs([value_hash(r.value) for r in records])
-        return Made(
+        return ColumnBuffers(
             len(records), offset, timestamp, key, value, header_count, headers, size, digest
         )
 
 
 class _Sizes(NamedTuple):
-    """Rows and headers there are, and bytes of each column."""
+    """The number of rows and headers, and of bytes in each column."""
 
     rows: int
     headers: int
@@ -203,7 +204,7 @@ _NO_SIZES: Final = _Sizes(0, 0, 0, 0, 0, 0, 0)
 
 
 def numbers(code: str, values: Sequence[int]) -> bytes:
-    """In this machine's byte order; ``code`` is that of ``struct``."""
+    """Pack numbers in this machine's byte order. ``code`` is that of ``struct``."""
     return struct.pack(f"={len(values)}{code}", *values)
 
 
@@ -212,7 +213,7 @@ def _offsets(sizes: Iterable[int]) -> bytes:
 
 
 def _validity(values: Sequence[bytes | None]) -> tuple[int, bytes | None]:
-    """How many are null, and which are not."""
+    """Return the number of nulls and the bitmap of the other values."""
     nulls = values.count(None)
     return nulls, bits(bytes(value is not None for value in values)) if nulls else None
 

@@ -1,7 +1,7 @@
-"""Snappy as Kafka has it: blocks in the frame of xerial's snappy-java, or one bare block.
+"""Snappy as Kafka uses it: blocks in the frame of xerial's snappy-java, or one bare block.
 
-Java writes the frame and reads either; some clients write the bare block. The blocks themselves are
-cramjam's. Says what is wrong with ``Undecodable``, and knows nothing of batches.
+Java writes the frame and reads either; some clients write the bare block. cramjam handles the
+blocks. Errors raise ``UndecodableError``. This module does not know batches.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from kproto.records.undecodable import Undecodable, too_large
+from kproto.records.undecodable import UndecodableError, too_large
 
 __all__ = ["compress", "decompress", "one_block"]
 
 MAGIC: Final = b"\x82SNAPPY\x00"
 VERSIONS: Final = struct.pack(">ii", 1, 1)
-"""The frame's version, and the oldest that can read it."""
+"""The frame's version, and the oldest version that can read it."""
 HEADER: Final = MAGIC + VERSIONS
 BLOCK: Final = 32 * 1024
-"""Bytes in a block before compression, as snappy-java's default."""
+"""Bytes in a block before compression, the default of snappy-java."""
 
 WIDEST: Final = 22
-"""A block grows less than this: its densest element makes 64 bytes of 3."""
+"""The growth of a block is below this: its densest element makes 64 bytes of 3."""
 
 
 def compress(library: Any, data: bytes) -> bytes:
-    """``data`` in xerial's frame."""
+    """Compress ``data`` into xerial's frame."""
     parts = [HEADER]
     for at in range(0, len(data), BLOCK):
         block = bytes(library.snappy.compress_raw(data[at : at + BLOCK]))
@@ -34,23 +34,23 @@ def compress(library: Any, data: bytes) -> bytes:
 
 
 def decompress(library: Any, data: bytes, limit: int) -> bytes:
-    """What either form holds, of at most ``limit`` bytes."""
+    """Decompress either form to at most ``limit`` bytes."""
     if not data.startswith(MAGIC):
         return _block(library, data, limit, limit)
     parts = []
     left = limit
     at = 0
     while at < len(data):
-        # Frames may follow one another, and a header is told from a size by its first bytes.
+        # Frames may follow one another. The first bytes distinguish a header from a size.
         if data.startswith(MAGIC, at):
             if len(data) - at < len(HEADER):
-                raise Undecodable("snappy frame is cut off")
+                raise UndecodableError("snappy frame is cut off")
             at += len(HEADER)
             continue
         size = int.from_bytes(data[at : at + 4], "big")
         at += 4
         if at + size > len(data):
-            raise Undecodable("snappy frame is cut off")
+            raise UndecodableError("snappy frame is cut off")
         part = _block(library, data[at : at + size], left, limit)
         left -= len(part)
         parts.append(part)
@@ -59,15 +59,15 @@ def decompress(library: Any, data: bytes, limit: int) -> bytes:
 
 
 def one_block(library: Any, limit: int, data: bytes) -> bytes | None:
-    """What the one block of either form holds; None where it is not one block of at most ``limit``
-    bytes, or anything is wrong with it."""
+    """Return the content of the only block of either form; None if there are several blocks, more
+    than ``limit`` bytes, or an error."""
     if data.startswith(MAGIC):
         if int.from_bytes(data[_FIRST:_BEHIND], "big") != len(data) - _BEHIND:
             return None
         data = data[_BEHIND:]
     try:
         return _block(library, data, limit, limit)
-    except Undecodable:
+    except UndecodableError:
         return None
 
 
@@ -76,13 +76,13 @@ _BEHIND: Final = _FIRST + 4
 
 
 def _block(library: Any, block: bytes, left: int, limit: int) -> bytes:
-    """One block; how much it makes is known, and bounded, before any of it is made."""
+    """Decompress one block. Its result's size is known, and bounded, before decompression."""
     try:
         length = library.snappy.decompress_raw_len(block)
         if length > left:
             raise too_large(limit)
         if length > len(block) * WIDEST:
-            raise Undecodable(f"snappy block of {len(block)} bytes cannot make {length}")
+            raise UndecodableError(f"snappy block of {len(block)} bytes cannot make {length}")
         return bytes(library.snappy.decompress_raw(block))
     except library.DecompressionError as error:
-        raise Undecodable(f"snappy: {error}") from None
+        raise UndecodableError(f"snappy: {error}") from None

@@ -1,13 +1,13 @@
-"""What the codecs raise: they do not know where in a buffer their bytes came from."""
+"""The error of the codecs, which do not know the position of their bytes in a buffer."""
 
 from __future__ import annotations
 
-__all__ = ["Undecodable", "too_large"]
+__all__ = ["UndecodableError", "too_large"]
 
 
-class Undecodable(ValueError):
-    """Compressed bytes that are not; the text says why. The reader makes a DecodeError of it."""
+class UndecodableError(ValueError):
+    """Invalid compressed bytes; the text says why. The reader turns it into a DecodeError."""
 
 
-def too_large(limit: int) -> Undecodable:
-    return Undecodable(f"decompresses to more than {limit} bytes")
+def too_large(limit: int) -> UndecodableError:
+    return UndecodableError(f"decompresses to more than {limit} bytes")

@@ -1,7 +1,7 @@
-"""Zigzag varints (KIP-98): how a record of magic 2 writes its lengths and deltas.
+"""Zigzag varints (KIP-98): the encoding of lengths and deltas in a record of magic 2.
 
-Seven bits a byte, the lowest first, of ``n << 1 ^ n >> 63``: numbers close to 0, of either sign,
-are short.
+Each byte holds seven bits of ``n << 1 ^ n >> 63``, lowest first, so that numbers close to 0 are
+short whatever their sign.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VARINT_BITS: Final = 32
 VARLONG_BITS: Final = 64
 
 ONE_BYTE: Final = tuple(byte >> 1 ^ -(byte & 1) for byte in range(128))
-"""What each byte without a successor stands for."""
+"""The number that each single byte encodes."""
 
 
 class VarintError(ValueError):
@@ -31,10 +31,11 @@ class VarintError(ValueError):
 
 
 def read(data: bytes, at: int, end: int, bits: int) -> tuple[int, int]:
-    """The number at ``at`` and where the next field begins; VarintError beyond ``end`` or ``bits``.
+    """Return the number at ``at`` and the offset after it. Raises VarintError beyond ``end`` or
+    ``bits``.
 
-    A number may be written longer than it needs, as Java takes it, but not in more bytes than
-    ``bits`` ever need, nor with bits that do not fit, which Java drops.
+    Like Java, this accepts a number that is longer than necessary. Unlike Java, it refuses more
+    bytes than ``bits`` can need and bits that do not fit.
     """
     value = shift = 0
     while True:
@@ -54,12 +55,13 @@ def read(data: bytes, at: int, end: int, bits: int) -> tuple[int, int]:
 
 
 def wrapped(number: int) -> int:
-    """``number`` as an int64 that overflowed, as Java's sums and differences of timestamps do."""
+    """Return ``number`` as an int64 that overflowed, as Java's sums and differences of timestamps
+    do."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def write(number: int) -> bytes:
-    """``number`` as a varint, of any size."""
+    """Encode ``number``, of any size, as a varint."""
     value = number << 1 if number >= 0 else ~number << 1 | 1
     out = bytearray()
     while value > 0x7F:

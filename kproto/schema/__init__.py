@@ -1,1 +1,2 @@
-"""Message schemas: the model, reading and checking them, comparing two, importing Kafka's."""
+"""Message schemas: the model, the loader, the lint, comparison, and the import from Kafka's
+jars."""

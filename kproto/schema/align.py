@@ -1,8 +1,8 @@
-"""Which field of an older release is which of a newer one.
+"""Match the fields of an older release's message with those of a newer one.
 
-Fields go by name and alias. One that has neither is taken for a renamed one where, at a version
-both releases have, it stands at the same place with the same type. This is a guess, and may be:
-``union`` compares the outcome with every release.
+Fields match by name and alias. A field without a match is taken as renamed if, at a version that
+both releases have, it is at the same position with the same type. That is a guess, which is
+acceptable because ``union`` compares the result with every release.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Edition", "Part", "align", "shape"]
 
 @dataclass(frozen=True)
 class Edition:
-    """One release's schema of the message, and the versions it calls unstable."""
+    """One release's schema of the message, and the versions that the release marks unstable."""
 
     release: str
     schema: MessageSchema
@@ -30,7 +30,8 @@ class Edition:
 
 @dataclass(frozen=True)
 class Part:
-    """What one edition says about a struct, and the versions where it is the authority."""
+    """One edition's definition of a struct, and the versions for which that edition is the
+    authority."""
 
     edition: Edition
     struct: Struct
@@ -38,13 +39,14 @@ class Part:
 
 
 def shape(item: Field) -> str:
-    """The type, struct names forgotten."""
+    """The type without struct names."""
     inner = "struct" if item.type.inner_struct is not None else str(item.type).removeprefix("[]")
     return f"[]{inner}" if item.type.kind == "array" else inner
 
 
 def align(parts: Sequence[Part]) -> list[dict[int, Field]]:
-    """Line up the fields of all parts, in the newest one's order, removed ones in between."""
+    """Match the fields of all definitions. The order is that of the newest one, with removed fields
+    in between."""
     slots: list[dict[int, Field]] = [{0: item} for item in parts[0].struct.fields]
     for index in range(1, len(parts)):
         place = 0
@@ -86,8 +88,8 @@ def _find(
 
 
 def _same_place(newer: Field, newer_part: Part, older: Field, older_part: Part) -> bool:
-    """Whether two differently named fields are one, renamed: at a version both releases have,
-    they stand at the same place with the same type."""
+    """Whether two fields with different names are one renamed field: at a version that both
+    releases have, they are at the same position with the same type."""
     if shape(newer) != shape(older):
         return False
     both = newer_part.edition.schema.valid_versions.intersect(

@@ -1,7 +1,7 @@
-"""Lint schemas: everything Kafka's own generator would refuse, and what is merely unwise.
+"""Lint schemas: report what Kafka's own generator would refuse, and what is bad practice.
 
-``check_rules`` has the rules about one message; here are those about a whole folder, and what
-gathers them. The loader has refused much already; what it refuses is one finding of its own.
+``check_rules`` contains the rules about one message. This module contains the rules about a whole
+folder and runs all of them. Each error that the loader raises is reported as one finding.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["Finding", "check_directory", "check_file", "check_text"]
 
 
 def check_text(text: str, source: str, *, lenient: bool = False) -> list[Finding]:
-    """Lint one message. Never raises for what the text says."""
+    """Lint one message. Never raises because of the text."""
     found, _ = _check_one(text, source, lenient=lenient)
     return found
 
 
 def check_file(path: Path, *, lenient: bool = False) -> list[Finding]:
-    """Lint one file. Never raises for what it holds."""
+    """Lint one file. Never raises because of its content."""
     found, _ = _check_file(path, lenient=lenient)
     return found
 
@@ -33,7 +33,7 @@ def check_file(path: Path, *, lenient: bool = False) -> list[Finding]:
 def check_directory(path: Path, *, lenient: bool = False) -> list[Finding]:
     """Lint every ``*.json`` directly in a folder, and the messages against each other.
 
-    Raises SchemaError only where there is no folder or no file in it.
+    Raises SchemaError only if there is no such folder or it contains no schema.
     """
     found: list[Finding] = []
     messages: list[CheckedMessage] = []
@@ -94,7 +94,7 @@ def _together(messages: list[CheckedMessage]) -> Iterator[Finding]:
             by_key[schema.type, schema.api_key].append(message)
     for (kind, key), found in sorted(by_key.items()):
         for message in found[1:]:
-            # Two logs number their records apart: the cluster's and that of remote segments.
+            # Two logs number their records separately: the cluster's and that of remote segments.
             yield message.finding(
                 "warning" if kind == "metadata" else "error",
                 "duplicate-api-key",

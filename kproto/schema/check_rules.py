@@ -1,8 +1,8 @@
-"""The lint's rules about one message, each a function from a message to what it finds.
+"""The lint rules about one message, each a function from a message to its findings.
 
 What Kafka's own generator refuses (FieldSpec, StructSpec, MessageSpec and the generators that use
-them) is an error, what it lets through and should not be done a warning. What the loader refuses
-is not repeated here.
+them) is an error; what it accepts but should be avoided is a warning. Errors that the loader raises
+are not repeated here.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ ENTITY_TYPES: Final[dict[str, str]] = {
     "topicName": "string",
     "brokerId": "int32",
 }
-"""What an ``entityType`` may say, and the type its field (or array element) must have."""
+"""The allowed values of ``entityType``, and the type of the field (or array element) each
+requires."""
 
 LISTENERS: Final = ("broker", "controller", "zkBroker")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to mend. ``rule`` is a stable name to search for or to filter by."""
+    """A problem in a schema. ``rule`` is a stable name to search for or to filter by."""
 
     severity: Literal["error", "warning"]
     rule: str
@@ -52,7 +53,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckedMessage:
-    """A loaded message with what only its text shows."""
+    """A loaded message with facts that only its text contains."""
 
     schema: MessageSchema
     text: str

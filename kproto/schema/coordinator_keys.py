@@ -1,10 +1,10 @@
-"""How Kafka 4.0 renumbered the keys of coordinator records, undone for older releases.
+"""Undo, for older releases, the renumbering of coordinator records' keys in Kafka 4.0.
 
 On disk a coordinator record's key is an int16 and a body. Until 3.9 Kafka's schemas called that
 int16 the *version* of a ``data`` message (``ConsumerGroupMetadataKey`` had only version 3,
 ``OffsetCommitKey`` 0 and 1); since 4.0 it is the *api key* of a ``coordinator-key`` message whose
-only version is 0. The bytes are the same. The union speaks the newer way, so version n of an
-older key becomes version 0 of its coordinator's key with api key n.
+only version is 0. The bytes are the same. The union follows the newer numbering, so version n of an
+older key becomes version 0 of the coordinator key with api key n.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def renumber_keys(
     messages: Iterable[SourceMessage],
     keys: Mapping[tuple[str, int | None], MessageSchema],
 ) -> tuple[list[SourceMessage], list[Renumbered]]:
-    """Replace those messages that are ``data`` of the older way; leave all else.
+    """Replace ``data`` messages of the older numbering and leave all others unchanged.
 
     ``keys`` holds the coordinator keys of newer releases by artifact and api key.
     """
@@ -56,7 +56,7 @@ def renumber_keys(
 
 
 def at_version_zero(schema: MessageSchema, version: int, now: MessageSchema) -> MessageSchema:
-    """What ``schema`` has at ``version``, as version 0 of a message like ``now``."""
+    """Return ``schema`` at ``version`` as version 0 of a message like ``now``."""
     zero = Versions(0, 0)
     root = _struct(schema.root, version)
     root.name = now.name

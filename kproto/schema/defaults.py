@@ -1,7 +1,7 @@
-"""What a field's ``default`` says, and how to write it back. Knows kinds, nothing of versions.
+"""Parse and write a field's ``default``. Depends on the field's kind, never on versions.
 
-Kafka writes defaults as strings (``"-1"``, ``"0x7fffffff"``, ``"null"``); JSON numbers and
-booleans are taken too, as its own reader does.
+Kafka writes defaults as strings (``"-1"``, ``"0x7fffffff"``, ``"null"``). JSON numbers and booleans
+are accepted too, as in Kafka's own reader.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _FLOAT: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(NaN|Inf
 
 
 def implicit_default(kind: Kind) -> Default:
-    """The default of a field that names none: Java's zero of the type (null for records)."""
+    """Return the default of a field without a ``default``: Java's zero of the type (null for
+    records)."""
     if kind in INTEGER_RANGES:
         return 0
     simple: dict[str, Default] = {
@@ -42,7 +43,7 @@ def implicit_default(kind: Kind) -> Default:
 
 
 def parse_default(kind: Kind, value: Any) -> Default:
-    """Read ``value``, as JSON gave it; None where the schema has no ``default``.
+    """Parse ``value`` from JSON; None means that the schema has no ``default``.
 
     Raises ValueError with the text ``problem; remedy``.
     """
@@ -103,7 +104,8 @@ def _string(value: str) -> str | None:
 
 
 def spell_default(kind: Kind, default: Default) -> str | None:
-    """The shortest ``default`` that ``parse_default`` reads back, None where none is needed."""
+    """Return the shortest ``default`` that ``parse_default`` parses to the same value, or None if
+    none is needed."""
     implied = implicit_default(kind)
     same_sign = not isinstance(default, float) or math.copysign(1, default) > 0
     if default == implied and type(default) is type(implied) and same_sign:

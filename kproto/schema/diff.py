@@ -1,9 +1,10 @@
-"""How a schema evolved: what an old peer and a new one still understand, what breaks, and why.
+"""Compare schemas: report which changes are compatible, which break, and why.
 
-Two editions of a message are compared at every version both have, where any difference in layout
-breaks, and then from the last version of the old one to the last of the new one, where adding and
-removing is what versions are for. Tagged fields may come at any time (KIP-482), but a tag must
-not change its meaning. Requests and responses are matched by api key, other messages by name.
+Two editions of a message are compared at every version that both have, where any difference in
+layout breaks. The last version of the old edition is then compared with the last version of the new
+one, where fields may be added and removed. Tagged fields may be added at any time (KIP-482), but a
+tag must not change its meaning. Requests and responses are matched by api key, other messages by
+name.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ Verdict: TypeAlias = Literal["breaking", "compatible"]
 
 @dataclass(frozen=True)
 class Change:
-    """One difference. ``versions`` is where it shows (``2-4``, or ``3->4`` for a step to a new
-    version), empty where it is about the message as a whole."""
+    """One difference. ``versions`` is where it applies (``2-4``, or ``3->4`` for a step to a new
+    version); it is empty if the difference concerns the whole message."""
 
     verdict: Verdict
     kind: str
@@ -41,7 +42,7 @@ class Change:
 
 @dataclass
 class Comparison:
-    """``pairs`` were compared; the others have no counterpart."""
+    """``pairs`` were compared; the other messages have no counterpart."""
 
     changes: list[Change]
     pairs: list[tuple[str, str]]
@@ -56,10 +57,10 @@ class Comparison:
 def diff_schemas(
     old: Mapping[str, MessageSchema], new: Mapping[str, MessageSchema], *, partial: bool = False
 ) -> Comparison:
-    """Compare two sets of messages, as ``load_directory`` gives them.
+    """Compare two sets of messages, as returned by ``load_directory``.
 
-    A message only ``old`` has was dropped, which breaks; with ``partial`` it was not, since one
-    of the two sets (a draft) holds only what it changes.
+    A message that only ``old`` contains was removed, which breaks. With ``partial``, one of the
+    sets is a draft that holds only the messages it changes, so nothing was removed.
     """
     result = Comparison([], [], [], [])
     found: set[str] = set()
@@ -97,7 +98,8 @@ def _counterpart(schema: MessageSchema, others: Iterable[MessageSchema]) -> Mess
 
 
 def diff_messages(old: MessageSchema, new: MessageSchema) -> list[Change]:
-    """Compare two editions of one message: breaking changes first, each kind in field order."""
+    """Compare two editions of one message. Breaking changes come first, each group in field
+    order."""
     changes = [
         *_message_changes(old, new),
         *_version_changes(old, new),
@@ -201,7 +203,8 @@ def _in_step(new: MessageSchema, difference: Difference, step: str) -> Change:
 
 
 def _value_changes(old: MessageSchema, new: MessageSchema) -> Iterator[Change]:
-    """What no single version's layout shows: defaults, ``ignorable``, ranges that ended."""
+    """Compare what no single version's layout shows: defaults, ``ignorable``, and ranges that
+    ended."""
     valid = old.valid_versions.intersect(new.valid_versions)
 
     def change(
@@ -249,7 +252,7 @@ def _default(item: Field) -> str:
 
 
 def _same_fields(old: MessageSchema, new: MessageSchema) -> Iterator[tuple[str, Field, Field]]:
-    """Fields of the same path in both, structs followed only where both have them."""
+    """Return the fields with the same path in both. Structs are followed only if both have them."""
     pending = [("", old.root, new.root)]
     seen: set[tuple[int, int]] = set()
     while pending:

@@ -1,7 +1,7 @@
-"""Compare the fields of two structs at given versions, and say what each difference does.
+"""Compare the fields of two structs at given versions, and classify each difference.
 
-Fields are matched by name and alias, and else by standing at the same place with the same type:
-that one was renamed, which the wire does not show.
+Fields match by name and alias. A field without a match is taken as renamed if another field is at
+the same position with the same type; the wire does not show such a change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Difference", "compare_messages"]
 
 @dataclass(frozen=True)
 class Difference:
-    """``kind`` says which of the two flags hold: see ``_EFFECTS``."""
+    """``kind`` determines which of the two flags hold; see ``_EFFECTS``."""
 
     kind: str
     field: str
@@ -43,7 +43,8 @@ _MISREAD = "a peer with the other schema misreads the bytes from here on"
 _NAMES = "same place and type; names are not on the wire, so see that the meaning stayed"
 
 _EFFECTS: dict[str, tuple[str, str, str]] = {
-    # kind: (why it breaks at one same version, why it breaks as a step to a new one, else why not)
+    # kind: (reason why it breaks at the same version, reason why it breaks as a step to a new
+    # version, or else why it does not)
     "flexible": (_MISREAD + ", headers included", "", ""),
     "field-added": (_MISREAD, "", ""),
     "field-removed": (_MISREAD, "", ""),
@@ -77,7 +78,7 @@ _EFFECTS: dict[str, tuple[str, str, str]] = {
 def compare_messages(
     old: MessageSchema, old_version: int, new: MessageSchema, new_version: int
 ) -> Iterator[Difference]:
-    """Every difference between ``old`` at one version and ``new`` at another."""
+    """Return every difference between ``old`` at one version and ``new`` at another."""
     was, now = old.is_flexible(old_version), new.is_flexible(new_version)
     if was != now:
         words = {True: "flexible", False: "not flexible"}
@@ -148,7 +149,7 @@ class _Comparer:
     def same_place(
         self, old: Field, before: Sequence[Field], new: Field, after: Sequence[Field]
     ) -> bool:
-        """Whether ``new`` can only be ``old`` renamed."""
+        """Whether ``new`` can only be ``old`` under another name."""
         if _shape(old) != _shape(new):
             return False
         if old.is_tagged(self.old_version) or new.is_tagged(self.new_version):
@@ -193,7 +194,8 @@ class _Comparer:
             yield from self.structs(f"{path}.", old.type.inner_struct, new.type.inner_struct)
 
     def compact(self, path: str, old: Field, new: Field) -> Iterator[Difference]:
-        """Only where it is the field's own: else the message's flexibility tells it all."""
+        """The field's own flexibility, if it overrides the message's; the message's is reported
+        once."""
         was = self.old.is_flexible(self.old_version, old)
         now = self.new.is_flexible(self.new_version, new)
         message_was = self.old.is_flexible(self.old_version)
@@ -219,7 +221,8 @@ def _shape(item: Field) -> str:
 
 
 def _longest_rise(places: Sequence[int]) -> set[int]:
-    """A longest rising subsequence: what stays in order while the rest moves around it."""
+    """Return a longest increasing subsequence: the fields that keep their order while others
+    move."""
     best: list[list[int]] = []
     for place in places:
         longest: list[int] = []

@@ -1,7 +1,7 @@
-"""Write a schema as JSON: facts, one field a line, always the same text for the same schema.
+"""Write a schema as JSON with one field per line. Equal schemas give equal text.
 
-The inverse of ``load``: reading the text back gives an equal schema. Only what the wire or a user
-of the message needs is written; of prose there is our own ``about`` or none.
+The inverse of ``load``: loading the text gives an equal schema. Only facts that the wire or a user
+of the message needs are written. The only prose is our own ``about``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["schema_text"]
 
 
 def schema_text(schema: MessageSchema) -> str:
-    """The file's whole text, newline at the end."""
+    """Return the text of the file, which ends in a newline."""
     uses = Counter(
         inner.name
         for struct in schema.structs

@@ -1,8 +1,8 @@
-"""Bring the messages of Kafka's jars into a folder of schemas: the union of every version.
+"""Import the messages of Kafka's jars into a folder of schemas: the union of all versions.
 
-The folder holds one file a message and the notes of ``provenance``. A later import merges with
-what is there: what was noted stands in for releases that are not read again, and our own
-``about`` lines stay. No prose of Kafka's is kept.
+The folder contains one file per message and the notes of ``provenance``. A later import merges with
+the existing files: the notes replace releases that are not read again, and our own ``about`` lines
+are kept. No prose of Kafka's is copied.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from kproto.schema.versions import Versions
 __all__ = ["Identity", "ImportReport", "identity", "import_schemas", "merge_releases"]
 
 Identity: TypeAlias = tuple[str, int] | str
-"""Requests and responses are one message by type and api key, others by name."""
+"""Requests and responses are identified by type and api key, other messages by name."""
 
 
 @dataclass
 class ImportReport:
-    """What an import wrote, by message name; ``without_json`` is by release."""
+    """What an import wrote, by message name. ``without_json`` is by release."""
 
     into: Path
     merged: dict[str, Merged] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class ImportReport:
 
     @property
     def versions(self) -> int:
-        """How many pairs of message and version the union has."""
+        """The number of (message, version) pairs in the union."""
         return sum(len(item.schema.valid_versions) for item in self.merged.values())
 
     @property
@@ -62,10 +62,10 @@ def identity(schema: MessageSchema) -> Identity:
 
 
 def import_schemas(paths: Sequence[Path], into: Path) -> ImportReport:
-    """Import jars and folders into ``into``, merging with what an earlier import left there.
+    """Import jars and folders into ``into``, merged with earlier imports.
 
-    Raises SchemaError, and then has written nothing, where a source cannot be read or where
-    releases disagree on a version that none of them calls unstable.
+    Raises SchemaError, before anything is written, if a source cannot be read or if releases
+    disagree on a version that none of them marks unstable.
     """
     report = merge_releases(read_sources(paths), into)
     if not report.merged:
@@ -98,7 +98,7 @@ def import_schemas(paths: Sequence[Path], into: Path) -> ImportReport:
 
 
 def merge_releases(fresh: Sequence[Release], into: Path) -> ImportReport:
-    """The import without the writing."""
+    """Merge without writing files."""
     earlier = Earlier.read(into)
     report = ImportReport(into)
     releases = _with_earlier(fresh, earlier)
@@ -132,7 +132,7 @@ def merge_releases(fresh: Sequence[Release], into: Path) -> ImportReport:
 
 
 def _with_earlier(fresh: Sequence[Release], earlier: Earlier) -> list[Release]:
-    """All releases, oldest first: what was read now, and of what was noted the rest."""
+    """Return all releases, oldest first: those read now, and those that only the notes contain."""
     releases = {
         item.name: Release(item.name, list(item.messages), list(item.without_json))
         for item in fresh
@@ -180,11 +180,11 @@ def _editions(release: Release, messages: Iterable[SourceMessage]) -> list[Editi
 
 
 class _Unstable:
-    """Which versions a release calls unstable.
+    """The versions that a release marks unstable.
 
-    Only requests can say so (``latestVersionUnstable``), and mean their responses too. The
-    records of a kind of group whose heartbeat request has no stable version cannot be written by
-    a stable broker, so they are as unstable.
+    Only requests have the mark (``latestVersionUnstable``), which applies to their responses too. A
+    stable broker cannot write the records of a kind of group whose heartbeat request has no stable
+    version, so those records are unstable as well.
     """
 
     def __init__(self, release: Release) -> None:

@@ -1,8 +1,8 @@
-"""Find message JSON in Kafka's jars and in folders, and say which release each came from.
+"""Find message JSON in Kafka's jars and in folders, and the release that each came from.
 
-Kafka's modules ship it at different places: kafka-clients, raft and the coordinators under
-``common/message``, kafka-metadata under ``common/metadata``, kafka-storage under ``message``.
-Other modules (kafka-server, kafka-server-common, the ``-api`` jars) ship none.
+Kafka's modules store it in different places: kafka-clients, raft and the coordinators in
+``common/message``, kafka-metadata in ``common/metadata``, kafka-storage in ``message``. Other
+modules (kafka-server, kafka-server-common, the ``-api`` jars) contain none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Release", "SourceMessage", "read_sources", "release_order"]
 
 _FOLDERS: Final = ("common/message/", "common/metadata/", "message/")
 _NOT_ON_THE_WIRE: Final = frozenset({"SubscriptionInfoData"})
-"""Kafka Streams keeps this in a consumer's user data, in an encoding of its own."""
+"""Kafka Streams stores this in a consumer's user data, in an encoding of its own."""
 
 _NAME: Final = re.compile(r"(?P<artifact>.+?)-(?P<release>\d+\.\d+(?:\.\d+)*(?:-\w+)?)")
 _LARGEST_JSON: Final = 4 * 1024 * 1024
@@ -32,10 +32,10 @@ _LARGEST_JSON: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True)
 class SourceMessage:
-    """One message as one release defines it; ``artifact`` is the jar's or folder's name.
+    """One message as one release defines it. ``artifact`` is the name of the jar or folder.
 
-    ``unstable`` is set where an earlier import noted which versions the release calls unstable;
-    None leaves that to be found out from the release's messages.
+    ``unstable`` is set if an earlier import noted which versions the release marks unstable; with
+    None they are determined from the release's messages.
     """
 
     schema: MessageSchema
@@ -45,7 +45,7 @@ class SourceMessage:
 
 @dataclass
 class Release:
-    """All messages found for one Kafka release, and the jars that carried none."""
+    """All messages of one Kafka release, and the jars that contained none."""
 
     name: str
     messages: list[SourceMessage] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Release:
 
 
 def release_order(name: str) -> tuple[tuple[int, int, str], ...]:
-    """A sort key: ``3.9.2`` before ``3.10.0``, ``4.0.0-rc1`` before ``4.0.0``."""
+    """Return a sort key: ``3.9.2`` before ``3.10.0``, ``4.0.0-rc1`` before ``4.0.0``."""
     parts = [
         (1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"[.\-]", name)
     ]
@@ -61,9 +61,10 @@ def release_order(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def read_sources(paths: Iterable[Path]) -> list[Release]:
-    """Read jars and folders, oldest release first. Raises SchemaError, naming what is wrong.
+    """Read jars and folders, oldest release first. Raises SchemaError with the name of a bad
+    source.
 
-    The release is read off the jar's or folder's name, as Maven spells it.
+    The release is taken from the name of the jar or folder, as Maven writes it.
     """
     releases: dict[str, Release] = {}
     for path in paths:

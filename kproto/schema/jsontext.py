@@ -1,8 +1,7 @@
-"""JSON with Kafka's comments, and where in the text each value stands.
+"""Read JSON with Kafka's comments, and locate values in its text.
 
-Knows JSON, ``//`` and ``/* */`` comments, and lines; refuses to know what a schema is. Parsing is
-the fast path and keeps no positions; ``line_of`` scans the text again, and is only asked when
-something must be reported.
+This module knows JSON, ``//`` and ``/* */`` comments, and lines, but not schemas. Parsing is the
+fast path and records no positions; ``line_of`` scans the text again when an error needs a line.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from kproto.errors import SchemaError
 __all__ = ["Path", "line_of", "lines", "read_json", "refuse_lone_surrogates", "strip_comments"]
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Keys and array indexes from the top of the document down to a value."""
+"""Keys and array indexes from the root of the document to a value."""
 
 _COMMENT: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _STRING: Final = re.compile(r'"(?:\\.|[^"\\])*"')
@@ -32,7 +31,8 @@ class _DuplicateKey(ValueError):
 
 
 def strip_comments(text: str) -> str:
-    """Blank out comments, strings left alone; every other character keeps its position."""
+    """Replace comments by blanks. Strings and the positions of all other characters stay the
+    same."""
     if "//" not in text and "/*" not in text:
         return text
     return _COMMENT.sub(_blank, text)
@@ -44,7 +44,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Kafka's own files repeat a key now and then; that is harmless while both say the same."""
+    """Kafka's own files sometimes repeat a key, which is harmless if both values are equal."""
     made = dict(pairs)
     if len(made) != len(pairs):
         for key, value in pairs:
@@ -58,7 +58,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def read_json(text: str, source: str) -> Any:
-    """Parse one document. Raises SchemaError, with its line where the parser knows it."""
+    """Parse one document. Raises SchemaError, with the line if the parser reports it."""
     bare = strip_comments(text)
     try:
         return json.loads(bare, object_pairs_hook=_object, parse_constant=_no_constant)
@@ -88,8 +88,8 @@ def read_json(text: str, source: str) -> Any:
 
 
 def refuse_lone_surrogates(text: str, source: str) -> None:
-    """JSON can say them, and no class, file or message can carry them. Raises SchemaError, with
-    the line, for a document that ``read_json`` takes."""
+    """Raise SchemaError, with the line, if the document contains a lone surrogate. JSON permits
+    them, but no class, file or message can carry them."""
     bare = strip_comments(text)
     if _SURROGATE.search(bare) is None:
         return
@@ -117,11 +117,12 @@ def _json_remedy(text: str, position: int) -> str:
 
 
 def _walk(text: str, visit: Callable[[Path, int, bool], bool]) -> None:
-    """Call ``visit(path, line, is_repeat)`` per value until it returns True.
+    """Call ``visit(path, line, is_repeat)`` for each value until it returns True.
 
-    ``line`` is where the value's key (or the array element) starts. Any text is survived: tokens
-    that do not fit are stepped over, since this only ever locates what a parser already judged.
-    Values nested deeper than any schema's are not visited: their paths alone could fill the memory.
+    ``line`` is where the value's key (or the array element) begins. Any text is accepted and
+    unexpected tokens are skipped, since this function only locates what a parser has already
+    judged. Values nested more deeply than in any schema are not visited: their paths alone could
+    exhaust the memory.
     """
     stack: list[tuple[Path, bool, set[str]]] = []
     counters: list[int] = []
@@ -182,7 +183,7 @@ def _unquote(token: str) -> str:
 
 
 def lines(text: str) -> dict[Path, int]:
-    """The line of every value in the document, by path."""
+    """Return the line of every value in the document, by path."""
     found: dict[Path, int] = {}
 
     def visit(path: Path, line: int, _repeat: bool) -> bool:
@@ -194,7 +195,7 @@ def lines(text: str) -> dict[Path, int]:
 
 
 def line_of(text: str, path: Path) -> int | None:
-    """The line of the value at ``path``, or of its nearest enclosing value that is there."""
+    """Return the line of the value at ``path``, or of its nearest enclosing value."""
     found = lines(text)
     while path not in found and path:
         path = path[:-1]

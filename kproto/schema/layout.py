@@ -1,8 +1,8 @@
-"""The wire layout of a message at one version, as plain comparable data.
+"""The wire layout of a message at one version, as plain data to compare.
 
-What two schemas must share to write the same bytes: types in order, nullability, tags and
-encoding, but no names. An independent, short reading of the schema language: the importer and
-``diff`` hold schemas to it, the codec does not use it.
+It contains what two schemas must share to write the same bytes: types in order, nullability, tags
+and encoding, but no names. It is an independent, short implementation of the schema language. The
+importer and ``diff`` check schemas with it; the codec does not use it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = ["FieldLayout", "Layout", "layout", "without_values"]
 
 @dataclass(frozen=True, slots=True)
 class FieldLayout:
-    """One field at one version. ``compact`` tells how its length is written, ``members`` is set
-    for structs and arrays of structs; ``default`` and ``ignorable`` are its values' side."""
+    """One field at one version. ``compact`` is the encoding of its length; ``members`` is set for
+    structs and arrays of structs; ``default`` and ``ignorable`` do not affect the bytes."""
 
     type: str
     nullable: bool
@@ -37,7 +37,7 @@ class Layout:
 
 
 def layout(schema: MessageSchema, version: int) -> Layout:
-    """The layout at ``version``, which need not be valid."""
+    """Return the layout at ``version``, which need not be valid."""
     return Layout(schema.is_flexible(version), _members(schema, schema.root, version))
 
 
@@ -63,7 +63,7 @@ def _field(schema: MessageSchema, item: Field, version: int) -> FieldLayout:
 
 
 def without_values(found: Layout) -> Layout:
-    """The same layout with defaults and ``ignorable`` forgotten: what the bytes alone show."""
+    """Return the layout without defaults and ``ignorable``, that is, only what the bytes show."""
     return Layout(found.flexible, tuple(_forget(item) for item in found.fields))
 
 

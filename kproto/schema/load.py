@@ -1,11 +1,11 @@
-"""Make the schema model out of Kafka's message JSON (and our few additions to it).
+"""Load the schema model from Kafka's message JSON (with a few extensions of ours).
 
-Reads schema files and texts; what they may say is in ``parse``. What Kafka's own generator accepts
-is accepted, and a little beyond: a draft may leave out ``flexibleVersions`` (it then means
-``none``). ``check`` is where good manners are asked for.
-Every refusal is a SchemaError with file, line, field and remedy, whatever the text was.
+This module reads schema files and texts; ``parse`` defines what they may contain. It accepts what
+Kafka's own generator accepts, and slightly more: a draft may leave out ``flexibleVersions``, which
+then means ``none``. ``check`` reports what is accepted but not advisable. Every refusal is a
+SchemaError with file, line, field and remedy, whatever the text.
 
-Ours beyond Kafka's language: ``about`` anywhere, ``aliases`` (older names) on messages, fields
+Extensions to Kafka's language: ``about`` anywhere, ``aliases`` (older names) on messages, fields
 and common structs, ``structAliases`` on a field that declares its struct inline.
 """
 
@@ -30,17 +30,17 @@ __all__ = [
 def parse_message(
     text: str, source: str = "<text>", *, lenient: bool = False, with_lines: bool = False
 ) -> MessageSchema:
-    """Read one message's schema.
+    """Parse one message's schema.
 
-    ``lenient`` takes ``boolean`` for ``bool`` (KIP-860's page writes it so). ``with_lines``
-    fills ``Field.line`` and ``Struct.line``, at about the price of parsing once more.
-    Raises SchemaError, and nothing else, on any text.
+    ``lenient`` accepts ``boolean`` for ``bool`` (KIP-860's page writes it so). ``with_lines`` sets
+    ``Field.line`` and ``Struct.line``, which about doubles the time. Raises SchemaError and no
+    other error, whatever the text.
     """
     return MessageParser(text, source, lenient=lenient, with_lines=with_lines).message()
 
 
 def read_schema_text(path: Path) -> str:
-    """A schema file's text. Raises SchemaError where it cannot be read."""
+    """Return a schema file's text. Raises SchemaError if the file cannot be read."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -59,13 +59,13 @@ def read_schema_text(path: Path) -> str:
 def load_message(
     path: Path | str, *, lenient: bool = False, with_lines: bool = False
 ) -> MessageSchema:
-    """Read one schema file. Raises SchemaError, also when the file cannot be read."""
+    """Load one schema file. Raises SchemaError, also if the file cannot be read."""
     text = read_schema_text(Path(path))
     return parse_message(text, str(path), lenient=lenient, with_lines=with_lines)
 
 
 def schema_files(folder: Path) -> list[Path]:
-    """Every ``*.json`` directly in a folder, sorted. Raises SchemaError where there is none."""
+    """Return every ``*.json`` directly in a folder, sorted. Raises SchemaError if there is none."""
     if not folder.is_dir():
         raise SchemaError("is not a folder", source=str(folder), remedy="name a folder of schemas")
     files = sorted(folder.glob("*.json"))
@@ -77,10 +77,10 @@ def schema_files(folder: Path) -> list[Path]:
 def load_directory(
     path: Path | str, *, lenient: bool = False, with_lines: bool = False
 ) -> dict[str, MessageSchema]:
-    """Every ``*.json`` directly in a folder, by message name, in order of file name.
+    """Load every ``*.json`` directly in a folder, by message name, in order of file name.
 
-    Folders below are not entered: the importer keeps its own notes in one. Raises SchemaError
-    for a folder without schemas and for two files with one name.
+    Subfolders are not entered: the importer keeps its notes in one. Raises SchemaError for a folder
+    without schemas and for two files with the same message name.
     """
     found: dict[str, MessageSchema] = {}
     for file in schema_files(Path(path)):
@@ -97,7 +97,8 @@ def load_directory(
 
 
 def schemas_directory() -> Path:
-    """Where this distribution keeps its schemas: in the package, else in the repository."""
+    """Return the directory of this distribution's schemas: in the package, else in the
+    repository."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "_schemas"
     return installed if installed.is_dir() else package.parent / "schemas"

@@ -1,8 +1,8 @@
-"""What a message schema says, as plain data. This file knows no bytes and no files.
+"""The model of a message schema, as plain data. It knows neither bytes nor files.
 
-``load`` makes these from JSON; ``codegen.plan``, ``reference``, ``check`` and ``diff`` read them.
-The terms are those of Kafka's message definitions: valid versions, flexible versions (KIP-482),
-tagged fields, nullable versions, ignorable, map key, entity type.
+``load`` makes it from JSON; ``codegen.plan``, ``reference``, ``check`` and ``diff`` read it. The
+terms are those of Kafka's message definitions: valid versions, flexible versions (KIP-482), tagged
+fields, nullable versions, ignorable, map key, entity type.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIXED_SIZES: Final[dict[str, int]] = {
     "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
     "int64": 8, "float64": 8, "uuid": 16,
 }  # fmt: skip
-"""Kinds whose width on the wire is the same in every version, in bytes."""
+"""Size in bytes of the kinds that have the same width in every version."""
 
 MessageType: TypeAlias = Literal[
     "request", "response", "header", "data", "metadata", "coordinator-key", "coordinator-value"
@@ -62,12 +62,13 @@ class NewStruct:
 
 
 Default: TypeAlias = bool | int | float | str | bytes | uuid.UUID | tuple[()] | NewStruct | None
-"""``()`` is the empty array, ``None`` is null. ``bytes`` and ``records`` default to b"" or None."""
+"""``()`` is the empty array and ``None`` is null. ``bytes`` and ``records`` default to b"" or
+None."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """``element`` is set for arrays, ``struct`` for structs; arrays do not nest."""
+    """``element`` is set for arrays and ``struct`` for structs. Arrays do not nest."""
 
     kind: Kind
     element: FieldType | None = None
@@ -75,7 +76,7 @@ class FieldType:
 
     @property
     def inner_struct(self) -> Struct | None:
-        """The struct this type holds, directly or as array elements."""
+        """The struct of this type, directly or as array element."""
         return self.element.struct if self.element is not None else self.struct
 
     def __str__(self) -> str:
@@ -88,11 +89,11 @@ class FieldType:
 class Field:
     """One field of a struct, for all versions.
 
-    ``name`` is the schema's (``IsrReplicas``), ``python_name`` what Kafka's own generator would
-    call it in snake case (``isr_replicas``). A field is *present* at ``versions``; where
-    ``tagged_versions`` also holds the version it travels in the tagged section under ``tag``.
-    ``flexible_versions`` overrides the message's for this field alone (the client id of a
-    request header), None where it does not.
+    ``name`` is the schema's name (``IsrReplicas``); ``python_name`` is the snake-case name that
+    Kafka's own generator would use (``isr_replicas``). A field is *present* at ``versions``. If
+    ``tagged_versions`` also contains the version, the field is in the tagged section under ``tag``.
+    ``flexible_versions`` overrides the message's for this field only (the client id of a request
+    header); None means no override.
     """
 
     name: str
@@ -116,7 +117,7 @@ class Field:
         return self.tag is not None and version in self.versions.intersect(self.tagged_versions)
 
     def is_inline(self, version: int) -> bool:
-        """Present, and in the struct's own run of bytes rather than its tagged section."""
+        """Whether the field is present and outside the tagged section at ``version``."""
         return version in self.versions and not self.is_tagged(version)
 
     def is_nullable(self, version: int) -> bool:
@@ -125,7 +126,7 @@ class Field:
 
 @dataclass(slots=True, eq=False)
 class Struct:
-    """A named run of fields, in wire order."""
+    """A named sequence of fields, in wire order."""
 
     name: str
     versions: Versions
@@ -135,7 +136,8 @@ class Struct:
     aliases: tuple[str, ...] = ()
 
     def field(self, name: str) -> Field:
-        """The field of that schema name or Python name; KeyError if there is none."""
+        """Return the field with that schema name or Python name. Raises KeyError if there is
+        none."""
         for candidate in self.fields:
             if name in (candidate.name, candidate.python_name, *candidate.aliases):
                 return candidate
@@ -144,7 +146,7 @@ class Struct:
 
 @dataclass(slots=True, eq=False)
 class MessageSchema:
-    """One message, for all its versions. ``structs`` lists every struct once, children first,
+    """One message, for all its versions. ``structs`` contains every struct once, children first and
     the root last."""
 
     name: str
@@ -162,7 +164,8 @@ class MessageSchema:
     source: str = ""
 
     def is_flexible(self, version: int, item: Field | None = None) -> bool:
-        """Whether lengths are compact at ``version``, for ``item`` when it overrides."""
+        """Whether lengths are compact at ``version``, for ``item`` if it overrides the message's
+        setting."""
         if item is not None and item.flexible_versions is not None:
             return version in item.flexible_versions
         return version in self.flexible_versions
@@ -178,9 +181,9 @@ _RESERVED: Final = frozenset({"encode", "decode", "to_json", "from_json", "unkno
 
 
 def python_name(name: str) -> str:
-    """Snake case exactly as Kafka's generator makes it: ``isKRaftController`` ->
-    ``is_kraft_controller``. A trailing underscore keeps clear of Python's keywords and of the
-    names every message class has."""
+    """Return the snake-case name exactly as Kafka's generator makes it: ``isKRaftController``
+    becomes ``is_kraft_controller``. A trailing underscore avoids Python's keywords and the names
+    that every message class has."""
     out: list[str] = []
     previous_upper = True
     for char in name:

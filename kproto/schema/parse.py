@@ -1,6 +1,6 @@
-"""Put a message together from its JSON: structs, fields, tags, types.
+"""Build a message from its JSON: structs, fields, tags and types.
 
-Knows Kafka's schema language and our few additions; knows no files and no bytes on the wire.
+This module knows Kafka's schema language and our extensions, but neither files nor bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kproto.schema.versions import MAX_VERSION, Versions
 __all__ = ["MAX_NESTING", "MessageParser"]
 
 MAX_NESTING: Final = 32
-"""Structs within structs; the deepest of Kafka's own is 5."""
+"""Nesting depth of structs; the deepest of Kafka's own is 5."""
 
 _MESSAGE_KEYS: Final = frozenset((
     "type", "name", "apiKey", "listeners", "validVersions", "deprecatedVersions",
@@ -45,7 +45,7 @@ _NULLABLE: Final = frozenset(("string", "bytes", "records", "struct", "array"))
 
 
 class MessageParser(ValueReader):
-    """One document being read; call ``message`` once."""
+    """Parses one document; call ``message`` once."""
 
     def __init__(self, text: str, source: str, *, lenient: bool, with_lines: bool) -> None:
         super().__init__(text, source, with_lines=with_lines)
@@ -89,7 +89,7 @@ class MessageParser(ValueReader):
         listeners = self.list(node, "listeners", ())
         if not all(isinstance(item, str) for item in listeners):
             raise self.refusal("listeners must hold strings", ("listeners",), 'write ["broker"]')
-        refuse_lone_surrogates(self.text, self.source)  # where nothing closer was
+        refuse_lone_surrogates(self.text, self.source)  # if no closer position is known
         return MessageSchema(
             name=name,
             type=cast(MessageType, kind),
@@ -132,7 +132,8 @@ class MessageParser(ValueReader):
         return self.made[name]
 
     def struct(self, name: str, node: dict[str, Any], at: Path, versions: Versions) -> Struct:
-        """Read ``fields`` of ``node`` as the struct ``name``; listed once its children are."""
+        """Read ``fields`` of ``node`` as the struct ``name``. The struct is listed after its
+        children."""
         if len(self.open) >= MAX_NESTING:
             raise self.refusal(
                 f"structs nest more than {MAX_NESTING} deep", at, "flatten the message"
@@ -176,7 +177,7 @@ class MessageParser(ValueReader):
     # -- fields ----------------------------------------------------------------------------
 
     def field(self, item: Any, at: Path) -> Field:
-        # Named before anything else is looked at, so that every refusal can say which field.
+        # The name is read before anything else, so that every error can state the field.
         known = isinstance(item, dict) and isinstance(item.get("name"), str)
         if known and good_name(item["name"]):
             self.path.append(item["name"])

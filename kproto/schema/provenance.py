@@ -1,8 +1,8 @@
-"""The importer's notes beside a folder of schemas: where each version came from, what disagreed.
+"""The importer's notes beside a folder of schemas: the source of each version, and conflicts.
 
-``provenance/sources.json`` lets a later import rebuild what each earlier release said, as far as
-the union still shows it; ``provenance/conflicts.json`` is for people. Written one fact a line, so
-that a change shows as one line.
+From ``provenance/sources.json`` a later import rebuilds what each earlier release defined, as far
+as the union shows it; ``provenance/conflicts.json`` is for people. Each fact is one line, so that a
+change shows as one line.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from kproto.schema.versions import Versions
 __all__ = ["PROVENANCE", "Earlier", "conflicts_text", "sources_text"]
 
 PROVENANCE: Final = "provenance"
-"""The folder, inside the schemas' folder, of these notes. Loaders do not enter it."""
+"""The folder of these notes, inside the schemas' folder. Loaders do not enter it."""
 
 
 @dataclass
 class Earlier:
-    """What earlier imports left in a folder; empty for a new one."""
+    """The notes of earlier imports into a folder; empty for a new folder."""
 
     schemas: dict[str, MessageSchema] = field(default_factory=dict)
     messages: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -41,7 +41,8 @@ class Earlier:
 
     @classmethod
     def read(cls, folder: Path) -> Earlier:
-        """Raises SchemaError where a schema stands there that the notes do not account for."""
+        """Read the notes. Raises SchemaError if the folder contains a schema that the notes do not
+        cover."""
         if not any(folder.glob("*.json")):
             return cls()
         notes = folder / PROVENANCE
@@ -76,7 +77,7 @@ class Earlier:
         return ValueChange(**item) if kind == "values" else Conflict(**item)
 
     def sources(self) -> Iterator[tuple[str, SourceMessage]]:
-        """``(release, message)`` for every release noted for every message."""
+        """Yield ``(release, message)`` for each noted message of each noted release."""
         for name, schema in self.schemas.items():
             for release, noted in self.messages[name].items():
                 old_name = noted.get("name", name)
@@ -107,7 +108,7 @@ def sources_text(
     without_json: Mapping[str, Sequence[str]],
     renumbered: Sequence[Renumbered],
 ) -> str:
-    """``editions`` is by message name, ``artifacts`` by release and the name it had there."""
+    """``editions`` is by message name, ``artifacts`` by release and the message's name in it."""
     names_then = {(item.release, item.now): item.message for item in renumbered}
     found_in: dict[str, dict[str, set[str]]] = {
         release: defaultdict(set) for release in without_json

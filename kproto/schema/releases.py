@@ -1,7 +1,8 @@
-"""What a broker of each Kafka release advertises: ``schemas/releases.json``, typed.
+"""The versions that a broker of each Kafka release advertises: ``schemas/releases.json``, typed.
 
-Knows names, modes and version ranges by api key. Knows neither message layouts nor how a mock
-broker behaves under a profile; ``scripts/derive_releases.py`` writes the file and says how.
+This module knows names, modes and version ranges by api key. It knows neither message layouts nor
+the behaviour of a mock broker under a profile. ``scripts/derive_releases.py`` writes the file and
+explains how.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ FORMAT: Final = 1
 class Release:
     """One kind of broker of one release line.
 
-    ``name`` is the profile's: ``kafka-2.4``; where a line has both modes (2.8 to 3.9) ``kafka-3.9``
-    is KRaft and ``kafka-3.9-zk`` ZooKeeper. ``release`` is the exact version the ranges were taken
-    from (``2.4.1``), ``obtained`` how. ``apis`` maps each advertised api key to its versions, keys
-    ascending, as an ApiVersions response of that broker lists them.
+    ``name`` is the profile's: ``kafka-2.4``. For a line with both modes (2.8 to 3.9) ``kafka-3.9``
+    is KRaft and ``kafka-3.9-zk`` is ZooKeeper. ``release`` is the exact version that the ranges
+    were taken from (``2.4.1``) and ``obtained`` says how. ``apis`` maps each advertised api key to
+    its versions, in ascending order of key, as in an ApiVersions response of that broker.
     """
 
     name: str
@@ -45,9 +46,10 @@ class Release:
 
 @cache
 def load_releases() -> Mapping[str, Release]:
-    """Every profile by name, oldest release first. Read once; the mapping is read-only.
+    """Return all profiles by name, oldest release first. The file is read once; the mapping is
+    read-only.
 
-    Raises SchemaError where the file is missing or wrong.
+    Raises SchemaError if the file is missing or invalid.
     """
     path = schemas_directory() / FILE
     try:
@@ -60,7 +62,8 @@ def load_releases() -> Mapping[str, Release]:
 
 
 def release(name: str) -> Release:
-    """The profile of that name. Raises UnknownNameError with the nearest names, or all of them."""
+    """Return the profile with that name. Raises UnknownNameError with the nearest names, or all of
+    them."""
     releases = load_releases()
     found = releases.get(name)
     if found is not None:
@@ -71,7 +74,7 @@ def release(name: str) -> Release:
 
 
 def parse_releases(text: str, *, source: str = FILE) -> dict[str, Release]:
-    """Read the JSON text of a releases file. Raises SchemaError naming the profile and api key."""
+    """Parse the JSON text of a releases file. Raises SchemaError with the profile and api key."""
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:

@@ -1,12 +1,12 @@
 """Merge one message's schemas from several Kafka releases into the union of their versions.
 
-For each version one release is the *authority*: the newest that holds it as stable, else the
-newest that holds it at all. The merged schema must have, at each version, its authority's layout.
-Field ranges are fitted to that (an open range of the newest release is kept where it says the
-same), names are the newest release's, and older ones become aliases.
+For each version one release is the *authority*: the newest that has it as stable, else the newest
+that has it at all. At each version, the merged schema must have its authority's layout. Field
+ranges are fitted to that (an open range of the newest release is kept if it is equivalent), names
+are the newest release's, and older names become aliases.
 
-The merging itself may guess (which field was renamed, where a removed one stood); ``verify`` then
-compares every version of every release with the result and lets only listed conflicts through.
+Merging may guess (which field was renamed, where a removed one was); ``verify`` then compares every
+version of every release with the result and accepts only listed conflicts.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ __all__ = ["Conflict", "Edition", "Merged", "ValueChange", "merge"]
 class Conflict:
     """A version whose layout differs between releases: ``chosen`` won over ``rejected``.
 
-    ``unstable_in`` names the release that calls the version unstable. It is empty where the
-    layouts differ in tagged fields alone that ``chosen`` added: readers of either skip those.
+    ``unstable_in`` is the release that marks the version unstable. It is empty if the layouts
+    differ only in tagged fields that ``chosen`` added, which readers of either layout skip.
     """
 
     version: int
@@ -43,8 +43,8 @@ class Conflict:
 class ValueChange:
     """A default or ``ignorable`` that differs between releases.
 
-    The newest release wins. Of ``ignorable`` the newest in which it has a meaning: that has a
-    valid version without the field.
+    The newest release wins. For ``ignorable`` it is the newest release where the flag has a
+    meaning, that is, which has a valid version without the field.
     """
 
     field: str
@@ -64,7 +64,7 @@ class Merged:
 
 
 def merge(editions: Sequence[Edition]) -> Merged:
-    """Merge, oldest edition first. Raises SchemaError where releases contradict each other."""
+    """Merge, oldest edition first. Raises SchemaError if releases contradict each other."""
     return _Merger(editions).merge()
 
 
@@ -144,7 +144,7 @@ class _Merger:
     def fit(
         self, preferred: Versions, wanted: frozenset[int], domain: frozenset[int], what: str
     ) -> Versions:
-        """The range that holds ``wanted`` and nothing else of ``domain``."""
+        """Return the range that contains ``wanted`` and nothing else of ``domain``."""
         if all((version in preferred) == (version in wanted) for version in domain):
             return preferred
         if not wanted:
@@ -166,7 +166,8 @@ class _Merger:
     # -- structs ---------------------------------------------------------------------------
 
     def struct(self, parts: Sequence[Part], path: str) -> Struct:
-        """Merge, newest part first. A common struct is merged once, with every version."""
+        """Merge a struct, newest definition first. A common struct is merged once, with every
+        version."""
         newest = parts[0].struct
         if (known := self.merged.get(id(newest))) is not None:
             return known
@@ -183,7 +184,7 @@ class _Merger:
         return struct
 
     def field(self, slot: dict[int, Field], parts: Sequence[Part], path: str) -> Field | None:
-        """Merge one field; ``slot`` maps indexes of ``parts`` to that part's field."""
+        """Merge one field. ``slot`` maps indexes of ``parts`` to that definition's field."""
         newest = slot[min(slot)]
         where = f"{path}{newest.name}"
         domain = frozenset().union(*(part.decides for part in parts))
@@ -263,7 +264,7 @@ class _Merger:
         return FieldType("array", element=held) if newest.type.kind == "array" else held
 
     def value(self, name: str, slot: dict[int, Field], parts: Sequence[Part], where: str) -> Any:
-        """Choose the value of ``default`` or ``ignorable``, and note every other one."""
+        """Choose the value of ``default`` or ``ignorable``, and note every other value."""
         chosen = min(slot)
         if name == "ignorable":
             meant = [
@@ -292,7 +293,8 @@ class _Merger:
     # -- proof -----------------------------------------------------------------------------
 
     def verify(self, schema: MessageSchema) -> Iterator[Conflict]:
-        """Compare with every version of every edition; yield what a release marked unstable."""
+        """Compare with every version of every edition; yield conflicts in versions marked
+        unstable."""
         for edition in self.with_versions:
             for version in edition.schema.valid_versions:
                 expected = _bytes_only(edition.schema, version)
@@ -321,7 +323,7 @@ def _bytes_only(schema: MessageSchema, version: int) -> Layout:
 
 
 def _adds_tags_only(old: Sequence[FieldLayout], new: Sequence[FieldLayout]) -> bool:
-    """Whether ``new`` is ``old`` and more tagged fields, at any level."""
+    """Whether ``new`` is ``old`` with additional tagged fields, at any level."""
     old_tags = {item.tag for item in old}
     kept = [item for item in new if item.tag is None or item.tag in old_tags]
     return len(kept) == len(old) and all(

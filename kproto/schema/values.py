@@ -1,7 +1,7 @@
-"""Read single values out of a schema's JSON, and refuse wrong ones with their line.
+"""Read single values of a schema's JSON, and refuse invalid ones with their line.
 
-Knows what a name, a version range, a flag or a small integer looks like; nothing of how a
-message is put together (``parse`` knows that).
+This module knows the form of names, version ranges, flags and small integers. ``parse`` knows how a
+message is composed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _LONGEST_NAME: Final = 200
 
 
 class ValueReader:
-    """Reads one document. ``at`` arguments are paths into its JSON; ``path`` is the field being
-    read, for messages."""
+    """Reads one document. ``at`` arguments are paths into its JSON; ``path`` is the current field,
+    for error messages."""
 
     def __init__(self, text: str, source: str, *, with_lines: bool) -> None:
         self.text = text
@@ -157,7 +157,7 @@ def short(value: object) -> str:
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    import difflib  # only when something is wrong: it would slow every start
+    import difflib  # only on errors, since it would slow every start
 
     close = difflib.get_close_matches(word[:60], sorted(known), 1)
     return f"did you mean {close[0]}?" if close else ""

@@ -1,4 +1,4 @@
-"""Version ranges as Kafka's schemas write them: ``0``, ``1-4``, ``2+``, ``none``."""
+"""Version ranges in the notation of Kafka's schemas: ``0``, ``1-4``, ``2+``, ``none``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import ClassVar
 __all__ = ["MAX_VERSION", "Versions"]
 
 MAX_VERSION = 32767
-"""An open range ends here: api versions are int16."""
+"""The end of an open range: api versions are int16."""
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A closed range of versions; empty when ``highest < lowest``."""
+    """A closed range of versions. It is empty if ``highest < lowest``."""
 
     lowest: int
     highest: int
@@ -24,7 +24,7 @@ class Versions:
 
     @classmethod
     def parse(cls, text: str) -> Versions:
-        """Read Kafka's notation. Raises ValueError saying what is wrong with ``text``."""
+        """Parse Kafka's notation. Raises ValueError with the problem in ``text``."""
         text = text.strip()
         if text in ("none", ""):
             return cls.NONE
@@ -59,7 +59,7 @@ class Versions:
         return Versions(lowest, highest) if lowest <= highest else Versions.NONE
 
     def covers(self, other: Versions) -> bool:
-        """Whether every version of ``other`` is in this range."""
+        """Whether this range contains every version of ``other``."""
         return not other or (self.lowest <= other.lowest and other.highest <= self.highest)
 
     def __str__(self) -> str:

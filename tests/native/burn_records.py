@@ -12,7 +12,7 @@ import argparse
 import random
 import time
 
-from kproto.records.sink import PureSink, Wanted
+from kproto.records.sink import PureSink, RecordColumn
 from tests.native.records_both import (
     LONGS,
     codec,
@@ -28,7 +28,7 @@ from tests.support import engines
 LIMITS = (8, 50, 500, 5000, 1 << 20)
 
 
-def same_columns(sections: list[tuple[bytes, int]], wanted: Wanted, limit: int) -> None:
+def same_columns(sections: list[tuple[bytes, int]], wanted: RecordColumn, limit: int) -> None:
     sink, pure = codec().sink(wanted, limit), PureSink(wanted, limit)
     for data, count in sections:
         arguments = data, 0, len(data), count, 5, 7, None
@@ -59,7 +59,7 @@ def burn(seconds: float, seed: int) -> int:
             for each, _ in sections:
                 same_reading(each, count, 5, 7, around=b"\x01" * rng.choice((0, 3)))
                 same_writing(shake_records(records, rng))
-            same_columns(sections, Wanted(rng.randrange(64)), rng.choice(LIMITS))
+            same_columns(sections, RecordColumn(rng.randrange(64)), rng.choice(LIMITS))
             tried += 24
     return tried
 

@@ -8,9 +8,9 @@ from typing import Any
 from kproto import DecodeError, extension
 from kproto.records import Record, RecordBatches, build_batch
 from kproto.records.native import RecordCodec, record_codec
-from kproto.records.place import Window
 from kproto.records.record import read_in_python
 from kproto.records.record_batch import HEADER_SIZE
+from kproto.records.window import Window
 from tests.support.shaken import WRONG_VALUES
 
 __all__ = [

@@ -18,20 +18,20 @@ from kproto.records import (
 )
 from kproto.records.columns import COLUMNS, read_columns
 from kproto.records.compression import unpack
-from kproto.records.sink import Made, PureSink, Wanted
+from kproto.records.sink import ColumnBuffers, PureSink, RecordColumn
 from tests.native.records_both import codec, damage, random_records, section, shake_records
 from tests.native.test_memory import LOOPS, least_growth
 from tests.records.mutations import PLAIN, record_of
 from tests.support import seeds
 
-ALL = Wanted(255)
+ALL = RecordColumn(255)
 MOST = 2**31 - 1
 EMPTY = (0, 0, None, bytes(4), b"")
 
 
 def test_a_sink_begins_empty_and_again() -> None:
     headers = (bytes(4), EMPTY, EMPTY)
-    nothing = Made(0, b"", b"", EMPTY, EMPTY, b"", headers, (0, None, b""), EMPTY)  # type: ignore[arg-type]  # plain tuples
+    nothing = ColumnBuffers(0, b"", b"", EMPTY, EMPTY, b"", headers, (0, None, b""), EMPTY)  # type: ignore[arg-type]  # plain tuples
     data = section([Record(0, 0, b"k", None, (("h", b"x"),))])
     sink, pure = codec().sink(ALL, MOST), PureSink(ALL, MOST)
     for _ in range(3):

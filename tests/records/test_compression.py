@@ -27,7 +27,7 @@ from kproto.records import (
 )
 from kproto.records.compression import MEMBERS, compress, decompress, unpack
 from kproto.records.snappy import HEADER, MAGIC
-from kproto.records.undecodable import Undecodable
+from kproto.records.undecodable import UndecodableError
 
 LIMIT = 1 << 20
 CODECS = list(Compression)[1:]
@@ -44,11 +44,11 @@ def test_a_cut_or_extended_form_is_refused(codec):
     data = bytes(range(256)) * 300
     packed = compress(codec, data)
     for cut in (1, 2, 5, len(packed) // 2, len(packed) - 6):
-        with pytest.raises(Undecodable):
+        with pytest.raises(UndecodableError):
             decompress(codec, packed[:-cut], limit=LIMIT)
-    with pytest.raises(Undecodable):
+    with pytest.raises(UndecodableError):
         decompress(codec, packed + b"??", limit=LIMIT)
-    with pytest.raises(Undecodable, match="more than"):
+    with pytest.raises(UndecodableError, match="more than"):
         decompress(codec, packed, limit=len(data) - 1)
 
 
@@ -58,7 +58,7 @@ def test_mutated_forms_are_refused_or_bounded(codec, data):
     for _ in range(data.draw(st.integers(1, 3))):
         packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
     for magic in (0, 2):
-        with contextlib.suppress(Undecodable):
+        with contextlib.suppress(UndecodableError):
             assert len(decompress(codec, bytes(packed), magic=magic, limit=2000)) <= 2000
 
 
@@ -67,7 +67,7 @@ def test_several_members_are_read_but_not_any_number(codec):
     one = compress(codec, b"abc")
     assert decompress(codec, one * 3, limit=9) == b"abc" * 3
     assert decompress(codec, one * MEMBERS, limit=LIMIT) == b"abc" * MEMBERS
-    with pytest.raises(Undecodable, match=f"more than {MEMBERS} members"):
+    with pytest.raises(UndecodableError, match=f"more than {MEMBERS} members"):
         decompress(codec, one * (MEMBERS + 1), limit=LIMIT)
 
 
@@ -100,7 +100,7 @@ def test_snappy_framed_as_java_and_bare():
     ],
 )
 def test_what_is_no_snappy(packed, problem):
-    with pytest.raises(Undecodable, match=problem):
+    with pytest.raises(UndecodableError, match=problem):
         decompress(Compression.SNAPPY, packed, limit=LIMIT)
 
 
@@ -113,7 +113,7 @@ def test_lz4_has_kafkas_mistake_at_magic_0_and_not_after():
     assert lz4_header.repaired(wrong) == right
     for packed in (right, wrong):  # magic 0 has either, whatever the checksum says
         assert decompress(Compression.LZ4, packed, magic=0, limit=LIMIT) == data
-    with pytest.raises(Undecodable, match="lz4"):
+    with pytest.raises(UndecodableError, match="lz4"):
         decompress(Compression.LZ4, wrong, magic=1, limit=LIMIT)
 
 
@@ -155,7 +155,7 @@ def test_lz4_headers_with_a_content_size():
     assert lz4_header.repaired(frame) == frame
     assert decompress(Compression.LZ4, frame, magic=0, limit=3) == b"abc"
     for cut in range(len(frame)):
-        with pytest.raises(Undecodable):
+        with pytest.raises(UndecodableError):
             decompress(Compression.LZ4, frame[:cut], magic=0, limit=3)
 
 
@@ -167,7 +167,7 @@ def test_a_size_in_an_lz4_header_is_no_reason_to_allocate():
     lying = frame[:4] + described + bytes([checksum]) + frame[15:]
     tracemalloc.start()
     try:
-        with pytest.raises(Undecodable, match="frameSize_wrong"):
+        with pytest.raises(UndecodableError, match="frameSize_wrong"):
             decompress(Compression.LZ4, lying, limit=1 << 30)
         assert tracemalloc.get_traced_memory()[1] < 1 << 24
     finally:

@@ -13,7 +13,7 @@ from kproto.records.batch import Batch
 from kproto.records.columns import put_batch
 from kproto.records.compression import unpack
 from kproto.records.native import RecordSink
-from kproto.records.sink import Blobs, Made, Sizes, Wanted, bits, make_sink
+from kproto.records.sink import Blobs, ColumnBuffers, RecordColumn, Sizes, bits, make_sink
 from wiredump.rows.pieces import Chosen, Piece, Whole
 
 __all__ = ["RecordRows", "Whose"]
@@ -25,8 +25,8 @@ GREATEST: Final = 2**31 - 1
 """What a column can have at all. Batches end far below it."""
 
 _COLUMNS: Final = (
-    Wanted.OFFSET | Wanted.TIMESTAMP | Wanted.KEY | Wanted.HEADER_COUNT
-    | Wanted.VALUE_SIZE | Wanted.VALUE_HASH
+    RecordColumn.OFFSET | RecordColumn.TIMESTAMP | RecordColumn.KEY | RecordColumn.HEADER_COUNT
+    | RecordColumn.VALUE_SIZE | RecordColumn.VALUE_HASH
 )  # fmt: skip
 
 
@@ -53,9 +53,9 @@ class RecordRows:
     def __init__(self, *, keep: bool = True, values: bool = False) -> None:
         self.pieces: list[Piece] = []
         self._keep = keep
-        self._wanted = Wanted(0)
+        self._wanted = RecordColumn(0)
         if keep:
-            self._wanted = _COLUMNS | (Wanted.VALUE if values else Wanted(0))
+            self._wanted = _COLUMNS | (RecordColumn.VALUE if values else RecordColumn(0))
         self._sink = make_sink(self._wanted, MOST_BYTES)
         self._runs = _Runs()
 
@@ -103,7 +103,7 @@ class RecordRows:
         self._end(self._sink)
 
     def _end(self, sink: RecordSink) -> None:
-        made = Made(*sink.finish())
+        made = ColumnBuffers(*sink.finish())
         runs = self._runs.taken()
         counts = runs.counts
         if counts and self._keep:
@@ -186,7 +186,7 @@ _pack: Final = _RUN.pack
 _LAST: Final = 2**63 - 1
 
 
-def _own(made: Made, counts: list[int], timeless: list[bool]) -> dict[str, Column]:
+def _own(made: ColumnBuffers, counts: list[int], timeless: list[bool]) -> dict[str, Column]:
     rows = made.rows
     assert made.key is not None
     assert made.value_size is not None
@@ -207,7 +207,7 @@ def _own(made: Made, counts: list[int], timeless: list[bool]) -> dict[str, Colum
     return {column.name: column for column in columns}
 
 
-def _timestamps(made: Made, counts: list[int], timeless: list[bool]) -> Column:
+def _timestamps(made: ColumnBuffers, counts: list[int], timeless: list[bool]) -> Column:
     """Those of magic 0 have none. ``timeless`` is empty where there is no run of them."""
     validity, nulls = None, 0
     if any(timeless):
