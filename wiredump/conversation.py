@@ -95,6 +95,8 @@ class Conversation:
         connection = self.connection
         self.flipped = not self.flipped
         connection.client, connection.broker = connection.broker, connection.client
+        if connection.tally is not None:
+            connection.tally.flip()
 
     # -- what comes in -----------------------------------------------------------------------
 

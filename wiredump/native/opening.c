@@ -207,6 +207,8 @@ static int take_fin(reading_object *self, connection *on, int direction, const s
         return 0;
     self->packet_count++;
     saw(on, from);
+    if (of->flags & ACK)
+        trips_acknowledge(&on->streams[!direction], of->acknowledgement, from->time);
     on->life.ended |= (uint8_t)(1 << direction);
     if (!first) return end(self, on, from);
     on->life.ended_by = (uint8_t)direction;
@@ -240,13 +242,6 @@ static int take_after(reading_object *self, connection *on, int direction, const
 }
 
 /* ---- in between ----------------------------------------------------------------------------- */
-
-/* Whether bytes are acknowledged that were never seen: a hole, perhaps. A FIN counts as one. */
-int acks_unseen(const connection *on, int direction, const segment *of) {
-    if (!(of->flags & ACK)) return 0;
-    uint32_t ahead = of->acknowledgement - on->streams[!direction].next_sequence;
-    return ahead > (uint32_t)(on->life.ended >> !direction & 1) && ahead < WINDOW;
-}
 
 static int take_answer(reading_object *self, connection *on, int direction, const segment *of,
                        const packet *from) {

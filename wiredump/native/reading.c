@@ -57,6 +57,10 @@ static enum taken take_payload(reading_object *self, connection *on, int directi
     stream *self_stream = &on->streams[direction];
     int64_t start = self_stream->next, end = start + of->size;
     if (!on->touched && touch(self, on)) return FAILED;
+    if (UNLIKELY(self_stream->trips == NULL) &&
+        trips_begin(self_stream, on->connection, direction, of->sequence))
+        return FAILED;
+    trips_send(self_stream->trips, of->sequence, of->size, from->time);
     if (stream_mark(self_stream, start, end, from->time, from->place, from->capture, of->at) ||
         stream_piece(self_stream, start, of->size, of->at, NULL, self->recent_limit))
         return FAILED;
@@ -67,9 +71,11 @@ static enum taken take_payload(reading_object *self, connection *on, int directi
     for (;;) {
         if (self_stream->need == 0) {
             uint8_t bytes[4];
+            const uint8_t *at = bytes;
             if (end - self_stream->base < 4) return TAKEN;
-            stream_gather(self_stream, chunk, self_stream->base, 4, bytes);
-            int64_t size = (int32_t)get32(bytes);
+            if (LIKELY(self_stream->base >= start)) at = chunk + of->at + (self_stream->base - start);
+            else stream_gather(self_stream, chunk, self_stream->base, 4, bytes);
+            int64_t size = (int32_t)get32(at);
             if (size < 0 || size > self->max_size) break;
             self_stream->need = 4 + size;
         }
@@ -124,6 +130,8 @@ static int take_packet(reading_object *self, const packet *from, const uint8_t *
     on->time = from->time;
     on->place = from->place;
     on->capture = from->capture;
+    if (LIKELY(of.flags & ACK))
+        trips_acknowledge(&on->streams[!direction], of.acknowledgement, from->time);
     if (!of.size) return 1;
     enum taken taken = take_payload(self, on, direction, &of, from, chunk);
     return taken == TAKEN ? 1 : taken == LEFT ? -2 : -1;

@@ -7,11 +7,13 @@
 #include "wire.h"
 
 void stream_clear(stream *self) {
-    for (int i = 0; i < self->piece_count; i++)
+    for (unsigned i = 0; i < self->piece_count; i++)
         Py_XDECREF(self->pieces[(self->piece_first + i) % MOST_PIECES].data);
     PyMem_Free(self->marks);
     PyMem_Free(self->pieces);
     PyMem_Free(self->kept);
+    if (self->trips != NULL) PyBuffer_Release(&self->timing);
+    Py_XDECREF(self->tally);
     memset(self, 0, sizeof(*self));
 }
 
@@ -107,8 +109,8 @@ const mark *stream_first_mark(const stream *self, int64_t from) {
     return &self->marks[first_mark(self, from)];
 }
 
-static const piece *first_own_piece(const stream *self, int *number) {
-    for (int i = 0; i < self->piece_count; i++) {
+static const piece *first_own_piece(const stream *self, unsigned *number) {
+    for (unsigned i = 0; i < self->piece_count; i++) {
         const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
         if (each->data == NULL) {
             *number = i;
@@ -120,7 +122,7 @@ static const piece *first_own_piece(const stream *self, int *number) {
 }
 
 int stream_fold(stream *self, const uint8_t *chunk) {
-    int number;
+    unsigned number;
     const piece *own = first_own_piece(self, &number);
     int64_t pieces_from = own != NULL ? own->start : self->next;
     int64_t needed = self->base < pieces_from ? self->base : pieces_from;
@@ -139,7 +141,7 @@ int stream_fold(stream *self, const uint8_t *chunk) {
                         end - self->kept_end))
             return -1;
     }
-    for (int i = number; i < self->piece_count; i++) {
+    for (unsigned i = number; i < self->piece_count; i++) {
         const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
         if (each->start >= self->kept_end && stream_keep(self, chunk + each->at, each->size))
             return -1;
@@ -215,8 +217,8 @@ static PyObject *marks_state(const stream *self) {
 }
 
 static PyObject *pieces_state(const stream *self, const uint8_t *chunk) {
-    PyObject *list = PyList_New(self->piece_count);
-    for (int i = 0; list != NULL && i < self->piece_count; i++) {
+    PyObject *list = PyList_New((Py_ssize_t)self->piece_count);
+    for (unsigned i = 0; list != NULL && i < self->piece_count; i++) {
         const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
         PyObject *data;
         if (each->data != NULL) {
@@ -252,10 +254,12 @@ PyObject *stream_state(const stream *self, const uint8_t *chunk) {
 int stream_enter(stream *self, PyObject *state, int64_t limit) {
     long long next, base;
     unsigned int sequence;
-    PyObject *held, *marks, *pieces;
-    if (!PyArg_ParseTuple(state, "LILSO!O!", &next, &sequence, &base, &held, &PyList_Type, &marks,
-                          &PyList_Type, &pieces))
+    PyObject *held, *marks, *pieces, *tally;
+    if (!PyArg_ParseTuple(state, "LILSO!O!O", &next, &sequence, &base, &held, &PyList_Type, &marks,
+                          &PyList_Type, &pieces, &tally))
         return -1;
+    self->tally = Py_NewRef(tally);
+    if (trips_enter(self)) return -1;
     if (base < 0 || base + PyBytes_GET_SIZE(held) != next) {
         PyErr_SetString(PyExc_ValueError, "what is held is not what comes before the next byte");
         return -1;

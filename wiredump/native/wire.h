@@ -153,14 +153,44 @@ typedef struct {
     Py_ssize_t mark_first, mark_end, mark_room;
     /* The newest bytes, to compare repetitions with: as Recent has them. */
     piece *pieces;
-    int piece_first, piece_count;
+    unsigned piece_first, piece_count;
     int64_t piece_cost;
     /* Bytes from kept_start to kept_end, copied out of chunks that are gone. */
     uint8_t *kept;
     int64_t kept_start, kept_end;
     Py_ssize_t kept_skip, kept_room;
     int64_t held_end; /* where what the frame cutter holds ends; -1: at `next` */
+    PyObject *tally;  /* its EndTally; NULL until it is needed, of one that was opened here */
+    int64_t *trips;   /* the array that `tally.timing` is, by `timing`; NULL: it has none yet */
+    Py_buffer timing;
 } stream;
+
+/* ---- round_trips.c: as wiredump/readers/round_trips.py has it -------------------------------- */
+
+enum { TIMED = 32, BUCKETS = 208 };
+enum {
+    TRIPS_MINIMUM, TRIPS_MAXIMUM, TRIPS_ACKNOWLEDGED, TRIPS_FIRST, TRIPS_COUNT, TRIPS_RING,
+    TRIPS_HISTOGRAM = TRIPS_RING + 2 * TIMED
+};
+
+int trips_enter(stream *self); /* of a stream that has its tally */
+int trips_begin(stream *self, PyObject *connection, int direction, uint32_t sequence);
+void trips_take(int64_t *trips, uint32_t number, int64_t now);
+
+static inline void trips_acknowledge(const stream *self, uint32_t number, int64_t now) {
+    if (self->trips != NULL && (uint32_t)self->trips[TRIPS_ACKNOWLEDGED] != number)
+        trips_take(self->trips, number, now);
+}
+
+static inline void trips_send(int64_t *trips, uint32_t sequence, uint32_t size, int64_t now) {
+    uint32_t end = sequence + size, count = (uint32_t)trips[TRIPS_COUNT];
+    if (UNLIKELY(count >= TIMED || (int32_t)((uint32_t)trips[TRIPS_ACKNOWLEDGED] - end) >= 0))
+        return;
+    int64_t *to = &trips[TRIPS_RING + 2 * (((uint32_t)trips[TRIPS_FIRST] + count) % TIMED)];
+    to[0] = now;
+    to[1] = (int64_t)((uint64_t)sequence << 32 | end);
+    trips[TRIPS_COUNT] = (int64_t)count + 1;
+}
 
 void stream_clear(stream *self);
 int stream_mark(stream *self, int64_t start, int64_t end, int64_t time, int64_t place,
@@ -334,12 +364,19 @@ enum taken { TAKEN = 0, LEFT = 1, FAILED = -1 };
 enum taken take_request(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
 enum taken take_response(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
 
+/* Whether bytes are acknowledged that were never seen: a hole, perhaps. A FIN counts as one. */
+static inline int acks_unseen(const connection *on, int direction, const segment *of) {
+    if (!(of->flags & ACK)) return 0;
+    uint32_t ahead = of->acknowledgement - on->streams[!direction].next_sequence;
+    return UNLIKELY(ahead != 0) && ahead > (uint32_t)(on->life.ended >> !direction & 1) &&
+           ahead < WINDOW;
+}
+
 /* opening.c: connections from SYN to FIN */
 enum { LIFE_GOES_ON = 2 };
 int life_open(reading_object *self, const segment *of, const packet *from);
 int life_segment(reading_object *self, connection *on, int direction, const segment *of,
                  const packet *from, const uint8_t *chunk);
-int acks_unseen(const connection *on, int direction, const segment *of);
 PyObject *life_state(const connection *on);
 PyObject *live(PyObject *object, PyObject *args);
 PyObject *end_clean(PyObject *object, PyObject *unused);

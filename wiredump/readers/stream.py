@@ -20,7 +20,8 @@ from typing import Final
 from wiredump.readers.blocks import Block, Blocks, count_differing
 from wiredump.readers.ledger import OVERHEAD, Ledger, Piece
 from wiredump.readers.model import At, Data, GapReason, Segment
-from wiredump.readers.tally import Tally
+from wiredump.readers.round_trips import acknowledge, resend, restart, send
+from wiredump.readers.tally import EndTally
 
 __all__ = ["SEQUENCES", "WINDOW", "Stream", "distance"]
 
@@ -53,7 +54,7 @@ class Stream:
         "plain", "recent", "started", "tally", "waiting",
     )  # fmt: skip
 
-    def __init__(self, connection: int, direction: int, ledger: Ledger, tally: Tally) -> None:
+    def __init__(self, connection: int, direction: int, ledger: Ledger, tally: EndTally) -> None:
         self.connection = connection
         self.direction = direction
         self.tally = tally
@@ -118,6 +119,8 @@ class Stream:
         ahead = (sequence - self.next_sequence) & _MASK
         if not 0 < ahead < WINDOW:
             return
+        # What was acknowledged before it was captured is not measured.
+        acknowledge(self.tally.time_from(self.next_sequence), sequence, now)
         if self._acknowledged <= self.next:
             self._acknowledged_since = now
         self._acknowledged = max(self._acknowledged, self.next + ahead)
@@ -134,6 +137,7 @@ class Stream:
         start = self.next + distance(sequence, self.next_sequence)
         whole_end = start + size + segment.missing
         seen, repeated = self._seen, self.tally.retransmitted
+        self._time(sequence, start, whole_end, seen, segment.timestamp_ns)
         old = min(size, max(0, self.next - start))
         if old:
             self.place_old(start, bytes(payload[:old]), segment)
@@ -159,6 +163,13 @@ class Stream:
         if self._cut or self._blocks:
             self._drain(segment, segment.timestamp_ns)
         self.settle(segment)
+
+    def _time(self, sequence: int, start: int, end: int, seen: int, now: int) -> None:
+        """Of a segment that may come once more, or late."""
+        if start < seen and self.tally.timing is not None:
+            resend(self.tally.timing, sequence, end - start)
+        elif start < end and start >= seen and self.end is None:
+            send(self.tally.time_from(sequence), sequence, end - start, now)
 
     def _place_new(self, start: int, data: bytes, segment: Segment) -> None:
         if start == self.next and not self._blocks:
@@ -257,6 +268,8 @@ class Stream:
             self._ledger.anomaly("out-of-window", reason, size, self, None, segment)
             return False
         self.give_up(segment)
+        if self.tally.timing is not None:
+            restart(self.tally.timing, sequence)
         self._gap((sequence - self.next_sequence) & _MASK, "resync", segment)
         self._gaps.clear()
         self.recent.clear()

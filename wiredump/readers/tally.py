@@ -1,27 +1,30 @@
-"""How a connection's packets went: what was sent again, came late or is missing, as one counts it
-while its streams are put together. Shared by the reassembler, which counts, and by whoever has the
-connection's description."""
+"""Counts of a connection's packets: what was sent again, came late or is missing, and round-trip
+times. The reassembler counts while it puts the streams together; the connection's description has
+the same object."""
 
 from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Tally"]
+from wiredump.readers import round_trips
+from wiredump.readers.round_trips import RoundTrips, State
+
+__all__ = ["COUNTS", "EndTally", "Tally"]
 
 
-class Tally(msgspec.Struct, gc=False):
-    """Segments, but for what ends in ``bytes`` or ``ns``.
+class EndTally(msgspec.Struct, gc=False):
+    """Of what one end sent: segments, except for ``retransmitted_bytes`` and ``missing_bytes``.
 
-    - ``retransmitted``: segments with bytes that had been captured before, but for keep-alives;
+    - ``retransmitted``: segments with bytes that had been captured before, except for keep-alives;
       ``retransmitted_bytes`` are those bytes.
-    - ``out_of_order``: all others with bytes in front of some that had been captured by then. Also
-      what was lost before it came to the point of capture, and sent again.
-    - ``holes``: segments behind a hole that was not there before: those in front of them were late,
-      or lost. ``missing_bytes`` were never captured.
-    - ``zero_windows``: those that say that the receiver has no room.
-    - ``resets``: those with RST.
-    - ``handshake_ns``: from the last SYN to the client's first segment behind the SYN-ACK; None
-      where one of the three was not captured.
+    - ``out_of_order``: other segments captured behind bytes that follow theirs. They were
+      reordered, or lost before the point of capture and sent again.
+    - ``holes``: segments captured while bytes in front of them were missing. ``missing_bytes``
+      were never captured.
+    - ``zero_windows``: segments that announce a window of 0.
+    - ``resets``: segments with RST.
+
+    ``timing`` is the state of ``round_trips`` until the connection is closed; None without data.
     """
 
     retransmitted: int = 0
@@ -31,4 +34,57 @@ class Tally(msgspec.Struct, gc=False):
     missing_bytes: int = 0
     zero_windows: int = 0
     resets: int = 0
+    timing: State | None = None
+    measured: RoundTrips | None = None
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """In the order of ``COUNTS``."""
+        return (
+            self.retransmitted, self.retransmitted_bytes, self.out_of_order, self.holes,
+            self.missing_bytes, self.zero_windows, self.resets,
+        )  # fmt: skip
+
+    @property
+    def round_trips(self) -> RoundTrips:
+        """Times from a data segment to its acknowledgement, as far as they were measured."""
+        return self.measured if self.measured is not None else round_trips.sums(self.timing)
+
+    def time_from(self, sequence: int) -> State:
+        """The state of ``round_trips``, made where there is none yet."""
+        if self.timing is None:
+            self.timing = round_trips.begin(sequence)
+        return self.timing
+
+    def close(self) -> None:
+        """Keep the sums alone."""
+        found, self.timing = round_trips.sums(self.timing), None
+        if found.samples:
+            self.measured = found
+
+
+COUNTS = EndTally.__struct_fields__[:7]
+
+
+class Tally(msgspec.Struct, gc=False):
+    """Of both ends. ``handshake_ns`` is the time from the last SYN to the client's first segment
+    after the SYN-ACK; None where one of the three was not captured."""
+
+    client: EndTally = msgspec.field(default_factory=EndTally)
+    broker: EndTally = msgspec.field(default_factory=EndTally)
     handshake_ns: int | None = None
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Of both ends together, in the order of ``COUNTS``."""
+        both = zip(self.client.counts, self.broker.counts, strict=True)
+        return tuple(client + broker for client, broker in both)
+
+    def flip(self) -> None:
+        """The end that was taken for the client is the broker."""
+        self.client, self.broker = self.broker, self.client
+
+    def close(self) -> None:
+        """No more segments are counted as data or as acknowledgements."""
+        self.client.close()
+        self.broker.close()

@@ -23,6 +23,7 @@ from wiredump.readers.model import (
     Opened,
     Segment,
 )
+from wiredump.readers.round_trips import ACKNOWLEDGED, acknowledge, send
 from wiredump.readers.stream import SEQUENCES, Stream, distance
 from wiredump.readers.tally import Tally
 
@@ -144,13 +145,19 @@ class TcpReassembler:
         connection.capture = capture = segment.capture
         connection.offset = offset = segment.offset
         if not segment.window:
-            connection.tally.zero_windows += 1
+            stream.tally.zero_windows += 1
         if connection.syn_ns is not None:
             self._shake(connection, stream, other, segment)
-        if flags & ACK and segment.acknowledgement != other.next_sequence:
-            self._acknowledge(connection, stream, other, segment)
+        if flags & ACK:
+            timing, number = other.tally.timing, segment.acknowledgement
+            if timing is not None and timing[ACKNOWLEDGED] != number:
+                acknowledge(timing, number, time)
+            if number != other.next_sequence:
+                self._acknowledge(connection, stream, other, segment)
         if segment.sequence == stream.next_sequence and stream.plain and not segment.missing:
             if payload:
+                sequence = segment.sequence
+                send(stream.tally.time_from(sequence), sequence, len(payload), time)
                 stream.advance(bytes(payload), time, capture, offset)
         elif payload or segment.missing:
             self._place(stream, segment)
@@ -246,6 +253,8 @@ class TcpReassembler:
             if flags & SYN and not other.started:
                 other.begin(segment.acknowledgement)
             else:
+                if other.tally.timing is not None:
+                    acknowledge(other.tally.timing, segment.acknowledgement, segment.timestamp_ns)
                 self._acknowledge(connection, stream, other, segment)
         if connection.closed:
             self._place_after_close(stream, segment)
@@ -262,13 +271,13 @@ class TcpReassembler:
     ) -> None:
         flags = segment.flags
         if flags & RST:
-            connection.tally.resets += 1
+            stream.tally.resets += 1
         elif flags & SYN:
             if not flags & ACK and other.isn is None and stream.direction == FROM_CLIENT:
                 connection.syn_ns = segment.timestamp_ns
         else:
             if not segment.window and not flags & FIN:
-                connection.tally.zero_windows += 1
+                stream.tally.zero_windows += 1
             self._shake(connection, stream, other, segment)
 
     def _shake(
@@ -375,8 +384,8 @@ class TcpReassembler:
     def know(self, connection: _Connection) -> None:
         """Its segments are its own from here on."""
         tally = connection.tally
-        client = Stream(connection.number, FROM_CLIENT, self._ledger, tally)
-        server = Stream(connection.number, FROM_SERVER, self._ledger, tally)
+        client = Stream(connection.number, FROM_CLIENT, self._ledger, tally.client)
+        server = Stream(connection.number, FROM_SERVER, self._ledger, tally.broker)
         connection.streams = (client, server)
         self._connections[connection.number] = connection
         self._flows[connection.flow] = (connection, client, server)
@@ -390,6 +399,7 @@ class TcpReassembler:
         client, server = connection.streams
         client.close(at)
         server.close(at)
+        connection.tally.close()
         self._closed_bytes += client.next + server.next
         self._ledger.events.append(
             Closed(

@@ -1,4 +1,5 @@
-"""How packets fared, by connection: sent again, out of order, missing, without room, reset."""
+"""How packets fared, by connection: sent again, out of order, missing, without room, reset; and how
+long data took to be acknowledged."""
 
 from __future__ import annotations
 
@@ -10,25 +11,41 @@ from typing import Any, Final, NamedTuple
 from wiredump.report.html import count, duration, table
 from wiredump.tables.reading import TableFolder
 
-__all__ = ["Network", "measure_network", "network_section"]
+__all__ = ["Network", "Times", "measure_network", "network_section"]
 
 MOST_SHOWN: Final = 500
+_ENDS: Final = ("client", "broker")
 _COUNTS: Final = (
     "retransmitted", "retransmitted_bytes", "out_of_order", "holes", "missing_bytes",
     "zero_windows", "resets",
 )  # fmt: skip
 _TROUBLE: Final = ("retransmitted", "out_of_order", "holes", "zero_windows", "resets")
-_COLUMNS: Final = ("connection", "client", "broker", *_COUNTS, "handshake_ns")
+_BY_END: Final = tuple(f"{end}_{name}" for name in _COUNTS for end in _ENDS)
+_MEDIANS: Final = tuple(f"{end}_rtt_median_ns" for end in _ENDS)
+_COLUMNS: Final = (
+    "connection", "client", "broker", *_COUNTS, *_BY_END, "handshake_ns", *_MEDIANS,
+    *(f"{end}_rtt_{name}" for end in _ENDS for name in ("samples", "min_ns", "max_ns")),
+)  # fmt: skip
+
+
+class Times(NamedTuple):
+    """The least and the greatest time, and the median of the connections' own times."""
+
+    least: int
+    middle: int
+    most: int
 
 
 class Network(NamedTuple):
-    """``connections`` there are, ``troubled`` those of them with any of what is counted in
-    ``totals``; ``worst`` the ones with the most. ``handshakes``: least, median and most."""
+    """``connections`` are how many there are, ``troubled`` how many of them have any of what
+    ``totals`` counts; ``worst`` are those with the most. ``round_trips`` has an entry for each end
+    whose data was measured."""
 
     connections: int
     troubled: int
     totals: Counter[str]
-    handshakes: tuple[int, int, int] | None
+    handshakes: Times | None
+    round_trips: dict[str, Times]
     worst: list[dict[str, Any]]
 
 
@@ -37,51 +54,87 @@ def measure_network(folder: TableFolder) -> Network:
     connections = troubled = 0
     totals: Counter[str] = Counter()
     handshakes: list[int] = []
+    trips: dict[str, list[tuple[int, int, int]]] = {end: [] for end in _ENDS}
     worst: list[tuple[int, int, dict[str, Any]]] = []
     for rows in folder.batches("connections", _COLUMNS):
         for row in rows.to_pylist():
             connections += 1
-            totals.update({name: row[name] or 0 for name in _COUNTS})
+            totals.update({name: row[name] or 0 for name in (*_COUNTS, *_BY_END)})
             if row["handshake_ns"] is not None:
                 handshakes.append(row["handshake_ns"])
+            for end in _ENDS:
+                if row[f"{end}_rtt_samples"]:
+                    trips[end].append(
+                        tuple(row[f"{end}_rtt_{name}_ns"] for name in ("min", "median", "max"))
+                    )
             trouble = sum(row[name] or 0 for name in _TROUBLE)
             if trouble:
                 troubled += 1
                 worst.append((trouble, -row["connection"], row))
         worst = heapq.nlargest(MOST_SHOWN, worst, key=lambda each: each[:2])
-    trips = (min(handshakes), int(median(handshakes)), max(handshakes)) if handshakes else None
-    return Network(connections, troubled, totals, trips, [row for _, _, row in worst])
+    return Network(
+        connections, troubled, totals, _times([(each,) * 3 for each in handshakes]),
+        {end: times for end in _ENDS if (times := _times(trips[end])) is not None},
+        [row for _, _, row in worst],
+    )  # fmt: skip
+
+
+def _times(found: list[tuple[int, int, int]]) -> Times | None:
+    """Of the minimum, the median and the maximum of each connection."""
+    if not found:
+        return None
+    least, middle, most = zip(*found, strict=True)
+    return Times(min(least), int(median(middle)), max(most))
 
 
 def network_section(network: Network) -> str:
     """The section of the page."""
     some, every = count(network.troubled), count(network.connections)
-    told = f"<p>{some} of {every} connections had retransmissions, holes, resets or the like.</p>\n"
+    text = f"<p>{some} of {every} connections had retransmissions, holes, resets or the like.</p>\n"
     if network.handshakes is not None:
         least, middle, most = map(duration, network.handshakes)
-        told += f"<p>Handshakes took {least} to {most}, half of them at most {middle}.</p>\n"
+        text += f"<p>Handshakes took {least} to {most}, half of them at most {middle}.</p>\n"
+    for end, times in network.round_trips.items():
+        other = _ENDS[end == "client"]
+        least, middle, most = map(duration, times)
+        text += (
+            f"<p>Where the capture was made, data of the {end}s was acknowledged by the {other}s "
+            f"after {least} to {most}; the median of the connections' medians is {middle}.</p>\n"
+        )
     if not network.troubled:
-        return told
-    told += (
+        return text
+    text += (
         '<p class="soft">resent, bytes: segments sent again, and their bytes. late: segments out '
         "of order. missing: bytes that were never captured. full: segments that announce a "
-        "window of 0.</p>\n"
+        "window of 0. rtt: median time from data of that end to its acknowledgement. In brackets: "
+        "what the client sent, and what the broker sent.</p>\n"
     )
     heads = (
         "connection", "client", "broker", "resent#", "bytes#", "late#", "holes#", "missing#",
-        "full#", "resets#", "handshake#",
+        "full#", "resets#", "handshake#", "client rtt#", "broker rtt#",
     )  # fmt: skip
     rows: list[tuple[Any, ...]] = [
-        ("all", "", "", *(network.totals[name] for name in _COUNTS), ""),
+        ("all", "", "", *(_by_end(network.totals, name) for name in _COUNTS), "", "", ""),
         *(
             (
                 f"c{row['connection']}", row["client"], row["broker"],
-                *(row[name] for name in _COUNTS),
-                "" if row["handshake_ns"] is None else duration(row["handshake_ns"]),
+                *(_by_end(row, name) for name in _COUNTS),
+                *(
+                    "" if row[name] is None else duration(row[name])
+                    for name in ("handshake_ns", *_MEDIANS)
+                ),
             )
             for row in network.worst
         ),
     ]  # fmt: skip
     if len(network.worst) < network.troubled:
-        told += f'<p class="soft">The {count(len(network.worst))} with the most.</p>\n'
-    return told + table("network", heads, rows)
+        text += f'<p class="soft">The {count(len(network.worst))} with the most.</p>\n'
+    return text + table("network", heads, rows)
+
+
+def _by_end(row: Any, name: str) -> Any:
+    """A count, and those of both ends behind it where there is anything to tell apart."""
+    if not row[name]:
+        return row[name]
+    client, broker = (row[f"{end}_{name}"] for end in _ENDS)
+    return f"{count(row[name])} ({count(client)} + {count(broker)})"

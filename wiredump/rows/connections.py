@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-import msgspec
-
 import kproto
 from wiredump.model import Connection, Exchange, Item
-from wiredump.readers.tally import Tally
+from wiredump.readers.round_trips import RoundTrips
+from wiredump.readers.tally import COUNTS, Tally
 from wiredump.rows.exchanges import Row
 from wiredump.rows.schema import SCHEMA_VERSION
 from wiredump.skipped import bytes_of, skipped_of
@@ -17,7 +16,7 @@ from wiredump.skipped import bytes_of, skipped_of
 __all__ = ["ConnectionCounts", "account_rows", "lineage_rows"]
 
 
-_NO_TALLY: Final = (None,) * len(Tally.__struct_fields__)
+_NO_TALLY: Final = (None,) * (3 * len(COUNTS) + 1 + 2 * len(RoundTrips._fields))
 
 
 class ConnectionCounts:
@@ -71,7 +70,13 @@ class ConnectionCounts:
 
 
 def _tally(tally: Tally | None) -> tuple[int | None, ...]:
-    return _NO_TALLY if tally is None else msgspec.structs.astuple(tally)
+    if tally is None:
+        return _NO_TALLY
+    client, broker = tally.client, tally.broker
+    return (
+        *tally.counts, tally.handshake_ns, *client.counts, *broker.counts,
+        *client.round_trips, *broker.round_trips,
+    )  # fmt: skip
 
 
 def _count(item: Exchange, counts: list[int]) -> None:

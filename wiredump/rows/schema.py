@@ -36,7 +36,7 @@ from wiredump.rows.schema_traffic import (
 
 __all__ = ["ON_REQUEST", "SCHEMA_VERSION", "TABLES", "UNDECODED", "Column", "Table", "TypeName"]
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 TABLES: Final = {
     table.name: table

@@ -67,6 +67,28 @@ CONNECTIONS: Final = Table(
         zero_windows      int64      segments that announce a window of 0
         resets            int64      segments with RST
         handshake_ns      int64      round trip of the handshake, SYN to ACK; null if not captured
+        client_retransmitted        int64  segments that the client sent again
+        client_retransmitted_bytes  int64  bytes that the client sent again
+        client_out_of_order         int64  segments of the client out of order
+        client_holes                int64  holes in what the client sent
+        client_missing_bytes        int64  bytes of the client never captured
+        client_zero_windows         int64  windows of 0 that the client announced
+        client_resets               int64  segments of the client with RST
+        broker_retransmitted        int64  segments that the broker sent again
+        broker_retransmitted_bytes  int64  bytes that the broker sent again
+        broker_out_of_order         int64  segments of the broker out of order
+        broker_holes                int64  holes in what the broker sent
+        broker_missing_bytes        int64  bytes of the broker never captured
+        broker_zero_windows         int64  windows of 0 that the broker announced
+        broker_resets               int64  segments of the broker with RST
+        client_rtt_samples          int64  segments with data of the client that were timed
+        client_rtt_min_ns           int64  least time to their acknowledgement; null without any
+        client_rtt_median_ns        int64  median of these times, to 1/16; null likewise
+        client_rtt_max_ns           int64  greatest of these times; null likewise
+        broker_rtt_samples          int64  segments with data of the broker that were timed
+        broker_rtt_min_ns           int64  least time to their acknowledgement; null without any
+        broker_rtt_median_ns        int64  median of these times, to 1/16; null likewise
+        broker_rtt_max_ns           int64  greatest of these times; null likewise
         """
     ),
     ("connection",),

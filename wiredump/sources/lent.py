@@ -249,7 +249,7 @@ def _stream_state(stream: Stream, cutter: FrameCutter) -> tuple[Any, ...]:
     marks = [(mark.end, mark.timestamp_ns, *mark.place) for mark in cutter._marks]
     return (
         stream.next, stream.next_sequence, cutter._base, bytes(cutter._held), marks,
-        list(stream.recent),
+        list(stream.recent), stream.tally,
     )  # fmt: skip
 
 

@@ -76,6 +76,8 @@ class Lives:
     ) -> None:  # fmt: skip
         """Both ends have sent all there was, and nothing waits. ``time`` None: the captures end."""
         connection.closed_ns = time
+        if connection.tally is not None:
+            connection.tally.close()
         if ended_by is not None:
             connection.closed_by = "client" if ended_by == FROM_CLIENT else "broker"
             connection.closed_with = "fin"

@@ -22,6 +22,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import Struct
@@ -46,7 +47,7 @@ __all__ = [
     "write_one",
 ]
 
-STATE_VERSION: Final = 2
+STATE_VERSION: Final = 3
 _OPEN: Final = -1
 _entry: Final = Struct(">HqQQI")
 _LONGEST_HEAD: Final = 1000
@@ -61,6 +62,9 @@ _CONTAINERS: Final = frozenset(
         ("msgspec._utils", "rebuild"), ("msgspec._core", "rebuild"),
     }
 )  # fmt: skip
+
+
+_OWN: Final = ("_method", "_view", "_integers")
 
 
 class StateError(KprotoError):
@@ -252,6 +256,8 @@ class _Pickler(pickle.Pickler):
             return _method, (obj.__self__, obj.__name__)
         if isinstance(obj, memoryview):
             return _view, (bytes(obj),)
+        if isinstance(obj, array):
+            return _integers, (obj.tobytes(),)
         return NotImplemented
 
 
@@ -263,7 +269,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == (__name__, "_dialect"):
             return lambda named: dialect(named) if named else self._codec
-        if (module, name) in _CONTAINERS or (module == __name__ and name in ("_method", "_view")):
+        if (module, name) in _CONTAINERS or (module == __name__ and name in _OWN):
             return super().find_class(module, name)
         if module.partition(".")[0] == "wiredump" and "." not in name:
             found = super().find_class(module, name)
@@ -285,6 +291,11 @@ def _method(whose: Any, name: str) -> Any:
 def _view(raw: bytes) -> memoryview:
     """Of what a view was of."""
     return memoryview(raw)
+
+
+def _integers(raw: bytes) -> array[int]:
+    """An array of 64-bit integers (``readers.round_trips``)."""
+    return array("q", raw)
 
 
 def dump(carried: Any, codec: Dialect) -> bytes:

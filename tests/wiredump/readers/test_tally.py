@@ -24,7 +24,7 @@ from tests.wiredump.readers.conversations import (
 )
 from tests.wiredump.spark import made_up
 from wiredump.readers import Capture, Opened, Streams
-from wiredump.readers.tally import Tally
+from wiredump.readers.tally import COUNTS, EndTally, Tally
 
 
 def tally(*sent: Sent, shaken: bool = True) -> Tally:
@@ -39,12 +39,23 @@ def tally(*sent: Sent, shaken: bool = True) -> Tally:
     return opened.tally
 
 
-def counts(**values: int) -> Tally:
-    """Behind a handshake of three packets."""
-    return msgspec.structs.replace(Tally(handshake_ns=2 * MILLISECOND), **values)
+def counts(*, broker: bool = False, **values: int) -> Tally:
+    """Behind a handshake of three packets. The values are the client's, or the broker's."""
+    one, other = EndTally(**values), EndTally()
+    if broker:
+        one, other = other, one
+    return Tally(one, other, handshake_ns=2 * MILLISECOND)
+
+
+def without_times(found: Tally) -> Tally:
+    for end in (found.client, found.broker):
+        end.close()
+        end.measured = None
+    return found
 
 
 A, B, C = Sent(0, 0, b"aaaa"), Sent(0, 4, b"bbb"), Sent(0, 7, b"cc")
+D = Sent(1, 0, b"dd")
 
 
 @pytest.mark.parametrize(
@@ -59,16 +70,27 @@ A, B, C = Sent(0, 0, b"aaaa"), Sent(0, 4, b"bbb"), Sent(0, 7, b"cc")
         ([A, Sent(0, 9, b"d"), Sent(0, 11, b"e"), B, C],
          counts(holes=2, out_of_order=2, missing_bytes=1)),
         ([A, Sent(0, 3, b"x"), Sent(0, 3, b"a")], counts()),
-        ([A, Sent(1, 0, flags=RST | ACK, acked=4), Sent(0, 4, flags=RST)], counts(resets=2)),
+        ([A, Sent(1, 0, flags=RST | ACK, acked=4)], counts(resets=1, broker=True)),
+        ([A, Sent(0, 4, flags=RST), Sent(0, 4, flags=RST)], counts(resets=2)),
         ([A, Sent(1, 0, b"x", acked=9)], counts(missing_bytes=5)),
+        ([A, D, D], counts(retransmitted=1, retransmitted_bytes=2, broker=True)),
+        ([A, Sent(1, 4, b"z")], counts(holes=1, missing_bytes=4, broker=True)),
     ],
     ids=[
         "in order", "sent again", "sent again and more", "order and again", "again and order",
-        "lost", "two holes", "keep-alives", "resets", "acknowledged and never seen",
+        "lost", "two holes", "keep-alives", "a reset", "resets", "acknowledged and never seen",
+        "sent again by the broker", "lost by the broker",
     ],
 )  # fmt: skip
 def test_segments(sent: list[Sent], expected: Tally) -> None:
-    assert tally(*sent) == expected
+    assert without_times(tally(*sent)) == expected
+
+
+def test_both_ends_together() -> None:
+    found = tally(A, A, D, D, Sent(1, 2, flags=RST))
+    assert found.counts == (2, 6, 0, 0, 0, 0, 1)
+    found.flip()
+    assert (found.client.resets, found.broker.resets) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +119,7 @@ def test_segments_in_any_order_are_in_order_or_late(rng: random.Random) -> None:
     for each in sent:
         late, holes = late + (each.start < newest), holes + (each.start > newest)
         newest = max(newest, each.end)
-    assert tally(*sent) == counts(out_of_order=late, holes=holes)
+    assert without_times(tally(*sent)) == counts(out_of_order=late, holes=holes)
 
 
 def test_windows_of_zero() -> None:
@@ -110,7 +132,7 @@ def test_windows_of_zero() -> None:
         streams.feed(msgspec.structs.replace(packet, data=memoryview(data)))
     (connection,) = streams._tcp._connections.values()
     # The handshake's own acknowledgement is one, too.
-    assert connection.tally == counts(zero_windows=4, resets=1)
+    assert without_times(connection.tally) == counts(zero_windows=4, resets=1)
 
 
 def test_connections_alone_are_the_same_without_bodies(tmp_path: Path) -> None:
@@ -127,7 +149,11 @@ def test_connections_alone_are_the_same_without_bodies(tmp_path: Path) -> None:
         for event in Streams().read(Capture(io.BytesIO(capture.read_bytes())))
         if isinstance(event, Opened)
     ]
-    names = Tally.__struct_fields__
-    assert [tuple(row[name] for name in names) for row in alone[0][2]] == [
-        msgspec.structs.astuple(each) for each in opened
+    assert [tuple(row[name] for name in COUNTS) for row in alone[0][2]] == [
+        each.counts for each in opened
     ]
+    for end in ("client", "broker"):
+        names = [f"{end}_{name}" for name in COUNTS]
+        assert [tuple(row[name] for name in names) for row in alone[0][2]] == [
+            getattr(each, end).counts for each in opened
+        ]

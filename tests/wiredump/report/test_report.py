@@ -35,7 +35,8 @@ from tests.wiredump.rows.tabled import connection, connections_of, exchange
 from tests.wiredump.spark.made_up import capture
 from wiredump.cli import main
 from wiredump.model import Anomaly, Exchange, Item, Place
-from wiredump.readers.tally import Tally
+from wiredump.readers.round_trips import RoundTrips
+from wiredump.readers.tally import EndTally, Tally
 from wiredump.report.measured import MOST_SHOWN, measure
 from wiredump.report.page import SECTIONS, page
 from wiredump.report.requests import Client, measure_requests
@@ -324,8 +325,18 @@ def test_what_became_of_packets_is_told_by_connection(tmp_path: Path) -> None:
     """All together, and those with the most first; of journals, which have no packets, nothing."""
     items: list[Item] = []
     for number, tally in enumerate((
-        Tally(retransmitted=2, retransmitted_bytes=2_500_000, handshake_ns=30_000),
-        Tally(out_of_order=1, holes=3, missing_bytes=9, zero_windows=4, resets=1),
+        Tally(
+            EndTally(retransmitted=2, retransmitted_bytes=2_400_000),
+            EndTally(
+                retransmitted=1, retransmitted_bytes=100_000,
+                measured=RoundTrips(9, 1_000_000, 2_000_000, 7_000_000),
+            ),
+            handshake_ns=30_000,
+        ),
+        Tally(
+            EndTally(out_of_order=1, holes=3),
+            EndTally(missing_bytes=9, zero_windows=4, resets=1, measured=RoundTrips(1, 5, 5, 5)),
+        ),
         Tally(handshake_ns=50_000), None,
     )):  # fmt: skip
         found = metadata(1 + number)
@@ -340,5 +351,8 @@ def test_what_became_of_packets_is_told_by_connection(tmp_path: Path) -> None:
     assert [row["connection"] for row in network.worst] == [1, 0]
     shown = page(measure(TableFolder(str(tmp_path / "t"))))
     assert '<section id="network"' in shown
-    assert "2,500,000" in shown
+    assert network.round_trips == {"broker": (5, 1_000_002, 7_000_000)}
+    assert "2,500,000 (2,400,000 + 100,000)" in shown
+    assert "data of the brokers was acknowledged by the clients" in shown
+    assert "data of the clients" not in shown
     assert "2 of 4 connections had" in shown

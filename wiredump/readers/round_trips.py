@@ -1,0 +1,155 @@
+"""Round-trip times of the data that one end of a connection sends, as seen where it was captured:
+from a segment to the acknowledgement that first covers its last byte.
+
+Karn's rule: a segment that is captured twice, or behind later bytes, is not measured, since the
+acknowledgement may answer either copy. At most ``TIMED`` segments are timed at once; those sent
+meanwhile are not measured. Times are counted in a histogram of fixed size, so that the median is
+known to 1/16 of itself or 128 ns; the minimum and the maximum are exact.
+
+The state is an array of 64-bit integers, which native/round_trips.c reads and changes in place:
+whoever reads a connection's next segment, it is there and nowhere else.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final, NamedTuple, TypeAlias
+
+__all__ = [
+    "ACKNOWLEDGED",
+    "NONE",
+    "TIMED",
+    "RoundTrips",
+    "State",
+    "acknowledge",
+    "begin",
+    "resend",
+    "restart",
+    "send",
+    "sums",
+]
+
+State: TypeAlias = "array[int]"
+
+TIMED: Final = 32
+MINIMUM, MAXIMUM, ACKNOWLEDGED, FIRST, COUNT, RING = range(6)
+"""Places in the state. ``ACKNOWLEDGED`` is the highest acknowledgement number. The ring has the
+segments that are timed, ``COUNT`` from number ``FIRST`` on, in the order of their bytes: two
+integers each, the time, and the sequence numbers of the first byte (the high half) and of the one
+behind the last."""
+HISTOGRAM: Final = RING + 2 * TIMED
+BUCKETS: Final = 208
+_UNIT_BITS: Final = 8
+"""The histogram counts in units of 256 ns: a bucket for each of the first 16, and 8 for each power
+of two above. Its last bucket begins at 64 s and has no end."""
+_EMPTY: Final = bytes(8 * (HISTOGRAM + BUCKETS))
+_MASK: Final = (1 << 32) - 1
+_HALF: Final = 1 << 31
+_MOST_NS: Final = (1 << 63) - 1
+
+
+class RoundTrips(NamedTuple):
+    """How many segments were measured, and their times; None where there are none."""
+
+    samples: int
+    min_ns: int | None
+    median_ns: int | None
+    max_ns: int | None
+
+
+NONE: Final = RoundTrips(0, None, None, None)
+
+
+def begin(sequence: int) -> State:
+    """Everything before ``sequence`` is acknowledged, or will not be measured."""
+    state = array("q", _EMPTY)
+    state[MINIMUM], state[MAXIMUM], state[ACKNOWLEDGED] = _MOST_NS, -1, sequence & _MASK
+    return state
+
+
+def send(state: State, sequence: int, size: int, now: int) -> None:
+    """A segment with bytes behind all that were sent before."""
+    end = (sequence + size) & _MASK
+    count = state[COUNT]
+    if count == TIMED or (state[ACKNOWLEDGED] - end) & _MASK < _HALF:
+        return
+    at = RING + 2 * ((state[FIRST] + count) % TIMED)
+    state[at] = now
+    # The high half is signed, as C has it.
+    state[at + 1] = ((sequence & _MASK) ^ _HALF) - _HALF << 32 | end
+    state[COUNT] = count + 1
+
+
+def resend(state: State, sequence: int, size: int) -> None:
+    """A segment with bytes that were sent before, or that is behind later ones: those of its bytes
+    that are timed are no longer."""
+    timed = [
+        (state[at], state[at + 1])
+        for number in range(state[COUNT])
+        for at in (RING + 2 * ((state[FIRST] + number) % TIMED),)
+        if not _overlap(state[at + 1] >> 32 & _MASK, state[at + 1] & _MASK, sequence, size)
+    ]
+    state[FIRST], state[COUNT] = 0, len(timed)
+    for number, pair in enumerate(timed):
+        state[RING + 2 * number], state[RING + 2 * number + 1] = pair
+
+
+def _overlap(start: int, end: int, sequence: int, size: int) -> bool:
+    behind = (end - sequence) & _MASK  # how far its end is past where the other one begins
+    before = (sequence + size - start) & _MASK
+    return 0 < behind < _HALF and 0 < before < _HALF
+
+
+def restart(state: State, sequence: int) -> None:
+    """The next bytes are elsewhere: forget what is timed."""
+    state[ACKNOWLEDGED], state[COUNT] = sequence & _MASK, 0
+
+
+def acknowledge(state: State, number: int, now: int) -> None:
+    """The other end has everything before ``number``."""
+    if not 0 < (number - state[ACKNOWLEDGED]) & _MASK < _HALF:
+        return
+    state[ACKNOWLEDGED] = number
+    first, count = state[FIRST], state[COUNT]
+    while count:
+        at = RING + 2 * first
+        if (number - state[at + 1]) & _MASK >= _HALF:
+            break
+        _measured(state, now - state[at])
+        first = (first + 1) % TIMED
+        count -= 1
+    state[FIRST], state[COUNT] = first, count
+
+
+def _measured(state: State, took_ns: int) -> None:
+    if took_ns < 0:  # the clock of the capture went back
+        return
+    state[MINIMUM] = min(state[MINIMUM], took_ns)
+    state[MAXIMUM] = max(state[MAXIMUM], took_ns)
+    units = took_ns >> _UNIT_BITS
+    power = max(4, units.bit_length()) - 4
+    bucket = 8 * power + (units >> power)
+    state[HISTOGRAM + min(bucket, BUCKETS - 1)] += 1
+
+
+def sums(state: State | None) -> RoundTrips:
+    """What was measured so far."""
+    if state is None:
+        return NONE
+    buckets = state[HISTOGRAM:]
+    count = sum(buckets)
+    if not count:
+        return NONE
+    left = (count + 1) // 2
+    bucket = 0
+    while left > buckets[bucket]:
+        left -= buckets[bucket]
+        bucket += 1
+    low, high = state[MINIMUM], state[MAXIMUM]
+    return RoundTrips(count, low, min(high, max(low, _middle(bucket))), high)
+
+
+def _middle(bucket: int) -> int:
+    """Of the times that a bucket counts, in ns."""
+    power = max(0, bucket // 8 - 1)
+    return (2 * (bucket - 8 * power) + 1) << power + _UNIT_BITS - 1
