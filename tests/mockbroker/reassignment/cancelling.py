@@ -1,4 +1,4 @@
-"""What the tests of KIP-236's newer revision write into znodes, and how they read the log."""
+"""What the tests of KIP-236's newer revision write into znodes and read there."""
 
 from __future__ import annotations
 
@@ -16,16 +16,6 @@ from kproto.znodes.plan_znodes import (
     REASSIGN_PARTITIONS_QUEUE as QUEUE,
 )
 from mockbroker.cluster import Cluster
-from mockbroker.reassignment.kip_236_new.plans import PendingPartition
-from mockbroker.state.actions import (
-    LeaderAndIsrSent,
-    PartitionChanged,
-    ReplicasMoved,
-    StopReplicaSent,
-    UpdateMetadataSent,
-    Warned,
-    ZnodeWritten,
-)
 from tests.mockbroker.reassignment.walks import FOO, cluster_of
 
 __all__ = [
@@ -39,9 +29,7 @@ __all__ = [
     "on_record",
     "plan",
     "queue",
-    "story",
     "submit",
-    "warnings",
 ]
 
 NEW = "kip-236-new"
@@ -84,54 +72,3 @@ def on_record(cluster: Cluster, path: str = PLAN) -> list[dict[str, Any]] | None
     assert said.pop("version") == 1
     (entries,) = said.values()
     return list(entries)
-
-
-def warnings(cluster: Cluster, since: int = 0) -> list[str]:
-    return [a.change.text for a in cluster.log.since(since) if isinstance(a.change, Warned)]
-
-
-def story(cluster: Cluster, since: int) -> list[tuple[Any, ...]]:
-    """Everything that happened, in order, in few words; znodes of topics by the end of their path,
-    and a partition as replicas, ISR, leader, leader epoch, RAR and OAR."""
-    return [_told(action.change) for action in cluster.log.since(since)]
-
-
-def _told(change: Any) -> tuple[Any, ...]:
-    match change:
-        case ZnodeWritten(path=path, after=after):
-            name = path.removeprefix("/admin/").rpartition("/")[2]
-            return "znode", name, after if not after else _brief(json.loads(after))
-        case PartitionChanged(after=after):
-            return "memory", *_partition(after)
-        case LeaderAndIsrSent():
-            state = (list(change.replicas), list(change.isr), change.leader, change.leader_epoch)
-            return "LeaderAndIsr", change.to, *state
-        case StopReplicaSent():
-            return "StopReplica", change.to, change.delete
-        case UpdateMetadataSent():
-            state = (list(change.replicas), list(change.isr), change.leader, change.leader_epoch)
-            return "UpdateMetadata", change.to, *state
-        case ReplicasMoved():
-            return change.state, change.replicas
-        case Warned(text):
-            return "warned", text
-    return (type(change).__name__,)
-
-
-def _brief(said: Any) -> Any:
-    """A state znode as leader, leader epoch and ISR; what has partitions as those."""
-    match said:
-        case {"leader": leader, "leader_epoch": epoch, "isr": isr}:
-            return leader, epoch, isr
-        case {"partitions": partitions}:
-            return partitions
-    return said
-
-
-def _partition(partition: Any) -> tuple[Any, ...]:
-    known = (list(partition.replicas), list(partition.isr), partition.leader)
-    if not isinstance(partition, PendingPartition):
-        return *known, partition.leader_epoch
-    original = partition.original_replicas
-    goes, was = list(partition.new_replicas), None if original is None else list(original)
-    return *known, partition.leader_epoch, goes, was

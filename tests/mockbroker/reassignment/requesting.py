@@ -1,4 +1,4 @@
-"""What tests of KIP-236's older draft do, and see: znodes under /admin, and the whole log."""
+"""What the tests of KIP-236's older revision write into znodes and read there."""
 
 from __future__ import annotations
 
@@ -14,15 +14,7 @@ from kproto.znodes.request_znodes import (
     REQUEST_PREFIX,
 )
 from mockbroker.cluster import Cluster
-from mockbroker.state.actions import (
-    LeaderAndIsrSent,
-    PartitionChanged,
-    ReplicasMoved,
-    StopReplicaSent,
-    UpdateMetadataSent,
-    Warned,
-    ZnodeWritten,
-)
+from mockbroker.state.actions import ReplicasMoved
 from tests.mockbroker.reassignment.walks import FOO, changes
 
 __all__ = [
@@ -41,9 +33,7 @@ __all__ = [
     "plan",
     "plan_text",
     "request_text",
-    "story",
     "submit",
-    "warnings",
 ]
 
 MACHINE, LITERAL = "kip-236-old", "kip-236-old-literal"
@@ -126,55 +116,3 @@ def in_flight(cluster: Cluster) -> set[Tp]:
 def moves(cluster: Cluster, since: int = 0) -> list[tuple[tuple[int, ...], str]]:
     """Replicas, and the state of the replica state machine that they entered."""
     return [(each.replicas, each.state) for each in changes(cluster, ReplicasMoved, since)]
-
-
-def warnings(cluster: Cluster, since: int = 0) -> list[str]:
-    return [each.text for each in changes(cluster, Warned, since)]
-
-
-def story(cluster: Cluster, since: int) -> list[str]:
-    """Everything that happened, a line each; znodes of requests and configs left out."""
-    lines = (_line(action.change) for action in cluster.log.since(since))
-    return [line for line in lines if line]
-
-
-def _line(change: Any) -> str:
-    match change:
-        case ZnodeWritten(path, _, after):
-            if path.startswith(REQUESTS):
-                return ""
-            name = path.removeprefix("/admin/").removeprefix("/brokers/topics/")
-            return f"{name} {_brief(path, after)}"
-        case PartitionChanged(_, _, after):
-            target = "" if after.target is None else f" T={_ids(after.target)}"
-            return f"memory R={_ids(after.replicas)} {_state(after)}{target}"
-        case LeaderAndIsrSent():
-            return f"LeaderAndIsr to {_ids(change.to)} R={_ids(change.replicas)} {_state(change)}"
-        case UpdateMetadataSent():
-            return f"UpdateMetadata to {_ids(change.to)} R={_ids(change.replicas)} {_state(change)}"
-        case StopReplicaSent():
-            return f"StopReplica to {_ids(change.to)} delete={change.delete}"
-        case ReplicasMoved():
-            return f"{_ids(change.replicas)} -> {change.state}"
-        case Warned(text):
-            return f"warning: {text}"
-    return type(change).__name__
-
-
-def _brief(path: str, after: str | None) -> str:
-    if after is None:
-        return "removed"
-    if path.startswith("/brokers/topics/"):
-        found = json.loads(after)
-        if path.endswith("/state"):
-            return f"I={_ids(found['isr'])} leader={found['leader']} epoch={found['leader_epoch']}"
-        return " ".join(_ids(replicas) for replicas in found["partitions"].values())
-    return after
-
-
-def _state(thing: Any) -> str:
-    return f"I={_ids(thing.isr)} leader={thing.leader} epoch={thing.leader_epoch}"
-
-
-def _ids(ids: Sequence[int]) -> str:
-    return ",".join(map(str, ids))

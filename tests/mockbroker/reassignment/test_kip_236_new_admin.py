@@ -26,11 +26,10 @@ from tests.mockbroker.reassignment.cancelling import (
     entry,
     on_record,
     plan,
-    story,
     submit,
-    warnings,
 )
-from tests.mockbroker.reassignment.walks import FOO, alter, changes, joined, now
+from tests.mockbroker.reassignment.transcripts import entries
+from tests.mockbroker.reassignment.walks import FOO, alter, changes, joined, now, warnings
 from tests.mockbroker.wire import connect
 
 
@@ -47,7 +46,7 @@ def test_a_request_does_what_the_znode_does() -> None:
     assert alter(by_request, [1, 2, 4]) == 0
     assert by_request.topics["foo"].partitions == by_znode.topics["foo"].partitions
     assert on_record(by_request) == on_record(by_znode) == [entry([1, 2, 4], [1, 2, 3])]
-    assert story(by_request, since)[0][:2] == ("znode", "reassign_partitions")
+    assert entries(by_request, since)[0].startswith("reassign_partitions ")
     cancel(by_znode)
     since = len(by_request.log)
     assert alter(by_request, None) == 0

@@ -9,8 +9,8 @@ import pytest
 from kproto.znodes import ConnectionLossError, NodeExistsError, ZnodeStore
 from mockbroker.cluster import Cluster
 from mockbroker.state.actions import StopReplicaSent
-from tests.mockbroker.reassignment.cancelling import CANCEL, NEW, PLAN, QUEUE, entry, plan, warnings
-from tests.mockbroker.reassignment.walks import FOO, TOPIC, changes, joined, now
+from tests.mockbroker.reassignment.cancelling import CANCEL, NEW, PLAN, QUEUE, entry, plan
+from tests.mockbroker.reassignment.walks import FOO, TOPIC, changes, joined, now, warnings
 from tests.znodes.conftest import Place, place, store, zookeeper
 
 __all__ = ["place", "store", "zookeeper"]

@@ -9,47 +9,21 @@ import pytest
 
 from kproto.znodes import EmbeddedStore, NodeExistsError, ZnodeTree
 from mockbroker.cluster import Cluster
-from mockbroker.state.actions import LeaderAndIsrSent, ReplicasMoved, StopReplicaSent, ZnodeWritten
+from mockbroker.state.actions import StopReplicaSent, ZnodeWritten
 from tests.mockbroker.reassignment.cancelling import (
     NEW,
     PLAN,
     QUEUE,
-    cancel,
     cluster,
     entry,
     on_record,
     plan,
     queue,
-    story,
     submit,
-    warnings,
 )
-from tests.mockbroker.reassignment.walks import FOO, changes, joined, now
+from tests.mockbroker.reassignment.walks import FOO, changes, now, warnings
 
 ALL = (1, 2, 3, 4, 5, 6)
-
-
-@pytest.mark.requirement("K236-36")
-@pytest.mark.requirement("K236-40")
-def test_from_the_queue_into_the_plan_then_out_of_the_queue_then_it_begins() -> None:
-    c = cluster()
-    since = len(c.log)
-    queue(c, entry([1, 2, 5]))
-    both = [1, 2, 5, 3]
-    assert story(c, since) == [
-        ("znode", "reassign_partitions_queue", [entry([1, 2, 5])]),
-        ("znode", "reassign_partitions", [entry([1, 2, 5], [1, 2, 3])]),
-        ("memory", [1, 2, 3], [1, 2, 3], 1, 0, [1, 2, 5], [1, 2, 3]),
-        ("znode", "reassign_partitions_queue", None),
-        ("znode", "foo", {"0": both}),
-        ("znode", "state", (1, 1, [1, 2, 3])),
-        ("memory", both, [1, 2, 3], 1, 1, [1, 2, 5], [1, 2, 3]),
-        ("LeaderAndIsr", (1, 2, 5, 3), both, [1, 2, 3], 1, 1),
-        ("UpdateMetadata", ALL, both, [1, 2, 3], 1, 1),
-    ]
-    joined(c, 5)
-    assert now(c) == ([1, 2, 5], [1, 2, 5], None)
-    assert c.znode_children("/admin") == ["delete_topics"]
 
 
 @pytest.mark.requirement("K236-06")
@@ -77,86 +51,6 @@ def test_the_pages_queue_beside_what_is_in_flight() -> None:
     ]
     assert left == [2, 1, None]
     assert changes(c, StopReplicaSent) == []
-
-
-@pytest.mark.requirement("K236-39")
-def test_what_is_pending_of_it_is_rolled_back_first() -> None:
-    c = cluster("foo=1,2,3/1,2,3")
-    submit(c, entry([1, 2, 4]), entry([1, 2, 4], tp=("foo", 1)))
-    joined_before = c.partition("foo", 1)
-    since = len(c.log)
-    queue(c, entry([1, 2, 5]))
-    told = story(c, since)
-    stopped = told.index(("StopReplica", (4,), True))
-    begun = told.index(("memory", [1, 2, 3], [1, 2, 3], 1, 2, [1, 2, 5], [1, 2, 3]))
-    queued = told.index(("znode", "reassign_partitions_queue", None))
-    assert stopped < begun < queued
-    assert ("znode", "foo", {"0": [1, 2, 3], "1": [1, 2, 4, 3]}) in told[stopped:begun]
-    assert now(c) == ([1, 2, 5, 3], [1, 2, 3], [1, 2, 5])
-    assert on_record(c) == [
-        entry([1, 2, 4], [1, 2, 3], ("foo", 1)),
-        entry([1, 2, 5], [1, 2, 3]),
-    ]
-    assert c.partition("foo", 1) == joined_before
-    cancel(c)
-    assert now(c) == ([1, 2, 3], [1, 2, 3], None)
-
-
-@pytest.mark.requirement("K236-40")
-@pytest.mark.requirement("K236-39")
-def test_what_heads_there_already_only_leaves_the_queue() -> None:
-    c = cluster("foo=1,2,3/1,2,3")
-    submit(c, entry([1, 2, 4]))
-    since = len(c.log)
-    more = entry([5], tp=("foo", 1))
-    queue(c, entry([1, 2, 4]), more)
-    both = [entry([1, 2, 4], [1, 2, 3]), entry([5], [1, 2, 3], ("foo", 1))]
-    assert story(c, since)[:3] == [
-        ("znode", "reassign_partitions_queue", [entry([1, 2, 4]), more]),
-        ("znode", "reassign_partitions_queue", [more]),
-        ("znode", "reassign_partitions", both),
-    ]
-    assert {each.index for each in changes(c, LeaderAndIsrSent, since)} == {1}
-
-
-@pytest.mark.requirement("K236-39")
-def test_nothing_is_rolled_back_where_nothing_is_pending() -> None:
-    c = cluster()
-    since = len(c.log)
-    queue(c, entry([3, 2, 1]))
-    assert now(c) == ([3, 2, 1], [1, 2, 3], None)
-    assert changes(c, ReplicasMoved, since) == []
-    assert warnings(c) == []
-
-
-@pytest.mark.requirement("K236-39")
-@pytest.mark.requirement("A-14")
-@pytest.mark.parametrize("why", ["originals missing", "would go offline"])
-def test_what_cannot_be_rolled_back_goes_on_and_the_queued_one_is_left_out(why: str) -> None:
-    c = cluster("foo=1/2,3")
-    c.failover(6)
-    submit(c, entry([4, 5]))
-    joined(c, 4)
-    if why == "originals missing":
-        c.write_znode(PLAN, plan(entry([4, 5])))
-        cancel(c)
-    else:
-        c.stop_broker(1)
-    since = len(c.log)
-    queue(c, entry([3]), entry([5], tp=("foo", 1)))
-    assert now(c)[2] == [4, 5]
-    assert now(c, ("foo", 1))[2] == [5]
-    skipped, left_out = warnings(c, since)
-    assert skipped.startswith("foo-0: not rolled back, as ")
-    assert left_out == f"{QUEUE}: foo-0: what is pending was not rolled back; it is left out"
-    assert c.read_znode(QUEUE) is None
-
-
-@pytest.mark.requirement("K236-36")
-def test_originals_that_a_tool_queued_win() -> None:
-    c = cluster()
-    queue(c, entry([4], [2, 1]))
-    assert on_record(c) == [entry([4], [2, 1])]
 
 
 @pytest.mark.requirement("K236-38")
@@ -194,15 +88,6 @@ def test_one_too_many_for_the_plan_is_left_out_of_it() -> None:
     assert c.read_znode(QUEUE) is None
     for name, topic in c.topics.items():
         assert topic.partitions[0].reassigning is (name in pending)
-
-
-@pytest.mark.requirement("K236-37")
-@pytest.mark.parametrize("path", [PLAN, QUEUE])
-def test_a_partition_named_twice_goes_where_the_last_says(path: str) -> None:
-    c = cluster()
-    c.write_znode(path, plan(entry([4]), entry([5])))
-    assert now(c)[2] == [5]
-    assert warnings(c) == [f"{path}: foo-0 is there twice; the last one counts"]
 
 
 MALFORMED = [

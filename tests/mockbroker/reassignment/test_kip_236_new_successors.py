@@ -22,9 +22,8 @@ from tests.mockbroker.reassignment.cancelling import (
     plan,
     queue,
     submit,
-    warnings,
 )
-from tests.mockbroker.reassignment.walks import FOO, alter, changes, joined, now
+from tests.mockbroker.reassignment.walks import FOO, alter, changes, joined, now, warnings
 
 
 @pytest.mark.requirement("K236-10")

@@ -10,7 +10,6 @@ import pytest
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
-from mockbroker.state.actions import ControllerChanged
 from mockbroker.state.cluster_state import replay
 from tests.mockbroker.reassignment.requesting import (
     CANCEL,
@@ -27,18 +26,12 @@ from tests.mockbroker.reassignment.requesting import (
     plan,
     plan_text,
     request_text,
-    story,
     submit,
-    warnings,
 )
-from tests.mockbroker.reassignment.walks import FOO, TOPIC, joined, now
+from tests.mockbroker.reassignment.transcripts import entries
+from tests.mockbroker.reassignment.walks import FOO, TOPIC, joined, now, warnings
 
 STATE = f"{TOPIC}/partitions/0/state"
-
-
-def since_take_over(cluster: Cluster) -> list[str]:
-    changed = [a.offset for a in cluster.log if isinstance(a.change, ControllerChanged)]
-    return story(cluster, changed[-1] + 1)
 
 
 # ---- the three cases -----------------------------------------------------------------------------
@@ -82,56 +75,6 @@ def test_requests_that_came_while_there_was_no_controller_count_in_their_order()
     assert now(cluster) == ([1, 2, 4], [1, 2], [2, 4])
     assert {replicas for replicas, _ in moves(cluster)} == {(3,)}
     assert cluster.znode_children(REQUESTS) == []
-
-
-@pytest.mark.requirement("K236-60")
-def test_what_is_in_flight_is_restarted() -> None:
-    cluster = old_cluster("foo=1,2")
-    submit(cluster, [2, 3])
-    submit(cluster, [2, 4])
-    before, record = now(cluster), child(cluster)
-    cluster.failover(2)
-    epoch = cluster.partition(*FOO).leader_epoch
-    assert (now(cluster), child(cluster)) == (before, record)
-    assert since_take_over(cluster)[-2:] == [
-        f"LeaderAndIsr to 1,2,4 R=1,2,4 I=1,2 leader=1 epoch={epoch}",
-        f"UpdateMetadata to 1,2,3,4,5,6 R=1,2,4 I=1,2 leader=1 epoch={epoch}",
-    ]
-    joined(cluster, 4)
-    assert now(cluster) == ([2, 4], [2, 4], None)
-
-
-@pytest.mark.requirement("K236-60")
-def test_what_the_last_controller_did_not_come_to_drop_is_dropped_and_the_rest_begun() -> None:
-    cluster = old_cluster("foo=1,2")
-    text = '{"version":1,"replicas":[2,4],"legacy":false,"top":2}'
-    cluster.write_znode(CHILD, text)
-    cluster.write_znode(TOPIC, '{"version":1,"partitions":{"0":[1,2,3]}}')
-    state = {"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 1, "isr": [1, 2, 3]}
-    cluster.write_znode(STATE, json.dumps(state))
-    cluster.failover(2)
-    expected = [
-        "memory R=1,2,3 I=1,2,3 leader=1 epoch=1 T=2,4",
-        "3 -> OfflineReplica",
-        "foo/partitions/0/state I=1,2 leader=1 epoch=2",
-        "memory R=1,2,3 I=1,2 leader=1 epoch=2 T=2,4",
-        "LeaderAndIsr to 1 R=1,2,3 I=1,2 leader=1 epoch=2",
-        "StopReplica to 3 delete=False",
-        "3 -> ReplicaDeletionStarted",
-        "StopReplica to 3 delete=True",
-        "3 -> ReplicaDeletionSuccessful",
-        "3 -> NonExistentReplica",
-        "memory R=1,2 I=1,2 leader=1 epoch=2 T=2,4",
-        "foo 1,2",
-        "foo 1,2,4",
-        "foo/partitions/0/state I=1,2 leader=1 epoch=3",
-        "memory R=1,2,4 I=1,2 leader=1 epoch=3 T=2,4",
-        "LeaderAndIsr to 1,2,4 R=1,2,4 I=1,2 leader=1 epoch=3",
-        "UpdateMetadata to 1,2,3,4,5,6 R=1,2,4 I=1,2 leader=1 epoch=3",
-    ]
-    told = [line for line in since_take_over(cluster) if line in expected]
-    assert told == expected
-    assert len(since_take_over(cluster)) - since_take_over(cluster).index(expected[1]) == 16
 
 
 @pytest.mark.requirement("K236-60")
@@ -273,8 +216,8 @@ def finish(cluster: Cluster, way: Callable[[Cluster], None]) -> None:
         if broker in target:
             joined(cluster, broker)
     partition = cluster.partition(*FOO)
-    assert not partition.reassigning, story(cluster, 0)
-    assert partition.replicas in ((5, 6), (4, 5)), story(cluster, 0)
+    assert not partition.reassigning, entries(cluster, 0)
+    assert partition.replicas in ((5, 6), (4, 5)), entries(cluster, 0)
     assert set(partition.isr) == set(partition.replicas)
     assert (children(cluster), cluster.znode_children(REQUESTS)) == (set(), [])
     assert cluster.read_znode(LEGACY) is None
@@ -300,7 +243,7 @@ def test_whenever_the_controller_dies_the_switch_has_its_way() -> None:
         else:
             assert changes > 10
             return
-        assert now(cluster)[0] == [2, 3], story(cluster, 0)
+        assert now(cluster)[0] == [2, 3], entries(cluster, 0)
         assert in_flight(cluster) == children(cluster) == set()
         assert cluster.read_znode(LEGACY) is None
     pytest.fail("it never comes to an end")

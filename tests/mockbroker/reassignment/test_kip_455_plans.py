@@ -13,7 +13,6 @@ from tests.mockbroker.reassignment.walks import (
     BOTH,
     FOO,
     NEW,
-    alter,
     changes,
     cluster_of,
     joined,
@@ -38,80 +37,6 @@ def planned(cluster: Cluster) -> dict[str, list[int]] | None:
 
 @BOTH
 @pytest.mark.requirement("K455-60")
-@pytest.mark.requirement("K455-61")
-def test_a_plan_is_carried_out_and_the_znode_goes_with_its_last_partition(draft: str) -> None:
-    cluster = cluster_of(draft, "foo=1,2,3", "bar=1,2")
-    submit(cluster, ("foo", [4, 5]), ("bar", [6]))
-    assert now(cluster)[2] == [4, 5]
-    assert now(cluster, BAR)[2] == [6]
-    joined(cluster, 4, 5)
-    assert now(cluster)[0] == [4, 5]
-    assert planned(cluster) == {"bar": [6]}
-    cluster.join_isr(BAR, 6)
-    assert now(cluster, BAR) == ([6], [6], None)
-    assert planned(cluster) is None
-    submit(cluster, ("foo", [1]))
-    assert now(cluster)[2] == [1]
-
-
-@BOTH
-@pytest.mark.requirement("K455-60")
-def test_what_is_written_into_a_plan_in_progress_starts_nothing(draft: str) -> None:
-    cluster = cluster_of(draft, "foo=1,2,3", "bar=1,2")
-    submit(cluster, ("foo", [4, 5]))
-    submit(cluster, ("foo", [6]), ("bar", [6]))
-    assert now(cluster)[2] == [4, 5]
-    assert now(cluster, BAR)[2] is None
-
-
-@BOTH
-@pytest.mark.requirement("K455-61")
-def test_a_cancellation_by_the_api_ends_a_plans_partition_too(draft: str) -> None:
-    cluster = cluster_of(draft)
-    submit(cluster, ("foo", [4, 5]))
-    assert alter(cluster, None) == 0
-    assert planned(cluster) is None
-    assert now(cluster)[2] is None
-
-
-@BOTH
-@pytest.mark.requirement("K455-62")
-def test_a_plan_by_znode_is_carried_out_with_a_warning_that_this_way_is_to_go(draft: str) -> None:
-    cluster = cluster_of(draft)
-    alter(cluster, [4])
-    assert not changes(cluster, Warned)
-    submit(cluster, ("foo", [5]))
-    (warning,) = changes(cluster, Warned)
-    assert "/admin/reassign_partitions is deprecated and will be removed" in warning.text
-
-
-@pytest.mark.requirement("K455-39")
-@pytest.mark.requirement("A-13")
-def test_a_new_controller_takes_what_the_plan_says() -> None:
-    cluster = cluster_of(NEW)
-    submit(cluster, ("foo", [4, 5]))
-    state = cluster.znodes["/brokers/topics/foo/partitions/0/state"]
-    cluster.write_znode("/brokers/topics/foo/partitions/0/state", state.replace("[4,5]", "[6]"))
-    cluster.failover(2)
-    assert now(cluster)[2] == [4, 5]
-
-
-@BOTH
-@pytest.mark.requirement("K455-63")
-def test_a_change_by_the_api_is_lost_to_the_plan_at_a_failover(draft: str) -> None:
-    cluster = cluster_of(draft, "foo=1,2,3", "bar=1,2")
-    submit(cluster, ("foo", [4, 5]), ("bar", [6]))
-    assert alter(cluster, [6]) == 0
-    assert now(cluster)[2] == [6]
-    assert planned(cluster) == {"foo": [4, 5], "bar": [6]}
-    cluster.failover(2)
-    assert now(cluster)[2] == [4, 5]
-    joined(cluster, 4, 5)
-    assert now(cluster)[0] == [4, 5]
-
-
-@BOTH
-@pytest.mark.requirement("K455-60")
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"partitions":7}', '{"version":1,"partitions":[{"topic":"foo"}]}',
              '{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[-1]}]}',
@@ -130,21 +55,6 @@ def test_a_plan_that_cannot_be_read_starts_nothing_and_the_log_says_so(
     submit(cluster, ("foo", [4]))
     assert now(cluster)[2] is None, "the watch was used up by the deletion, as in Kafka"
     cluster.failover(2)
-    assert now(cluster)[2] == [4]
-
-
-@BOTH
-@pytest.mark.requirement("K455-60")
-def test_what_a_plan_cannot_have_is_left_out_and_the_log_says_so(draft: str) -> None:
-    cluster = cluster_of(draft)
-    submit(cluster, ("nope", [4]), ("foo", []))
-    assert planned(cluster) is None
-    texts = [warning.text for warning in changes(cluster, Warned)]
-    assert texts[1:] == [
-        f"{ZNODE}: nope-0 is not reassigned: the partition does not exist",
-        f"{ZNODE}: foo-0 is not reassigned: an empty replica list",
-    ]
-    submit(cluster, ("foo", [4]))
     assert now(cluster)[2] == [4]
 
 

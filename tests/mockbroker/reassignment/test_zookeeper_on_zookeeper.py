@@ -11,6 +11,7 @@ import pytest
 from kproto.znodes import ZnodeStore
 from mockbroker.cluster import Cluster
 from mockbroker.state.cluster_state import replay
+from tests.mockbroker.reassignment.walks import warnings
 from tests.mockbroker.reassignment.zookeeper_story import (
     FOO,
     PLAN,
@@ -21,7 +22,6 @@ from tests.mockbroker.reassignment.zookeeper_story import (
     listed,
     plan_of,
     shape,
-    warnings,
 )
 from tests.znodes.conftest import Place, embedded_place, zookeeper, zookeeper_place
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.mockbroker.reassignment.walks import warnings
 from tests.mockbroker.reassignment.zookeeper_story import (
     FOO,
     PLAN,
@@ -15,7 +16,6 @@ from tests.mockbroker.reassignment.zookeeper_story import (
     shape,
     story,
     submit,
-    warnings,
 )
 
 FOO_1, BAR = ("foo", 1), ("bar", 0)

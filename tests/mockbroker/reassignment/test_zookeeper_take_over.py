@@ -13,6 +13,7 @@ from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
 from mockbroker.state.actions import LeaderAndIsrSent, ZnodeWritten
 from mockbroker.state.cluster_state import replay
+from tests.mockbroker.reassignment.walks import warnings
 from tests.mockbroker.reassignment.zookeeper_story import (
     FOO,
     PLAN,
@@ -26,7 +27,6 @@ from tests.mockbroker.reassignment.zookeeper_story import (
     shape,
     story,
     submit,
-    warnings,
 )
 
 BAR = ("bar", 0)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from mockbroker.cluster import Cluster
-from mockbroker.state.actions import PartitionChanged, ZnodeWritten
+from mockbroker.state.actions import PartitionChanged, Warned, ZnodeWritten
 
 __all__ = [
     "BOTH",
@@ -26,6 +26,7 @@ __all__ = [
     "state_with",
     "topic_znodes",
     "walk",
+    "warnings",
     "znode_writes",
 ]
 
@@ -72,6 +73,11 @@ def changes(cluster: Cluster, kind: type[Any], since: int = 0) -> list[Any]:
 def znode_writes(cluster: Cluster, since: int) -> list[tuple[str, str | None]]:
     """Path and text of each write, in order."""
     return [(write.path, write.after) for write in changes(cluster, ZnodeWritten, since)]
+
+
+def warnings(cluster: Cluster, since: int = 0) -> list[str]:
+    """What the controller has warned of."""
+    return [each.text for each in changes(cluster, Warned, since)]
 
 
 def topic_znodes(cluster: Cluster) -> dict[str, str]:

@@ -13,7 +13,6 @@ from mockbroker.state.actions import (
     PartitionChanged,
     StopReplicaSent,
     UpdateMetadataSent,
-    Warned,
     ZnodeWritten,
 )
 
@@ -31,7 +30,6 @@ __all__ = [
     "shape",
     "story",
     "submit",
-    "warnings",
 ]
 
 ZK = "zookeeper"
@@ -101,10 +99,6 @@ def planned(cluster: Cluster) -> dict[tuple[str, int], list[int]] | None:
         (entry["topic"], entry["partition"]): entry["replicas"]
         for entry in json.loads(found[0])["partitions"]
     }
-
-
-def warnings(cluster: Cluster, since: int = 0) -> list[str]:
-    return [a.change.text for a in cluster.log.since(since) if isinstance(a.change, Warned)]
 
 
 def story(cluster: Cluster, since: int, topic: str = "foo") -> list[str]:

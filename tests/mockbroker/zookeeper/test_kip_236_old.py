@@ -24,9 +24,8 @@ from tests.mockbroker.reassignment.requesting import (
     plan,
     plan_text,
     request_text,
-    warnings,
 )
-from tests.mockbroker.reassignment.walks import FOO, joined, now
+from tests.mockbroker.reassignment.walks import FOO, joined, now, warnings
 from tests.znodes.conftest import Place
 
 
