@@ -85,7 +85,7 @@ def build() -> None:
 
 
 def _compile(arguments: list[str], out: Path) -> None:
-    made = out.with_suffix(".new")
+    made = out.with_suffix(f".{os.getpid()}.new")  # another process may build it, too
     subprocess.run([*_clang(), *arguments, "-o", str(made)], check=True)
     made.replace(out)
 

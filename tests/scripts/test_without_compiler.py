@@ -1,4 +1,4 @@
-"""What the run without a compiler does not let pass. That it passes is for ``.ci/run`` to show."""
+"""What the run without a compiler rejects. ``.ci/run`` shows that it passes."""
 
 from __future__ import annotations
 
@@ -43,3 +43,9 @@ def test_no_choice_of_an_engine_and_no_compiler_gets_through(
     assert "KPROTO_ENGINE" not in found
     assert "KPROTO_REQUIRE" not in found
     assert found["CC"] == "no-such-compiler"
+
+
+def test_its_tests_exist() -> None:
+    assert [
+        name for name in without_compiler.TESTS if not (without_compiler.ROOT / name).exists()
+    ] == []

@@ -1,0 +1,144 @@
+"""Run the checks of ``.ci/run`` side by side: two lanes, each of which runs its steps in order.
+
+A step's output is printed whole when the step ends. The first step that fails ends the run with its
+exit code; whatever runs beside it is stopped. The last lines are the steps' durations, each with
+the last line the step printed. ``.ci/run`` installs the toolchains and builds everything first, so
+that no step installs anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final
+
+__all__ = ["LANES", "Failed", "Run", "Step", "main"]
+
+STOPPING_SECONDS: Final = 10.0
+"""How long a stopped step may take to end before it is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    name: str
+    command: Sequence[str]
+
+
+class Failed(Exception):
+    """A step failed; ``code`` is its exit code."""
+
+    def __init__(self, step: Step, code: int) -> None:
+        super().__init__(f"{step.name} failed with exit code {code}")
+        self.code = code
+
+
+def make(name: str, target: str, *arguments: str) -> Step:
+    return Step(name, ("make", "--no-print-directory", target, *arguments))
+
+
+LANES: Final = (
+    # Two processes, although a step of the other lane works beside them: many tests wait.
+    (make("tests", "test", "PYTEST_ARGS=-n2 --durations=15 --requirements=check"),),
+    (
+        make("lint, types, import contracts", "lint"),
+        make("generated code is fresh", "codegen-check"),
+        make("C engine under sanitizers", "sanitize"),
+        make("pure engine and Kafka's Java classes", "test-pure-oracle"),
+        make("install without a compiler", "test-without-compiler"),
+        # Bounded: with more rows than time, the rows are drawn by a seed that is printed.
+        make("mutation of the rules' rows", "mutate", "MUTATE_ARGS=--within 60"),
+        make("fuzz targets", "fuzz-smoke"),
+    ),
+)
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of all lanes."""
+
+    lanes: Sequence[Sequence[Step]]
+    timings: list[str] = field(default_factory=list)
+
+    async def play(self) -> None:
+        """Raise Failed with the first step that fails, after its output was printed."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for lane in self.lanes:
+                    group.create_task(self._lane(lane))
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        finally:
+            _print("", *self.timings)
+
+    async def _lane(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            await self._step(step)
+
+    async def _step(self, step: Step) -> None:
+        _print(f"... {step.name}")
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as output:
+            code = await _exit_code(step, output)
+            seconds = time.monotonic() - began
+            output.seek(0)
+            text = output.read().decode(errors="replace").rstrip()
+        _print("", f"==> {step.name} ({seconds:.0f} s)", text)
+        verdict = text.rpartition("\n")[2] if code == 0 else f"FAILED with exit code {code}"
+        self.timings.append(f"{seconds:5.0f} s  {step.name}: {verdict}")
+        if code:
+            raise Failed(step, code)
+
+
+async def _exit_code(step: Step, output: BinaryIO) -> int:
+    """Run the step in a process group of its own, which is stopped where this task is cancelled."""
+    process = await asyncio.create_subprocess_exec(
+        *step.command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=output,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        return await process.wait()
+    except asyncio.CancelledError:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            await asyncio.wait_for(process.wait(), STOPPING_SECONDS)
+        except TimeoutError:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        raise
+
+
+def _print(*lines: str) -> None:
+    print(*lines, sep="\n", flush=True)
+
+
+async def _main() -> int:
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    run = Run(LANES)
+    try:
+        await run.play()
+    except Failed as failure:
+        _print(f"ci: {failure}")
+        return failure.code
+    except asyncio.CancelledError:
+        _print("ci: stopped")
+        return 1
+    return 0
+
+
+def main() -> None:
+    sys.exit(asyncio.run(_main()))
+
+
+if __name__ == "__main__":
+    main()
