@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -22,10 +23,8 @@ PACKAGES = ("kproto", "mockbroker", "wiredump", "kspec")
 GENERATED = ("kproto/messages/",)
 """Folders that ``kproto codegen`` writes."""
 
-LONGEST = 450
-LONGEST_TEST = 500
-LONGER_FOR_A_REASON = {"kproto/error_codes.py": "one table, a row an error code"}
-"""Hand-written sources allowed beyond the limits, each with why it is still one idea."""
+LONG = 700
+"""Lines of a hand-written source from which the run advises to cut it, by meaning."""
 
 EDGES = (
     "kproto/schema/load.py",
@@ -94,19 +93,21 @@ def parsed(name: str) -> ast.Module:
     return ast.parse((ROOT / name).read_text())
 
 
-def test_no_file_outgrows_one_idea():
-    lengths = {name: len((ROOT / name).read_text().splitlines()) for name in hand_written()}
-    limits = {name: LONGEST_TEST if name.startswith("tests/") else LONGEST for name in lengths}
-    long = {name for name, length in lengths.items() if length > limits[name]}
-    assert {name: lengths[name] for name in long - set(LONGER_FOR_A_REASON)} == {}
-    assert set(LONGER_FOR_A_REASON) - long == set(), "no longer too long: take it off the list"
+def test_long_files_are_noted(note: Callable[[str], None]):
+    """Advice, not a rule: a table of rows may be longer than a controller should be."""
+    for name in hand_written():
+        length = len((ROOT / name).read_text().splitlines())
+        if length > LONG:
+            note(f"{name} has {length} lines")
 
 
+@pytest.mark.slow
 def test_every_module_says_what_it_knows():
     silent = [name for name in packaged() if not ast.get_docstring(parsed(name))]
     assert silent == []
 
 
+@pytest.mark.slow
 def test_every_public_module_names_its_exports():
     """``__all__`` is there and true: each name is bound in the module."""
     silent, untrue = [], {}
@@ -151,6 +152,7 @@ def _exported(tree: ast.Module) -> set[str]:
     return set()
 
 
+@pytest.mark.slow
 def test_files_are_opened_only_at_the_edges():
     """What the import contracts cannot see: the builtin ``open``."""
     opened = [
@@ -200,7 +202,7 @@ def test_the_makefile_sets_up_before_it_runs():
     recipes = re.findall(
         r"^([a-z-]+):[^\n]*\n((?:\t[^\n]*\n)+)", (ROOT / "Makefile").read_text(), re.M
     )
-    assert {"demo", "test", "test-fast", "test-full", "lint", "bench"} <= {r[0] for r in recipes}
+    assert {"demo", "test", "test-fast", "lint", "bench"} <= {r[0] for r in recipes}
     unprepared = [
         target
         for target, body in recipes

@@ -26,7 +26,7 @@ _MARKERS: Final = {
 
 def params() -> list[object]:
     """A parameter for each client of the catalog, marked with what it needs. Rust's takes minutes
-    to compile where it was not yet, so that only `make test-full` has it."""
+    to compile where it was not yet, so that only a run with `KPROTO_FULL=1` has it."""
     return [
         pytest.param(each, id=each.name, marks=_MARKERS[each.language])
         for each in CLIENTS

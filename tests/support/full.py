@@ -1,8 +1,8 @@
-"""What is whole in ``make test-full`` (``KPROTO_FULL=1``) and sampled elsewhere, CI included; and
-what ``make test`` does whole and ``make test-fast`` (``KPROTO_QUICK=1``) samples.
+"""How much of a repetitive test runs: a sample, or everything.
 
-A sample is drawn by the run's seed, which pytest's header prints, or its summary where there is no
-header: ``KPROTO_SEED`` draws another.
+``quick`` and ``quickly_drawn`` sample in ``make test-fast`` (``KPROTO_QUICK=1``). ``either`` and
+``drawn`` sample in every run without ``KPROTO_FULL=1``, which is meant for one folder at a time.
+A sample is drawn by the run's seed, which pytest prints; ``KPROTO_SEED`` chooses another one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def drawn(name: str, values: Sequence[T], few: int) -> list[T]:
-    """``few`` of ``values``, in their order; all in a full run. ``name`` is the sample's own."""
+    """``few`` of ``values``, in their order; all in a full run. ``name`` identifies the sample."""
     if FULL or few >= len(values):
         return list(values)
     chosen = seeds.generator(name).sample(range(len(values)), few)
@@ -30,15 +30,15 @@ def drawn(name: str, values: Sequence[T], few: int) -> list[T]:
 
 
 def either(full: int, sampled: int) -> int:
-    """How many: of a full run, and of any other."""
+    """``full`` in a full run, else ``sampled``."""
     return full if FULL else sampled
 
 
 def quickly_drawn(name: str, values: Sequence[T], few: int) -> list[T]:
-    """``few`` of ``values`` in a quick run, as ``drawn`` draws them; all in any other."""
+    """``few`` of ``values`` in a quick run, drawn as by ``drawn``, else all of them."""
     return drawn(name, values, few) if QUICK else list(values)
 
 
 def quick(whole: int, sampled: int) -> int:
-    """How many: of a quick run, after all others."""
+    """``sampled`` in a quick run, else ``whole``."""
     return sampled if QUICK else whole
