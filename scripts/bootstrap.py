@@ -1,17 +1,17 @@
-"""Make ``.venv`` and install this project into it. Standard library only, any Python 3.7 or newer.
+"""Create ``.venv`` and install this project into it. Standard library only, Python 3.7 or newer.
 
-Works where Debian's python3 has no ``ensurepip`` (no ``python3-venv`` package): each way of getting
-pip into an environment is tried in turn, and if none works the message names what is missing and
-how to get it. A stamp inside ``.venv`` makes a second run instant. Bytecode of the packages is
-written here, because nothing else would: an editable install has none, and with
-PYTHONDONTWRITEBYTECODE set (as in many containers) every start would compile them anew.
+It works where Debian's python3 lacks ``ensurepip`` (the package ``python3-venv``): each way of
+getting pip into an environment is tried in turn, and if none works the error names what is missing
+and how to install it. A stamp inside ``.venv`` makes the next run instant. Bytecode of the packages
+is written here: an editable install has none, and where PYTHONDONTWRITEBYTECODE is set (as in many
+containers) every start would compile them again.
 
-    python3 scripts/bootstrap.py                    # everything tests and the demo need
-    python3 scripts/bootstrap.py --with bench       # and what `make bench` compares with
-    python3 scripts/bootstrap.py --with fuzz        # and what guides `make fuzz`
+    python3 scripts/bootstrap.py                    # everything that tests and the demo need
+    python3 scripts/bootstrap.py --with bench       # and the peers of `make bench`
+    python3 scripts/bootstrap.py --with fuzz        # and the guides of `make fuzz`
 
-Environment: ``KPROTO_PYTHON`` names the interpreter to build on; ``KPROTO_REQUIRE=all`` turns a
-real client that does not install from a warning into an error. Exit 1 where set-up failed.
+Environment: ``KPROTO_PYTHON`` names the interpreter to build on; ``KPROTO_REQUIRE=all`` makes it an
+error, not a warning, if a real client cannot be installed. Exits with 1 if the set-up fails.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SHOWN_LINES = 12
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the text says what is missing and how to get it."""
+    """The set-up cannot continue; the text says what is missing and how to install it."""
 
 
 def say(text: str) -> None:
@@ -53,7 +53,7 @@ def say(text: str) -> None:
 
 
 def run(command: list[str], quiet: bool = False) -> bool:
-    """Run ``command``; True where it exits 0. ``quiet`` hides what a failed attempt prints."""
+    """Run ``command``; True if it exits with 0. ``quiet`` hides its output."""
     sink = subprocess.DEVNULL if quiet else None
     try:
         return subprocess.call(command, stdout=sink, stderr=sink) == 0
@@ -62,7 +62,7 @@ def run(command: list[str], quiet: bool = False) -> bool:
 
 
 def run_captured(command: list[str]) -> tuple[bool, str]:
-    """Whether ``command`` exits 0, and all that it printed."""
+    """Whether ``command`` exits with 0, and its output."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     return done.returncode == 0, done.stdout.decode(errors="replace")
 
@@ -71,7 +71,7 @@ def run_captured(command: list[str]) -> tuple[bool, str]:
 
 
 def version_of(python: str) -> tuple[int, int] | None:
-    """(major, minor) of an interpreter, None where it does not start."""
+    """(major, minor) of an interpreter; None if it does not start."""
     code = "import sys; print(sys.version_info[0], sys.version_info[1])"
     try:
         text = subprocess.check_output([python, "-c", code], stderr=subprocess.DEVNULL)
@@ -94,7 +94,7 @@ def candidates() -> Iterable[str]:
 
 
 def choose_python() -> str:
-    """The first interpreter that is new enough; SetupError lists what was seen otherwise."""
+    """The first interpreter that is new enough. Raises SetupError with a list of those found."""
     seen = []
     for python in candidates():
         version = version_of(python)
@@ -109,7 +109,7 @@ def choose_python() -> str:
     )
 
 
-# ---- an environment with pip, one way or another ------------------------------------------------
+# ---- an environment with pip ------------------------------------------------------------------
 
 
 def venv_python() -> str:
@@ -130,7 +130,7 @@ def bare_venv(python: str) -> bool:
 
 
 def with_system_pip(python: str) -> bool:
-    """The system's pip installs another pip into the bare environment (pip 22.3 or newer)."""
+    """Let the system's pip (22.3 or newer) install pip into a bare environment."""
     return bare_venv(python) and run(
         [python, "-m", "pip", "--python", venv_python(), "install", "--quiet", "pip"], quiet=True
     )
@@ -143,7 +143,7 @@ def with_virtualenv(python: str) -> bool:
 
 
 def with_wheels(python: str) -> bool:
-    """A pip wheel that the distribution keeps on disk can be run in place, as a folder."""
+    """Run the distribution's own pip wheel in place."""
     wheels = sorted(glob.glob("/usr/share/python-wheels/pip-*.whl"))
     return (
         bool(wheels)
@@ -153,10 +153,10 @@ def with_wheels(python: str) -> bool:
 
 
 def with_apt(python: str) -> bool:
-    """As root on Debian or Ubuntu, install the package that holds ensurepip."""
+    """As root on Debian or Ubuntu, install the package that contains ensurepip."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return False
-    say("no way to get pip is at hand; installing python3-venv with apt-get")
+    say("pip is not available; installing python3-venv with apt-get")
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     for command in (["apt-get", "-qq", "update"], ["apt-get", "-qq", "-y", "install",
                                                    "python3-venv"]):  # fmt: skip
@@ -177,21 +177,20 @@ WAYS: list[tuple[str, Callable[[str], bool]]] = [
 
 
 def make_environment(python: str) -> None:
-    """Leave a working ``.venv``; whatever stood there and does not work is replaced."""
+    """Create a working ``.venv``, replacing one that does not work."""
     for name, way in WAYS:
         if VENV.exists():
             shutil.rmtree(str(VENV))
         if way(python) and has_pip():
-            say(f"made .venv from {python} ({name})")
+            say(f"created .venv with {python} ({name})")
             return
-        say(f"{name}: not possible here")
+        say(f"{name}: not available")
     if VENV.exists():
         shutil.rmtree(str(VENV))
     raise SetupError(
-        f"{python} cannot make a virtual environment with pip. What is missing is one of: "
-        "ensurepip (Debian, Ubuntu: apt-get install python3-venv), pip 22.3 or newer (apt-get "
-        "install python3-pip), or virtualenv (pip install virtualenv). Install any of them and "
-        "run again."
+        f"{python} cannot create a virtual environment with pip. Install one of these and run "
+        "again: ensurepip (Debian, Ubuntu: apt-get install python3-venv), pip 22.3 or newer "
+        "(apt-get install python3-pip), or virtualenv (pip install virtualenv)."
     )
 
 
@@ -200,18 +199,17 @@ def environment_works() -> bool:
     return version is not None and version >= OLDEST and has_pip()
 
 
-# ---- what goes in -------------------------------------------------------------------------------
+# ---- packages ---------------------------------------------------------------------------------
 
 
 def install(extras: list[str], attempts: int = 1) -> bool:
-    """``pip install -e .[extras]``, tried again where the registry was out of reach.
+    """Run ``pip install -e .[extras]``, up to ``attempts`` times, as registries fail at times.
 
-    What pip says is shown when it gave up, and then its end: a build backend's warnings are not
-    for the reader of a set-up that worked, nor six copies of one failure for anybody.
+    Only the end of the last failed attempt's output is printed.
     """
     target = "{}[{}]".format(ROOT, ",".join(extras))
-    # compat: the checkout is put on the path. The default, an import hook behind it, loses to any
-    # folder called `kproto` in the current directory, such as this one seen from its parent.
+    # compat puts the checkout on the path. The default, an import hook at the path's end, loses to
+    # any folder `kproto` in the current directory, such as the checkout seen from its parent.
     command = [venv_python(), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                "--retries", "5", "--config-settings", "editable_mode=compat",
                "--constraint", str(ROOT / "constraints.txt"),
@@ -222,22 +220,22 @@ def install(extras: list[str], attempts: int = 1) -> bool:
         if done:
             return True
         if attempt < attempts:
-            say(f"pip failed (attempt {attempt} of {attempts}); again in {attempt * 3} s")
+            say(f"pip failed (attempt {attempt} of {attempts}); trying again in {attempt * 3} s")
             time.sleep(attempt * 3)
     sys.stderr.write("\n".join(words.splitlines()[-SHOWN_LINES:]) + "\n")
     return False
 
 
 def install_all(required: list[str], optional: list[str]) -> list[str]:
-    """Install everything; returns the optional extras that could not be had."""
+    """Install everything; returns the optional extras that could not be installed."""
     say("installing kproto with {}".format(", ".join(required + optional)))
     if install(required + optional, ATTEMPTS):
         return []
-    say("that failed; once more without {}".format(", ".join(optional)))
+    say("pip failed; trying without {}".format(", ".join(optional)))
     if not install(required):
         raise SetupError(
-            "pip could not install kproto[{}]; its messages are above. A package registry must be "
-            "in reach for the first set-up.".format(",".join(required))
+            "pip could not install kproto[{}]; its messages are above. The first set-up needs "
+            "access to a package registry.".format(",".join(required))
         )
     failed = [extra for extra in optional if not install([extra])]
     if failed and os.environ.get("KPROTO_REQUIRE") == "all":
@@ -246,24 +244,24 @@ def install_all(required: list[str], optional: list[str]) -> list[str]:
 
 
 def fingerprint(extras: list[str]) -> str:
-    """Changes whenever what should be installed does."""
+    """A digest that changes whenever something else would be installed."""
     digest = hashlib.sha256(" ".join(sorted(extras)).encode())
     for name in ("pyproject.toml", "setup.py", "constraints.txt", "scripts/bootstrap.py"):
         digest.update((ROOT / name).read_bytes())
-    # What the native engine is built from, and by: one that was skipped is tried again.
+    # The native engine's sources, and the compilers: with a new one the build is tried again.
     for source in sorted((ROOT / "kproto" / "native").glob("*.[ch]")):
         digest.update(source.read_bytes())
     digest.update(str([shutil.which(name) for name in COMPILERS]).encode())
-    # An editable install points here: a moved checkout needs another.
+    # An editable install has this path, so a moved checkout needs a new one.
     digest.update(str(ROOT).encode())
     return digest.hexdigest()
 
 
 def set_up(extras: list[str]) -> None:
-    """Bring ``.venv`` up to date; does nothing where the stamp says it is."""
+    """Bring ``.venv`` up to date, unless the stamp says that it is."""
     stamp = STAMP.read_text().split() if STAMP.exists() else []
-    asked_before = set(stamp[1:]) & {"bench", "fuzz"}
-    wanted = sorted(set(extras) | asked_before)
+    installed = set(stamp[1:]) & {"bench", "fuzz"}
+    wanted = sorted(set(extras) | installed)
     mark = fingerprint(wanted)
     if stamp[:1] == [mark] and environment_works():
         return
@@ -272,20 +270,20 @@ def set_up(extras: list[str]) -> None:
     optional = [extra for extra in wanted if extra not in REQUIRED_EXTRAS]
     failed = install_all(REQUIRED_EXTRAS, optional)
     if failed:  # no stamp: the next run tries again
-        say("without {}: what needs them will be skipped".format(", ".join(failed)))
+        say("could not install {}; tests that need them are skipped".format(", ".join(failed)))
         return
     report_engine()
     STAMP.write_text(" ".join([mark, *wanted]) + "\n")
 
 
 def compile_sources() -> None:
-    """Write bytecode of files that changed; one that does not compile is for its reader to meet."""
+    """Write bytecode of files that changed; files that do not compile are ignored."""
     folders = [str(ROOT / name) for name in PACKAGES]
     run([venv_python(), "-m", "compileall", "-qq", *folders], quiet=True)
 
 
 def report_engine() -> None:
-    """Say in one line what there is to say of kproto's engine: most often that it is not in C."""
+    """Print kproto's note on its engine, if any: usually that the C engine was not built."""
     code = (
         "from kproto import engine, engine_note as note\nprint(note and f'{engine} engine: {note}')"
     )
@@ -295,7 +293,7 @@ def report_engine() -> None:
             [venv_python(), "-c", code], stderr=subprocess.DEVNULL, env=environment
         )
     except (OSError, subprocess.SubprocessError):
-        return  # a checkout that does not import, which whoever runs it next will see
+        return  # the checkout does not import; the next command reports that
     note = text.decode(errors="replace").strip()
     if note:
         say(note)
@@ -307,18 +305,19 @@ def fail(text: str) -> NoReturn:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Make .venv and install kproto into it.")
-    parser.add_argument("--with", dest="more", action="append", default=[], metavar="EXTRA")
-    parser.add_argument("--toolchains", action="store_true", help="also list language toolchains")
+    parser = argparse.ArgumentParser(description="Create .venv and install kproto into it.")
+    parser.add_argument("--with", dest="more", action="append", default=[], metavar="EXTRA",
+                        help="install another extra of pyproject.toml")  # fmt: skip
+    parser.add_argument("--toolchains", action="store_true", help="list the language toolchains")
     arguments = parser.parse_args()
     try:
         set_up([*REQUIRED_EXTRAS, *OPTIONAL_EXTRAS, *arguments.more])
     except SetupError as error:
         fail(str(error))
-    except OSError as error:  # a full disk, a checkout that may not be written to
-        fail(f"{error}; {VENV} has to be writable")
+    except OSError as error:  # a full disk, a read-only checkout
+        fail(f"{error}; {VENV} must be writable")
     except KeyboardInterrupt:
-        fail("interrupted; run again to go on")
+        fail("interrupted; run again to continue")
     compile_sources()
     if arguments.toolchains:
         say("toolchains of this machine")

@@ -1,14 +1,14 @@
 """Build the C extensions with AddressSanitizer and UndefinedBehaviorSanitizer, and run their tests.
 
-    make sanitize                                        # tests/native and the agreement
+    make sanitize                                        # every test of TESTS
     .venv/bin/python -m scripts.sanitize tests/native -k damaged
-    .venv/bin/python -m scripts.sanitize --seconds 60    # and then random inputs for a while
+    .venv/bin/python -m scripts.sanitize --seconds 60    # the tests, then random input for a minute
 
-The sources are copied aside (``.cache/sanitize``), so that the engine in the checkout stays what it
-was. Python's own allocator is switched off: each object is a block that the sanitizer watches, and
-tests that count blocks have nothing to count. It needs gcc (or ``CC``) with its sanitizers'
-libraries, and Linux. The first finding ends the run, with a stack; exit 1 then, 2 where the tools
-are missing.
+The sources are copied to ``.cache/sanitize``, so the checkout keeps its own build. Python's small
+object allocator is switched off, so that the sanitizer watches each object as a block of its own;
+tests that count the allocator's blocks are left out. It needs Linux, and gcc (or ``CC``) with its
+sanitizers' libraries. The first finding ends the run with a stack. Exits with 1 on a finding or a
+failed test, with 2 if a tool is missing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FLAGS = [
     "-shared", "-fPIC", "-O1", "-g", "-fno-omit-frame-pointer", "-fvisibility=hidden",
     "-fno-strict-aliasing",
     "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-    # C11 and nothing of this compiler's own: Visual Studio has to take it too.
+    # Plain C11, because Visual Studio compiles it, too.
     "-std=c11", "-Wpedantic", "-Wvla",
     "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
 ]  # fmt: skip
@@ -52,30 +52,30 @@ LIBRARIES = ["libasan.so", "libubsan.so"]
 
 
 class MissingTool(Exception):
-    """What sanitizing needs and this machine lacks."""
+    """A tool that sanitizing needs is missing."""
 
 
 def compiler() -> list[str]:
     command = shlex.split(os.environ.get("CC", "gcc"))
     if shutil.which(command[0]) is None:
-        raise MissingTool(f"no {command[0]}: install gcc, or name a compiler in CC")
+        raise MissingTool(f"{command[0]} is missing: install gcc, or name a compiler in CC")
     return command
 
 
 def libraries() -> list[str]:
-    """The sanitizers' run-time libraries; they have to be loaded before Python is."""
+    """The sanitizers' run-time libraries, which must be loaded before Python."""
     found = []
     for name in LIBRARIES:
-        asked = [*compiler(), f"-print-file-name={name}"]
-        path = subprocess.check_output(asked, text=True).strip()
+        command = [*compiler(), f"-print-file-name={name}"]
+        path = subprocess.check_output(command, text=True).strip()
         if not Path(path).is_absolute():
-            raise MissingTool(f"no {name}: the compiler has no sanitizers")
+            raise MissingTool(f"{name} is missing: the compiler has no sanitizers")
         found.append(str(Path(path).resolve()))
     return found
 
 
 def build() -> None:
-    """A copy of what the tests need, with an engine under sanitizers in it."""
+    """Copy what the tests need, and build the extensions with sanitizers in the copy."""
     shutil.rmtree(PLACE, ignore_errors=True)
     ignore = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "node_modules", "target")
     for name in COPIED:
@@ -98,7 +98,7 @@ def environment() -> dict[str, str]:
     return {
         **os.environ,
         "LD_PRELOAD": " ".join(libraries()),
-        # What CPython keeps until it ends is no leak of ours: tests/native/test_memory.py counts.
+        # CPython keeps objects until it exits. tests/native/test_memory.py looks for our leaks.
         "ASAN_OPTIONS": "detect_leaks=0,abort_on_error=1",
         "UBSAN_OPTIONS": "print_stacktrace=1,halt_on_error=1",
         "PYTHONMALLOC": "malloc",
@@ -122,9 +122,9 @@ def run(tests: list[str], seconds: float) -> int:
         return subprocess.call([sys.executable, *arguments], cwd=PLACE, env=settings)
 
     if python("-c", CHECK, str(PLACE)):
-        print("sanitize: the engine that ran is not the one built here", file=sys.stderr)
+        print("sanitize: Python imported another build of the extensions", file=sys.stderr)
         return 1
-    # A file's tests, too: most of the work is in two files, and none of them shares what it set up.
+    # Not by file: two files hold most of the work.
     shared = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
     quietly = ["-q", "-p", "no:cacheprovider", "-m", NOT_COUNTING]
     if python("-m", "pytest", *quietly, *shared, *(tests or TESTS)):

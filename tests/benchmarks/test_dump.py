@@ -63,6 +63,7 @@ def test_a_giant_goes_on_where_its_block_ends(connections, tmp_path):
     assert len(set(times)) == len(times)
 
 
+@pytest.mark.slow
 def test_a_table_of_a_giant_has_its_records(tmp_path):
     path = tmp_path / "a.pcap"
     told = giant.write(path, 1)
@@ -159,6 +160,7 @@ def test_memory_may_shrink_and_grow_by_a_tenth(base, peak):
 # ---- programs and arguments -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_processor_time_has_that_of_children():
     burn = "import time\nwhile time.process_time() < 0.3: pass"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}])"
@@ -168,12 +170,14 @@ def test_processor_time_has_that_of_children():
     assert taken.peak >= taken.peak_main > 1_000_000
 
 
+@pytest.mark.slow
 def test_processor_time_has_that_of_orphans():
     burn = "import time\nwhile time.process_time() < 0.3: pass"
     code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {burn!r}])"
     assert run([sys.executable, "-c", code], pinned(1)).cpu >= 0.3
 
 
+@pytest.mark.slow
 def test_a_peak_is_the_programs_own():
     """Not what this process has, which a fork would have it begin with."""
     here = bytearray(200_000_000)

@@ -102,6 +102,7 @@ def check_container(found: Any, expected: Any) -> None:
         assert found == expected
 
 
+@pytest.mark.slow
 @pytest.mark.counts_memory
 def test_a_decoded_message_keeps_to_its_marks():
     engines.require_native()

@@ -19,6 +19,7 @@ from tests.captures.clients.common import CODECS, RECORDS, value
 from tests.captures.expected import ANOMALIES, PROBLEMS, SOFTWARE, UNKNOWN
 from tests.captures.reading import FOLDER, NAMES, file_of, manifest, read
 from tests.real.secured_kafka import password
+from tests.support.full import quickly_drawn
 from wiredump import bodies
 from wiredump.cli import cli
 from wiredump.model import Anomaly, Exchange
@@ -30,7 +31,7 @@ KAFKA = dialect("kafka")
 LARGEST = 2 << 20
 """Bytes of all captures together."""
 
-captures = pytest.mark.parametrize("name", NAMES)
+captures = pytest.mark.parametrize("name", quickly_drawn("captures", NAMES, 3))
 
 
 def uncompressed(name: str) -> bytes:
@@ -214,6 +215,7 @@ def test_what_was_produced_is_what_the_programs_say(release: str):
     assert codecs == expected
 
 
+@pytest.mark.slow
 def test_secrets_are_redacted():
     """In none of the ways that ``wiredump show`` has, unless it is asked for them."""
     file = str(file_of("kafka-4.4.0-secured"))

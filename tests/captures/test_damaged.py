@@ -13,7 +13,7 @@ import pytest
 from tests.captures.damage import COMMANDS, KINDS, damaged, rows, run
 from tests.captures.test_captures import uncompressed
 from tests.captures.worse import HEADER, RECORD, records_of
-from tests.support.full import either
+from tests.support.full import either, quickly_drawn
 from tests.wiredump.spark.pipeline import pipeline, single
 from wiredump import native
 
@@ -31,7 +31,7 @@ def check(capture: Path, folder: Path, commands: list[str]) -> None:
     assert len(payloads) <= 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", quickly_drawn("damage", [*KINDS], 2))
 def test_every_command(kind: str, rng: random.Random, tmp_path: Path) -> None:
     for number in range(either(40, sampled=1)):
         folder = tmp_path / str(number)
@@ -57,7 +57,7 @@ def snapped(name: str, length: int) -> bytes:
     )
 
 
-@pytest.mark.parametrize("length", [96, 128, 200, 320])
+@pytest.mark.parametrize("length", quickly_drawn("snapped", [96, 128, 200, 320], 1))
 def test_a_response_that_ends_inside_a_range(length: int, tmp_path: Path) -> None:
     """ApiVersions responses cut in the midst of an api key and its two versions."""
     capture = tmp_path / "snapped.pcap"
@@ -67,6 +67,7 @@ def test_a_response_that_ends_inside_a_range(length: int, tmp_path: Path) -> Non
     assert all("'lowest': None" not in row and "'highest': None" not in row for row in offers)
 
 
+@pytest.mark.slow
 def test_a_response_that_comes_decades_later(tmp_path: Path) -> None:
     """A packet with a wrong time: latencies of more nanoseconds than a double holds exactly."""
     capture = uncompressed("kafka-4.4.0-admin")
@@ -84,6 +85,7 @@ def test_a_response_that_comes_decades_later(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_stages_of_the_spark_job(kind: str, rng: random.Random, tmp_path: Path) -> None:
     """In this process; ``tests/wiredump/spark/test_tables.py`` has Spark itself."""

@@ -76,6 +76,7 @@ def test_what_is_read_is_what_was_said(
         assert sum(map(len, found.values())) > 0.8 * said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [0.1, 0.3])
 @pytest.mark.parametrize("name", ["kafka-2.4.1-everyday-2", "kafka-3.9.2-admin"])
 def test_loss_costs_the_frames_it_touches(name: str, lost: float, rng: random.Random) -> None:

@@ -79,7 +79,7 @@ def tunnels(folder: Path, table: str) -> set[str | None]:
     }
 
 
-@pytest.mark.parametrize("name", drawn("wrappings", [*WRAPPINGS], few=quick(8, sampled=4)))
+@pytest.mark.parametrize("name", drawn("wrappings", [*WRAPPINGS], few=quick(8, sampled=1)))
 def test_tables_are_those_of_the_bare_capture(name: str, expected: Tables, tmp_path: Path) -> None:
     """By the extension, by Python alone (which has the table of packets), by the stages of Spark's
     job."""
@@ -105,6 +105,7 @@ def test_tables_are_those_of_the_bare_capture(name: str, expected: Tables, tmp_p
         assert tunnels(tmp_path / engine, "connections") == {wrapping.tunnel}
 
 
+@pytest.mark.slow
 def test_a_tunnel_whose_datagrams_come_in_fragments(expected: Tables, tmp_path: Path) -> None:
     """A packet is then the last fragment of its datagram."""
     data = fragmented(capture())

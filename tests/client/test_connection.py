@@ -143,6 +143,7 @@ async def test_a_time_out_and_a_cancelled_caller_disturb_nobody() -> None:
         assert isinstance(RequestTimeoutError("x"), TimeoutError)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given_up", [1, 2], ids=["the one it answers", "the one behind it"])
 async def test_a_connection_that_stalls_inside_an_answer_nobody_wants_is_left(
     given_up: int,

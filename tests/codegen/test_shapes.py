@@ -53,7 +53,7 @@ def test_runs_with_int32_counts(rows: list[tuple[list[int], list[int]]]) -> None
     assert LeaderAndIsrRequest.decode(message.encode(3), 3) == message
 
 
-@pytest.mark.parametrize("count", [2, 3, 7, 50, 300])
+@pytest.mark.parametrize("count", [2, 3, 7, 50, pytest.param(300, marks=pytest.mark.slow)])
 @given(st.data())
 def test_a_few_of_another_shape_among_many(count: int, data: st.DataObject) -> None:
     """As in a cluster with some partitions under-replicated: the runs between are read at once,

@@ -23,6 +23,7 @@ from demo.wire import PROFILES, Profile
 from kspec.errors import AbsentError
 from kspec.runner import install
 from tests.support import toolchain
+from tests.support.full import quickly_drawn
 
 OLD, NEW = PROFILES
 
@@ -100,6 +101,7 @@ OK = Answer(ok=True)
 REFUSED = Answer(ok=False, error="SomeError", code=42, message="no")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("op", "nth", "lie", "step"),
     [
@@ -143,6 +145,7 @@ def elects_nobody(mock) -> None:
     mock.script(43, {"throttleTimeMs": 0, "errorCode": 0, "replicaElectionResults": []})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tamper", "steps"),
     [
@@ -204,6 +207,7 @@ def test_the_command_shows_the_wire_the_table_and_writes_json(tmp_path):
     assert row["outcomes"]["cancel"] == {"mark": "right", "note": ""}
 
 
+@pytest.mark.slow
 def test_the_command_fails_where_an_outcome_is_wrong(monkeypatch, tmp_path):
     wrong = {step.name: Outcome("wrong", "on purpose") for step in STEPS}
     monkeypatch.setattr("demo.__main__.run", lambda *_: wrong)
@@ -249,7 +253,7 @@ def test_annotated_bytes_leave_no_gap():
         assert b"".join(span.raw for span in annotate(entry)) == entry.raw
 
 
-@pytest.mark.parametrize("width", [80, 100, 140])
+@pytest.mark.parametrize("width", quickly_drawn("widths", [80, 100, 140], 1))
 def test_on_any_terminal_every_field_has_its_value_and_every_step_its_name(monkeypatch, width):
     """Bodies of the story's own requests are there to the last character, over as many lines as
     they need."""

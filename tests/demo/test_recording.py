@@ -15,6 +15,7 @@ from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["pcapng", "jsonl"])
 def test_what_was_said_is_in_one_file(tmp_path: Path, ending: str) -> None:
     require_module("kafka")

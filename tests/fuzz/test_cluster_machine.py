@@ -11,6 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from fuzz.stateful.machine import machine_of
 from mockbroker.profiles import all_profiles
+from tests.support.full import quick
 
 PROFILES = {each.name: each for each in all_profiles()}
 QUICK = ("kafka-4.4", "kafka-2.4", "kip-455-new", "kip-236-old", "kip-860")
@@ -31,12 +32,12 @@ def run(name: str, examples: int) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
-    assert machine.tally["steps"] > examples, "commands were given"
+    assert machine.tally["steps"] >= examples, "commands were given"
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_whatever_is_done(name: str) -> None:
-    run(name, 3)
+    run(name, quick(3, sampled=1))
 
 
 @pytest.mark.slow

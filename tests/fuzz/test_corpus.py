@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fuzz import inputs, mutations
-from fuzz.targets import TARGETS, TargetModule, Target, load
+from fuzz.targets import TARGETS, Target, TargetModule, load
 from tests.support import toolchain
 
 MOST_COMMITTED = 1_000_000

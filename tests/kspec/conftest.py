@@ -1,4 +1,5 @@
-"""Each case file is parsed once a process: a case cannot be changed, and YAML in Python is slow."""
+"""Each case file is parsed once a process: a case is immutable, and parsing YAML in Python is slow.
+No module parses cases when it is imported, which every process does to collect its tests."""
 
 from __future__ import annotations
 

@@ -38,6 +38,7 @@ async def test_calls_are_answered_in_order(tmp_path):
     assert adapter._process.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "words"),
     [
@@ -90,6 +91,7 @@ async def test_a_command_that_is_not_there_is_an_error():
         await ProcessAdapter.start(["./no-such-adapter"])
 
 
+@pytest.mark.slow
 async def test_an_adapter_that_ignores_the_end_of_input_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(adapters, "STOP_SECONDS", 0.2)
     source = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"

@@ -21,6 +21,7 @@ def invoke(*arguments: object):
     return CliRunner().invoke(commands, [str(each) for each in arguments])
 
 
+@pytest.mark.slow
 def test_a_run_writes_json_junit_a_page_and_journals(tmp_path):
     out = tmp_path / "out"
     done = invoke("run", *FAST, "--client", "reference", "--client",
@@ -124,6 +125,7 @@ def test_an_adapter_that_fails_is_an_error_of_the_run(tmp_path):
     assert '<error message="the adapter failed: mine"/>' in (out / "junit.xml").read_text()
 
 
+@pytest.mark.slow
 def test_an_adapter_of_ones_own_is_run():
     command = f"{sys.executable} -m kspec.wrong claims-success"
     done = invoke("run", *FAST, "--adapter", command)

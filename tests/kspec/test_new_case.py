@@ -46,6 +46,7 @@ def test_a_file_in_a_folder_is_a_case(folder: Path, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_file_with_a_mistake_is_told_where(folder: Path) -> None:
     (path,) = folder.glob("*/*.yaml")
     text = path.read_text().replace("failover 3", "fail-over 3")

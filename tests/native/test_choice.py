@@ -41,6 +41,7 @@ def run(code: str, wanted: str | None) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", [None, "", "native"])
 def test_native_where_it_is_built(wanted: str | None) -> None:
     engines.require_native()

@@ -47,6 +47,7 @@ def attempt(selection: Any, *args: Any) -> None:
         return
 
 
+@pytest.mark.slow
 @pytest.mark.counts_memory
 @pytest.mark.parametrize(
     ("name", "version"),
@@ -76,6 +77,7 @@ def test_no_block_is_left(name: str, version: int) -> None:
     assert least_growth(once) < LOOPS
 
 
+@pytest.mark.slow
 @pytest.mark.counts_memory
 def test_large_buffers_are_freed() -> None:
     workload = next(each for each in WORKLOADS if each.key == "b")

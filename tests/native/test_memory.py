@@ -103,6 +103,7 @@ def good_and_bad(name: str, version: int) -> Callable[[], None]:
     return once
 
 
+@pytest.mark.slow
 @pytest.mark.counts_memory
 @pytest.mark.parametrize(
     ("name", "version"),
@@ -113,6 +114,7 @@ def test_no_block_is_left(name: str, version: int) -> None:
     assert least_growth(good_and_bad(name, version)) < LOOPS
 
 
+@pytest.mark.slow
 @pytest.mark.counts_memory
 def test_large_buffers_are_freed() -> None:
     """What goes past the object allocator: lists and bytes above half a kilobyte."""
@@ -140,6 +142,7 @@ def test_large_buffers_are_freed() -> None:
     assert grown < 8 * 1024  # KiB on Linux; one leak of four is over 16 MiB by now
 
 
+@pytest.mark.slow
 def test_references_are_given_back() -> None:
     message = MetadataResponse.decode(MetadataResponse().encode(9), 9)
     shared = (NO_TAGS, None, MetadataResponse, type(message))

@@ -217,7 +217,7 @@ def test_errors_within_compressed_records_point_at_them():
 )
 def test_a_bomb_is_stopped_at_the_limit(magic, codec):
     """Megabytes of zeros in some kilobytes: no more is made of them than the limit says."""
-    data = build_batch([Record(value=bytes(64 << 20), timestamp=0)], compression=codec, magic=magic)
+    data = build_batch([Record(value=bytes(8 << 20), timestamp=0)], compression=codec, magic=magic)
     batch = next(iter(RecordBatches(data, max_decompressed=LIMIT)))
     tracemalloc.start()
     try:

@@ -51,7 +51,7 @@ def outcome(decode: Any, *args: Any) -> tuple[Any, ...]:
 def test_every_message_and_version(engine: str) -> None:
     with engines.running(engine):
         schemas = list(load_directory(schemas_directory() / "kafka").values())
-        for schema in quickly_drawn("agreement", schemas, 60):
+        for schema in quickly_drawn("agreement", schemas, 25):
             for version in schema.valid_versions:
                 agrees(schema, version)
 

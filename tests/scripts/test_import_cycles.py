@@ -89,6 +89,7 @@ def test_sizes(tmp_path: Path) -> None:
     assert inner == {"package": "house.inner", "files": 1, "lines": 1, "functions": 0, "c_lines": 0}
 
 
+@pytest.mark.slow
 def test_the_sources_can_be_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--sizes", "--json"]) == 0
     assert '"package": "mockbroker"' in capsys.readouterr().out

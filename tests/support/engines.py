@@ -1,6 +1,6 @@
-"""Which engine runs the codecs, switched within one process: for tests that hold both to the same.
+"""Switch the engine of the codecs within a process, for tests that compare the engines.
 
-A whole run on one engine is ``KPROTO_ENGINE=pure`` (``make test-pure``) or ``native``.
+``KPROTO_ENGINE=pure`` (``make test-pure``) or ``native`` chooses the engine of a whole run.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ def _built() -> tuple[str, ...]:
 
 
 BUILT = _built()
-"""The engines this machine has. ``.ci/run`` insists on both."""
+"""The engines that are installed. ``.ci/run`` requires both."""
 
 
 def require_native() -> None:
-    """Skip the calling test where the extension is not built; fail it where that is required."""
+    """Skip the calling test if the extension is not built; fail it if the extension is required."""
     if "native" not in BUILT:
         toolchain.absent("native", "make engine builds it, or says what is missing")
 
 
 def _forget() -> None:
-    """No class keeps a codec: the next use makes one."""
+    """Remove every class's codecs; the next use builds new ones."""
     classes: list[type[Message]] = [Message]
     while classes:
         cls = classes.pop()
@@ -48,14 +48,14 @@ def _forget() -> None:
 
 @contextmanager
 def running(engine: str) -> Iterator[None]:
-    """Codecs are made by ``engine``, and anew, until the block ends."""
+    """Build codecs with ``engine`` until the block ends. Codecs built before are not used."""
     native = None
     module: ModuleType | None = None
     if engine == "native":
         from kproto.native import _engine
         from kproto.native.compiled import UnsupportedPlan, compile_plan, enter_in_c
 
-        enter_in_c()  # for good: with another engine's codecs these methods are Python's
+        enter_in_c()  # stays: with codecs of another engine, these methods call Python
         native, module = registry.Native(compile_plan, UnsupportedPlan), _engine
     before = registry.use_native(native)
     module_before = extension.use(module)

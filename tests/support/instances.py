@@ -1,4 +1,4 @@
-"""Between plain trees and message objects, so that one set of values serves every codec."""
+"""Convert between plain trees and message objects, so that one set of values tests every codec."""
 
 from __future__ import annotations
 

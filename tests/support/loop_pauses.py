@@ -1,4 +1,4 @@
-"""How long an event loop did not come round: the longest pause while some code ran."""
+"""Measure the longest pause of an event loop while other code runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVERY_SECONDS = 0.005
 
 
 class LoopPauses:
-    """``longest`` is in seconds, the sleep between two looks left out."""
+    """``longest`` is in seconds, without the sleep between two measurements."""
 
     longest = 0.0
 

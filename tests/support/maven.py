@@ -1,7 +1,7 @@
-"""Jars from Maven Central, by coordinates, kept outside the repository.
+"""Jars from Maven Central by coordinates, cached by version outside the repository.
 
-They go to ``$KPROTO_CACHE/maven`` (``~/.cache/kproto/maven``), each once for all runs. Without
-Maven the calling test is skipped, or fails where ``KPROTO_REQUIRE`` says so.
+They are kept in ``$KPROTO_CACHE/maven`` (``~/.cache/kproto/maven``) and downloaded once. Without
+Maven the calling test is skipped, or fails where ``KPROTO_REQUIRE`` requires Maven.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def cache_folder() -> Path:
 
 
 def artifact(group_artifact: str, version: str) -> Path:
-    """The jar of ``group:artifact`` at ``version``, fetched unless it is there."""
+    """The jar of ``group:artifact`` at ``version``, downloaded if it is not cached."""
     return artifacts([(group_artifact, version)])[0]
 
 
 def artifacts(wanted: Iterable[tuple[str, str]]) -> list[Path]:
-    """Several jars by one run of Maven; ``wanted`` holds what ``artifact`` takes."""
+    """Several jars by one run of Maven; ``wanted`` has the arguments of ``artifact``."""
     wanted = list(wanted)
     folder = cache_folder()
     paths = [folder / f"{name.partition(':')[2]}-{version}.jar" for name, version in wanted]
@@ -75,7 +75,7 @@ def _fetch(wanted: list[tuple[str, str]], folder: Path) -> None:
         command = ["mvn", "-B", "-q", "-f", str(pom), "dependency:copy"]
         command += [f"-DoutputDirectory={jars}"]
         for _ in range(ATTEMPTS):
-            # Registries fail now and then; what did arrive is kept in Maven's own repository.
+            # Registries fail at times. Maven keeps what it downloaded before the failure.
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=SECONDS, check=False
             )

@@ -1,8 +1,8 @@
-"""One seed for a run, printed in pytest's header, and a generator of its own for each test.
+"""One seed a run, printed by pytest, and a generator of its own for each test.
 
-``KPROTO_SEED`` is a number, or ``random`` for a new one each run. The default is fixed, so that a
-run that turns red was turned red by a change. A test's generator also depends on the test's name:
-running it alone repeats what it drew in the whole run.
+``KPROTO_SEED`` is a number, or ``random`` for a new seed each run. The default is fixed, so that
+only a change can turn a run red. A test's generator also depends on the test's name: a test that
+runs alone draws what it drew in the whole run.
 """
 
 from __future__ import annotations

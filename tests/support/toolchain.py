@@ -1,8 +1,8 @@
-"""Skip a test whose toolchain is absent, or fail it where nothing may be skipped.
+"""Skip tests whose toolchain is missing, or fail them where it is required.
 
-``KPROTO_REQUIRE=all`` (CI) makes every absence a failure but that of Rust; a comma-separated list
-(``KPROTO_REQUIRE=java,maven``) makes those failures. What counts as present is decided in
-``kspec/runner/toolchains.py`` alone.
+``KPROTO_REQUIRE=all`` (CI) requires every toolchain except Rust; a comma-separated list
+(``KPROTO_REQUIRE=java,maven``) requires those. ``kspec/runner/toolchains.py`` decides what is
+installed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["absent", "require", "require_module"]
 
 
 BY_NAME_ONLY = frozenset({"rust"})
-"""What CI does not install, and ``all`` does not mean: ``KPROTO_REQUIRE=all,rust`` requires it."""
+"""Toolchains that CI does not install and ``all`` excludes; ``all,rust`` requires Rust as well."""
 
 
 def _is_required(name: str) -> bool:
@@ -28,7 +28,7 @@ def _is_required(name: str) -> bool:
 
 
 def absent(name: str, remedy: str) -> None:
-    """Skip the calling test because ``name`` is absent; fail it where ``name`` is required."""
+    """Skip the calling test because ``name`` is missing; fail it if ``name`` is required."""
     text = f"{name} is absent: {remedy}"
     if _is_required(name):
         pytest.fail(f"{text} (KPROTO_REQUIRE={os.environ['KPROTO_REQUIRE']})", pytrace=False)
@@ -36,7 +36,7 @@ def absent(name: str, remedy: str) -> None:
 
 
 def require(*names: str) -> None:
-    """Skip, or fail where required, unless every toolchain of ``names`` runs here.
+    """Skip the calling test, or fail it where required, unless all toolchains of ``names`` run.
 
     The names are those of ``kspec.runner.toolchains.TOOLCHAINS``: java, maven, node, npm, go,
     rust, tshark, chromium.
@@ -47,7 +47,7 @@ def require(*names: str) -> None:
 
 
 def require_module(name: str) -> ModuleType:
-    """Import a Python client or optional library, or skip (fail where required) without it."""
+    """Import a Python client or optional library; skip, or fail where required, without it."""
     try:
         return importlib.import_module(name)
     except ImportError:

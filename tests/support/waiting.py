@@ -1,4 +1,4 @@
-"""Waiting for what another process does."""
+"""Wait for another process."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Final
 __all__ = ["SECONDS", "until"]
 
 SECONDS: Final = 60.0
-"""Before a wait is given up."""
+"""How long a wait may take."""
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    """``what`` is said where it does not come about."""
+    """Poll until ``condition`` is true. An AssertionError names ``what`` did not happen."""
     try:
         async with asyncio.timeout(SECONDS):
             while not condition():
                 await asyncio.sleep(0.02)
     except TimeoutError:
-        raise AssertionError(f"not so in {SECONDS:.0f} s: {what}") from None
+        raise AssertionError(f"did not happen in {SECONDS:.0f} s: {what}") from None

@@ -1,6 +1,6 @@
-"""A real ZooKeeper server on loopback, from Maven's jars: one process, its data thrown away.
+"""A real ZooKeeper server on loopback: one process, with temporary data.
 
-Without a JDK or Maven the calling test is skipped, or fails where ``KPROTO_REQUIRE`` says so.
+Without a JDK or Maven the calling test is skipped, or fails where ``KPROTO_REQUIRE`` requires them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tests.support.toolchain import require
 __all__ = ["VERSION", "ZooKeeperServer", "running_server", "steerable_server"]
 
 VERSION = "3.8.4"
-"""What Kafka 3.9 ships."""
+"""The release that Kafka 3.9 ships."""
 
 _JARS = [
     ("org.apache.zookeeper:zookeeper", VERSION),
     ("org.apache.zookeeper:zookeeper-jute", VERSION),
     ("org.slf4j:slf4j-api", "1.7.30"),
-    # Declared as "provided", and yet a server does not start without them.
+    # Declared as "provided", although the server does not start without them.
     ("io.dropwizard.metrics:metrics-core", "4.1.12.1"),
     ("org.xerial.snappy:snappy-java", "1.1.10.7"),
 ]
 _JVM = [
     "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-    # Nothing here has to survive a power cut.
+    # The data need not survive a power cut.
     "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024",
 ]  # fmt: skip
 _SETTINGS = {
@@ -49,13 +49,13 @@ READY_SECONDS = 60.0
 
 @contextmanager
 def running_server() -> Iterator[str]:
-    """Start a server; gives "127.0.0.1:PORT". It is stopped whatever happens."""
+    """Start a server and yield its address, "127.0.0.1:PORT"."""
     with steerable_server() as server:
         yield server.address
 
 
 class ZooKeeperServer:
-    """A server that hangs, dies and comes back, at the same port and with the same data."""
+    """A server that can hang, die, and restart at the same port with the same data."""
 
     def __init__(self, jars: list[Path], folder: Path) -> None:
         self._jars, self._folder = jars, folder
@@ -66,7 +66,7 @@ class ZooKeeperServer:
         return f"127.0.0.1:{self._port}"
 
     def hang(self) -> None:
-        """It keeps its connections and answers nothing."""
+        """Stop answering; connections stay open."""
         self._process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
@@ -77,7 +77,7 @@ class ZooKeeperServer:
         self._process.wait()
 
     def restart(self) -> None:
-        """After ``kill``."""
+        """Start again after ``kill``."""
         self._process = _launch(
             self._jars, _config(self._folder, self._port), self._folder / "output-restart"
         )
@@ -87,7 +87,7 @@ class ZooKeeperServer:
 
 @contextmanager
 def steerable_server() -> Iterator[ZooKeeperServer]:
-    """As ``running_server``, for tests that stop the server on the way."""
+    """As ``running_server``, for tests that stop the server meanwhile."""
     require("java", "maven")
     jars = artifacts(_JARS)
     with tempfile.TemporaryDirectory(prefix="zookeeper-") as folder:
@@ -99,7 +99,7 @@ def steerable_server() -> Iterator[ZooKeeperServer]:
 
 
 def _start(jars: list[Path], folder: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """A server takes no port 0, so a free one is chosen, and another if it was taken meanwhile."""
+    """ZooKeeper does not support port 0, so try free ports until one is still free."""
     for attempt in range(ATTEMPTS):
         port = _free_port()
         output = folder / f"output-{attempt}"
@@ -138,7 +138,7 @@ def _free_port() -> int:
 
 
 def _is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
-    """Poll until the server answers ``srvr`` with its mode; False if it ended or never did."""
+    """Poll until the server answers ``srvr`` with its mode; False if it ends or does not answer."""
     deadline = time.monotonic() + READY_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:

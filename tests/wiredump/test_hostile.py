@@ -92,7 +92,7 @@ def test_payload_that_looks_like_anything(streams, cuts, from_start, ports, seed
 
 
 @pytest.mark.parametrize("piece", GARBAGE.values(), ids=GARBAGE)
-@pytest.mark.parametrize("size", [1, 64, 1448])
+@pytest.mark.parametrize("size", [1, 64, pytest.param(1448, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("port", [9092, 1])
 def test_looking_for_a_connection_in_garbage(monkeypatch, piece, size, port) -> None:
     """In the middle of a connection, whatever the packets are: no more is looked at than a few

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from kproto.dialects import dialect
+from tests.support.full import quick, quickly_drawn
 from tests.wiredump.quickly import Outcome, read_in_python, read_quickly, tables_of
 from tests.wiredump.short_lives import ODD, Life, capture_of, short_lives
 from wiredump import native
@@ -46,10 +47,10 @@ def assert_same(data: bytes, size: int = 1 << 20) -> Outcome:
     return fast
 
 
-@pytest.mark.parametrize("way", range(len(ODD)))
+@pytest.mark.parametrize("way", quickly_drawn("odd", range(len(ODD)), 30))
 def test_anything_odd_at_any_stage(way: int):
     """With another connection on the same ports behind it."""
-    for seed in range(2):
+    for seed in range(quick(2, sampled=1)):
         whole = len(Life(random.Random(seed)).packets)
         for at in range(whole):
             rng = random.Random(seed)

@@ -65,6 +65,7 @@ def test_what_is_no_address(text: str) -> None:
 # ---- what becomes of one -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_what_a_broker_does_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "WAIT_SECONDS", 0.1)
     monkeypatch.setattr(exchange, "ANSWER_SECONDS", 0.3)
@@ -96,6 +97,7 @@ async def test_what_a_broker_does_is_told_apart(monkeypatch: pytest.MonkeyPatch)
 # ---- a seed -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_the_mock_stays_up_and_does_the_same_twice() -> None:
     chosen = [each for each in bases_of(KAFKA, [], "request") if each.api_key not in EXCLUDED_APIS]
     async with MockCluster(brokers=1) as one, MockCluster(brokers=1) as two:

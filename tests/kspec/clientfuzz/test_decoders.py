@@ -23,9 +23,11 @@ from kspec.clientfuzz.decoders.run import play
 from kspec.clientfuzz.decoders.verdicts import Verdict
 from kspec.clientfuzz.frame_cases import Sample, case_of
 from tests.support.engines import require_native, running
+from tests.support.full import quick
 
 KAFKA = kproto.dialect("kafka")
 NO = Verdict("rejected", text="no")
+PLAYED = quick(250, sampled=80)
 
 
 def every(direction: str) -> list[Base]:
@@ -38,8 +40,8 @@ def test_our_decoders_agree_to_the_letter(direction: str) -> None:
     with running("native"):
         ours = codecs(KAFKA)
         assert {each.name for each in ours} == {"pure", "native", "reference"}
-        outcome = play(KAFKA, every(direction), ours, seed=7, cases=250)
-    assert outcome.cases == 250
+        outcome = play(KAFKA, every(direction), ours, seed=7, cases=PLAYED)
+    assert outcome.cases == PLAYED
     assert [str(each.cause) for each in outcome.causes.values()] == []
 
 

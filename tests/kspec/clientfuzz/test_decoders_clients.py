@@ -35,6 +35,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.slow  # each is a process
 @pytest.mark.parametrize("api_key", sorted(CALLS))
 def test_our_client_takes_the_true_answer_and_no_half_of_it(api_key: int) -> None:
     base = base_of(KAFKA, api_key)

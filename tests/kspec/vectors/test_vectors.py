@@ -34,7 +34,7 @@ SOME = quick(40, 10)
 def messages() -> list[str]:
     """All, or in a quick run some; a message has one name here, its own."""
     names = [name for name in KAFKA.message_names() if name == _class(name).MESSAGE_NAME]
-    return quickly_drawn("vectors", names, 70)
+    return quickly_drawn("vectors", names, 30)
 
 
 @cache

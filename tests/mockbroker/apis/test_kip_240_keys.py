@@ -9,6 +9,7 @@ from kproto.dialects import kip_240
 from tests.mockbroker.control.test_command_line import run_here, serving
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("A-22")
 async def test_a_served_cluster_has_the_keys_it_was_given() -> None:
     options = ("--profile", "kip-240", "--kip-240-keys", "4000,3000", "--topic", "foo=1")

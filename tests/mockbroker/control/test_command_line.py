@@ -99,6 +99,7 @@ def test_serve_says_where_it_is_and_stops_cleanly(number: int) -> None:
         assert end(process, number) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_ctl_drives_what_serve_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = tmp_path / "wire.jsonl"
     options = [
@@ -172,6 +173,7 @@ def test_an_unseen_schema_is_served_from_the_command_line(tmp_path: Path) -> Non
         assert body.verdict == "frobbed"  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_taken_port_is_a_failed_operation() -> None:
     with serving("--brokers", "1") as (_, ready):
         done = subprocess.run(
@@ -305,6 +307,7 @@ def without(module: str, *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("C-01")
 def test_serve_without_uvloop() -> None:
     process = without("uvloop", "serve", "--brokers", "1")
@@ -317,6 +320,7 @@ def test_serve_without_uvloop() -> None:
         process.kill()
 
 
+@pytest.mark.slow
 def test_the_control_port_says_what_it_needs() -> None:
     process = without("aiohttp", "serve", "--control", "127.0.0.1:0")
     out, err = process.communicate(timeout=PATIENCE)

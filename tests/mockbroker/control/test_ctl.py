@@ -15,6 +15,7 @@ from tests.mockbroker.control.test_command_line import PATIENCE, ROOT, ask, ctl,
 LIST = ListPartitionReassignmentsRequest(topics=None)
 
 
+@pytest.mark.slow
 def test_clusters_journals_frames_and_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
     with serving("--brokers", "1", "--topic", "foo:1:1", "--control", "127.0.0.1:0") as (_, ready):
         url = ready["control"]
@@ -65,6 +66,7 @@ def test_clusters_journals_frames_and_scenarios(capsys: pytest.CaptureFixture[st
         assert ctl(capsys, url, "cluster", "add", "brokers")[0] == 2
 
 
+@pytest.mark.slow
 def test_what_the_journal_has_dropped_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--brokers", "1", "--topic", "foo:1:1", "--journal-entries", "3"]
     with serving(*options, "--control", "127.0.0.1:0") as (_, ready):
@@ -91,6 +93,7 @@ def follow(url: str, *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_following(capsys: pytest.CaptureFixture[str]) -> None:
     with serving("--brokers", "2", "--topic", "foo=1,2", "--control", "127.0.0.1:0") as (
         process,

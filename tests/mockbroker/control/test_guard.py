@@ -98,6 +98,7 @@ async def test_headers_that_are_no_text_are_refused_and_no_failure(header, statu
             await server.stop()
 
 
+@pytest.mark.slow
 def test_a_token_is_made_up_where_one_is_needed(capsys):
     with serving("--brokers", "1", "--control", "0.0.0.0:0") as (_, ready):
         url, token = ready["control"], ready["control_token"]
@@ -125,6 +126,7 @@ def runs(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 def test_serve_ends_with_its_parent_on_request():
     """Killed, so that it has no chance to say so."""

@@ -50,6 +50,7 @@ def hear(sock: socket.socket) -> list[int]:
     ]
 
 
+@pytest.mark.slow
 def test_serve_and_ctl(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--profile", "kip-183", "--clock", "manual", "--propagation", "200ms",
                "--busy-elections", "error", "--topic", "foo=1,2,3", "--topic", "bar=1,2,3",

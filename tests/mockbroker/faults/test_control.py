@@ -101,6 +101,7 @@ YAML = """
 """
 
 
+@pytest.mark.slow
 def test_files_and_ctl_on_a_served_cluster(tmp_path, capsys):
     file = tmp_path / "faults.yaml"
     file.write_text(YAML)
@@ -147,6 +148,7 @@ def test_files_and_ctl_on_a_served_cluster(tmp_path, capsys):
         ]
 
 
+@pytest.mark.slow
 def test_unused_rules_are_told_and_no_failure(tmp_path):
     file = tmp_path / "faults.json"
     file.write_text('{"api": 3, "delay": 1}')

@@ -36,6 +36,7 @@ def start_a_reassignment(address: str) -> None:
         assert sock.recv(64)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("K455-64")
 def test_a_stuck_reassignment_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = tmp_path / "wire.jsonl"

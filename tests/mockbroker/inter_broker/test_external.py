@@ -84,6 +84,7 @@ async def test_a_broker_elsewhere_is_told_like_any_other(profile: str, codec: st
             assert str(there.port) not in mock.bootstrap
 
 
+@pytest.mark.slow
 async def test_it_may_come_late_and_hang_up() -> None:
     """What there is to say waits for it; what was not answered is said again."""
     async with elsewhere() as reserved:
@@ -155,6 +156,7 @@ def about_3(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.message for each in caplog.records if each.message.startswith("broker 3 ")]
 
 
+@pytest.mark.slow
 async def test_a_broker_that_always_hangs_up_is_left_alone_longer_and_longer(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -263,6 +263,7 @@ async def test_a_fetch_given_again_waits_as_brokers_do() -> None:
 # ---- the command -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_serve_replays_a_file(tmp_path: Path) -> None:
     file = tmp_path / "incident.jsonl"
     file.write_text("".join(write_transcript(transcript(metadata("it", "a")))))

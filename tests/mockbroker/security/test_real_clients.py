@@ -104,6 +104,7 @@ async def test_kafka_python(mechanism: str, tls: bool) -> None:
                 await in_thread(admin.close)
 
 
+@pytest.mark.slow
 @EVERY_WAY
 async def test_kafka_python_with_the_wrong_password(mechanism: str) -> None:
     kafka: Any = require_module("kafka")

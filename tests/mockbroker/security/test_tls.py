@@ -145,6 +145,7 @@ async def test_without_the_certificate_that_is_asked_for() -> None:
 # ---- the command line ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_serve_with_all_of_it() -> None:
     options = (
         "--sasl", "PLAIN:alice:pencil", "--sasl", "SCRAM-SHA-256:admin:secret",

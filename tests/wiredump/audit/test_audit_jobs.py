@@ -34,7 +34,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize("jobs", ["2", "5"])
+@pytest.mark.parametrize("jobs", ["2", pytest.param("5", marks=pytest.mark.slow)])
 def test_captures_and_a_log(jobs: str, tmp_path: Path) -> None:
     torn = tmp_path / "a.pcap"
     torn.write_bytes(capture(8, connections=6, exchanges=6))
@@ -45,6 +45,7 @@ def test_captures_and_a_log(jobs: str, tmp_path: Path) -> None:
         assert told(*paths, "--jobs", jobs) == one
 
 
+@pytest.mark.slow
 def test_processes_of_their_own() -> None:
     path = str(file_of("kafka-2.4.1-everyday-1"))
     assert told(path, "--jobs", "2") == told(path)

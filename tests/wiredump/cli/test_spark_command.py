@@ -47,6 +47,7 @@ def test_without_the_extra(
     assert "pip install 'kproto[spark]'" in err
 
 
+@pytest.mark.slow
 def test_without_java(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, capture: Path
 ) -> None:

@@ -50,6 +50,7 @@ def messages(modules: set[str]) -> set[str]:
     return {name.removeprefix(head) for name in modules if name.startswith(head)}
 
 
+@pytest.mark.slow
 def test_frames_take_neither_bodies_nor_what_shows_them(tmp_path: Path) -> None:
     modules = imported(
         "wiredump.cli",
@@ -67,6 +68,7 @@ def test_frames_take_neither_bodies_nor_what_shows_them(tmp_path: Path) -> None:
         assert messages(modules) <= HEADERS | most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [9, 13])
 def test_records_in_bulk_take_no_pandas(tmp_path: Path, version: int) -> None:
     """Which ``pyarrow`` imports to make an array of objects: longer than many a capture takes. Nor

@@ -66,6 +66,7 @@ def test_every_command_fails_with_a_line(name: str, command: str, tmp_path: Path
     assert str(result.exception).startswith(f"{capture}: nothing in it could be read: {reason}")
 
 
+@pytest.mark.slow
 def test_several_processes_say_so_once(tmp_path: Path) -> None:
     capture = tmp_path / "capture.pcap"
     capture.write_bytes(others())
@@ -83,7 +84,7 @@ def test_one_of_two_captures(tmp_path: Path) -> None:
     assert source.unread == {str(bad): ""}
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_packets_without_tcp_are_counted(jobs: str, tmp_path: Path) -> None:
     """In what commands print, in the table, in the report; the rest is read as ever."""
     capture = tmp_path / "capture.pcap"

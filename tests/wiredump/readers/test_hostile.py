@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -161,6 +162,7 @@ def test_any_packets(made):
     assert account.anomalous == sum(event.length for event in events if isinstance(event, Anomaly))
 
 
+@pytest.mark.slow
 def test_small_pieces_cost_what_they_cost():
     """A byte at every second position: what waits is counted with what keeping it costs, and gives
     way where that is too much."""

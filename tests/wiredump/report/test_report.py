@@ -307,6 +307,7 @@ def test_another_version_of_the_schema_is_refused(tmp_path: Path, monkeypatch: A
         measure(folder)
 
 
+@pytest.mark.slow
 def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
     written(tmp_path / "t", [metadata(1)])
     program = (

@@ -100,6 +100,7 @@ def test_killed_anywhere(
     assert (root / "out" / "_SUCCESS").exists()
 
 
+@pytest.mark.slow
 def test_a_stream_that_goes_on_takes_its_end_back(tmp_path: Path, session: FakeSession) -> None:
     capture = made_up.capture(3, connections=6, exchanges=6, kind="pcap")
     files = rotate(capture, [40, 80], tmp_path / "all")
@@ -115,6 +116,7 @@ def test_a_stream_that_goes_on_takes_its_end_back(tmp_path: Path, session: FakeS
     assert made.rows["frames"] == len(expected["frames"]), "an end that stands is not made again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_bytes", [1, 2_000, 1 << 30])
 def test_what_other_connections_said(
     tmp_path: Path, session: FakeSession, batch_bytes: int

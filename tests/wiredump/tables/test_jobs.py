@@ -92,6 +92,7 @@ def test_shares_are_all_there_is(tables: tuple[str, ...], bodies: bool, tmp_path
         assert shared(paths, tmp_path / f"shared-{seed}", tables, bodies) == one
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_several_captures_and_a_journal(tmp_path: Path):
     """Captures are merged by time, texts follow; and real reassignments and fetches are in them."""
@@ -105,7 +106,7 @@ def test_several_captures_and_a_journal(tmp_path: Path):
 
 @pytest.mark.usefixtures("in_this_process", "_ways")
 def test_names_of_topics(tmp_path: Path):
-    for seed in range(quick(12, 4)):
+    for seed in range(quick(12, 1)):
         place = tmp_path / f"{seed}.pcap"
         place.write_bytes(naming(seed, share=0.2))
         one = one_process([str(place)], tmp_path / f"one-{seed}", USUAL, True)
@@ -125,6 +126,7 @@ def test_processes_of_their_own(tmp_path: Path):
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     place = tmp_path / "a.pcap"
     place.write_bytes(capture(5))

@@ -161,6 +161,7 @@ def test_a_journal_may_be_older_than_the_capture_before_it(
     assert kinds == ["capture", "journal", "journal"]
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_how_far_it_is(capture, tmp_path) -> None:
     """And standard output has none of it."""
     leader, follower = os.openpty()
