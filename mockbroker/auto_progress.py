@@ -19,32 +19,28 @@ class AutoProgress:
     def __init__(self, controller: Controller, steps: Steps) -> None:
         self._controller = controller
         self._steps = steps
-        self._next_tick_ms: int | None = None
+        self._timer = controller.timers.timer(self._tick)
 
     @property
     def next_tick_ms(self) -> int | None:
         """When the next tick is due on the virtual clock; None when off."""
-        return self._next_tick_ms
+        return self._timer.due_ms
 
     def restart(self) -> None:
         """Start to count ticks from now, at the interval of the state."""
         interval = self._controller.state.auto_progress_ms
-        self._next_tick_ms = None if interval is None else self._controller.now_ms + interval
+        self._timer.set(None if interval is None else self._controller.now_ms + interval)
 
-    def advance(self, milliseconds: int) -> None:
-        """Advance the clock, running each tick at its own time."""
-        end = self._controller.now_ms + milliseconds
-        interval = self._controller.state.auto_progress_ms
-        while interval is not None and self._next_tick_ms is not None and self._next_tick_ms <= end:
-            self._controller.now_ms = self._next_tick_ms
-            if self._tick():
-                self._next_tick_ms += interval
-            else:
-                # Nothing can change any more, so all remaining ticks would be idle.
-                self._next_tick_ms += ((end - self._next_tick_ms) // interval + 1) * interval
-        self._controller.now_ms = end
+    def _tick(self) -> None:
+        now_ms, interval = self._controller.now_ms, self._controller.state.auto_progress_ms
+        assert interval is not None, "the timer is set while auto-progress is on"
+        skipped = 0
+        if not self._join():
+            # The ticks until something else happens would be idle.
+            skipped = (self._controller.timers.horizon_ms - now_ms) // interval
+        self._timer.set(now_ms + (skipped + 1) * interval)
 
-    def _tick(self) -> bool:
+    def _join(self) -> bool:
         chosen = self._next_to_join()
         if chosen is None or self._controller.state.controller_id == NO_CONTROLLER:
             return False

@@ -118,8 +118,8 @@ class Cluster:
     """
 
     when_due: Callable[[int | None], None] = staticmethod(lambda _due: None)
-    """Called with the time at which ``advance`` must be called at the latest because requests wait;
-    None if none does. Set by the owner of the clock."""
+    """Called after each step with the time at which the next timer is due; None if none is set. Set
+    by the owner of the clock."""
 
     on_death: Callable[[int], None] = staticmethod(lambda broker_id: None)
     """Called with the id of a broker that died, after another one became the controller."""
@@ -189,6 +189,7 @@ class Cluster:
             controller, self._reassignment, self._configs, completion, self._change_partition
         )
         self._auto_progress = AutoProgress(controller, self._steps)
+        self._election_timer = controller.timers.timer(self._process_due_elections)
         self._memories: dict[int, tuple[int, BrokerMemory]] = {}
         controller.complete_change = partial(
             with_versions, self._state, newest_of(machine) if newest is None else newest
@@ -242,7 +243,8 @@ class Cluster:
                 self.on_death(death.broker_id)
                 raise
             finally:
-                self.when_due(self._elections.next_due())
+                self._election_timer.set(self._elections.next_due())
+                self.when_due(self.next_due_ms)
                 self.on_step()
 
     def _settle(self) -> None:
@@ -437,6 +439,7 @@ class Cluster:
     def withdraw_election(self, started: StartedElection) -> None:
         """Drop an election whose client disconnected, unless it is already enqueued."""
         self._elections.withdraw(started)
+        self._election_timer.set(self._elections.next_due())
 
     # ---- topics (19, 20, 37) ---------------------------------------------------------------------
 
@@ -705,8 +708,8 @@ class Cluster:
 
     @property
     def next_due_ms(self) -> int | None:
-        """What ``when_due`` was told last."""
-        return self._elections.next_due()
+        """When time has to be advanced next, because a timer is due; None if none is set."""
+        return self._controller.timers.next_due_ms
 
     def hold_elections(self) -> None:
         """From now on the controller enqueues elections and does not get to them; callers wait."""
@@ -730,18 +733,25 @@ class Cluster:
         if milliseconds < 0:
             raise ClusterError(f"time does not go back: advance by {milliseconds} ms")
         with self._acting():
-            self._advance_to(self._controller.now_ms + milliseconds)
+            self._controller.timers.run_until(self._controller.now_ms + milliseconds)
 
     def follow(self, clock: Callable[[], int]) -> None:
-        """Let the time pass until what ``clock`` says, once it is this step's turn."""
+        """Let time pass until what ``clock`` returns, once it is this step's turn."""
         with self._acting():
-            self._advance_to(max(clock(), self._controller.now_ms))
+            self._controller.timers.run_until(clock())
 
-    def _advance_to(self, end: int) -> None:
-        while (due := self._elections.next_due()) is not None and due < end:
-            self._auto_progress.advance(max(due - self._controller.now_ms, 0))
-            self._settle()
-        self._auto_progress.advance(end - self._controller.now_ms)
+    def pass_time(self, now_ms: int) -> bool:
+        """Let time pass until then if no timer is due before, which is no step: nothing changes.
+        Returns whether it has."""
+        timers = self._controller.timers
+        if timers.due(now_ms):
+            return False
+        timers.run_until(now_ms)
+        return True
+
+    def _process_due_elections(self) -> None:
+        self._settle()
+        self._election_timer.set(self._elections.next_due())
 
     def set_auto_progress(self, interval_ms: int | None) -> None:
         """One replica joins an ISR every ``interval_ms`` from now on; None switches it off."""

@@ -119,7 +119,6 @@ class MockCluster:
             self.operations,
             partial(Alarm, lambda: self._loop),
             follows_wall=options.clock == "wall",
-            auto_progress_ms=options.auto_progress_ms,
         )
         self._dispatcher = Dispatcher(
             cluster=self.cluster,
@@ -225,7 +224,7 @@ class MockCluster:
         if self.options.propagation_ms:
             # Only now, so that every broker knows all addresses from the start.
             await self.take(self.set_propagation, self.options.propagation_ms)
-        self._clock.start_ticking()
+        self._clock.start()
 
     async def stop(self) -> None:
         """Close every listener and connection. Stopping twice is harmless."""

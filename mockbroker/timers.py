@@ -78,6 +78,11 @@ class Timers:
         due = self.next_due_ms
         return self._end_ms if due is None else min(self._end_ms, due)
 
+    def due(self, now_ms: int) -> bool:
+        """Whether a timer is due at that time."""
+        next_due_ms = self.next_due_ms
+        return next_due_ms is not None and next_due_ms <= now_ms
+
     def run_until(self, end_ms: int) -> None:
         """Let time pass until then. Each timer that falls due runs at its own time, in order, those
         among them that others set meanwhile."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
@@ -12,10 +13,13 @@ from mockbroker.timers import Alarm, wall_ms
 
 __all__ = ["ClusterClock"]
 
+_BUSY_RETRY_MS: Final = 10
+"""Time stands still while an operation waits for ZooKeeper."""
+
 
 class ClusterClock:
-    """``follows_wall``: the simulated time follows real time, with a tick at each interval of
-    auto-progress. ``make_alarm`` binds a callback to the event loop."""
+    """``follows_wall``: the simulated time follows real time, and an alarm advances it when a timer
+    is due. ``make_alarm`` binds a callback to the event loop."""
 
     def __init__(
         self,
@@ -24,31 +28,30 @@ class ClusterClock:
         make_alarm: Callable[[Callable[[], None]], Alarm],
         *,
         follows_wall: bool,
-        auto_progress_ms: int | None,
     ) -> None:
         self._cluster = cluster
         self._operations = operations
         self._follows_wall = follows_wall
-        self._auto_progress_ms = auto_progress_ms
         self._skipped_ms = 0
-        self._tick_alarm = make_alarm(self._tick)
-        self._due_alarm = make_alarm(self._due)
+        self._alarm = make_alarm(self._due)
+        self._alarm_set = False
         if follows_wall:
-            cluster.when_due = self._set_due
+            cluster.when_due = self._set_alarm
 
-    def start_ticking(self) -> None:
-        """Follow real time at each interval of auto-progress from now on."""
+    def start(self) -> None:
+        """Follow real time from now on, which needs a running event loop."""
         if self._follows_wall:
-            self._tick_alarm.set(self._auto_progress_ms)
+            self.follow()
+            self._set_alarm(self._cluster.next_due_ms)
 
     def stop(self) -> None:
-        self._tick_alarm.cancel()
-        self._due_alarm.cancel()
+        self._alarm.cancel()
 
     def follow(self) -> None:
         """Bring the simulated time up to real time, unless the clock is manual."""
-        behind = self._follows_wall and self._now() > self._cluster.now_ms
-        if behind and not self._operations.busy:
+        if not self._follows_wall or self._operations.busy:
+            return
+        if not self._cluster.pass_time(self._now()):
             self._operations.spawn(partial(self._cluster.follow, self._now))
 
     def advance(self, milliseconds: int) -> None:
@@ -62,14 +65,14 @@ class ClusterClock:
     def _now(self) -> int:
         return wall_ms() + self._skipped_ms
 
-    def _set_due(self, due_ms: int | None) -> None:
-        self._due_alarm.set(None if due_ms is None else due_ms - self._cluster.now_ms)
+    def _set_alarm(self, due_ms: int | None) -> None:
+        if due_ms is not None or self._alarm_set:
+            self._alarm_set = due_ms is not None
+            self._alarm.set(None if due_ms is None else due_ms - self._cluster.now_ms)
 
     def _due(self) -> None:
+        if self._operations.busy:
+            self._alarm.set(_BUSY_RETRY_MS)
+            return
         self.follow()
-        # Timers may fire slightly early.
-        self._set_due(self._cluster.next_due_ms)
-
-    def _tick(self) -> None:
-        self.follow()
-        self.start_ticking()
+        self._set_alarm(self._cluster.next_due_ms)  # the alarm may ring slightly early

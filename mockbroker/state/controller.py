@@ -19,6 +19,7 @@ from mockbroker.state.actions import ActionLog, Change, PartitionChanged, ZnodeW
 from mockbroker.state.cluster_state import ClusterState
 from mockbroker.state.controller_znodes import ControllerZnodes
 from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, TopicPartition
+from mockbroker.timers import Timers
 
 __all__ = ["ChangeHook", "ChangePartition", "Controller"]
 
@@ -57,7 +58,7 @@ class Controller:
     ) -> None:
         self.state = ClusterState(cluster_id, dict(static_configs))
         self.log = ActionLog()
-        self.now_ms = now_ms
+        self.timers = Timers(now_ms)
         self.complete_change: Callable[[Change], Change] = lambda change: change
         self.before_change: list[ChangeHook] = []
         self.after_change: list[ChangeHook] = []
@@ -74,6 +75,11 @@ class Controller:
     def keeps_znodes(self) -> bool:
         """Whether the controller stores its state in ZooKeeper."""
         return self._znodes is not None
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the virtual clock."""
+        return self.timers.now_ms
 
     # ---- changes -----------------------------------------------------------------------------
 

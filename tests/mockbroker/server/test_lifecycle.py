@@ -58,7 +58,7 @@ async def test_a_stopped_broker_refuses_and_comes_back_on_its_port() -> None:
             async with connect(mock, 2):
                 pass
         assert set(await brokers_listed(mock)) == {1, 3}
-        with pytest.raises(ClusterError, match="stopped already"):
+        with pytest.raises(ClusterError, match="already stopped"):
             await mock.stop_broker(2)
         await mock.start_broker(2)
         assert mock.addresses == before
