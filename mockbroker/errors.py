@@ -1,16 +1,16 @@
-"""Errors of the mock broker itself: a wrong command, never something a Kafka client is told.
+"""Errors of the mock broker itself: commands that cannot be carried out.
 
-What a client is told travels as an error code inside a result (``mockbroker.state.results``); on
-its way there it may be a ``Refusal``, which never leaves this package.
+Errors that clients receive are error codes in results (``mockbroker.state.results``). Rules raise
+them as ``Refusal``, which never leaves this package.
 
 ::
 
     kproto.KprotoError
     └── ClusterError            a command that the simulated cluster cannot carry out
-        ├── ControllerDiedError     it was told to die in the midst of this, and did
-        ├── NotControllerError      there is no controller, or it went before it got to this
-        ├── UnreadableError         Kafka's own class for the request refuses to be made of it
-        ├── FaultError              a rule of faults that makes no sense: file, line, rule
+        ├── ControllerDiedError     the controller died during the command, as requested before
+        ├── NotControllerError      there is no controller, or it resigned before the request
+        ├── UnreadableError         Kafka's class for the request refuses its content
+        ├── FaultError              an invalid fault rule: file, line, rule
         ├── UnknownBrokerError      no broker of that id was registered
         └── UnknownPartitionError   no such topic, or no such partition in it
 """
@@ -32,31 +32,37 @@ __all__ = [
 
 
 class ClusterError(KprotoError, ValueError):
-    """A step, a setting or a description of a cluster that makes no sense; one line says why."""
+    """A command, an option or a description of a cluster is invalid; the text is one line."""
 
 
 class ControllerDiedError(ClusterError):
-    """The controller died before it could finish; the action log says how far it got."""
+    """The controller died before it could finish; the action log has what it did until then."""
 
     def __init__(self, broker_id: int) -> None:
-        super().__init__(f"broker {broker_id} died in the midst of this, as it was told to")
+        super().__init__(f"broker {broker_id} died during this command, as requested")
         self.broker_id = broker_id
 
 
 class NotControllerError(ClusterError):
-    """There is no controller, or it resigned before it got to a request in its queue. Clients get
-    NOT_CONTROLLER(41) and look for the next one."""
+    """There is no controller, or it resigned while the request was queued.
+
+    Clients receive NOT_CONTROLLER (41) and look for the next controller.
+    """
 
 
 class UnreadableError(ClusterError):
-    """Bytes that follow the schema, and that Kafka's class for the request refuses while it reads
-    them: a broker closes the connection, as over bytes that do not."""
+    """A request follows its schema, but Kafka's class for it refuses the content.
+
+    A broker closes the connection, as for bytes that do not follow the schema.
+    """
 
 
 class FaultError(ClusterError):
-    """A rule of faults that cannot be used. ``source`` is the file, empty where there is none;
-    ``line`` counts from 1, None where the format has no lines to tell; ``rule`` is its name or
-    its number."""
+    """A fault rule is invalid.
+
+    ``source`` is the file, or empty; ``line`` counts from 1, or is None if the format has no lines;
+    ``rule`` is the name or the number of the rule.
+    """
 
     def __init__(
         self, problem: str, *, source: str = "", line: int | None = None, rule: str = ""
@@ -70,18 +76,18 @@ class FaultError(ClusterError):
 
 
 class UnknownBrokerError(ClusterError, LookupError):
-    """A broker id that was never registered."""
+    """No broker of this id is registered."""
 
 
 class UnknownPartitionError(ClusterError, LookupError):
-    """A topic or partition that does not exist."""
+    """The topic or partition does not exist."""
 
 
 class Refusal(Exception):
-    """A request, or a part of one, that Kafka answers with an error code.
+    """A request, or a part of it, is answered with an error code.
 
-    ``message`` is None where the answer carries no text of its own: Kafka sends null when the text
-    would only be the code's generic one.
+    ``message`` is None if the response has no text: Kafka sends null in place of the code's generic
+    text.
     """
 
     def __init__(self, code: int, message: str | None = None) -> None:

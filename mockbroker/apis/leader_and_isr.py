@@ -128,5 +128,5 @@ def _apply(call: Call, rows: list[tuple[TopicPartition, HostedReplica]]) -> tupl
     refused = memory.refusal(request.controller_epoch, request.broker_epoch, own_epoch)
     if refused is not None:
         return refused, [refused] * len(rows)
-    memory.obey(request.controller_id, request.controller_epoch)
+    memory.accept(request.controller_id, request.controller_epoch)
     return ErrorCode.NONE, [memory.host(call.broker_id, *row) for row in rows]

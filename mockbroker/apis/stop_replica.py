@@ -32,7 +32,7 @@ def stop_replica(call: Call) -> StopReplicaResponse:
     refused = memory.refusal(request.controller_epoch, request.broker_epoch, own_epoch)
     if refused is not None:
         return StopReplicaResponse(error_code=refused)
-    memory.obey(request.controller_id, request.controller_epoch)
+    memory.accept(request.controller_id, request.controller_epoch)
     return StopReplicaResponse(
         error_code=ErrorCode.NONE,
         partition_errors=[

@@ -37,7 +37,7 @@ def update_metadata(call: Call) -> UpdateMetadataResponse:
     refused = memory.refusal(request.controller_epoch, request.broker_epoch, own_epoch)
     if refused is not None:
         return UpdateMetadataResponse(error_code=refused)
-    memory.obey(request.controller_id, request.controller_epoch)
+    memory.accept(request.controller_id, request.controller_epoch)
     memory.live_brokers = {
         broker.id: _endpoint(broker, call.version) for broker in request.live_brokers
     }

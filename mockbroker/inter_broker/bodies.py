@@ -1,7 +1,7 @@
 """The bodies of LeaderAndIsr, StopReplica and UpdateMetadata at any version, released or draft.
 
-Pure: entries of the action log, and the facts of their moment, to messages. What a version has no
-field for stays out, where the schema says that it may (``ignorable``).
+Pure functions from entries of the action log, and the state when they were recorded, to messages. A
+value that a version has no field for is omitted if the schema allows it (``ignorable``).
 """
 
 from __future__ import annotations
@@ -46,13 +46,16 @@ __all__ = ["Facts", "body_of"]
 
 _LISTENER: Final = "PLAINTEXT"
 _PLAINTEXT: Final = 0
-"""``SecurityProtocol`` of the only listener that brokers are told of."""
+"""``SecurityProtocol`` of the only listener that UpdateMetadata lists."""
 _NO_EPOCH: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """``live``: id -> (host, port, rack) of the live brokers, ids ascending."""
+    """The state that a request describes.
+
+    ``live`` maps the ids of live brokers, ascending, to (host, port, rack).
+    """
 
     controller_id: int
     controller_epoch: int
@@ -64,14 +67,14 @@ class Facts:
 def body_of(
     codec: Dialect, api_key: int, version: int, entries: Sequence[Any], facts: Facts
 ) -> Message:
-    """``entries`` are all of that api, each of another partition."""
+    """Return the body of one request; ``entries`` are of one API, each of another partition."""
     if api_key == LEADER_AND_ISR and _is_draft(codec):
         return _leader_and_isr_of_drafts(codec, version, entries, facts)
     return _BODIES[api_key](version, entries, facts)
 
 
 def _is_draft(codec: Dialect) -> bool:
-    """Whether this dialect's LeaderAndIsr is that of the drafts of KIP-455."""
+    """Return whether this dialect has the LeaderAndIsr of the drafts of KIP-455."""
     return "LeaderAndIsrPartitionStateV0" in codec.apis[LEADER_AND_ISR].request.STRUCTS
 
 
@@ -107,13 +110,7 @@ def _leader_and_isr(
 def _state(entry: LeaderAndIsrSent, facts: Facts) -> LeaderAndIsrPartitionState:
     return LeaderAndIsrPartitionState(
         topic_name=entry.topic,
-        partition_index=entry.index,
-        controller_epoch=facts.controller_epoch,
-        leader=entry.leader,
-        leader_epoch=entry.leader_epoch,
-        isr=list(entry.isr),
-        partition_epoch=entry.zk_version,
-        replicas=list(entry.replicas),
+        **_partition_fields(entry, facts),
         adding_replicas=list(entry.adding),
         removing_replicas=list(entry.removing),
         is_new=entry.is_new,
@@ -159,16 +156,10 @@ def _leader_and_isr_of_drafts(
 
 
 def _fields_of_drafts(entry: LeaderAndIsrSent, facts: Facts) -> dict[str, Any]:
-    return {
-        "partition_index": entry.index,
-        "controller_epoch": facts.controller_epoch,
-        "leader_key": entry.leader,
-        "leader_epoch": entry.leader_epoch,
-        "isr_replicas": list(entry.isr),
-        "zk_version": entry.zk_version,
-        "replicas": list(entry.replicas),
-        "is_new": entry.is_new,
-    }
+    fields = _partition_fields(
+        entry, facts, leader="leader_key", isr="isr_replicas", epoch="zk_version"
+    )
+    return {**fields, "is_new": entry.is_new}
 
 
 def _live_leaders(
@@ -192,7 +183,7 @@ def _stop_replica(
         broker_epoch=facts.broker_epoch,
     )
     if version < 3:
-        # Of one kind, all of them: that is what the request says once for all.
+        # The request has one flag for all partitions, so all entries have the same.
         request.delete_partitions = entries[0].delete
     if version == 0:
         request.ungrouped_partitions = [
@@ -269,13 +260,7 @@ def _live_broker(
 def _metadata(entry: UpdateMetadataSent, facts: Facts) -> UpdateMetadataPartitionState:
     return UpdateMetadataPartitionState(
         topic_name=entry.topic,
-        partition_index=entry.index,
-        controller_epoch=facts.controller_epoch,
-        leader=entry.leader,
-        leader_epoch=entry.leader_epoch,
-        isr=list(entry.isr),
-        zk_version=entry.zk_version,
-        replicas=list(entry.replicas),
+        **_partition_fields(entry, facts, epoch="zk_version"),
         offline_replicas=[each for each in entry.replicas if each not in facts.live],
     )
 
@@ -290,8 +275,28 @@ _BODIES: Final[Mapping[int, Callable[[int, Sequence[Any], Facts], Message]]] = {
 # ---- shared --------------------------------------------------------------------------------------
 
 
+def _partition_fields(
+    entry: LeaderAndIsrSent | UpdateMetadataSent,
+    facts: Facts,
+    *,
+    leader: str = "leader",
+    isr: str = "isr",
+    epoch: str = "partition_epoch",
+) -> dict[str, Any]:
+    """Return the fields that all partition states have; three of them differ in their names."""
+    return {
+        "partition_index": entry.index,
+        "controller_epoch": facts.controller_epoch,
+        leader: entry.leader,
+        "leader_epoch": entry.leader_epoch,
+        isr: list(entry.isr),
+        epoch: entry.zk_version,
+        "replicas": list(entry.replicas),
+    }
+
+
 def _by_topic(entries: Iterable[Any]) -> list[tuple[str, list[Any]]]:
-    """Topics as they first come."""
+    """Group entries by topic, in the order of their first occurrence."""
     found: dict[str, list[Any]] = {}
     for each in entries:
         found.setdefault(each.topic, []).append(each)

@@ -1,7 +1,7 @@
-"""What brokers keep of the requests a controller has sent them. No rules but those of the requests.
+"""What a broker keeps of the requests that controllers sent it, and how it checks them.
 
-This is a broker's own side of the story: made of bytes that came over a socket, forgotten when it
-stops, and no part of the action log. ``mockbroker.apis`` reads requests into it.
+This is the broker's own view: it is built from received requests, lost when the broker stops, and
+not part of the action log. The handlers in ``mockbroker.apis`` fill it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ _DURING_DELETE = -2
 
 @dataclass(frozen=True, slots=True)
 class HostedReplica:
-    """A partition it leads or follows, as LeaderAndIsr had it. ``target_replicas`` is null outside
-    a reassignment, and in all but the drafts of KIP-455 at version 3."""
+    """A partition that the broker hosts, as in the last LeaderAndIsr.
+
+    ``target_replicas`` is None outside a reassignment, and in every version but version 3 of the
+    drafts of KIP-455.
+    """
 
     leader: int
     leader_epoch: int
@@ -33,7 +36,7 @@ class HostedReplica:
 
 @dataclass(frozen=True, slots=True)
 class KnownPartition:
-    """A partition it can tell clients about, as UpdateMetadata had it."""
+    """A partition in the broker's metadata, as in the last UpdateMetadata."""
 
     leader: int
     leader_epoch: int
@@ -43,7 +46,10 @@ class KnownPartition:
 
 @dataclass
 class BrokerMemory:
-    """``live_brokers``: id -> (host, port). ``controller_id`` is -1 before anything has come."""
+    """What one broker knows.
+
+    ``live_brokers`` maps ids to (host, port). ``controller_id`` is -1 before the first request.
+    """
 
     controller_id: int = -1
     controller_epoch: int = 0
@@ -52,21 +58,27 @@ class BrokerMemory:
     live_brokers: dict[int, tuple[str, int]] = field(default_factory=dict)
 
     def refusal(self, controller_epoch: int, broker_epoch: int, own_epoch: int) -> ErrorCode | None:
-        """Why nothing of a request is done: it was meant for an earlier life of this broker (an
-        epoch of -1 is none), or comes from a controller that was succeeded."""
+        """Return the error if the whole request is refused, or None.
+
+        A request is refused if it was meant for an earlier registration of this broker (epoch -1 is
+        not checked), or if its controller has been replaced.
+        """
         if broker_epoch != _NO_EPOCH and broker_epoch < own_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         if controller_epoch < self.controller_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         return None
 
-    def obey(self, controller_id: int, controller_epoch: int) -> None:
+    def accept(self, controller_id: int, controller_epoch: int) -> None:
+        """Note the controller whose request is accepted."""
         self.controller_id, self.controller_epoch = controller_id, controller_epoch
 
     def host(self, broker_id: int, tp: TopicPartition, replica: HostedReplica) -> ErrorCode:
-        """Lead or follow a partition. The leader epoch has to be new; a broker that finds itself
-        neither among the replicas nor, where it can read them, among the target replicas takes no
-        notice."""
+        """Lead or follow a partition; return an error code.
+
+        The leader epoch has to be new, and the broker has to be a replica or, where the request has
+        target replicas, a target.
+        """
         known = self.replicas.get(tp)
         if known is not None and replica.leader_epoch <= known.leader_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
@@ -76,7 +88,7 @@ class BrokerMemory:
         return ErrorCode.NONE
 
     def stop(self, tp: TopicPartition, leader_epoch: int = _NO_EPOCH) -> ErrorCode:
-        """Stop a replica; what there is none of is stopped already."""
+        """Stop a replica; return an error code. A missing replica is no error."""
         known = self.replicas.get(tp)
         named = leader_epoch not in (_NO_EPOCH, _DURING_DELETE)
         if named and known is not None and leader_epoch < known.leader_epoch:
@@ -85,7 +97,8 @@ class BrokerMemory:
         return ErrorCode.NONE
 
     def learn(self, tp: TopicPartition, partition: KnownPartition) -> None:
-        """A leader of -2 stands for a topic that is being deleted."""
+        """Update the metadata of a partition. The leader -2 means that the topic is being
+        deleted."""
         if partition.leader == _DURING_DELETE:
             self.partitions.pop(tp, None)
         else:

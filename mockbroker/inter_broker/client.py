@@ -1,9 +1,8 @@
-"""The controller as a client of its brokers: what the action log says was sent, sent on sockets.
+"""The controller as a client of its brokers: sends the requests that the action log records.
 
-One connection a broker, one request at a time on it and in the log's order, as Kafka's controllers
-do; the client id is the controller's broker id, and nothing is negotiated. A broker that cannot be
-reached is tried again until it can, or until it is stopped. What requests say is
-``requests``', what brokers make of them their own.
+As in Kafka's controllers, each broker has one connection with one request in flight, in the order
+of the log. The client id is the controller's broker id, and versions are not negotiated. A broker
+that cannot be reached is retried until it can, or until it stops.
 """
 
 from __future__ import annotations
@@ -32,20 +31,21 @@ __all__ = ["InterBroker"]
 _log = logging.getLogger("mockbroker")
 
 _MAX_WAITING: Final = 10_000
-"""Requests kept for a broker that takes none. Beyond that the oldest go: newer ones say more."""
+"""The number of requests kept for a broker that accepts none; beyond it the oldest are dropped."""
 _ANSWER_WITHIN: Final = 30.0
-"""Seconds, as ``controller.socket.timeout.ms`` has it; then the connection is made anew."""
+"""Seconds, as in ``controller.socket.timeout.ms``. After that the connection is replaced."""
 _PAUSES: Final = (0.01, 0.05, 0.2, 1.0)
-"""Seconds between attempts to reach a broker; the last one from then on."""
+"""Seconds between attempts to reach a broker; the last one repeats."""
 _BREAKS: Final = 3
-"""How often a broker may hang up on one and the same request before it is given up."""
+"""How often a broker may close the connection on a request before the request is dropped."""
 
 
 class InterBroker:
-    """Sends what ``log`` says, from its beginning on; ``collect`` after each step.
+    """Sends the requests in ``log`` from its start; call ``collect`` after each step.
 
-    ``address`` says where a broker takes these requests: (host, port). What is said to brokers in
-    ``journalled`` goes to ``journal`` from here; the others have a listener that does that.
+    ``address`` returns the host and port at which a broker accepts these requests. Requests to the
+    brokers in ``journalled`` are written to ``journal`` here; other brokers have a listener that
+    does so.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class InterBroker:
         self._running = False
 
     def start(self) -> None:
-        """Needs a running event loop."""
+        """Start sending. Needs a running event loop."""
         self._running = True
         self.collect()
 
     def collect(self) -> None:
-        """Take what the log has got since the last time. Nothing is waited for."""
+        """Enqueue the requests that were logged since the last call, without waiting."""
         if not self._running:
             return
         for each in self._writer.write(self._log.since(self._writer.offset)):
@@ -86,22 +86,24 @@ class InterBroker:
                 self._channel(each.to).put(each)
 
     async def settled(self, timeout: float = 10.0) -> None:
-        """Wait until everything recorded so far is answered. Raises ClusterError that says which
-        brokers have not, after ``timeout`` seconds."""
+        """Wait until every request recorded so far is answered.
+
+        Raises ClusterError after ``timeout`` seconds, naming the brokers that have not answered.
+        """
         self.collect()
         try:
             async with asyncio.timeout(timeout):
                 for channel in list(self._channels.values()):
                     await channel.idle.wait()
         except TimeoutError:
-            owing = [key for key, each in self._channels.items() if not each.idle.is_set()]
-            brokers = ", ".join(map(str, owing))
+            pending = [key for key, each in self._channels.items() if not each.idle.is_set()]
+            brokers = ", ".join(map(str, pending))
             raise ClusterError(
-                f"brokers that have not answered the controller within {timeout:g} s: {brokers}"
+                f"these brokers did not answer the controller within {timeout:g} s: {brokers}"
             ) from None
 
     async def stop(self) -> None:
-        """Drop every connection, and what waits to be sent."""
+        """Close all connections and drop pending requests."""
         self._running = False
         for broker_id in list(self._channels):
             self._end(broker_id)
@@ -130,7 +132,7 @@ class InterBroker:
 
 
 class _Channel:
-    """The queue and the connection to one broker, for as long as that lives."""
+    """The queue of requests to one broker and the connection to it, until the broker stops."""
 
     def __init__(
         self,
@@ -157,7 +159,8 @@ class _Channel:
         if len(self._waiting) == _MAX_WAITING:
             if not self._dropped:
                 _log.warning(
-                    "broker %d takes no requests: %d wait, and the oldest are dropped from here on",
+                    "broker %d accepts no requests: %d are queued, "
+                    "and the oldest are dropped from now on",
                     self.broker_id, _MAX_WAITING,
                 )  # fmt: skip
             self._dropped += 1
@@ -178,7 +181,7 @@ class _Channel:
             self._hang_up()
 
     async def _deliver(self, outgoing: Outgoing) -> None:
-        """Until it is answered, or cannot be."""
+        """Send one request until it is answered or has failed for good."""
         breaks = 0
         while True:
             await self._pause()
@@ -189,7 +192,7 @@ class _Channel:
                 continue
             try:
                 async with asyncio.timeout(_ANSWER_WITHIN):
-                    self._check(outgoing, await connection.ask(outgoing))
+                    self._check(outgoing, await connection.request(outgoing))
                 return self._recovered()
             except (OSError, TimeoutError, RemoteProtocolError) as error:
                 self._hang_up()
@@ -197,25 +200,25 @@ class _Channel:
                 breaks += 1
                 if breaks >= _BREAKS:
                     return self._give_up(outgoing, error)
-            except KprotoError as error:  # a dialect of the user's that cannot carry it
+            except KprotoError as error:  # the user's dialect cannot encode it
                 return self._give_up(outgoing, error)
 
     async def _pause(self) -> None:
-        """Longer after each failure in a row, whichever request it was about."""
+        """Wait, longer after each consecutive failure."""
         if self._failures:
             await asyncio.sleep(_PAUSES[min(self._failures, len(_PAUSES)) - 1])
 
     def _recovered(self) -> None:
-        """Report once what the broker missed."""
+        """Reset the failure counts, logging what the broker missed."""
         if self._dropped or self._given_up > 1:
             _log.warning(
-                "broker %d takes requests again: %d were dropped, %d given up",
+                "broker %d accepts requests again: %d were dropped, %d failed",
                 self.broker_id, self._dropped, self._given_up,
             )  # fmt: skip
         self._failures = self._dropped = self._given_up = 0
 
     def _give_up(self, outgoing: Outgoing, error: Exception) -> None:
-        """The first of several in a row is reported, the others are counted."""
+        """Drop a request, logging only the first of several in a row."""
         if not self._given_up:
             _log.warning(
                 "%s to broker %d: %s", _name(outgoing), self.broker_id, str(error) or "no answer"
@@ -223,8 +226,8 @@ class _Channel:
         self._given_up += 1
 
     def _check(self, outgoing: Outgoing, answer: Any) -> None:
-        """A controller does nothing about an error but to say so. Brokers refuse partitions whose
-        leader epoch they know already, which is no news."""
+        """Log an error response. Errors of single partitions are normal: brokers refuse partitions
+        whose leader epoch they know already."""
         if answer.error_code != ErrorCode.NONE:
             _log.warning(
                 "%s to broker %d: error %s",
@@ -232,7 +235,7 @@ class _Channel:
             )  # fmt: skip
 
     async def _connect(self, controller_id: int) -> _Connection:
-        """A new controller has a connection of its own."""
+        """Return the connection of this controller; a new controller replaces it."""
         connection = self._connection
         if connection is not None and connection.controller_id == controller_id:
             return connection
@@ -252,7 +255,7 @@ class _Channel:
 
 
 class _Connection:
-    """Bytes between a socket and a ``ClientConnection``."""
+    """Moves bytes between a socket and a ``ClientConnection``."""
 
     def __init__(
         self,
@@ -274,9 +277,12 @@ class _Connection:
         self._journal = journal
         self._number = next_connection_id() if journal is not None else 0
 
-    async def ask(self, outgoing: Outgoing) -> Any:
-        """The body of the answer. Raises OSError when the broker hangs up, RemoteProtocolError
-        for an answer that is none."""
+    async def request(self, outgoing: Outgoing) -> Any:
+        """Send a request and return the body of the response.
+
+        Raises OSError if the broker closes the connection, RemoteProtocolError for a malformed
+        response.
+        """
         data = self._wire.send_request(outgoing.body, outgoing.version)
         correlation_id = self._wire.pending[-1].correlation_id
         self._note("request", outgoing, correlation_id, data)
@@ -308,7 +314,7 @@ class _Connection:
         )  # fmt: skip
 
     def close(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop may have ended before us
+        with contextlib.suppress(RuntimeError):  # the event loop may be closed already
             self._writer.close()
 
 

@@ -1,10 +1,10 @@
-"""From the action log to the requests a controller sends. No sockets.
+"""Turns entries of the action log into the requests that a controller sends. No sockets.
 
-The log has an entry a partition; on the wire a request carries many, as Kafka's controllers gather
-what one event leads to. What one step records for one broker goes out in as few requests as still
-tell it everything about each partition in the log's order, one step after the other. Each request
-says what was true when it was recorded, for which the log is replayed here along the way; only
-where brokers listen is asked for when it is written.
+The log has one entry for each partition, while a request carries many partitions, as Kafka's
+controllers batch what one event causes. All entries that one step records for a broker are sent in
+as few requests as possible, keeping the order of the entries of each partition. A request describes
+the state when it was recorded, so the log is replayed here along the way; only the endpoints of
+brokers are those of the time when it is sent.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ __all__ = ["Ended", "Outgoing", "RequestWriter", "Sent"]
 Sent: TypeAlias = LeaderAndIsrSent | StopReplicaSent | UpdateMetadataSent | LiveBrokersSent
 
 _MOST_OPEN = 16
-"""Requests to a broker that are gathered at a time: there are more only where one step tells it of
-the same partition over and over."""
+"""The highest number of open requests per broker. More are needed only if one step changes the same
+partition many times."""
 
 _DELETE_IN_EACH_SINCE = 3
-"""From this version of StopReplica on, each partition says whether it goes."""
+"""The first version of StopReplica with a delete flag for each partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request on its way. ``offsets`` are the log's entries it carries."""
+    """A request to send. ``offsets`` are the log entries that it carries."""
 
     to: int
     controller_id: int
@@ -56,7 +56,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """This broker stopped: whatever it has not got by now, it never gets."""
+    """A broker stopped, so requests that are still pending for it are dropped."""
 
     broker_id: int
 
@@ -71,7 +71,7 @@ class _Batch:
     partitions: set[tuple[str, int]] = field(default_factory=set)
 
     def is_for(self, change: Sent, version: int) -> bool:
-        """Whether a request of this kind could carry it. One that greets carries nothing else."""
+        """Return whether this request can carry the change. LiveBrokersSent is sent alone."""
         kind = (_api_key(change), version, _delete(change, version))
         return bool(self.partitions) and (self.api_key, self.version, self.delete) == kind
 
@@ -83,9 +83,9 @@ class _Batch:
 
 
 class RequestWriter:
-    """Give it the log, step by step, from its very beginning.
+    """Writes requests from the action log, which it has to be fed from the start.
 
-    ``endpoint`` says where clients reach a broker: (host, port).
+    ``endpoint`` returns the host and port at which clients reach a broker.
     """
 
     def __init__(self, codec: Dialect, endpoint: Callable[[int], tuple[str, int]]) -> None:
@@ -93,15 +93,15 @@ class RequestWriter:
         self._endpoint = endpoint
         self._state = ClusterState("")
         self._filling: dict[int, list[_Batch]] = {}
-        self._held: list[tuple[int, int, Sent]] = []
+        self._without_controller: list[tuple[int, int, Sent]] = []
 
     @property
     def offset(self) -> int:
-        """Of the first entry that it has not been given."""
+        """The offset of the first entry that was not written yet."""
         return self._state.offset
 
     def write(self, actions: Iterable[Action]) -> Iterator[Outgoing | Ended]:
-        """What a step, or several, lead to, in order."""
+        """Yield the requests that the actions of one or several steps cause, in order."""
         for action in actions:
             change = action.change
             if isinstance(change, Sent):
@@ -109,7 +109,7 @@ class RequestWriter:
                     if version >= 0:
                         yield from self._take(to, action.offset, change, version)
             elif isinstance(change, BrokerChanged | ControllerChanged | TopicDeleted):
-                # Who is live, whose requests these are, or a topic's id is about to change.
+                # The live brokers, the controller or a topic id are about to change.
                 yield from self._flush()
             self._state.apply(action)
             if isinstance(change, BrokerChanged) and change.before.live and not change.after.live:
@@ -120,14 +120,14 @@ class RequestWriter:
 
     def _take(self, to: int, offset: int, change: Sent, version: int) -> Iterator[Outgoing]:
         if not self._controller_lives():
-            self._held.append((to, offset, change))
+            self._without_controller.append((to, offset, change))
             return
         if isinstance(change, StopReplicaSent) and change.leader_epoch is None:
             change = replace(change, leader_epoch=self._leader_epoch(change))
         batches = self._filling.setdefault(to, [])
         batch = _place(batches, change, version)
         if batch is None:
-            # Which brokers live is said by itself, before anything that presumes it.
+            # Live brokers are sent alone, before requests that depend on them.
             if isinstance(change, LiveBrokersSent) or len(batches) == _MOST_OPEN:
                 yield from self._flush_one(to)
                 batches = self._filling[to] = []
@@ -145,8 +145,8 @@ class RequestWriter:
         return controller is not None and controller.live
 
     def _resume(self) -> Iterator[Outgoing]:
-        """What was recorded while there was no controller is its successor's to say."""
-        held, self._held = self._held, []
+        """Send what was recorded without a controller on behalf of the next one."""
+        held, self._without_controller = self._without_controller, []
         for to, offset, change in held:
             version = change.versions[change.to.index(to)]
             yield from self._take(to, offset, change, version)
@@ -180,7 +180,7 @@ class RequestWriter:
 
 
 def _place(batches: list[_Batch], change: Sent, version: int) -> _Batch | None:
-    """The first request that can take it and goes out after all that was said of its partition."""
+    """Return the first open request that can carry the change and follows all of its partition."""
     if isinstance(change, LiveBrokersSent):
         return None
     found = None
@@ -203,7 +203,7 @@ def _api_key(change: Sent) -> int:
 
 
 def _delete(change: Sent, version: int) -> bool | None:
-    """What a whole request has in common."""
+    """Return the delete flag that all entries of a request share, or None."""
     if isinstance(change, StopReplicaSent) and version < _DELETE_IN_EACH_SINCE:
         return change.delete
     return None

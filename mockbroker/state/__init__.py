@@ -1,1 +1,1 @@
-"""What a cluster is at one moment, as values; what changes it, and the log of changes."""
+"""The state of a cluster as values, the actions that change it, and their log. No rules."""

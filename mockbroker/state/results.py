@@ -1,7 +1,7 @@
-"""What the cluster answers, as plain values: error codes, texts, names and lists.
+"""Results of requests as plain values: error codes, texts, names and lists.
 
-One dataclass a result, in the terms of the response it becomes; ``mockbroker.apis`` turns them
-into messages of a version. ``error_message`` is None where Kafka sends null.
+Each dataclass uses the terms of the response that it becomes; ``mockbroker.apis`` turns it into a
+message of some version. ``error_message`` is None where Kafka sends null.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ async def test_it_may_come_late_and_hang_up() -> None:
     async with talking(
         1, topics=["foo=1"], profile="kafka-2.4", external_brokers={2: ("127.0.0.1", port)}
     ) as mock:
-        with pytest.raises(ClusterError, match="have not answered the controller"):
+        with pytest.raises(ClusterError, match="did not answer the controller"):
             await mock.settled(0.05)
         async with elsewhere(port=port, hang_up_on=2) as there:
             await mock.settled(PATIENCE)
@@ -144,12 +144,12 @@ async def test_a_full_queue_is_reported_once_and_counted(
             mock.leave_isr("foo-0", 2)
             mock.join_isr("foo-0", 2)
         assert about_3(caplog) == [
-            "broker 3 takes no requests: 4 wait, and the oldest are dropped from here on"
+            "broker 3 accepts no requests: 4 are queued, and the oldest are dropped from now on"
         ]
         async with elsewhere(port=port):
             await mock.settled()
     _, recovered = about_3(caplog)
-    assert re.fullmatch(r"broker 3 takes requests again: \d\d were dropped, 0 given up", recovered)
+    assert re.fullmatch(r"broker 3 accepts requests again: \d\d were dropped, 0 failed", recovered)
 
 
 def about_3(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -160,7 +160,7 @@ async def test_a_controller_that_dies_in_the_midst_of_a_request(control: Any) ->
 async def test_a_controller_that_dies_in_the_midst_of_a_step() -> None:
     async with MockCluster(3, topics=["foo=1,2"], profile="kip-455-new") as mock:
         mock.kill_controller_after(0)
-        with pytest.raises(ControllerDiedError, match="broker 1 died in the midst of this"):
+        with pytest.raises(ControllerDiedError, match="broker 1 died during this command"):
             mock.leave_isr("foo-0", 2)
         assert mock.cluster.controller_id == 2
         assert not mock.cluster.broker(1).live
