@@ -1,7 +1,8 @@
 """Fixtures, hypothesis profiles and report lines that every test shares.
 
 ``KPROTO_HYPOTHESIS`` names the profile: ``fast`` (few examples), ``default``, ``ci`` (the same
-examples in every run) or ``full`` (many examples, new ones in every run).
+examples whatever the seed) or ``full`` (many examples). Examples depend on the run's seed, like
+everything that is random.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import random
 from collections.abc import Callable, Generator
 
+import hypothesis.core
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -29,9 +31,11 @@ settings.register_profile("full", _COMMON, max_examples=1000)
 settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "default"))
 
 
-def pytest_configure() -> None:
-    """Give the seed to the processes that pytest-xdist starts: all of them use the same one."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the seed to hypothesis, and to the processes that pytest-xdist starts."""
     os.environ["KPROTO_SEED"] = str(seeds.seed())
+    if config.getoption("--hypothesis-seed") is None:
+        hypothesis.core.global_force_seed = seeds.seed()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,10 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
+from mockbroker.errors import NotControllerError
 from mockbroker.reassignment.kip_236_old.effects import RequestedPartition
 from mockbroker.state.actions import PartitionChanged
 from mockbroker.state.cluster_state import replay
-from mockbroker.state.model import NO_LEADER
+from mockbroker.state.model import NO_CONTROLLER, NO_LEADER
 from tests.mockbroker.reassignment.commands import (
     BROKERS,
     TARGETS,
@@ -59,7 +60,11 @@ class Commands(AnyCommands):
 
     @rule(tp=TPS, asked=st.one_of(TARGETS, st.none()))
     def alter(self, tp: Any, asked: list[int] | None) -> None:
-        result = self.cluster.alter_partition_reassignments([(tp[0], [(tp[1], asked)])])
+        try:
+            result = self.cluster.alter_partition_reassignments([(tp[0], [(tp[1], asked)])])
+        except NotControllerError:
+            assert self.cluster.controller_id == NO_CONTROLLER
+            return
         (row,) = result.topics[0].partitions
         if asked is None and row.error_code == 0:
             assert not self.cluster.partition(*tp).reassigning
