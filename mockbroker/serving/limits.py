@@ -1,8 +1,8 @@
-"""What a cluster's clients may take of this process, and how much of it they hold. No sockets.
+"""Limits on the connections, memory and journal of a cluster.
 
-Kafka's names for the same are ``socket.request.max.bytes``, ``max.connections``,
-``queued.max.request.bytes``, ``connections.max.idle.ms`` and ``sasl.server.max.receive.size``;
-where the defaults differ from Kafka's, a mock shares its machine with what it tests.
+Kafka's names for them are ``socket.request.max.bytes``, ``max.connections``,
+``queued.max.request.bytes``, ``connections.max.idle.ms`` and ``sasl.server.max.receive.size``. Some
+defaults are lower than Kafka's, because a mock shares its machine with the tests.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ from mockbroker.errors import ClusterError
 __all__ = ["DEFAULTS", "MAX_BEFORE_SASL", "BufferBudget", "Limits"]
 
 MAX_BEFORE_SASL: Final = 512 * 1024
-"""Of a frame, while its sender has yet to authenticate: ``sasl.server.max.receive.size``, which
-Kafka 3.4 and later leave there."""
+"""The largest frame before authentication: the default of ``sasl.server.max.receive.size`` since
+Kafka 3.4."""
 
 _LONGEST: Final = 10**12
-"""Of an idle timeout, in milliseconds: some thirty years."""
+"""The longest idle timeout, in milliseconds: some thirty years."""
 
 
 def _between(name: str, value: int, lowest: int, highest: int) -> None:
     if not lowest <= value <= highest:
-        raise ClusterError(f"{name} is {value}: {lowest} to {highest} is possible")
+        raise ClusterError(f"{name} is {value}; it must be between {lowest} and {highest}")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``max_frame_bytes`` is the largest size a request may announce. ``max_connections`` are those
-    of one broker. ``max_buffered_bytes``: requests not whole yet, requests that wait for their turn
-    and answers that nobody reads, of all connections together. ``idle_timeout_ms``: a connection on
-    which nothing comes or goes for so long is closed; None, never. The journal in memory keeps the
-    newest ``journal_entries``, of ``journal_bytes`` at most.
+    """Limits of a cluster.
 
-    Raises ClusterError for what nobody can have meant.
+    ``max_frame_bytes`` is the largest size that a request may announce, and ``max_connections`` the
+    number of connections per broker. ``max_buffered_bytes`` bounds incomplete requests, requests in
+    a queue and unsent answers, of all connections together. A connection without traffic for
+    ``idle_timeout_ms`` is closed; None disables that. The journal in memory keeps the newest
+    ``journal_entries``, of at most ``journal_bytes``.
+
+    Raises ClusterError for values out of range.
     """
 
     max_frame_bytes: int = DEFAULT_MAX_SIZE
@@ -58,7 +60,7 @@ class Limits:
         _between("journal_bytes", self.journal_bytes, 0, 2**63 - 1)
 
     def journal(self) -> Journal:
-        """A new one of this size."""
+        """Return a new journal of this size."""
         return Journal(max_entries=self.journal_entries, max_bytes=self.journal_bytes)
 
 
@@ -66,7 +68,7 @@ DEFAULTS: Final = Limits()
 
 
 class BufferBudget:
-    """Who holds how many of ``max_buffered_bytes``."""
+    """Accounts for ``max_buffered_bytes`` by connection."""
 
     def __init__(self, limits: Limits = DEFAULTS) -> None:
         self.limits = limits
@@ -74,8 +76,8 @@ class BufferBudget:
         self._holders: dict[Hashable, int] = {}
 
     def hold(self, holder: Hashable, size: int) -> Hashable | None:
-        """``holder`` has ``size`` bytes from now on. Returns who has to go, where that is more than
-        there is room for: whoever holds most, who need not be the one that came last."""
+        """Note that ``holder`` buffers ``size`` bytes. Returns the holder of most bytes if the
+        budget is exceeded, None otherwise."""
         self.held += size - self._holders.pop(holder, 0)
         if size:
             self._holders[holder] = size

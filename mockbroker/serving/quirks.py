@@ -1,8 +1,7 @@
-"""What released clients send that does not follow the schema, and real brokers take all the same.
+"""Requests of released clients that violate the schema and that real brokers accept.
 
-Brokers ignore bytes behind a request's last field. The mock refuses them, because a test wants to
-hear of such a bug, except where that would shut out a client in use. Each exception is as narrow
-as the bug.
+Brokers ignore bytes behind a request's last field. The mock refuses them, so that tests find such
+bugs, unless that would shut out a client in use. Each exception is as narrow as the bug.
 """
 
 from __future__ import annotations
@@ -23,12 +22,11 @@ _AFTER_SIZE: Final = 4
 
 
 def tolerated(codec: Dialect, event: MalformedRequest) -> RequestReceived | None:
-    """The request as a broker reads it, None when the frame is none that a broker should read.
+    """Return the request as a broker reads it, None if it has no known quirk.
 
-    librdkafka (seen with 2.16) sets four bytes aside for the length of an array and, asking for
-    all topics from Metadata version 9 on, fills one of them with the null array: three zeros
-    follow that belong to nothing. A broker takes them for the next fields and leaves as many bytes
-    unread.
+    librdkafka (seen with 2.16) reserves four bytes for the length of an array. When it requests all
+    topics from Metadata version 9 on, the null array takes one of them, and three zeros remain. A
+    broker reads them as the next fields and leaves as many bytes unread.
     """
     version = event.api_version
     if event.api_key != _METADATA or version is None or version < _FIRST_FLEXIBLE_METADATA:

@@ -1,9 +1,8 @@
-"""Sockets, with or without TLS: one listener a broker, one protocol object a connection. No
-opinion on any answer.
+"""Sockets, with or without TLS: one listener per broker, one protocol object per connection.
 
-A burst of requests that one read delivers is answered in one write. As in Kafka, a connection
-whose request is being waited for is muted: nothing behind it is looked at until it is answered.
-Unlike in Kafka it is read on, up to a limit, so that a client that goes away is noticed.
+The requests that one read delivers are answered in one write. As in Kafka, a connection is muted
+while an answer is pending: later requests wait until it is sent. Unlike in Kafka the socket is
+still read, up to a limit, so that the broker notices a client that disconnects.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ __all__ = ["TLS_HANDSHAKE_SECONDS", "BrokerListener", "BrokerProtocol"]
 TLS_HANDSHAKE_SECONDS = 10.0
 
 _READ_AHEAD: Final = 64 * 1024
-"""Bytes kept at most, or a read more, behind a request that is being waited for."""
+"""Bytes to buffer behind a pending answer; the last read may exceed it."""
 _FLUSH_AT: Final = 256 * 1024
-"""Bytes of answers gathered at most before they are written, in the midst of a burst."""
+"""Bytes of answers to collect before they are written, within a burst."""
 _BACKLOG: Final = 1024
-"""Connections that wait to be accepted. Past them the system drops a client's SYN, and it tries
-again a second later: with asyncio's 100 a storm of others made that of everybody."""
-_LOOKS: Final = 4
-"""How often an idle connection is looked at before it is closed on, in the time it is given."""
+"""Connections that may wait to be accepted. Beyond it the system drops a client's SYN, and the
+client retries after a second; asyncio's default of 100 is too low for a connection storm."""
+_IDLE_CHECKS: Final = 4
+"""Idle checks per time-out."""
 
 
 class BrokerProtocol(asyncio.Protocol):
@@ -50,16 +49,16 @@ class BrokerProtocol(asyncio.Protocol):
         dispatcher: Dispatcher,
         broker_id: int,
         open_connections: set[BrokerProtocol],
-        room: BufferBudget | None = None,
+        budget: BufferBudget | None = None,
     ) -> None:
         self._dispatcher = dispatcher
-        self._room = BufferBudget() if room is None else room
+        self._budget = BufferBudget() if budget is None else budget
         users = dispatcher.security.sasl
         self._connection = ServerConnection(
             codec=dispatcher.codec,
             served=dispatcher.accepted_by(broker_id),
             sasl_required=users is not None,
-            max_size=self._room.limits.max_frame_bytes,
+            max_size=self._budget.limits.max_frame_bytes,
             max_size_before_sasl=MAX_BEFORE_SASL,
         )
         self._session = Session(
@@ -71,7 +70,7 @@ class BrokerProtocol(asyncio.Protocol):
         self._open_connections = open_connections
         self._transport: asyncio.Transport | None = None
         self._pending: asyncio.Future[bytes | Close | Plan] | None = None
-        self._late = LateAnswers()
+        self._late: LateAnswers | None = None
         self._writing_paused = False
         self._closing = False
         self._held = 0
@@ -90,9 +89,9 @@ class BrokerProtocol(asyncio.Protocol):
             self._session.principal = certificate_principal(certificate["subject"])
         self._dispatcher.delivery.note_event(self._session, "connected")
         self._open_connections.add(self)
-        most = self._room.limits.max_connections
+        most = self._budget.limits.max_connections
         if len(self._open_connections) > most:
-            self.refuse("over-limit", f"{most} connections are as many as a broker has")
+            self.refuse("over-limit", f"the broker has {most} connections, its limit")
 
     def data_received(self, data: bytes) -> None:
         self._quiet = 0
@@ -109,13 +108,13 @@ class BrokerProtocol(asyncio.Protocol):
                 self._hold()
 
     def eof_received(self) -> bool:
-        """A client that half-closes is gone: brokers never answer it either."""
+        """A client that half-closes gets no more answers, as from a broker."""
         self._connection.receive_eof()
         if not self._closing:
             self._closed_by = CLOSED_BY_CLIENT
         if self._pending is None:
             self._serve()
-        if self._late and not self._closing:
+        if self._late is not None and not self._closing:
             self._write(self._late.release())
         return False
 
@@ -135,17 +134,17 @@ class BrokerProtocol(asyncio.Protocol):
         if self._pending is not None:
             self._pending.cancel()
         self._open_connections.discard(self)
-        self._room.hold(self, 0)
+        self._budget.hold(self, 0)
         self._closing = True
         self._transport = None
         self._dispatcher.delivery.note_event(
             self._session, "disconnected", str(error) if error else self._closed_by
         )
 
-    # ---- serving -----------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Answer the requests that are here, in order, until one has to be waited for."""
+        """Answer the requests received so far, in order, until an answer is pending."""
         answers: list[bytes] = []
         size = 0
         while not (self._closing or self._writing_paused or self._pending is not None):
@@ -176,7 +175,7 @@ class BrokerProtocol(asyncio.Protocol):
         return None
 
     def _serve_known(self, data: bytes) -> bytes:
-        """Answer the questions that were asked before; return what is behind them."""
+        """Answer the requests that the response cache knows; return the bytes behind them."""
         delivery = self._dispatcher.delivery
         while data and not (self._closing or self._writing_paused):
             answers, used = delivery.send_known(self._session, data, _FLUSH_AT)
@@ -187,8 +186,8 @@ class BrokerProtocol(asyncio.Protocol):
         return data
 
     def _wait_for(self, answer: Awaitable[bytes | Close | Plan]) -> None:
-        # A coroutine is the task itself: of one inside another, which a task that is cancelled
-        # before its first step never gets to, Python would say that nobody awaited it.
+        # The coroutine itself becomes the task. If it were awaited by another one, cancelling that
+        # before its first step would leave it never awaited, which Python warns about.
         self._pending = asyncio.ensure_future(answer)
         self._pending.add_done_callback(self._answered_late)
         self._update_reading()
@@ -213,10 +212,10 @@ class BrokerProtocol(asyncio.Protocol):
         self._serve()
         return None
 
-    # ---- a rule's plan -----------------------------------------------------------------------
+    # ---- plans of fault rules ----------------------------------------------------------------
 
     def _perform(self, plan: Plan) -> Awaitable[Plan] | None:
-        """Do what it says, up to where it has to be waited; then what is left comes later."""
+        """Perform the steps up to the first pause; return the rest, to be performed after it."""
         for place, step in enumerate(plan.steps):
             if self._closing:
                 return None
@@ -231,6 +230,8 @@ class BrokerProtocol(asyncio.Protocol):
         if isinstance(step, Write):
             self._write([step.data])
         elif isinstance(step, Hold):
+            if self._late is None:
+                self._late = LateAnswers()
             self._late.hold(step)
             if step.milliseconds is not None:
                 loop = asyncio.get_running_loop()
@@ -239,8 +240,8 @@ class BrokerProtocol(asyncio.Protocol):
             self._end(step.how)
 
     def _release(self, held: Hold) -> None:
-        """The time of a held answer has come, if it is held yet and anybody is there to hear."""
-        if not self._closing:
+        """Write a held answer whose time has come, if it is still held."""
+        if not self._closing and self._late is not None:
             self._write(self._late.release(held))
 
     def _end(self, how: CloseWith) -> None:
@@ -256,7 +257,7 @@ class BrokerProtocol(asyncio.Protocol):
         return transport.abort()
 
     def _update_reading(self) -> None:
-        """Read only while what is read can be worked on: no client fills our memory."""
+        """Stop reading while requests cannot be worked on, to bound the memory of a connection."""
         if self._transport is None or self._closing:
             return
         muted = self._pending is not None and self._connection.buffered > _READ_AHEAD
@@ -270,7 +271,7 @@ class BrokerProtocol(asyncio.Protocol):
             self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
 
     def _close_after(self, answers: list[bytes]) -> None:
-        """What was answered still goes out; nothing behind it will be."""
+        """Write these answers, and answer nothing more."""
         self._write(answers)
         self._closing = True
         self._connection.close()
@@ -280,42 +281,42 @@ class BrokerProtocol(asyncio.Protocol):
     # ---- limits ------------------------------------------------------------------------------
 
     def _hold(self) -> None:
-        """What lies here unread, unanswered or unsent; over the limit somebody has to go."""
+        """Report the bytes buffered here; close the fullest connection if all exceed the budget."""
         size = 0 if self._closing else self._connection.buffered
         if self._writing_paused and self._transport is not None:
             size += self._transport.get_write_buffer_size()
         if size == self._held:
             return
         self._held = size
-        fullest = self._room.hold(self, size)
+        fullest = self._budget.hold(self, size)
         if isinstance(fullest, BrokerProtocol):
-            most = self._room.limits.max_buffered_bytes
-            note = f"holds {fullest._held} of the {most} bytes that all may hold together"
+            most = self._budget.limits.max_buffered_bytes
+            note = f"buffers {fullest._held} bytes; all connections together may buffer {most}"
             fullest.refuse("over-limit", note)
 
-    def look(self) -> None:
-        """Called ``_LOOKS`` times in the time that a connection may be idle. One whose answer is
-        still to come is not: that is the broker's own slowness."""
+    def check_idle(self) -> None:
+        """Called ``_IDLE_CHECKS`` times per time-out. A connection is not idle while an answer is
+        pending: then the broker is slow, not the client."""
         if self._pending is not None and not self._closing:
             return
         self._quiet += 1
-        if self._quiet > _LOOKS:
-            idle = self._room.limits.idle_timeout_ms
-            self.refuse("idle", f"nothing came or went for {idle} ms")
+        if self._quiet > _IDLE_CHECKS:
+            idle = self._budget.limits.idle_timeout_ms
+            self.refuse("idle", f"no bytes were received or sent for {idle} ms")
 
     def refuse(self, event: str, note: str) -> None:
-        """Close at once, whatever is unsent, and journal why."""
+        """Close at once, dropping unsent answers, and journal the reason."""
         if self._transport is None:
             return
         self._dispatcher.delivery.note_event(self._session, event, note)
         self._closing = True
         self._held = 0
-        self._room.hold(self, 0)
+        self._budget.hold(self, 0)
         self._connection.close()
         self._transport.abort()
 
     def abort(self) -> None:
-        """Drop the connection at once, as a broker that dies does."""
+        """Drop the connection at once, like a broker that dies."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -330,7 +331,7 @@ def _is_tls(transport: asyncio.BaseTransport) -> bool:
 
 
 def _reset_on_close(transport: asyncio.BaseTransport) -> None:
-    """What is not sent yet is lost, and the peer is told by RST."""
+    """Let the close drop unsent bytes and send RST."""
     open_socket = transport.get_extra_info("socket")
     if open_socket is not None:
         open_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -339,9 +340,9 @@ def _reset_on_close(transport: asyncio.BaseTransport) -> None:
 class BrokerListener:
     """One broker's listening socket and the connections it accepted.
 
-    It keeps its port when closed and opened again, so that clients find a restarted broker. Those
-    idle for ``idle_timeout_ms``, or up to a quarter more, are closed; None, never. With
-    ``tls`` a client that does not come to terms within ``TLS_HANDSHAKE_SECONDS`` is dropped.
+    It keeps its port when it is closed and opened again, so that clients find a restarted broker.
+    Connections idle for ``idle_timeout_ms``, or up to a quarter longer, are closed; None disables
+    that. With ``tls`` a client whose handshake exceeds ``TLS_HANDSHAKE_SECONDS`` is dropped.
     """
 
     def __init__(
@@ -361,14 +362,14 @@ class BrokerListener:
         self._tls = tls
         self._idle_timeout_ms = idle_timeout_ms
         self._server: asyncio.Server | None = None
-        self._next_look: asyncio.TimerHandle | None = None
+        self._next_check: asyncio.TimerHandle | None = None
 
     @property
     def listening(self) -> bool:
         return self._server is not None
 
     async def open(self) -> None:
-        """Raises OSError when the address cannot be had."""
+        """Raises OSError if the address cannot be bound."""
         if self._server is not None:
             return
         loop = asyncio.get_running_loop()
@@ -383,31 +384,31 @@ class BrokerListener:
             )
         except socket.gaierror as error:
             raise OSError(f"cannot listen on {self.host!r}: {error.strerror}") from None
-        if not self._server.sockets:  # what asyncio makes of a process without a socket to spare
-            raise OSError(f"cannot listen on {self.host!r}: no socket to be had (ulimit -n?)")
+        if not self._server.sockets:  # asyncio's result if the process has no descriptors left
+            raise OSError(f"cannot listen on {self.host!r}: out of file descriptors (ulimit -n?)")
         self.port = self._server.sockets[0].getsockname()[1]
-        self._schedule_look()
+        self._schedule_check()
 
-    def _schedule_look(self) -> None:
+    def _schedule_check(self) -> None:
         if self._idle_timeout_ms is not None:
-            seconds = self._idle_timeout_ms / 1000 / _LOOKS
-            self._next_look = asyncio.get_running_loop().call_later(seconds, self._look)
+            seconds = self._idle_timeout_ms / 1000 / _IDLE_CHECKS
+            self._next_check = asyncio.get_running_loop().call_later(seconds, self._check_idle)
 
-    def _look(self) -> None:
+    def _check_idle(self) -> None:
         for connection in list(self.connections):
-            connection.look()
-        self._schedule_look()
+            connection.check_idle()
+        self._schedule_check()
 
     async def close(self) -> None:
         """Stop listening and drop every connection."""
         server, self._server = self._server, None
         if server is None:
             return
-        if self._next_look is not None:
-            self._next_look.cancel()
+        if self._next_check is not None:
+            self._next_check.cancel()
         server.close()
         for connection in list(self.connections):
             connection.abort()
         if self._tls is None:
             await server.wait_closed()
-        # Else it would wait for who has not shaken hands yet, and is no connection of ours.
+        # With TLS it would wait for clients whose handshake is under way.

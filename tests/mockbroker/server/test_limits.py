@@ -96,7 +96,7 @@ async def test_one_connection_too_many_is_closed_and_another_may_come_when_one_g
             await wire.ask(ASKED, 0)
         async with connect(mock) as fourth:
             assert await fourth.closed() == b""
-        assert await noted(mock, "over-limit") == ["3 connections are as many as a broker has"]
+        assert await noted(mock, "over-limit") == ["the broker has 3 connections, its limit"]
         async with connect(mock, 2) as elsewhere:
             await elsewhere.ask(ASKED, 0)
         wires[0].writer.close()
@@ -139,7 +139,7 @@ async def test_who_holds_most_of_the_memory_goes_and_not_who_asks_for_the_last_o
         await begin(modest, 3 * MIB)
         assert await greedy.closed() == b""
         (note,) = await noted(mock, "over-limit")
-        assert note.endswith("of the 8388608 bytes that all may hold together")
+        assert note.endswith("all connections together may buffer 8388608")
         assert (await asking.ask(ASKED, 0)).error_code == 0
         assert not modest.reader.at_eof()
         assert mock._room.held <= 3 * MIB + 4
@@ -205,7 +205,7 @@ async def test_the_idle_are_closed_and_who_waits_for_the_broker_is_not_idle() ->
             waiting.send(waiting.frame(ListPartitionReassignmentsRequest(), 0))
             idle.send(BEGUN)
             assert await idle.closed() == b""
-            assert await noted(mock, "idle") == ["nothing came or went for 60 ms"]
+            assert await noted(mock, "idle") == ["no bytes were received or sent for 60 ms"]
             answer.set()
             await waiting.receive()
             assert await waiting.closed() == b""  # from then on it is
@@ -225,7 +225,7 @@ async def test_who_never_reads_the_end_is_closed_on_in_the_end() -> None:
 
 async def test_without_a_timeout_nobody_looks() -> None:
     async with MockCluster(1, idle_timeout_ms=None) as mock:
-        assert mock._sockets.listeners[1]._next_look is None
+        assert mock._sockets.listeners[1]._next_check is None
 
 
 # ---- what is kept --------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_a_limit_that_makes_no_sense_is_bad_usage(
 
 @pytest.mark.parametrize("name", [*asdict(DEFAULTS)])
 async def test_python_and_the_control_port_refuse_them_too(name: str) -> None:
-    with pytest.raises(ClusterError, match=f"{name} is -1: . to [0-9]+ is possible"):
+    with pytest.raises(ClusterError, match=f"{name} is -1; it must be between . and [0-9]+"):
         MockCluster(**{name: -1})
     async with controlled() as (_, client):
         status, answer = await client.post("/clusters", json={name: -1})
