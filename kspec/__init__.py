@@ -1,7 +1,8 @@
-"""The conformance suite for Kafka clients: cases as data, and what plays and judges them.
+"""The conformance suite for Kafka clients: cases as data, and the code that plays and judges them.
 
-``model`` is what a case is, ``reading`` where it comes from; ``wire`` and ``kinds`` ask the journal
-and the client's answers, ``judge`` gives the verdict, ``results`` and ``report`` tell it: none of
-these knows a file, a socket or a clock. ``runner`` does; ``adapters`` are programs that drive real
-clients, ``wrong`` is a client to be wrong with.
+``model`` defines a case and ``case_parser`` reads one. ``wire`` queries the journal, ``kinds``
+classifies errors, ``judge`` gives the verdict, and ``results`` and ``report`` present it. None of
+these touches a file, a socket or a clock; ``runner`` does. ``adapters`` holds programs that drive
+real clients. ``wrong`` holds a reference client and its deliberate defects. ``clientfuzz`` fuzzes
+clients.
 """

@@ -1,4 +1,4 @@
-"""``kspec``: the conformance suite's command line, which is ``runner.cli``."""
+"""``python -m kspec``: the command line of ``runner.cli``."""
 
 from __future__ import annotations
 

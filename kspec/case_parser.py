@@ -1,6 +1,7 @@
-"""Case files: YAML text in, ``Case`` out, or a ``CaseError`` that says the line and the place.
+"""Parse case files: YAML text in; a ``Case`` out, or a ``CaseError`` with the line and the place.
 
-Knows no files (``runner.files`` opens them) and runs nothing. What a case means is ``judge``'s.
+This module opens no file (``runner.files`` does) and runs nothing. ``judge`` gives a case its
+meaning.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from mockbroker.faults import fault_of
 __all__ = ["NAME", "api_key", "parse_case", "step_name"]
 
 NAME: Final = re.compile(r"(?P<group>[a-z0-9-]+)/(?P<number>\d{3})-(?P<slug>[a-z0-9-]+)\.yaml")
-"""The end of a case file's path."""
+"""Pattern for the end of a case file's path."""
 
 _PLACE: Final = re.compile(r"(?P<problem>.*?)(?: - at `\$?\.?(?P<place>.*)`)?", re.S)
 _PARAMETER: Final = re.compile(r"\$\{(\w+)\}")
@@ -44,7 +45,7 @@ _SOURCE: Final = re.compile(r"KIP-\d+|protocol guide|RFC \d+|KAFKA-\d+|CVE-\d+-\
 
 
 class _LocatedDocument:
-    """A YAML document as plain values, and the line of each place in it."""
+    """A YAML document as plain values, with the line of each place in it."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
@@ -88,7 +89,8 @@ class _LocatedDocument:
             raise self.error(place, f"no value: {problem}") from None
 
     def error(self, place: str, problem: str) -> CaseError:
-        """At the nearest place that is in the file: what is missing has no line of its own."""
+        """Return an error at the nearest place that is in the file, as a missing field has no
+        line."""
         known = place
         while known not in self.lines:
             known = known[: max(known.rfind("."), known.rfind("["), 0)]
@@ -112,7 +114,7 @@ def _yaml() -> Any:
 
 
 def parse_case(text: str, file: str) -> CaseFile:
-    """The case of a file; ``file`` is its path, whose end gives the id. Raises CaseError."""
+    """Return the case of a file. The end of ``file``, its path, gives the id. Raises CaseError."""
     named = NAME.search(file)
     if named is None or not file.endswith(named.group(0)):
         raise CaseError(f"{file}:1", "", "a case is <group>/<three digits>-<slug>.yaml")
@@ -160,7 +162,8 @@ def _fill(
 
 
 def _filled(value: Any, parameters: Mapping[str, Any]) -> Any:
-    """``${name}`` alone is the parameter's value, of any type; inside a text its text."""
+    """Replace ``${name}`` by the parameter: by its value if it is the whole text, else by its
+    text."""
     if isinstance(value, dict):
         return {
             key: item if key == "variants" else _filled(item, parameters)
@@ -176,7 +179,7 @@ def _filled(value: Any, parameters: Mapping[str, Any]) -> Any:
     return value
 
 
-# ---- what a type cannot say ---------------------------------------------------------------------
+# ---- checks that types cannot express ------------------------------------------------------------
 
 
 def _check(case: Case, marked: _LocatedDocument) -> None:
@@ -203,7 +206,7 @@ _KINDS_OF_STEP: Final = (
 
 
 def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
-    """The names of the calls. Each is unique, since expectations go by them."""
+    """Return the names of the calls. They must be unique because expectations refer to them."""
     names: set[str] = set()
     _check_faults(case.faults, "faults", refuse)
     for number, step in enumerate(case.steps):
@@ -242,7 +245,7 @@ def _attempt(work: Callable[[], object], place: str, refuse: Callable[[str, str]
 
 
 def step_name(asked: ClientCall) -> str:
-    """What expectations call a call by: ``as``, or what is called."""
+    """Return the name that expectations use for a call: ``as``, or the name of the operation."""
     return asked.name or asked.call
 
 
@@ -325,7 +328,7 @@ def _check_selector(
 
 
 def api_key(api: str | int) -> int | None:
-    """The key of ``ApiVersions``, ``API_VERSIONS`` or 18; None where there is no such api."""
+    """Return the key of ``ApiVersions``, ``API_VERSIONS`` or 18; None if there is no such API."""
     apis = dialect("kafka").apis
     if isinstance(api, int):
         return api if api in apis else None

@@ -1,7 +1,7 @@
-"""The clients that the suite knows how to install and drive: what each is, and what it needs.
+"""The clients that the suite can install and drive.
 
-Facts of released clients. How one is installed is ``runner.install``'s; what it is asked is a
-case's. Beside these there are ``reference`` and ``wrong:NAME``, which are ``kspec.wrong``'s.
+This module states facts about released clients. ``runner.install`` installs them. Besides these,
+``kspec.wrong`` provides ``reference`` and ``wrong:NAME``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ _TOOLCHAINS: Final[Mapping[Language, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One release of one client library. ``adapter`` is its program in ``kspec/adapters``;
-    ``engine`` names what really speaks the protocol, where that is another library; ``packages``
-    are Debian's, which are fetched where the machine does not have the command already."""
+    """One release of a client library.
+
+    ``adapter`` is its program in ``kspec/adapters``. ``engine`` names the library that speaks the
+    protocol, if that is another one. ``packages`` are Debian packages, fetched if the machine lacks
+    the command.
+    """
 
     name: str
     language: Language
@@ -39,12 +42,12 @@ class Client:
 
     @property
     def toolchains(self) -> tuple[str, ...]:
-        """What has to be on this machine; names as in ``runner.toolchains``."""
+        """Toolchains the client needs, named as in ``runner.toolchains``."""
         return _TOOLCHAINS[self.language]
 
     @property
     def independent(self) -> bool:
-        """An implementation of the protocol of its own."""
+        """Whether the client implements the protocol itself."""
         return not self.engine
 
 
@@ -72,5 +75,5 @@ CLIENTS: Final[tuple[Client, ...]] = (
 
 
 def client(name: str) -> Client:
-    """The client of that name; KeyError otherwise."""
+    """Return the client of that name. Raises KeyError if there is none."""
     return {each.name: each for each in CLIENTS}[name]

@@ -4,7 +4,7 @@
 
     KprotoError
     └── KspecError
-        ├── CaseError        a case file says what cannot be meant; tells file, line and place
+        ├── CaseError        a case file is invalid; has the file, line and place
         ├── AdapterError     the client's process died or hung
         │   └── AdapterFault the adapter failed: an error of the run, not a verdict
         └── AbsentError      a client cannot run on this machine; says what is missing
@@ -18,11 +18,12 @@ __all__ = ["AbsentError", "AdapterError", "AdapterFault", "CaseError", "KspecErr
 
 
 class KspecError(KprotoError):
-    """The root of what this package raises."""
+    """The root of the errors that this package raises."""
 
 
 class CaseError(KspecError):
-    """``where`` is ``file:line``, ``place`` the path inside the file (``steps[1].call``)."""
+    """An invalid case file. ``where`` is ``file:line``, ``place`` a path such as
+    ``steps[1].call``."""
 
     def __init__(self, where: str, place: str, problem: str) -> None:
         super().__init__(f"{where}: {place + ': ' if place else ''}{problem}")
@@ -32,7 +33,8 @@ class CaseError(KspecError):
 
 
 class AdapterError(KspecError):
-    """The client's process is of no use any more. ``hung``: it was killed for its silence."""
+    """The client's process is no longer usable. ``hung`` is True if it was killed for not
+    answering."""
 
     def __init__(self, message: str, *, hung: bool = False) -> None:
         super().__init__(message)
@@ -40,9 +42,12 @@ class AdapterError(KspecError):
 
 
 class AdapterFault(AdapterError):
-    """The adapter failed, not the client: it reported an error of its own, did not start, or wrote
-    what is not a line of the protocol. Nothing is known about the client."""
+    """The adapter failed rather than the client.
+
+    It reported an error of its own, did not start, or wrote a line that is not part of the
+    protocol. Nothing is known about the client.
+    """
 
 
 class AbsentError(KspecError):
-    """The client cannot run on this machine; the text says what is missing and how to get it."""
+    """The client cannot run on this machine. The text says what is missing and how to get it."""

@@ -1,10 +1,11 @@
-"""The verdict on one client in one case, out of what was said on the wire and what the client said.
+"""Judge one client in one case from its traffic and its answers.
 
-Verdicts are those of Autobahn's test suite: ``pass``; ``non-strict``, where only a ``should`` is
-broken; ``informational``, where a case asks for nothing and records what the client does; ``fail``;
-``unsupported`` by this client, where it has no call for it or never got to what the case is about.
-``error`` is no verdict on the client: its adapter failed.
-Pure: the same evidence always gives the same verdict.
+The verdicts are those of Autobahn's test suite: ``pass``; ``non-strict`` if only a ``should`` is
+broken; ``informational`` if the case requires nothing and records what the client does; ``fail``;
+and ``unsupported`` if the client lacks the call or never reaches the behaviour under test.
+``error`` means that the adapter failed and is no verdict on the client.
+
+Judging is pure: the same evidence always gives the same verdict.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ Verdict: TypeAlias = Literal["error", "fail", "unsupported", "non-strict", "info
 VERDICTS: tuple[Verdict, ...] = (
     "error", "fail", "unsupported", "non-strict", "informational", "pass",
 )  # fmt: skip
-"""Worst first."""
+"""Verdicts, worst first."""
 
 _STRICT = ("must", "must_not", "step")
 
 MOST_CONNECTIONS: Final = 50
-"""During one call. Released clients open 18 at most where every connection comes to nothing."""
+"""Limit for one call. Released clients open at most 18 when every connection fails."""
 
 GROWTH: Final = 1.3
 """KIP-580 doubles each pause with a jitter of 20 %, so each is at least a third longer than the one
@@ -49,8 +50,11 @@ before it."""
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One expectation and what came of it. ``holds`` None: it could not be judged. ``evidence`` is
-    a sentence; ``sequences`` the entries of the journal it is about."""
+    """One expectation and its outcome.
+
+    ``holds`` is None if it could not be judged. ``evidence`` is a sentence, and ``sequences`` lists
+    the journal entries it is about.
+    """
 
     level: Level | Literal["process", "step"]
     says: str
@@ -60,7 +64,7 @@ class Finding:
 
     @property
     def broken(self) -> bool:
-        """What was asked for is not so, or what was forbidden is."""
+        """Whether a requirement does not hold, or a prohibited behaviour occurred."""
         if self.holds is None or self.level == "may":
             return False
         return self.holds if self.level in ("must_not", "should_not") else not self.holds
@@ -68,7 +72,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """``why`` is one sentence, empty for a plain pass."""
+    """A verdict with its reason. ``why`` is one sentence, empty for a plain pass."""
 
     verdict: Verdict
     why: str = ""
@@ -76,7 +80,7 @@ class Judgement:
 
 
 def judge(case: Case, played: Evidence) -> Judgement:
-    """The verdict on one play of one variant."""
+    """Return the verdict on one play of one variant."""
     if played.fault is not None:
         return Judgement("error", played.fault)
     findings = tuple(_examine(case, played))
@@ -101,7 +105,7 @@ def judge(case: Case, played: Evidence) -> Judgement:
 
 
 def worst(judgements: Sequence[Judgement]) -> Judgement:
-    """Of a case's variants the worst counts; one that a client has no part in counts last."""
+    """Return the worst verdict of a case's variants; ``unsupported`` counts only if all have it."""
     apt = [each for each in judgements if each.verdict != "unsupported"]
     return min(apt or judgements, key=lambda each: VERDICTS.index(each.verdict))
 
@@ -136,17 +140,20 @@ def _examine(case: Case, played: Evidence) -> Iterable[Finding]:
     yield from _of_every_case(case, played)
 
 
-# ---- what no case has to say --------------------------------------------------------------------
+# ---- rules that hold in every case ---------------------------------------------------------------
 
 
 def longest_call_ms(timeout_ms: int) -> int:
-    """How long a call may take at that time-out: as long again, since clients hold connecting and
-    asking to it each by itself, and six seconds for a busy machine."""
+    """Return the longest time a call may take with that timeout.
+
+    Clients apply the timeout to connecting and to the request separately, so it counts twice. Six
+    seconds are added for a busy machine.
+    """
     return 2 * timeout_ms + 6_000
 
 
 def _of_every_case(case: Case, played: Evidence) -> Iterable[Finding]:
-    """Rules that hold in every case, as findings where one is broken."""
+    """Yield a finding for each general rule that is broken."""
     bound = longest_call_ms(case.client.timeout_ms)
     calls = [each for each in played.calls.values() if each.answer.unsupported is None]
     slow = [] if played.wire_only else [each for each in calls if each.milliseconds > bound]
@@ -190,7 +197,7 @@ def _subject(each: Expectation) -> tuple[Selector, Direction]:
     return next((selector, direction) for selector, direction in pairs if selector is not None)
 
 
-# ---- the wire -----------------------------------------------------------------------------------
+# ---- the wire ------------------------------------------------------------------------------------
 
 
 def _of_entries(
@@ -255,7 +262,7 @@ def _grow(gaps: Sequence[float]) -> bool:
 
 
 def _of_order(parts: Sequence[Expectation], played: Evidence) -> Evaluation:
-    """Each part has an entry that comes after that of the part before it."""
+    """Check that each part has an entry after the entry of the previous part."""
     reached = 0
     chosen: list[int] = []
     for part in parts:
@@ -270,7 +277,8 @@ def _of_order(parts: Sequence[Expectation], played: Evidence) -> Evaluation:
 
 
 def _of_any(parts: Sequence[Expectation], played: Evidence) -> Evaluation:
-    """One part that holds is enough. Where none does and one cannot be judged, neither can this."""
+    """Check that one part holds. If none does and one cannot be judged, the whole cannot be
+    judged."""
     found = [_evaluate(part, played) for part in parts]
     for wanted in (True, None):
         for each in found:
@@ -286,7 +294,7 @@ def _numbers(entries: Sequence[Entry]) -> tuple[int, ...]:
     return tuple(entry.sequence for entry in entries)
 
 
-# ---- what the client made of it -----------------------------------------------------------------
+# ---- the client's answers ------------------------------------------------------------------------
 
 
 def _of_result(each: Expectation, played: Evidence) -> Evaluation:
@@ -329,7 +337,7 @@ def _problem(each: Expectation, record: CallRecord) -> str | None:
 
 
 def _only_failure(record: CallRecord) -> Failure | None:
-    """The call's own failure; else that of a partition, where one failed."""
+    """Return the call's own failure, or else that of the first failed partition."""
     if record.answer.failure is not None:
         return record.answer.failure
     return next((each for each in record.answer.partitions.values() if each is not None), None)

@@ -1,8 +1,8 @@
-"""What kind of error a client's own error is: Kafka's name for it, and a category.
+"""Classify a client's error: Kafka's name for it, and a category.
 
-Every client has words of its own. Where it shows Kafka's error code, the code decides; else its
-words are looked up here, by what released clients are known to say; else the kind is ``other``,
-which no case asks for. An adapter that knows better says ``"kind"`` in its answer.
+Every client words its errors differently. If the client shows Kafka's error code, the code decides.
+Otherwise a table of the texts that released clients use decides, and else the kind is ``other``,
+which no case asks for. An adapter that knows better sets ``"kind"`` in its answer.
 """
 
 from __future__ import annotations
@@ -79,15 +79,18 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
         r"active controller", r"controller.*(unavail|not available)",
     ),
 }  # fmt: skip
-"""Looked up in "<error>: <message>"; more than one may fit."""
+"""Patterns searched for in "<error>: <message>". Several may match."""
 
 _PATTERNS: Final = {kind: re.compile("|".join(words), re.I) for kind, words in _WORDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error as a client showed it, of a call or of one partition. ``code`` is Kafka's, ``at``
-    where in the client's code it came from, ``causes`` the errors that it wraps."""
+    """An error as a client reported it, for a call or for one partition.
+
+    ``code`` is Kafka's error code, ``at`` the place in the client's code, and ``causes`` the errors
+    it wraps.
+    """
 
     error: str
     code: int | None = None
@@ -98,12 +101,13 @@ class Failure:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Its own and those of the errors it wraps. ``other`` only where nothing else is known."""
+        """Its own kinds and those of the errors it wraps. ``other`` is included only if there is no
+        other."""
         found = kinds_of(self).union(*(each.kinds for each in self.causes))
         return found - {"other"} if len(found - {"any", "other"}) else found
 
     def chain(self) -> Iterator[Failure]:
-        """Itself, and all that it wraps."""
+        """Yield the error and every error it wraps."""
         yield self
         for each in self.causes:
             yield from each.chain()
@@ -116,7 +120,7 @@ class Failure:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Failure:
-        """Out of ``{"error": ..., "code": ..., "message": ...}``."""
+        """Parse ``{"error": ..., "code": ..., "message": ...}``."""
         code, kind = said.get("code"), said.get("kind")
         wrapped = [said.get("cause"), *(said.get("errors") or ())]
         return cls(
@@ -131,8 +135,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a call: a result, a failure, or why the client cannot be asked. ``partitions``
-    are the outcomes that it named, ``raw`` what the client returned, as its language prints it."""
+    """The outcome of a call: a result, a failure, or the reason why the client lacks the call.
+
+    ``partitions`` holds the outcomes per partition, ``raw`` what the client returned, as its
+    language prints it.
+    """
 
     result: Any = None
     failure: Failure | None = None
@@ -142,15 +149,15 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """Neither the call nor any of its partitions failed."""
+        """Whether neither the call nor any of its partitions failed."""
         whole = self.failure is None and self.unsupported is None
         return whole and not any(self.partitions.values())
 
     def outcome(self, key: str) -> Failure | None:
-        """That of one partition or topic; KeyError where the client gave none.
+        """Return the outcome of one partition or topic. Raises KeyError if the client gave none.
 
-        A call that raised failed for each of them, unless its error names those that failed; one
-        that returned nothing at all succeeded for each of them.
+        A call that raised failed for every partition, unless its error names those that failed. A
+        call that returned nothing at all succeeded for every partition.
         """
         if self.failure is not None:
             return self.partitions.get(key) if self.partitions else self.failure
@@ -160,8 +167,11 @@ class Answer:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Answer:
-        """Out of a line of the adapter protocol. Raises ValueError where it is none, AdapterFault
-        where it reports an error of the adapter's own."""
+        """Parse a line of the adapter protocol.
+
+        Raises ValueError if it is invalid, and AdapterFault if it reports an error of the adapter
+        itself.
+        """
         if "adapter_error" in said:
             raise AdapterFault(f"the adapter failed: {_own_error(said['adapter_error'])}")
         if "unsupported" in said:
@@ -194,7 +204,7 @@ def _own_error(said: Any) -> str:
 
 
 def _partitions(result: Any) -> dict[str, Failure | None]:
-    """The outcomes by key, where the result holds some: null is success."""
+    """Return the outcomes by key, if the result has any. Null means success."""
     if not isinstance(result, Mapping):
         return {}
     found: dict[str, Failure | None] = {}
@@ -207,7 +217,7 @@ def _partitions(result: Any) -> dict[str, Failure | None]:
 
 
 def kinds_of(failure: Failure) -> frozenset[str]:
-    """Kafka's name of the error, where there is a code, and its categories."""
+    """Return Kafka's name of the error, if there is a code, and its categories."""
     if failure.kind is not None:
         return frozenset({"any", failure.kind})
     found = {"any"}
@@ -229,7 +239,8 @@ def _name(code: int) -> str:
 
 
 def is_kind(word: str) -> bool:
-    """A category, one of Kafka's names, or ``error-<code>`` for a code nobody knows."""
+    """Return whether it is a category, one of Kafka's names, or ``error-<code>`` for an unknown
+    code."""
     return (
         word in CATEGORIES
         or word in ErrorCode.__members__

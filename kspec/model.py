@@ -1,6 +1,7 @@
-"""What a case is: plain values, as ``reading`` makes them out of a case file.
+"""What a case consists of: plain values, which ``case_parser`` makes from a case file.
 
-Nothing here is judged or run. Field names are the file's own; docs/writing-cases.md tells them all.
+Nothing here judges or runs anything. Field names are those of the file; docs/writing-cases.md
+documents them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 MAX_TIMEOUT_MS: Final = 2_000
-"""What a client may be told as its own time-out, at most: a case is a matter of seconds."""
+"""Longest timeout that a case may give the client, so that a case takes seconds."""
 
 CALLS: Final = (
     "describe_cluster",
@@ -41,7 +42,7 @@ CALLS: Final = (
     "list_reassignments",
     "elect_leaders",
 )
-"""What a client can be asked; docs/adapters.md says what each takes and gives."""
+"""Operations a client can be asked for; docs/adapters.md documents their arguments and results."""
 
 Level: TypeAlias = Literal["must", "must_not", "should", "should_not", "may"]
 LEVELS: Final[tuple[Level, ...]] = ("must", "must_not", "should", "should_not", "may")
@@ -49,15 +50,15 @@ LEVELS: Final[tuple[Level, ...]] = ("must", "must_not", "should", "should_not", 
 Api: TypeAlias = str | int
 Count: TypeAlias = int | str
 Rule: TypeAlias = dict[str, Any]
-"""A fault, as docs/faults.md has it."""
+"""A fault rule, as documented in docs/faults.md."""
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of a case file: a field nobody knows is an error, not a wish."""
+    """A part of a case file. Unknown fields are errors."""
 
 
 class Selector(Strict, frozen=True):
-    """Which entries of the journal. Every field given has to fit."""
+    """Selects journal entries. Every field that is set must match."""
 
     api: Api | list[Api] | None = None
     other_than: Api | list[Api] | None = None
@@ -77,7 +78,7 @@ class Selector(Strict, frozen=True):
 
 
 class SubSelector(Strict, frozen=True):
-    """The entry that another selector's ``after_first`` or ``before_first`` counts from."""
+    """The entry from which another selector's ``after_first`` or ``before_first`` counts."""
 
     direction: Literal["request", "response", "event"] = "request"
     api: Api | list[Api] | None = None
@@ -89,7 +90,7 @@ class SubSelector(Strict, frozen=True):
 
 
 class Expectation(Strict, frozen=True):
-    """One sentence about the wire, about a call's result, or about the cluster in the end."""
+    """One statement about the traffic, a call's result, or the final state of the cluster."""
 
     says: str
     requests: Selector | None = None
@@ -114,7 +115,7 @@ class Expectation(Strict, frozen=True):
 
 
 class ClusterSpec(Strict, frozen=True):
-    """The mock cluster: as ``mockbroker serve`` has it."""
+    """The mock cluster, with the options of ``mockbroker serve``."""
 
     brokers: int = 3
     topics: list[str] = []
@@ -133,7 +134,7 @@ class ClusterSpec(Strict, frozen=True):
 
 
 class ClientSpec(Strict, frozen=True):
-    """How the client is set up. ``bootstrap`` names the brokers it is told of, None all."""
+    """The client's configuration. ``bootstrap`` names the bootstrap brokers; None means all."""
 
     timeout_ms: int = MAX_TIMEOUT_MS
     bootstrap: list[int] | None = None
@@ -143,7 +144,7 @@ class ClientSpec(Strict, frozen=True):
 
 
 class Wait(Strict, frozen=True):
-    """Until so many entries are in the journal, or ``ms`` have passed, which is no failure."""
+    """Wait for a number of journal entries, or until ``ms`` have passed, which is not a failure."""
 
     requests: Selector | None = None
     responses: Selector | None = None
@@ -153,7 +154,7 @@ class Wait(Strict, frozen=True):
 
 
 class ClientCall(Strict, frozen=True):
-    """One of the calls of a step that asks several at once."""
+    """One call of a step."""
 
     call: str
     arguments: dict[str, Any] = msgspec.field(name="with", default_factory=dict)
@@ -161,8 +162,7 @@ class ClientCall(Strict, frozen=True):
 
 
 class Step(Strict, frozen=True):
-    """One thing that is done: by the client (``call``, ``together``, ``reconnect``) or to the
-    cluster."""
+    """One step: of the client (``call``, ``together``, ``reconnect``) or of the cluster."""
 
     call: str | None = None
     together: list[ClientCall] | None = None
@@ -178,16 +178,19 @@ class Step(Strict, frozen=True):
 
     @property
     def calls(self) -> list[ClientCall]:
-        """The calls of it: none, one, or several at once."""
+        """The step's calls: none, one, or several in parallel."""
         if self.call is not None:
             return [ClientCall(call=self.call, arguments=self.arguments, name=self.name)]
         return self.together or []
 
 
 class Wrong(Strict, frozen=True):
-    """The proof that the case can fail: ``by`` is the misbehaviour that must, or that gets the
-    ``verdict`` non-strict where that is all a case can give for it; ``also`` are others that fail
-    it too, and ``lax`` others that break no more than a should."""
+    """The proof that the case can fail.
+
+    ``by`` names the misbehaviour that must fail it, or must get ``verdict`` non-strict if the case
+    can give no worse. ``also`` names others that fail it too, and ``lax`` others that only break a
+    should.
+    """
 
     by: str
     verdict: Literal["fail", "non-strict"] = "fail"
@@ -214,35 +217,35 @@ class Case(Strict, frozen=True):
     should_not: list[Expectation] = []
     may: list[Expectation] = []
     variants: list[dict[str, Any]] = []
-    # Not in the file: where it is from.
+    # These two come from the file's path.
     id: str = ""
     group: str = ""
 
     @property
     def misbehaviours(self) -> Sequence[str]:
-        """Those known to fail it, or to break a should; the one that proves it first."""
+        """The misbehaviours that are known to fail it or to break a should, the proof's first."""
         wrong = self.wrong
         return () if wrong is None else (wrong.by, *wrong.also, *wrong.lax)
 
     def expectations(self) -> Sequence[tuple[Level, Expectation]]:
-        """Every expectation but ``applies``, strictest first."""
+        """Return every expectation except ``applies``, strictest level first."""
         return [(level, each) for level in LEVELS for each in getattr(self, level)]
 
     @property
     def informational(self) -> bool:
-        """Nothing is asked of the client: what it does is written down."""
+        """Whether the case requires nothing and only records what the client does."""
         return not (self.must or self.must_not or self.should or self.should_not)
 
 
 class Variant(Strict, frozen=True):
-    """A case with its parameters filled in. ``name`` is empty where the case has none."""
+    """A case with its parameters filled in. ``name`` is empty if the case has no parameters."""
 
     name: str
     case: Case
 
 
 class CaseFile(Strict, frozen=True):
-    """A case, once for each set of its parameters: at least once."""
+    """A case, once for each set of its parameters."""
 
     id: str
     group: str
@@ -250,5 +253,5 @@ class CaseFile(Strict, frozen=True):
 
     @property
     def case(self) -> Case:
-        """The first: title, source and what else does not vary are everyone's."""
+        """The first variant, for the title, source and other members that do not vary."""
         return self.variants[0].case

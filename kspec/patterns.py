@@ -1,15 +1,16 @@
-"""Ranges, and patterns that JSON values are held against. No Kafka here.
+"""Ranges, and patterns for JSON values. Nothing here is specific to Kafka.
 
-A range is a number, ``"2-5"`` or ``"2+"``, both ends included, as in rules of faults. A pattern is
-a value:
+A range is a number, ``"2-5"`` or ``"2+"``, both ends included, as in fault rules. A pattern is a
+value:
 
-* a mapping fits a mapping that has at least its keys, each value fitting;
-* a list fits a list of the same length, item by item;
-* ``"*"`` fits anything but an absent key; ``"/regex/"`` a text it is found in; ``"2-5"`` a number;
+* a mapping matches a mapping that has at least its keys, if each value matches;
+* a list matches a list of the same length, item by item;
+* ``"*"`` matches anything except an absent key; ``"/regex/"`` a text that contains a match;
+  ``"2-5"`` a number;
 * ``{"any_of": [...]}``, ``{"not": ...}``, ``{"unordered": [...]}``, ``{"contains": ...}`` (a list
-  with an item that fits), ``{"length": range}``, ``{"absent": true}`` (as a key's value) do as
-  they say;
-* anything else fits what equals it.
+  with a matching item), ``{"length": range}`` and ``{"absent": true}`` (as a key's value) match as
+  their names say;
+* anything else matches an equal value.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Problem: TypeAlias = str | None
 
 
 class Range(NamedTuple):
-    """Both ends included; ``highest`` None is no end."""
+    """A range with both ends included. ``highest`` is None if there is no upper end."""
 
     lowest: float
     highest: float | None
@@ -50,7 +51,7 @@ class Range(NamedTuple):
 
 
 def parse_range(text: int | str) -> Range:
-    """Raises ValueError."""
+    """Parse a range. Raises ValueError."""
     if isinstance(text, int):
         return Range(text, text)
     found = _RANGE.fullmatch(text.strip())
@@ -64,7 +65,8 @@ def parse_range(text: int | str) -> Range:
 
 
 def mismatch(pattern: Any, value: Any, path: str = "") -> Problem:
-    """What keeps ``value`` from fitting, the first thing, with its path; None where it fits."""
+    """Return the first thing that keeps ``value`` from matching, with its path; None if it
+    matches."""
     if isinstance(pattern, Mapping):
         return _mapping(pattern, value, path)
     if value is _ABSENT:
@@ -142,8 +144,11 @@ def _unordered(argument: Any, value: Any, path: str) -> Problem:
 
 
 def _paired(patterns: list[Any], items: list[Any]) -> bool:
-    """Whether each pattern can have an item of its own: augmenting paths, since a pattern that fits
-    much must leave to another the one item that this fits."""
+    """Return whether each pattern can be paired with an item of its own.
+
+    Uses augmenting paths, since a pattern that matches several items must leave another pattern the
+    only item that it matches.
+    """
     owner: dict[int, int] = {}
 
     def find(pattern: int, tried: set[int]) -> bool:

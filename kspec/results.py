@@ -1,4 +1,4 @@
-"""What a run gives: each client in each case, and what was said meanwhile. Plain values."""
+"""The results of a run: each client in each case, with its traffic. Plain values."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ __all__ = ["Call", "Greeting", "Report", "Result", "VariantResult", "new_failure
 
 
 class Greeting(msgspec.Struct, frozen=True):
-    """The first line an adapter says. Fields nobody knows are passed over."""
+    """The first line of an adapter. Unknown fields are ignored."""
 
     client: str
     version: str = ""
     language: str = ""
     capabilities: list[str] = []
     options: dict[str, str] = {}
-    """What differs from the client's defaults. ``timeout_ms`` in it is the case's."""
+    """Options that differ from the client's defaults. ``timeout_ms`` comes from the case."""
     raw_calls: dict[str, str] = {}
-    """Calls for which the client has only a function that leaves its caller to choose the broker
-    and the version; which function. The adapter chose, so that cases about that choice are not
+    """Calls for which the client only has a function whose caller chooses the broker and the
+    version, and that function. The adapter made the choice, so cases about that choice are not
     played on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What the client was asked, by the case's name for it, and what it said; ``raw`` is what it
-    returned, as its language prints it."""
+    """One call, by the case's name for it, and its answer. ``raw`` is what the client returned, as
+    its language prints it."""
 
     name: str
     request: str
@@ -43,7 +43,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class VariantResult:
-    """One play and what it is worth."""
+    """One play of a variant and its verdict."""
 
     name: str
     judgement: Judgement
@@ -53,8 +53,10 @@ class VariantResult:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One client in one case: the worst of its variants. ``unsteady``: why it failed at first,
-    before a second play that it did not fail."""
+    """One client in one case, with the worst verdict of its variants.
+
+    ``unsteady`` says why the client failed at first, if a second play did not fail.
+    """
 
     client: str
     case: CaseFile
@@ -66,9 +68,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Results in the order of ``clients`` and ``cases``; ``absent`` says why a client did not
-    run; ``known`` are the failures of the baseline, ``stale`` those of them that are none;
-    ``date`` is the day's, as ``2026-01-31``."""
+    """Results in the order of ``clients`` and ``cases``.
+
+    ``absent`` says why a client did not run. ``known`` lists the failures of the baseline,
+    ``stale`` those that no longer fail. ``date`` is the day of the run, such as ``2026-01-31``.
+    """
 
     clients: Sequence[str]
     cases: Sequence[CaseFile]
@@ -89,8 +93,10 @@ class Report:
 def new_failures(
     results: Sequence[Result], known: Mapping[str, Sequence[str]]
 ) -> tuple[list[Result], list[tuple[str, str]]]:
-    """The failures that the baseline does not have, and its entries that did not fail. What was
-    not run says nothing about an entry."""
+    """Return the failures missing from the baseline, and baseline entries that did not fail.
+
+    Entries of clients and cases that were not run are ignored.
+    """
     failed = [each for each in results if each.judgement.verdict == "fail"]
     new = [each for each in failed if each.case.id not in known.get(each.client, ())]
     judged = [each for each in results if each.judgement.verdict not in ("fail", "error")]

@@ -1,6 +1,6 @@
-"""What was said on the wire, asked by a case's selectors. Reads a journal; judges nothing.
+"""Query the traffic of a play by a case's selectors. Reads a journal and judges nothing.
 
-Times are the journal's own: when the broker read a request, or wrote an answer.
+Times are the journal's: when the broker read a request or wrote an answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Direction = Literal["request", "response", "event"]
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One call: what came of it, and between which entries of the journal it was."""
+    """One call: its answer, and the journal entries between which it was made."""
 
     name: str
     call: str
@@ -38,11 +38,13 @@ class CallRecord:
 
 @dataclass(slots=True)
 class Evidence:
-    """All there is to judge by. ``broken`` says that the client's process died or hung; ``fault``
-    that its adapter failed, so that there is nothing to judge;
-    ``blocked`` that a step on the cluster could not be done, the client not having done its part;
-    ``wire_only`` that nobody heard what the client made of it; ``unhit`` names the faults that
-    nothing the client sent set off."""
+    """Everything there is to judge by.
+
+    ``broken`` is set if the client's process died or hung, ``fault`` if its adapter failed, so that
+    there is nothing to judge. ``blocked`` is set if a step on the cluster was impossible because of
+    the client. ``wire_only`` is True if the client's results are unknown. ``unhit`` names the
+    faults that no request triggered.
+    """
 
     entries: list[Entry] = field(default_factory=list)
     calls: dict[str, CallRecord] = field(default_factory=dict)
@@ -54,7 +56,8 @@ class Evidence:
     wire_only: bool = False
 
     def connection_number(self, connection_id: int) -> int:
-        """Connections count from 1, in the order the brokers accepted them."""
+        """Return the connection's number, counted from 1 in the order in which brokers accepted
+        them."""
         return self._connections().index(connection_id) + 1
 
     def _connections(self) -> list[int]:
@@ -62,7 +65,7 @@ class Evidence:
 
 
 def select(selector: Selector | SubSelector, direction: Direction, played: Evidence) -> list[Entry]:
-    """The entries that fit, in order; with ``nth`` that one alone, if there is such."""
+    """Return the matching entries in order, or only the one that ``nth`` selects."""
     found = [
         entry
         for entry in _in_time(selector, played)
@@ -97,7 +100,7 @@ def _sequence(inner: SubSelector, played: Evidence, otherwise: int) -> int:
 
 
 def fits(selector: Selector | SubSelector, entry: Entry, played: Evidence) -> bool:
-    """Whether an entry is as the selector says; its place in time is not looked at."""
+    """Return whether an entry matches the selector, apart from its position in time."""
     if selector.api is not None and entry.api_key not in _keys(selector.api):
         return False
     if selector.version is not None and entry.api_version not in parse_range(selector.version):
@@ -129,7 +132,7 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def body_of(entry: Entry) -> Any:
-    """The body as Kafka's JSON, by the schema's names; None where it cannot be read."""
+    """Return the body as Kafka's JSON with the schema's names; None if it cannot be decoded."""
     decoded = entry.decode()
     if decoded.body is None or decoded.version is None:
         return None
@@ -137,7 +140,7 @@ def body_of(entry: Entry) -> Any:
 
 
 def grouped(entries: Sequence[Entry], per: str | None) -> dict[str, list[Entry]]:
-    """By connection or broker, or all in one."""
+    """Group entries by connection or broker; by default all are one group."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
         if per is None:
@@ -150,5 +153,5 @@ def grouped(entries: Sequence[Entry], per: str | None) -> dict[str, list[Entry]]
 
 
 def gaps_ms(entries: Sequence[Entry]) -> list[float]:
-    """Milliseconds from each entry to the next."""
+    """Return the milliseconds from each entry to the next."""
     return [(after.timestamp_ns - before.timestamp_ns) / 1e6 for before, after in pairwise(entries)]

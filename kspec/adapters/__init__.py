@@ -1,5 +1,5 @@
-"""Programs that drive real clients, one each, by the lines of docs/adapters.md.
+"""Programs that drive real clients by the protocol of docs/adapters.md, one per client.
 
-They are started as processes of their own and share nothing with the suite but those lines; the
-ones in Python are packaged as modules so that any interpreter with the client can run them.
+They run as separate processes and share only that protocol with the suite. Those in Python are
+packaged as modules, so that any interpreter that has the client can run them.
 """

@@ -1,8 +1,7 @@
-"""Fuzz your client: answers of the mock cluster mutated along their grammar, and what becomes of a
-real client that is given them.
+"""Fuzz Kafka clients, decoders and brokers with mutated frames.
 
-``mutators`` makes bad frames out of good ones, and knows no sockets. ``session`` gives them to a
-client by its adapter, ``watch`` sees what happens to it, ``causes`` says what is the same,
-``minimise`` and ``reproducer`` make of it what can be sent to a maintainer.
-docs/fuzz-your-client.md is for those who use it.
+``mutate`` makes invalid frames from valid ones. ``clients`` gives them to a real client and watches
+it, ``decoders`` compares what many decoders make of them, and ``brokers`` sends them to brokers.
+docs/fuzz-your-client.md is the guide for users. ``fuzz/``, in contrast, looks for kproto's own
+defects.
 """

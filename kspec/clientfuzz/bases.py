@@ -1,6 +1,6 @@
-"""Good frames to start from: the values of the vectors, in whole frames of any api and version.
+"""Valid frames to mutate: the values of the test vectors, in whole frames of any API and version.
 
-Knows no mutation and no socket. The same frames every time, so that a seed says everything.
+The frames are always the same, so that a seed identifies a mutated frame.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Direction: TypeAlias = Literal["request", "response"]
 
 
 class Base(NamedTuple):
-    """``frame`` is whole, size included; ``pattern`` is the name of its values' kind
-    (``kspec.vectors.values``)."""
+    """``frame`` is whole, size included. ``pattern`` names the kind of its values (see
+    ``kspec.vectors.values``)."""
 
     api_key: int
     version: int
@@ -33,8 +33,10 @@ class Base(NamedTuple):
 def bases(
     dialect: Dialect, api_key: int, direction: Direction, version: int | None = None
 ) -> list[Base]:
-    """The frames of one api at one version, or at all it has. Raises UnsupportedVersionError for
-    what the dialect does not have."""
+    """Return the frames of one API at one version, or at every version.
+
+    Raises UnsupportedVersionError if the dialect lacks it.
+    """
     api = dialect.api(api_key, version)
     cls = api.request if direction == "request" else api.response
     schema = schema_of(cls)
@@ -50,7 +52,8 @@ def bases(
 def bases_of(
     dialect: Dialect, api_keys: Sequence[int], direction: Direction, version: int | None = None
 ) -> list[Base]:
-    """Of several apis; those without the version are left out, but not all of them."""
+    """Return the frames of several APIs. APIs without the version are left out, unless only one is
+    given."""
     found = []
     for api_key in api_keys or sorted(dialect.apis):
         try:

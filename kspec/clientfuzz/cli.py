@@ -252,7 +252,7 @@ def _progress_line(result: Result) -> str:
 
 
 def _launch(name: str | None, command: str | None) -> tuple[str, Launch]:
-    """Raises KspecError."""
+    """Return the client's name and command. Raises KspecError."""
     if (name is None) == (command is None):
         raise KspecError("give either --client NAME or --command CMD")
     if command is not None:

@@ -1,12 +1,12 @@
-"""Corpora for other people's fuzzers: frames, good and damaged, as libFuzzer, Go and Jazzer read.
+"""Write corpora of valid and mutated frames for other fuzzers: libFuzzer, Go and Jazzer.
 
-- ``libfuzzer``: a folder of raw files, each called by the SHA-1 of its bytes, as libFuzzer calls
-  its own; so ``-merge=1`` and AFL take it as it is.
-- ``go``: ``DIR/FuzzX/`` as it stands under ``testdata/fuzz``: text files of a header line and one
-  ``[]byte`` literal, for a target that takes one.
-- ``jazzer``: raw files, one folder a message, called by what is in them.
+- ``libfuzzer``: a folder of raw files, each named by the SHA-1 of its bytes, as libFuzzer names its
+  own, so that ``-merge=1`` and AFL accept it.
+- ``go``: ``DIR/FuzzX/`` as under ``testdata/fuzz``: text files with a header line and one
+  ``[]byte`` literal, for a target with one such parameter.
+- ``jazzer``: raw files in a folder per message, named by their contents.
 
-The same arguments give the same files. What is asked for and where it goes is the command's.
+The same arguments give the same files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ __all__ = ["FORMATS", "Seed", "go_literal", "seeds", "write_seeds"]
 
 
 class Seed(NamedTuple):
-    """``data`` is a whole frame, size included; ``kind`` of a mutation, or the values' pattern."""
+    """``data`` is a whole frame, size included. ``kind`` names a mutation or the values'
+    pattern."""
 
     message: str
     version: int
@@ -41,8 +42,8 @@ def seeds(
     mutated: int = 20,
     version: int | None = None,
 ) -> Iterator[Seed]:
-    """Every good frame of the apis (of all, where none is named), then ``mutated`` damaged ones of
-    each api."""
+    """Yield every valid frame of the APIs (by default all), then ``mutated`` mutated ones of each
+    API."""
     for api_key in api_keys or sorted(dialect.apis):
         frames = bases_of(dialect, [api_key], direction, version)
         message = _name(dialect, api_key, direction)
@@ -59,11 +60,12 @@ def _name(dialect: Dialect, api_key: int, direction: Direction) -> str:
     return (api.request if direction == "request" else api.response).MESSAGE_NAME
 
 
-# ---- how they are written ------------------------------------------------------------------------
+# ---- file formats --------------------------------------------------------------------------------
 
 
 def go_literal(data: bytes) -> str:
-    """A file of Go's corpus for a target of one ``[]byte``: an interpreted string literal."""
+    """Return a file of Go's corpus for a target with one ``[]byte``: an interpreted string
+    literal."""
     inside = "".join(_GO[byte] for byte in data)
     return f'go test fuzz v1\n[]byte("{inside}")\n'
 
@@ -102,9 +104,11 @@ FORMATS: Final[dict[str, Callable[[Path, Seed], None]]] = {
 
 
 def write_seeds(format_name: str, folder: Path, made: Iterator[Seed]) -> int:
-    """Write all into ``folder``, which is made where it is not there; equal bytes once. Returns how
-    many files it holds of these. Raises KeyError for a format that is none of FORMATS, OSError
-    where it cannot be written."""
+    """Write all into ``folder``, equal bytes once, and return the number of files.
+
+    The folder is created if necessary. Raises KeyError for an unknown format, OSError if it is not
+    writable.
+    """
     write = FORMATS[format_name]
     folder.mkdir(parents=True, exist_ok=True)
     written: set[tuple[str, bytes]] = set()

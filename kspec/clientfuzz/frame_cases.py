@@ -1,5 +1,5 @@
-"""The cases of a seed: which good frame, and what was done to it. A case depends on the seed, its
-number and the apis asked for alone, so that any of them can be shown again by itself."""
+"""The cases of a seed: a valid frame and its mutation. A case depends only on the seed, its number
+and the requested APIs, so that each can be reproduced by itself."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kspec.clientfuzz.mutate import Mutation, mutate
 __all__ = ["DEEPEST", "Case", "Sample", "case_of"]
 
 DEEPEST = 3
-"""A third of the cases have as many changes at most; the others have one."""
+"""A third of the cases have up to this many changes; the others have one."""
 
 
 class Sample(NamedTuple):
-    """A frame, and what it would be if it were whole."""
+    """A frame, and the message that it was before the mutation."""
 
     api_key: int
     version: int
@@ -38,8 +38,8 @@ class Case(NamedTuple):
 
 
 def case_of(dialect: Dialect, bases: Sequence[Base], seed: int, number: int) -> Case:
-    """The ``number``-th case, from 0."""
-    rng = random.Random(f"{seed}/{number}")  # of which only random() is the same everywhere
+    """Return the case of that number, counted from 0."""
+    rng = random.Random(f"{seed}/{number}")  # only random() is the same everywhere
     base = bases[int(rng.random() * len(bases))]
     depth = 1 if rng.random() < 2 / 3 else 1 + int(rng.random() * DEEPEST)
     mutation = mutate(

@@ -1,7 +1,7 @@
-"""How much processor time and memory a client's process takes: what Linux tells under /proc.
+"""Measure the processor time and memory of a client's processes by /proc on Linux.
 
-Elsewhere nothing is told, and ``Watch.available`` is False: then memory and processor time are not
-judged, and the report says so.
+On other systems ``Watch.available`` is False, memory and processor time are not judged, and the
+report says so.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ _STATE_AT: Final = 2  # fields of stat from the state on, which follows the name
 
 
 class Usage(NamedTuple):
-    """``cpu`` in seconds, of all processes of the client, those that ended among them; ``wanted``
-    the same with the time that their threads waited for a processor, so that a loop without end
-    shows on a busy machine too. The rest in bytes, of those that live: resident now, resident at
-    most since ``reset_peak``, and mapped at most ever."""
+    """The usage of all processes of the client.
+
+    ``cpu`` is in seconds and includes processes that ended. ``wanted`` adds the time that their
+    threads waited for a processor, so that an endless loop shows on a busy machine too. The rest is
+    in bytes, for live processes: resident memory now, its peak since ``reset_peak``, and the peak
+    of mapped memory.
+    """
 
     cpu: float
     wanted: float
@@ -33,7 +36,7 @@ class Usage(NamedTuple):
 
 
 class Watch:
-    """``pid`` leads a session of its own."""
+    """Measures the session that ``pid`` leads."""
 
     def __init__(self, pid: int, *, most_memory: int | None = None) -> None:
         self.available = sys.platform == "linux" and (_PROC / str(pid) / "stat").exists()
@@ -69,18 +72,19 @@ class Watch:
 
 
 def _stat(pid: int) -> list[str]:
-    """From the state on: state, parent, group, session..."""
+    """Return the fields from the state on: state, parent, group, session..."""
     text = (_PROC / str(pid) / "stat").read_text()
     return text[text.rindex(")") + _STATE_AT :].split()
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Its own, and of children that it has waited for."""
+    """Return the processor time of a process and of the children that it has reaped."""
     return sum(map(int, _stat(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _wanted_seconds(pid: int) -> float:
-    """Of the threads it has now: running, or waiting to. 0.0 where the kernel keeps no count."""
+    """Return the time that its threads ran or waited for a processor. 0.0 if the kernel does not
+    count it."""
     total = 0
     for task in os.listdir(_PROC / str(pid) / "task"):
         with suppress(OSError, ValueError):
@@ -99,7 +103,8 @@ def _memory(pid: int) -> tuple[int, int, int]:
 
 
 def _limit(pid: int, most: int) -> None:
-    """What it asks for beyond that, it does not get; the machine goes on."""
+    """Limit the process's memory, so that allocations beyond that fail and the machine stays
+    usable."""
     import resource
 
     with suppress(OSError, ValueError):

@@ -1,5 +1,5 @@
-"""Kafka's own generated message classes, of one release or several, asked over a pipe.
+"""Kafka's own generated message classes, of several releases, queried over a pipe.
 
-``Oracle.java`` is the program, ``build`` makes its class path, ``oracle`` asks it, ``pairs`` knows
-which class is which message of ours. Needs Java and Maven; imports nothing of them by itself.
+``Oracle.java`` is the program, ``build`` makes its class path, ``oracle`` talks to it, and
+``pairs`` maps our messages to its classes. The oracle needs Java and Maven; importing it does not.
 """

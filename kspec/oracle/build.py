@@ -1,8 +1,7 @@
-"""Class paths for ``Oracle.java``: jars by Maven, one folder a release, then ``javac``.
+"""Build class paths for ``Oracle.java``: jars by Maven, a folder per release, then ``javac``.
 
-Knows what goes into them and nothing of what the program does; where they are kept, and how a
-download is tried again, is ``kspec.runner.install``'s. Other folders with a ``pom.xml`` and Java
-sources are built the same way.
+Where they are kept and how a download is retried is decided by ``kspec.runner.install``. Other
+folders with a ``pom.xml`` and Java sources can be built the same way.
 """
 
 from __future__ import annotations
@@ -17,14 +16,15 @@ __all__ = ["class_path"]
 HERE = Path(__file__).resolve().parent
 
 NATIVE_COMPRESSION = "org.rocksdb,com.github.luben"
-"""Groups left out: large, and no message class needs them."""
+"""Groups left out because they are large and no message class needs them."""
 
 
 def class_path(release: str, folder: Path = HERE, leave_out: str = NATIVE_COMPRESSION) -> str:
-    """The class path that runs the program of ``folder`` with the classes of Kafka ``release``.
+    """Return the class path that runs the program in ``folder`` with the classes of Kafka
+    ``release``.
 
-    ``leave_out``: groups whose jars are not needed. Raises AbsentError with the tool's own words
-    where Maven or javac fails.
+    ``leave_out`` lists groups whose jars are not needed. Raises AbsentError with the tool's own
+    message if Maven or javac fails.
     """
     pom, sources = folder / "pom.xml", sorted(folder.rglob("*.java"))
 

@@ -1,7 +1,7 @@
-"""A release's own Java message classes, asked over a pipe: see ``Oracle.java`` for the format.
+"""A release's own Java message classes, queried over a pipe. ``Oracle.java`` documents the format.
 
-Knows how to start the program, how to ask, and what each release's classes are called. Knows
-nothing of our codec: what the answers ought to be is the tests' business.
+This module starts the program, sends questions and knows the names of each release's classes. It
+knows nothing of our codec: the tests decide what the answers should be.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 RELEASES = ("3.9.2", "4.4.0")
-"""The last release with the oldest versions, and the newest."""
+"""The last release with the oldest versions, and the newest release."""
 
 STOP_SECONDS = 10.0
 
@@ -44,7 +44,7 @@ class Op(IntEnum):
     ENCODE = 1
     """Kafka's JSON -> bytes."""
     RECODE = 2
-    """Bytes -> decoded, encoded again; see ``recoded``."""
+    """Bytes -> decoded and encoded again; see ``recoded``."""
     TO_JSON = 3
     """Bytes -> Kafka's JSON."""
     REWRITE = 4
@@ -52,7 +52,7 @@ class Op(IntEnum):
 
 
 class JavaMessage(NamedTuple):
-    """A generated class: its simple name, its package, the versions it reads and writes."""
+    """A generated class: its simple name, its package, and the versions it reads and writes."""
 
     name: str
     package: str
@@ -69,7 +69,7 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Java threw: the exception's simple name and message."""
+    """Java threw an exception: its simple name and message."""
 
     text: str
 
@@ -78,11 +78,11 @@ Answer: TypeAlias = bytes | Refusal
 
 
 class OracleStopped(Exception):
-    """The program ended, or could not start; the text has what it printed."""
+    """The program ended or could not start. The text contains its output."""
 
 
 def recoded(answer: Answer) -> tuple[int, bytes]:
-    """How many bytes of the question Java read, and what it wrote back. Fails on a refusal."""
+    """Return how many bytes Java read and what it wrote back. Raises if Java refused the bytes."""
     assert isinstance(answer, bytes), answer
     return struct.unpack_from(">i", answer)[0], answer[4:]
 
@@ -97,8 +97,8 @@ _Job: TypeAlias = tuple[bytes, int, "Future[list[Answer]]"]
 class Oracle:
     """One JVM with the classes of one Kafka release; a context manager.
 
-    Batches are answered in order by a thread of this object, so that Java works while the
-    caller prepares the next batch.
+    A thread of this object answers batches in order, so that Java works while the caller prepares
+    the next batch.
     """
 
     def __init__(self, release: str) -> None:
@@ -136,7 +136,7 @@ class Oracle:
         self.close()
 
     def close(self) -> None:
-        """End the program. Batches not yet answered fail with OracleStopped, and so does asking."""
+        """End the program. Unanswered batches and later questions fail with OracleStopped."""
         self._closed = True
         self._jobs.put(None)
         process = self._process
@@ -154,14 +154,16 @@ class Oracle:
         self._errors.close()
 
     def kill(self) -> None:
-        """End a program that does not answer any more."""
+        """Kill a program that no longer answers."""
         if self._process is not None:
             self._process.kill()
         self.close()
 
     def submit(self, questions: Iterable[Question]) -> Future[list[Answer]]:
-        """Ask all of ``questions`` as one batch. The answers come in the same order. Raises
-        OracleStopped after ``close``: nobody would answer."""
+        """Ask all of ``questions`` as one batch and return the answers in the same order.
+
+        Raises OracleStopped after ``close``.
+        """
         parts = [b"", b""]
         for op, message, version, data in questions:
             parts.append(_HEADER.pack(op, self._numbers[message], version, len(data)))
@@ -201,8 +203,8 @@ class Oracle:
         while (job := self._jobs.get()) is not None:
             batch, count, future = job
             try:
-                # The program reads a batch whole before it answers: neither side can block the
-                # other by writing first.
+                # The program reads a whole batch before it answers, so neither side can block the
+                # other by writing.
                 process.stdin.write(batch)
                 process.stdin.flush()
                 size = _INT.unpack(_read(process.stdout, 4))[0]

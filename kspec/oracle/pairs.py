@@ -1,7 +1,7 @@
-"""Which (message, version) of ours is which of a release's Java classes, and the listed exceptions.
+"""Match our (message, version) pairs with a release's Java classes, apart from listed exceptions.
 
-Knows names and versions only. A pair that neither can be matched nor is listed is an error here,
-so that no message can drop out of the comparison unnoticed.
+This module knows names and versions only. A pair that is neither matched nor listed is an error, so
+that no message drops out of the comparison unnoticed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXCEPTIONS = Path(__file__).parent / "exceptions.json"
 
 
 class Counterpart(NamedTuple):
-    """What a pair of ours is called in a release: the class's simple name and its version."""
+    """The class's simple name and version that stand for one of our pairs in a release."""
 
     name: str
     version: int
@@ -39,10 +39,10 @@ def message_names() -> list[str]:
 
 @cache
 def exceptions() -> Mapping[str, Mapping[str, Mapping[str, Mapping[str, str]]]]:
-    """What differs on purpose, by release and kind.
+    """Deliberate differences, by release and kind.
 
-    ``not_compared`` and ``bytes_only``: message -> version -> reason. ``renamed``: message -> our
-    JSON name -> the name that the release's JSON has for the same field.
+    ``not_compared`` and ``bytes_only`` map message -> version -> reason. ``renamed`` maps message
+    -> our JSON name -> the name of the same field in the release's JSON.
     """
     document: dict[str, Any] = json.loads(EXCEPTIONS.read_text())
     return document
@@ -50,8 +50,11 @@ def exceptions() -> Mapping[str, Mapping[str, Mapping[str, Mapping[str, str]]]]:
 
 @cache
 def _renumbered() -> Mapping[tuple[str, str], Counterpart]:
-    """(release, our name) -> its class there. Until 4.0 a coordinator's key had its record type
-    as its version; since, it is version 0 of the message of that api key (KAFKA-17593)."""
+    """Map (release, our name) to the class there.
+
+    Until 4.0 a coordinator's key used its record type as its version. Since then it is version 0 of
+    the message with that API key (KAFKA-17593).
+    """
     path = schemas_directory() / "kafka" / "provenance" / "sources.json"
     return {
         (entry["release"], entry["now"]): Counterpart(entry["message"], entry["version"])
@@ -60,7 +63,7 @@ def _renumbered() -> Mapping[tuple[str, str], Counterpart]:
 
 
 def counterparts(oracle: Oracle, schema: MessageSchema) -> dict[int, Counterpart]:
-    """Our versions of that message, each with the release's own pair; absent where it has none."""
+    """Return our versions of that message, each with the release's own pair if it has one."""
     moved = _renumbered().get((oracle.release, schema.name))
     if moved is not None:
         return {0: moved}
@@ -74,7 +77,7 @@ def counterparts(oracle: Oracle, schema: MessageSchema) -> dict[int, Counterpart
 
 
 def java_only(oracle: Oracle) -> list[Counterpart]:
-    """The release's pairs that no message of ours stands for."""
+    """Return the release's pairs that none of our messages stands for."""
     ours = {pair for schema in schemas().values() for pair in counterparts(oracle, schema).values()}
     return sorted(
         Counterpart(message.name, version)

@@ -1,7 +1,7 @@
-"""results.json as a page of Markdown: the matrix, and each failure as somebody may quote it.
+"""Render results.json as a page of Markdown: the matrix, and each failure with its explanation.
 
-Text in, text out. What was seen is told in the words of ``sentences`` (kspec/findings.yaml), which
-a person wrote; where there are none, in the judge's.
+Text in, text out. Failures are described by ``sentences`` (kspec/findings.yaml), which are written
+by hand, or else in the judge's words.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ __all__ = [
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line of a client's source in one release. ``release`` begins with a package's name where
-    the file is that of another package, which the client is built on."""
+    """A line in a client's source at one release.
+
+    ``release`` begins with a package's name if the file belongs to another package, on which the
+    client is built.
+    """
 
     file: str
     line: int
@@ -39,14 +42,14 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What somebody wrote about a failure, and where in the client's source it comes from."""
+    """A written explanation of a failure, and its place in the client's source."""
 
     seen: str
     source: list[Place]
 
 
 Sentences = Mapping[str, Mapping[str, Written]]
-"""Client to case (``framing/002``) to what was seen there."""
+"""Maps a client and a case (``framing/002``) to an explanation."""
 
 _MARKS: Final[Mapping[Verdict, str]] = {
     "pass": "✓",
@@ -86,7 +89,7 @@ not played on them.
 """
 
 _FOLDERS: Final = re.compile(r"(?:file://)?(?<![\w.])(?:/[\w.@+-]+)+/")
-"""Where files are on the machine that this was seen on is nobody's business."""
+"""Paths of the machine that ran the suite are left out."""
 
 
 class _Client(msgspec.Struct, frozen=True):
@@ -105,7 +108,7 @@ class _Case(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> str:
-        """``framing/002``"""
+        """Return a case's short id, such as ``framing/002``."""
         return self.id[: self.id.index("/") + len("/002")]
 
 
@@ -149,7 +152,7 @@ class _Run(msgspec.Struct, frozen=True):
 
 
 def read_results(text: bytes) -> _Run:
-    """Raises ValueError for what is no results.json of this format."""
+    """Parse results.json. Raises ValueError if it is not of this format."""
     run = msgspec.json.decode(text, type=_Run)
     if run.format != FORMAT:
         raise ValueError(f"its format is {run.format}, where {FORMAT} is known")
@@ -160,7 +163,7 @@ def read_results(text: bytes) -> _Run:
 
 
 def as_markdown(run: _Run, sentences: Sentences) -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [
         _INTRODUCTION,
         _summary(run),
@@ -173,8 +176,8 @@ def as_markdown(run: _Run, sentences: Sentences) -> str:
 
 
 def stale_sentences(run: _Run, sentences: Sentences) -> list[tuple[str, str]]:
-    """(client, case) of those about what did not fail, or is no case; a client that did not run
-    says nothing."""
+    """Return (client, case) of explanations that match no failure. Clients that did not run are
+    ignored."""
     failed = {(client, number) for client, number, _ in _failures(run)}
     return [
         (client, number)
@@ -186,7 +189,7 @@ def stale_sentences(run: _Run, sentences: Sentences) -> list[tuple[str, str]]:
 
 
 def unwritten(run: _Run, sentences: Sentences) -> list[tuple[str, str]]:
-    """(client, case) of failures that nobody wrote a sentence about."""
+    """Return (client, case) of failures without an explanation."""
     return [
         (client, number)
         for client, number, _ in _failures(run)
@@ -209,7 +212,7 @@ def _summary(run: _Run) -> str:
     )
 
 
-# ---- tables -------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------
 
 
 def _clients(run: _Run) -> str:
@@ -256,7 +259,7 @@ def _cell(text: str) -> str:
     return _plain(text).replace("|", "\\|")
 
 
-# ---- findings -----------------------------------------------------------------------------------
+# ---- findings ------------------------------------------------------------------------------------
 
 
 def _findings(run: _Run, sentences: Sentences) -> Iterator[str]:
@@ -288,7 +291,7 @@ def _failure(each: _Result, case: _Case, run: _Run, sentences: Sentences) -> str
 
 
 def _requirement(level: str, each: _Result) -> str:
-    """The rules of this level that are broken in any variant."""
+    """Return the rules of this level that are broken in any variant."""
     broken = {
         finding.says: None
         for variant in each.variants
@@ -309,7 +312,7 @@ def _short(text: str, most: int) -> str:
 
 
 def _lesser(run: _Run) -> str:
-    """What is advice only."""
+    """Return the findings that are advice only."""
     numbers = {case.id: case.number for case in run.cases}
     rows = [["case", "client", "what is only asked for under *should*"]]
     for each in run.results:
@@ -332,5 +335,5 @@ def _slug(case: _Case) -> str:
 
 
 def _plain(text: str) -> str:
-    """On one line."""
+    """Return the text on one line."""
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""A run for programs: results.json, and JUnit XML for those that show tests."""
+"""A run for programs: results.json, and JUnit XML for tools that show tests."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ __all__ = ["FORMAT", "LONGEST_TALK", "as_json", "as_junit"]
 
 FORMAT: Final = 1
 LONGEST_TALK: Final = 200
-"""Entries of a journal that are told; some clients say thousands. The journals' files have all."""
+"""Number of journal entries in results.json. Some clients produce thousands; the journal files have
+all of them."""
 LONGEST_RAW: Final = 4000
-"""Characters of what a client returned that results.json holds."""
+"""Number of characters of a client's return value that results.json keeps."""
 _SILENT: Final = Greeting(client="")
-"""Of a client whose program never came up."""
+"""Stands for a client whose program never started."""
 
 
 def as_json(report: Report) -> str:
-    """docs/kspec.md names the fields."""
+    """Return results.json. docs/kspec.md documents the fields."""
     counts = {
         client: {
             verdict: sum(
@@ -108,7 +109,10 @@ def _finding(each: Finding) -> dict[str, Any]:
 
 
 def as_junit(report: Report) -> str:
-    """A suite a client, a test a case. What the baseline knows is a skip: it fails nobody."""
+    """Return JUnit XML with a suite per client and a test per case.
+
+    A failure in the baseline is a skipped test, so that it fails nobody's build.
+    """
     suites = [_suite(client, report) for client in report.clients]
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kspec">\n'
     return head + "".join(suites) + "</testsuites>\n"
@@ -150,7 +154,7 @@ def _test(each: Result, report: Report) -> str:
 
 
 def _talk(each: Result) -> str:
-    """The journal of the worst variant."""
+    """Return the journal of the worst variant."""
     for variant in each.variants:
         if variant.judgement == each.judgement and variant.entries:
             start, more = variant.entries[0].timestamp_ns, len(variant.entries) - LONGEST_TALK
@@ -160,7 +164,7 @@ def _talk(each: Result) -> str:
 
 
 def _xml(text: str) -> str:
-    """XML has no place for most control characters."""
+    """XML cannot represent most control characters."""
     return "".join(char if char >= " " or char in "\n\t" else "�" for char in text)
 
 

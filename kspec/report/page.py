@@ -1,5 +1,7 @@
-"""A run as one page: the matrix of clients and cases, and behind each verdict its reasons and what
-was said on the wire. No script, nothing loaded from anywhere, readable at the width of a phone.
+"""Render a run as one HTML page: the matrix of clients and cases, and each verdict's reasons and
+traffic.
+
+The page has no script, loads nothing, and is readable at the width of a phone.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _LEGEND: Final[dict[Verdict, str]] = {
 
 
 def as_html(report: Report) -> str:
-    """The whole page."""
+    """Return the whole page."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -82,7 +84,7 @@ def _clients(report: Report) -> str:
 
 
 def _options(greeting: Greeting) -> str:
-    """What differs from the client's defaults, and its raw calls."""
+    """Return the options that differ from the client's defaults, and its raw calls."""
     rows = "".join(
         f"<li><code>{escape(name)}</code>: {escape(value)}</li>"
         for name, value in (*greeting.options.items(), *greeting.raw_calls.items())
@@ -137,7 +139,7 @@ def _anchor(client: str, case: CaseFile) -> str:
     return kept.strip("-")
 
 
-# ---- behind a verdict ---------------------------------------------------------------------------
+# ---- verdict details -----------------------------------------------------------------------------
 
 
 def _details(report: Report) -> str:
@@ -156,7 +158,7 @@ def _case(case: CaseFile, report: Report) -> str:
 
 
 def _result(result: Result, report: Report) -> str:
-    # The place that a link leads to is inside, so that browsers open it on the way.
+    # The link's target is inside the element, so that browsers open the element on the way.
     verdict = result.judgement.verdict
     known = " (known)" if result.case.id in report.known.get(result.client, ()) else ""
     variants = "".join(_variant(variant, result) for variant in result.variants)

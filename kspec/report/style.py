@@ -1,4 +1,4 @@
-"""How the page looks. Light and dark, wide and narrow; a table too wide scrolls by itself."""
+"""The style sheet of the HTML page. It is light or dark, and a wide table scrolls by itself."""
 
 from __future__ import annotations
 

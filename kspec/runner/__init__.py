@@ -1,3 +1,5 @@
-"""What makes the suite run: files, processes, sockets, mock clusters. Everything that decides
-anything about a client, what a case says and what its verdict is, stands outside and is pure.
+"""Run the suite: files, processes, sockets and mock clusters.
+
+Everything that decides about a client (what a case means and what its verdict is) is outside this
+package and pure.
 """

@@ -1,8 +1,7 @@
-"""A client to be asked, wherever it runs: in a process of its own, or in this one.
+"""Drive a client in a process of its own, or in this process.
 
-Knows the lines of docs/adapters.md, and that whoever does not answer in time is ended: a hung
-client is a verdict, never a hung suite. What is asked, and what the answers are worth, is known
-elsewhere.
+Speaks the protocol of docs/adapters.md. A client that does not answer in time is killed, so that a
+hung client is a verdict and never hangs the suite.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ __all__ = [
 ]
 
 GREETING_SECONDS: Final = 30.0
-"""How long a process may take to come up: a JVM on a busy machine."""
+"""Time a process may take to start, such as a JVM on a busy machine."""
 ANSWER_SECONDS: Final = 15.0
-"""How long a call may take before the client counts as hung: many of its own time-outs."""
+"""Time a call may take before the client counts as hung: many of its own timeouts."""
 STOP_SECONDS: Final = 2.0
 _COMPLAINT: Final = re.compile(r"(Error|Exception|panic|fatal)\b.*[:!]")
 _LONGEST_LINE: Final = 16 * 1024 * 1024
@@ -45,7 +44,8 @@ _MOST_STDERR: Final = 256 * 1024
 
 
 class Adapter(Protocol):
-    """What a case needs of a client. ``wire_only``: it does not tell what it made of answers."""
+    """What a case needs of a client. ``wire_only`` is True if the client does not report its
+    results."""
 
     @property
     def wire_only(self) -> bool: ...
@@ -54,11 +54,11 @@ class Adapter(Protocol):
     def greeting(self) -> Greeting: ...
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
-        """Raises AdapterError where the client is of no use any more, AdapterFault where the
-        adapter failed and not the client."""
+        """Make a call. Raises AdapterError if the client is no longer usable, and AdapterFault if
+        the adapter failed rather than the client."""
 
     async def stop(self) -> None:
-        """Never raises."""
+        """Stop the client. Never raises."""
 
 
 class LocalAdapter:
@@ -76,7 +76,7 @@ class LocalAdapter:
                 return Answer.of(await self._client.call(op, arguments))
         except TimeoutError:
             raise AdapterError(f"no answer to {op} in {ANSWER_SECONDS:.0f} s", hung=True) from None
-        except Exception as error:  # of a process of its own this would be the end
+        except Exception as error:  # in a process of its own, this would end it
             raise AdapterError(f"the client died of {type(error).__name__}: {error}") from error
 
     async def stop(self) -> None:
@@ -84,7 +84,7 @@ class LocalAdapter:
 
 
 class ProcessAdapter:
-    """A program that speaks the lines. ``start`` makes one."""
+    """An adapter program. ``start`` makes one."""
 
     wire_only: ClassVar[bool] = False
 
@@ -108,7 +108,7 @@ class ProcessAdapter:
         *,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> ProcessAdapter:
-        """Raises AdapterFault where the program does not come up or greet."""
+        """Start the program. Raises AdapterFault if it does not start or sends no greeting."""
         stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
         try:
             process = await start_process(
@@ -146,8 +146,10 @@ class ProcessAdapter:
         return self._process.pid
 
     def stderr_from(self, start: int) -> bytes:
-        """What the program has said on stderr so far, without the first ``start`` bytes. Read in a
-        way that leaves alone where it writes: the two share their place in the file."""
+        """Return what the program has written to stderr, without the first ``start`` bytes.
+
+        The process and this object share one file offset, so the read must not move it.
+        """
         if os.name != "posix":
             return b""
         return os.pread(self._stderr.fileno(), _MOST_STDERR, start)
@@ -194,13 +196,13 @@ class ProcessAdapter:
         how = f" by {signal.Signals(-code).name}" if code is not None and code < 0 else ""
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").splitlines()
-        # A stack begins with what happened.
+        # A stack trace begins with the error.
         first = next((n for n, line in enumerate(lines) if _COMPLAINT.search(line)), 0)
         words = " ".join(" ".join(lines[first:]).split())
         return f"the client's process ended{how}: {words[:300] or 'without a word'}"
 
     async def stop(self) -> None:
-        """End of input asks it to go; what does not go by itself is ended."""
+        """End of input asks the program to exit. One that does not exit is killed."""
         if self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()

@@ -1,4 +1,4 @@
-"""The file of known failures, client to case ids, as JSON: CI gates on all others."""
+"""The baseline: known failures as JSON, client to case ids. CI fails on all others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["read_baseline", "write_baseline"]
 
 
 def read_baseline(path: Path) -> Mapping[str, list[str]]:
-    """Raises KspecError for what is no baseline."""
+    """Read a baseline. Raises KspecError if the file is not one."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, list[str]])
     except OSError as error:
@@ -25,8 +25,10 @@ def read_baseline(path: Path) -> Mapping[str, list[str]]:
 
 
 def write_baseline(path: Path, results: Sequence[Result]) -> None:
-    """The failures of this run, all of them, and what the file has of others: what was not run says
-    nothing about an entry. Raises KspecError where the file is there and is no baseline."""
+    """Return the failures of this run, and the file's entries for what was not run.
+
+    Raises KspecError if the file exists and is not a baseline.
+    """
     known = read_baseline(path) if path.exists() else {}
     played = {(each.client, each.case.id) for each in results}
     found = {

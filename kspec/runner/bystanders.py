@@ -1,6 +1,6 @@
-"""Clients without an adapter: a program that is run for each call, or a person at a keyboard.
+"""Clients without an adapter: a program run for each call, or a person at a keyboard.
 
-Nobody tells what such a client made of an answer, so that only the wire is judged.
+Such a client does not report its results, so only its traffic is judged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NOTHING = Answer()
 
 @dataclass(slots=True)
 class _Bystander:
-    """Where to go, from ``connect`` on."""
+    """The bootstrap address, from ``connect`` on."""
 
     greeting: Greeting
     bootstrap: str = ""
@@ -44,7 +44,7 @@ class _Bystander:
         raise NotImplementedError
 
     async def stop(self) -> None:
-        """Nothing is kept between calls."""
+        """No state is kept between calls."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class _Command(_Bystander):
     command: str = ""
 
     async def _act(self, op: str, arguments: Mapping[str, Any]) -> None:
-        """Run it to its end, or end it."""
+        """Run it to its end, or kill it."""
         words = [
             word.replace("{bootstrap}", self.bootstrap).replace("{call}", op)
             for word in shlex.split(self.command)
@@ -76,7 +76,7 @@ class _Person(_Bystander):
 
 @dataclass(frozen=True, slots=True)
 class ByCommand:
-    """A program: ``{bootstrap}`` in its words is where to connect, ``{call}`` what is asked."""
+    """A program. ``{bootstrap}`` in its command line is the address, ``{call}`` the operation."""
 
     name: str
     command: str
@@ -87,7 +87,7 @@ class ByCommand:
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """A person who points a client at what is printed."""
+    """A person who points a client at the printed address."""
 
     name: str = "by hand"
 

@@ -1,8 +1,8 @@
 """``kspec run``, ``list``, ``clients``, ``misbehaviours``, ``check``.
 
-Exit 0 where no client fails a case that the baseline does not know, 1 where one does or a client
-asked for by name is absent, 2 on bad usage, a case file that is none included, and where an adapter
-failed; 128 and its number on a signal that ends a run.
+The exit status is 0 if every failure is in the baseline, and 1 if one is not or a client asked for
+by name is absent. It is 2 for an invalid command line or case file and if an adapter failed, and
+128 plus the signal's number if a signal ended the run.
 """
 
 from __future__ import annotations
@@ -53,8 +53,11 @@ _STYLES = {
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(kproto.__version__, prog_name="kspec")
 def commands() -> None:
-    """The conformance suite for Kafka clients: numbered cases, each tied to a KIP or the protocol
-    guide, run against real clients on a mock cluster."""
+    """Test Kafka clients for conformance.
+
+    Numbered cases, each based on a KIP or the protocol guide, run against real clients on a mock
+    cluster.
+    """
 
 
 commands.add_command(vectors_command)
@@ -63,7 +66,7 @@ commands.add_command(fuzz)
 
 
 def main() -> None:
-    """Errors of ours in one line, and exit 2."""
+    """Prints kspec's errors on one line and exits with status 2."""
     try:
         commands()
     except KprotoError as error:
@@ -85,7 +88,7 @@ _folder = click.option(
 @click.option("--json", "as_lines", is_flag=True, help="As one JSON document.")
 @_folder
 def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
-    """The cases: id, title, source."""
+    """List the cases: id, title and source."""
     cases = choose(load_cases(folder), wanted)
     if as_lines:
         rows = [
@@ -112,7 +115,7 @@ def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
 
 @commands.command("clients")
 def list_clients() -> None:
-    """The clients that the suite can install."""
+    """List the clients that the suite can install."""
     table = Table("client", "release", "language", "engine", "needs", box=None)
     for each in CLIENTS:
         needs = ", ".join(each.toolchains) or "-"
@@ -124,7 +127,7 @@ def list_clients() -> None:
 
 @commands.command("misbehaviours")
 def list_misbehaviours() -> None:
-    """The ways of being wrong that prove that cases can fail."""
+    """List the misbehaviours that prove that cases can fail."""
     table = Table("name", "what is wrong", box=None)
     for name, each in sorted(MISBEHAVIOURS.items()):
         table.add_row(name, each.about)
@@ -136,8 +139,11 @@ def list_misbehaviours() -> None:
 @click.option("--jobs", type=click.IntRange(1, 64), default=16, show_default=True)
 @_folder
 def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
-    """Show that each case passes for the reference client, and fails for the misbehaviour it names
-    and for no other of its group's."""
+    """Show that each case can fail.
+
+    The reference client must pass it. The misbehaviour it names must fail it, and no other
+    misbehaviour of its group may.
+    """
     every = load_cases(folder)
     cases = choose(every, wanted)
     flaws = asyncio.run(prove(cases, every, jobs=jobs))
@@ -184,7 +190,7 @@ def run_cases(
     verbose: bool,
     folder: Path,
 ) -> None:
-    """Run cases against clients, and report."""
+    """Run cases against clients and report the results."""
     console = _console()
     cases = choose(load_cases(folder), wanted)
     known = read_baseline(baseline) if baseline is not None else {}

@@ -1,4 +1,5 @@
-"""The clients of a run: those of the catalog, the reference and the wrong ones, and yours."""
+"""The clients of a run: those of the catalog, the reference and wrong clients, and the user's
+own."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _WRONG = "wrong:"
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """The reference client (``wrong`` is empty) or one that misbehaves, in this process."""
+    """The reference client (``wrong`` is empty) or a misbehaving one, in this process."""
 
     name: str
     wrong: str = ""
@@ -31,7 +32,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An adapter's program."""
+    """An adapter program."""
 
     name: str
     launch: Launch
@@ -44,8 +45,10 @@ class Program:
 def select_clients(
     names: Iterable[str], commands: Iterable[str], on_progress: Callable[[str], None]
 ) -> tuple[list[Local | Program], dict[str, str]]:
-    """(clients that can run, name -> why one cannot). With neither names nor commands it is the
-    whole catalog. Raises KspecError for a name nobody knows."""
+    """Return the clients that can run, and the reason for each that cannot, by name.
+
+    Without names and commands, the whole catalog is used. Raises KspecError for an unknown name.
+    """
     found: list[Local | Program] = []
     absent: dict[str, str] = {}
     wanted, given = list(dict.fromkeys(names)), list(commands)

@@ -1,4 +1,4 @@
-"""Case files on disk: found, opened, chosen. What is in them is ``kspec.case_parser``'s."""
+"""Find, open and select case files. ``kspec.case_parser`` parses them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CASES: Final = Path(__file__).resolve().parents[1] / "cases"
 
 
 def load_cases(folder: Path = CASES) -> list[CaseFile]:
-    """Every case below ``folder``, by id. Raises CaseError at the first that is none."""
+    """Return every case below ``folder`` by id. Raises CaseError at the first invalid one."""
     found: list[CaseFile] = []
     numbers: dict[str, Path] = {}
     for path in sorted(folder.glob("*/*.y*ml")):
@@ -35,7 +35,10 @@ def load_cases(folder: Path = CASES) -> list[CaseFile]:
 
 
 def choose(cases: Sequence[CaseFile], wanted: Iterable[str]) -> list[CaseFile]:
-    """By id (``framing/003`` or in full), group or glob. KspecError where one chooses nothing."""
+    """Select cases by id (``framing/003`` or in full), group or glob.
+
+    Raises KspecError if one of them selects nothing.
+    """
     chosen: dict[str, CaseFile] = {}
     patterns = list(wanted)
     for pattern in patterns:
@@ -51,5 +54,5 @@ def _is(case: CaseFile, pattern: str) -> bool:
 
 
 def _number(case: CaseFile) -> str:
-    """``framing/003``"""
+    """Return the short id, such as ``framing/003``."""
     return case.id[: len(case.group) + len("/003")]

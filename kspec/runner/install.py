@@ -1,9 +1,9 @@
-"""Make a client ready to start: fetch its release, build its adapter, say how to run it.
+"""Install clients: fetch a release, build its adapter, and return the command that starts it.
 
-Everything goes under ``$KPROTO_CACHE`` (``~/.cache/kproto`` where unset), in one folder per client
-and hash of what it is made from, so that a second run installs nothing and a changed manifest or
-adapter installs anew. Package managers are run as anyone would run them; a failed download is tried
-again. Knows nothing of Kafka.
+Everything goes under ``$KPROTO_CACHE`` (by default ``~/.cache/kproto``), in a folder per client and
+hash of its inputs, so that a second run installs nothing and a changed manifest or adapter installs
+anew. Package managers run in the usual way, and failed downloads are retried. Nothing here is
+specific to Kafka.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BUILD_SECONDS = 1500  # the Rust client takes minutes on a busy machine
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How to start an adapter: the command, where, and with what beside the environment."""
+    """How to start an adapter: command, working directory and additional environment."""
 
     command: tuple[str, ...]
     cwd: Path | None
@@ -47,14 +47,14 @@ def cache() -> Path:
 
 
 def install(client: Client) -> Launch:
-    """Install ``client`` unless it is already; AbsentError where this machine cannot have it."""
+    """Install ``client`` if necessary. Raises AbsentError if this machine cannot run it."""
     missing = toolchains.missing(list(client.toolchains))
     if missing:
         raise AbsentError("; ".join(missing))
     return _INSTALLERS[client.language](client)
 
 
-# ---- one function a language ----------------------------------------------------------------
+# ---- one function per language -------------------------------------------------------------------
 
 
 def _python(client: Client) -> Launch:
@@ -76,8 +76,11 @@ def _python(client: Client) -> Launch:
 
 
 def _packaged(client: Client) -> dict[str, str]:
-    """The environment in which the command of the same name runs. Debian's packages are unpacked
-    into the cache rather than installed: that takes no rights, and changes nothing else."""
+    """Return the environment in which the command of the same name runs.
+
+    Debian packages are unpacked into the cache rather than installed, which needs no privileges and
+    leaves the system unchanged.
+    """
     if toolchains.find(client.name) is not None:
         return {}
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
@@ -89,7 +92,7 @@ def _packaged(client: Client) -> dict[str, str]:
             run(["dpkg-deb", "-x", str(package), str(folder)], cwd=folder)
             package.unlink()
         command = str(folder / "usr" / "bin" / client.name)
-        # Whether the machine has the libraries that are not among the packages.
+        # This shows whether the machine has the libraries that are not among the packages.
         run(
             [command, *toolchains.TOOLCHAINS[client.name].version_arguments],
             folder,
@@ -100,8 +103,11 @@ def _packaged(client: Client) -> dict[str, str]:
 
 
 def _download(packages: Iterable[str], folder: Path) -> None:
-    """By the machine's lists of packages; by lists of our own where it has none, as in many
-    containers, or they name what the mirror has no more."""
+    """Fetch packages by the machine's package lists.
+
+    If it has none, as in many containers, or they name files that the mirror no longer has, use
+    lists of our own.
+    """
     try:
         return run(["apt-get", "download", "-q", *packages], cwd=folder)
     except AbsentError:
@@ -122,7 +128,7 @@ def _unpacked(folder: Path) -> dict[str, str]:
 
 
 def _is_importable(client: Client) -> bool:
-    """Whether this interpreter already has exactly the release of the catalog."""
+    """Return whether this interpreter already has exactly the catalog's release."""
     try:
         return importlib.metadata.version(client.name) == client.release
     except importlib.metadata.PackageNotFoundError:
@@ -137,8 +143,8 @@ def _node(client: Client) -> Launch:
     def build(folder: Path) -> None:
         for file in files:
             shutil.copy(file, folder)
-        # `ci` installs what the lock file says or fails. The one engine warning it would print is
-        # about a minor release of Node that the package does run on.
+        # `ci` installs what the lock file says or fails. Its only engine warning is about a minor
+        # release of Node on which the package does run.
         run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder)
 
     made_of = [file.read_text() for file in files]
@@ -173,8 +179,8 @@ def _java(client: Client) -> Launch:
     made_of = [pom.read_text(), adapter.read_text(), client.release, toolchains.find("java") or ""]
     folder = _built(client, made_of, build)
     path = os.pathsep.join([str(folder), str(folder / "lib" / "*")])
-    # An adapter lives for a few cases: start fast. The heap is the JVM's own choice, as a client's
-    # program has it; the adapter reports these options and how large the heap may become.
+    # An adapter lives for a few cases, so it must start fast. The JVM chooses the heap size, as in
+    # a client's program; the adapter reports these options and the maximum heap size.
     options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
     return Launch(("java", *options, "-cp", path, client.adapter), folder)
 
@@ -203,7 +209,7 @@ def _rust(client: Client) -> Launch:
         run(["cargo", "build", "--release", "--quiet"], cwd=folder)
         made = folder / "target" / "release" / "kspec-adapter-rskafka"
         shutil.copy(made, folder)
-        shutil.rmtree(folder / "target")  # hundreds of megabytes that nobody needs any more
+        shutil.rmtree(folder / "target")  # hundreds of megabytes that are no longer needed
 
     made_of = [file.read_text() for file in files]
     folder = _built(client, [*made_of, toolchains.find("rust") or ""], build)
@@ -219,7 +225,7 @@ _INSTALLERS: dict[str, Callable[[Client], Launch]] = {
 }
 
 
-# ---- folders and commands -------------------------------------------------------------------
+# ---- folders and commands ------------------------------------------------------------------------
 
 
 def _built(
@@ -230,9 +236,9 @@ def _built(
 
 
 def built(label: str, made_of: Iterable[str], build: Callable[[Path], None]) -> Path:
-    """The folder of this label and hash in the cache, filled by ``build`` unless it is there.
+    """Return the cache folder of this label and hash, made by ``build`` if it does not exist.
 
-    It is built into a neighbour first: it is there whole or not at all.
+    It is built in a sibling folder and then renamed, so that it is complete or absent.
     """
     digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
     folder = cache() / f"{label}-{digest}"
@@ -248,7 +254,7 @@ def built(label: str, made_of: Iterable[str], build: Callable[[Path], None]) -> 
         ) from None
     try:
         build(partial)
-        with suppress(OSError):  # somebody else's may be there by now, and is as good
+        with suppress(OSError):  # another process may have made an equivalent one
             partial.rename(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -258,7 +264,8 @@ def built(label: str, made_of: Iterable[str], build: Callable[[Path], None]) -> 
 
 
 def run(command: list[str], cwd: Path, environment: Mapping[str, str] | None = None) -> None:
-    """Run an installing command, again where it fails; AbsentError with its last words."""
+    """Run an installing command and retry it if it fails. Raises AbsentError with its last
+    lines."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             done = subprocess.run(
@@ -276,6 +283,6 @@ def run(command: list[str], cwd: Path, environment: Mapping[str, str] | None = N
         if done.returncode == 0:
             return
         if attempt < ATTEMPTS:
-            time.sleep(2 * attempt)  # a registry's hiccup; nothing else is waited for
+            time.sleep(2 * attempt)  # a transient failure of the registry; no other wait is needed
     words = " ".join(done.stdout.split()) or f"exit {done.returncode}"
     raise AbsentError(f"`{' '.join(command[:3])}` failed {ATTEMPTS} times: {words[-300:]}")

@@ -1,6 +1,6 @@
-"""Play one variant of a case: a cluster up, the client through its steps, the evidence gathered.
+"""Play one variant of a case: start a cluster, take the client through its steps, collect evidence.
 
-Decides nothing: ``kspec.judge`` does, out of the ``Evidence`` this returns.
+``kspec.judge`` judges the ``Evidence`` that this returns.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ from mockbroker.errors import ClusterError
 __all__ = ["CHOICES_OF_THE_CALLER", "play"]
 
 CHOICES_OF_THE_CALLER: Final = frozenset({"negotiation", "routing"})
-"""Groups of cases about which version, and which broker, a client chooses. A raw call leaves both
-to its caller, so that these cases would judge the adapter."""
+"""Groups of cases about which version and which broker a client chooses. A raw call leaves both to
+its caller, so these cases would judge the adapter."""
 
 _POLL_SECONDS: Final = 0.005
 
 
 async def play(case: Case, adapter: Adapter) -> Evidence:
-    """Raises KprotoError where the case cannot be staged; what the client does is evidence, and so
-    is a step that its doings leave the cluster unable to take."""
+    """Play a case and return the evidence.
+
+    Raises KprotoError if the case cannot be staged. The client's behaviour is evidence, and so is a
+    step that it makes impossible for the cluster.
+    """
     stage = Stage(cluster_of(case), case)
     played = Evidence(wire_only=adapter.wire_only)
     await stage.start()
@@ -45,8 +48,8 @@ async def play(case: Case, adapter: Adapter) -> Evidence:
         played.entries = list(stage.mock.journal)
         played.state = stage.state()
         played.unhit = stage.unhit()
-        # A client still connected to brokers that go away may try to reach them, then the next
-        # play's would be at their ports: it is closed first.
+        # A client that is still connected may reconnect to the ports of a stopped broker, where the
+        # next play's brokers may listen. It is therefore closed first.
         if played.broken is None and played.fault is None:
             try:
                 await adapter.call("close", {})
@@ -62,7 +65,7 @@ async def _act(case: Case, stage: Stage, adapter: Adapter, played: Evidence) -> 
     await _connect(case, stage, adapter, played)
     for step in case.steps:
         if played.calls.get("connect") is not None and step.calls:
-            continue  # the client could not even be made: nothing can be asked of it
+            continue  # the client could not be made, so it cannot make calls
         try:
             await _take(step, case, stage, adapter, played)
         except ClusterError as error:
@@ -71,7 +74,7 @@ async def _act(case: Case, stage: Stage, adapter: Adapter, played: Evidence) -> 
 
 
 async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Evidence) -> None:
-    """Make the client anew. Where that fails, every call after it has failed the same way."""
+    """Make a new client. If that fails, every later call counts as failed in the same way."""
     arguments: dict[str, Any] = {
         "bootstrap": stage.bootstrap,
         "timeout_ms": case.client.timeout_ms,
@@ -132,7 +135,7 @@ async def _call(step: Step, case: Case, stage: Stage, adapter: Adapter, played: 
 async def _call_together(
     several: Sequence[ClientCall], stage: Stage, adapter: Adapter, played: Evidence
 ) -> None:
-    """All of them last as long as the longest: the adapter answers when it has every answer."""
+    """All calls last as long as the longest, as the adapter answers when it has every answer."""
     before, started = stage.mock.journal.last_sequence, time.monotonic()
     calls = [{"op": each.call, **each.arguments} for each in several]
     whole = await adapter.call("together", {"calls": calls})
@@ -146,7 +149,7 @@ async def _call_together(
 
 
 def _parts(whole: Answer, count: int) -> list[Answer]:
-    """An answer for each. Where there is none for all, that of the whole is each one's."""
+    """Return an answer for each call. If there is only one for the whole, each call gets that."""
     if not whole.ok:
         return [whole] * count
     parts = whole.result

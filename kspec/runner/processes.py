@@ -1,8 +1,7 @@
-"""The processes of clients: each leads a group of its own, so that what it starts ends with it, and
-none outlives the run that started it.
+"""Client processes. Each leads a process group, so that its children end with it.
 
-A group of its own is not reached by what a terminal or a CI runner sends to ours: a run that is
-told to end passes it on.
+Signals from a terminal or a CI runner do not reach these groups, so a run that is asked to end
+passes the signal on.
 """
 
 from __future__ import annotations
@@ -43,8 +42,11 @@ async def start_process(
     environment: Mapping[str, str] | None = None,
     limit: int = 2**16,
 ) -> asyncio.subprocess.Process:
-    """Raises OSError where it cannot be started. ``environment`` is beside our own; ``limit`` is
-    how many bytes of a line of its output we take. Tell ``ended`` when it has ended."""
+    """Start a process. Raises OSError if that fails.
+
+    ``environment`` is added to ours. ``limit`` is the longest line of output that is read. Call
+    ``ended`` when the process has ended.
+    """
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=cwd,
@@ -60,12 +62,12 @@ async def start_process(
 
 
 def ended(process: asyncio.subprocess.Process) -> None:
-    """It has ended, and was waited for: its number may be another's by now."""
+    """Note that the process has ended and was reaped, so that its id may be reused."""
     _running.discard(process)
 
 
 def signal_group(process: asyncio.subprocess.Process, how: signal.Signals) -> None:
-    """To the process and all that it started."""
+    """Send a signal to the process and its children."""
     with suppress(ProcessLookupError, PermissionError):
         if os.name == "posix":
             os.killpg(process.pid, how)
@@ -74,21 +76,23 @@ def signal_group(process: asyncio.subprocess.Process, how: signal.Signals) -> No
 
 
 def kill_processes() -> None:
-    """Every process that is still there, with all that it started."""
+    """Kill every running process and its children."""
     for process in _running:
         if process.returncode is None:
             signal_group(process, signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
 
 
 def interruptible(work: Coroutine[Any, Any, T]) -> T:
-    """Run ``work`` on an event loop of its own. A signal kills the processes of all clients,
-    cancels ``work``, lets it clean up, and exits as shells tell a signal: 128 and its number.
-    Whatever ``work`` comes to, none of the processes is left."""
+    """Run ``work`` on a new event loop.
+
+    A signal kills all client processes, cancels ``work``, lets it clean up, and exits with 128 plus
+    the signal's number. No process is left, whatever ``work`` does.
+    """
     return asyncio.run(_run(work))
 
 
 class Interrupted(BaseException):
-    """A signal told this process to end; ``status`` is its exit status, as shells tell a signal."""
+    """A signal asked this process to end. ``status`` is the exit status that shells use for it."""
 
     def __init__(self, which: int) -> None:
         super().__init__(signal.Signals(which).name)
@@ -97,8 +101,8 @@ class Interrupted(BaseException):
 
 @contextmanager
 def interrupted() -> Iterator[None]:
-    """For work without an event loop of its own: a signal raises Interrupted, so that ``finally``
-    gets to end what was started. In the main thread."""
+    """Raise Interrupted on a signal, so that ``finally`` clauses run. For work in the main thread
+    without an event loop."""
 
     def end(which: int, _frame: object) -> None:
         raise Interrupted(which)
@@ -122,12 +126,12 @@ async def _run(work: Coroutine[Any, Any, T]) -> T:
         task.cancel()
 
     for each in _SIGNALS:
-        with suppress(NotImplementedError):  # as on Windows
+        with suppress(NotImplementedError):  # for example on Windows
             loop.add_signal_handler(each, end, each)
     try:
         return await task
     except BaseException:
-        # Whatever cleaning up has come to: this is why.
+        # Report the signal, whatever the cleanup raised.
         if received:
             sys.exit(128 + received[0])
         raise

@@ -1,8 +1,8 @@
-"""The proof that a case can fail, and fails for what it is about: ``kspec prove``.
+"""``kspec prove``: show that a case can fail, and fails only for what it is about.
 
-The reference client passes; the misbehaviour that the case names does not; and of the misbehaviours
-that the cases of its group name, none fails it but those it declares. Those that it declares as lax
-are non-strict.
+The reference client must pass. The misbehaviour that the case names must fail, and of the
+misbehaviours that the cases of its group name, only those it declares may fail. Those declared as
+lax must be non-strict.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Flaw", "prove"]
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What is wrong with a case."""
+    """A problem with a case."""
 
     case: str
     problem: str
@@ -34,11 +34,12 @@ class Flaw:
 async def prove(
     cases: Sequence[CaseFile], beside: Sequence[CaseFile], *, jobs: int = 16
 ) -> list[Flaw]:
-    """The flaws of ``cases``; ``beside`` are all there are, for the neighbours. KprotoError where
-    a case cannot be staged.
+    """Return the flaws of ``cases``. ``beside`` holds all cases, for their misbehaviours.
 
-    With many plays at once on few cores a wait of a second is late, and a time-out is the machine's
-    affair: what came out as a flaw is played once more with nothing beside it, and that counts."""
+    Raises KprotoError if a case cannot be staged. With many plays on few cores, waits are late and
+    timeouts depend on the machine. Each apparent flaw is therefore played once more by itself, and
+    that result counts.
+    """
     found = [
         Flaw(each.id, f"no misbehaviour is called {name!r}; see `kspec misbehaviours`")
         for each in cases
@@ -77,7 +78,7 @@ def _flaw_of(name: str, case: CaseFile, judgement: Judgement) -> Flaw | None:
     wrong = case.case.wrong
     failed = judgement.verdict == "fail"
     if wrong is None:
-        return None  # it asks for nothing, so nobody can be wrong
+        return None  # it requires nothing, so no client can fail it
     if name == wrong.by and judgement.verdict != wrong.verdict:
         return Flaw(case.id, f"{name} does not fail it: {_describe(judgement)}")
     if name in wrong.also and not failed:

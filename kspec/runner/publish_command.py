@@ -1,4 +1,4 @@
-"""``kspec publish``: results.json as a page of Markdown, with sentences from a file."""
+"""``kspec publish``: results.json as a page of Markdown."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ FINDINGS: Final = Path(__file__).resolve().parents[1] / "findings.yaml"
 def publish_command(results: Path, out: Path | None, findings: Path) -> None:
     """Write the results.json of a run as a page of Markdown.
 
-    Failures without a sentence in the file of findings are told in the judge's words, and named on
-    standard error; so are sentences about what does not fail any more.
+    Failures without an explanation in the file of findings are described in the judge's words and
+    listed on standard error, as are explanations of failures that no longer occur.
     """
     try:
         run = read_results(results.read_bytes())
@@ -52,12 +52,12 @@ def publish_command(results: Path, out: Path | None, findings: Path) -> None:
 
 
 def read_sentences(path: Path) -> Sentences:
-    """Raises KspecError for what is no file of findings."""
+    """Read a file of findings. Raises KspecError if it is invalid."""
     try:
         text = path.read_text("utf-8")
         parsed = _parsed(text)
         return msgspec.convert({} if parsed is None else parsed, dict[str, dict[str, Written]])
-    except (OSError, ValueError) as error:  # msgspec's, and those of text that is not UTF-8
+    except (OSError, ValueError) as error:  # msgspec's errors, and those of text that is not UTF-8
         raise KspecError(f"{path}: {error}") from None
 
 

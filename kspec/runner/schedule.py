@@ -1,6 +1,7 @@
-"""Who plays what, when: clients times cases, some at a time, each client's process kept between.
+"""Schedule plays: clients times cases, several in parallel, with each client's process kept
+between.
 
-One event loop; ``jobs`` plays at once. A process that hung or died is replaced, not waited for.
+One event loop runs ``jobs`` plays at once. A process that hung or died is replaced.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ __all__ = ["ClientUnderTest", "run", "run_pairs"]
 
 
 class ClientUnderTest(Protocol):
-    """A client by name, that can be started."""
+    """A client with a name that can be started."""
 
     @property
     def name(self) -> str: ...
 
     async def start(self) -> Adapter:
-        """Raises AdapterError."""
+        """Start the client. Raises AdapterError."""
 
 
 async def run(
@@ -42,7 +43,7 @@ async def run(
     on_greeting: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
     again: Callable[[Result], bool] = lambda _result: False,
 ) -> list[Result]:
-    """Every client in every case, results in that order."""
+    """Play every client in every case and return the results in that order."""
     pairs = [(client, case) for client in contestants for case in cases]
     return await run_pairs(
         pairs, jobs=jobs, on_result=on_result, on_greeting=on_greeting, again=again
@@ -57,9 +58,11 @@ async def run_pairs(
     on_greeting: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
     again: Callable[[Result], bool] = lambda _result: False,
 ) -> list[Result]:
-    """Results in the order of ``pairs``. One that ``again`` holds for is played once more, and the
-    second play is what counts. Raises KprotoError for a case that cannot be staged; what goes wrong
-    with a client is a result."""
+    """Play pairs and return the results in their order.
+
+    If ``again`` holds for a result, the pair is played once more and the second result counts.
+    Raises KprotoError for a case that cannot be staged; failures of a client are results.
+    """
     pools = {each.name: _Pool(each, on_greeting) for each, _ in pairs}
     results: dict[tuple[str, str], Result] = {}
     waiting = list(reversed(pairs))
@@ -88,7 +91,7 @@ async def run_pairs(
 
 
 class _Pool:
-    """A client's processes: those that nobody is using wait here."""
+    """A client's idle processes."""
 
     def __init__(
         self, client: ClientUnderTest, on_greeting: Callable[[str, Greeting], None]

@@ -1,4 +1,4 @@
-"""The mock cluster of one play: set up as the case says, moved by its steps."""
+"""The mock cluster of one play, set up by the case and changed by its steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _PORT_SECONDS: Final = 0.1
 
 
 def cluster_of(case: Case) -> MockCluster:
-    """Not started. Raises KprotoError where the case asks for what cannot be."""
+    """Return a cluster that is not yet started. Raises KprotoError if the case asks for the
+    impossible."""
     spec = case.cluster
     return MockCluster(
         brokers=spec.brokers,
@@ -63,7 +64,7 @@ class Stage:
         self._kept: dict[str, socket.socket] = {}
 
     async def start(self) -> None:
-        """Start the cluster and bring it into the case's state. On an error it is stopped."""
+        """Start the cluster and bring it into the case's state. It is stopped on an error."""
         await self.mock.start()
         try:
             controller = self._case.cluster.controller
@@ -81,7 +82,7 @@ class Stage:
 
     @property
     def bootstrap(self) -> str:
-        """What the client is told: every broker, or those the case names."""
+        """The client's bootstrap addresses: every broker, or those the case names."""
         named = self._case.client.bootstrap
         addresses = self.mock.addresses
         return ",".join(addresses[each] for each in named or addresses)
@@ -91,7 +92,7 @@ class Stage:
         return found
 
     async def step(self, text: str) -> None:
-        """Raises KprotoError for what is no step, or cannot be done."""
+        """Take a step. Raises KprotoError for an unknown or impossible one."""
         verb, *words = text.split()
         if verb == "start-broker":
             self._give_back(words[0])
@@ -100,8 +101,10 @@ class Stage:
             self._keep(words[0])
 
     async def _take(self, text: str) -> None:
-        """A broker comes back at the port it had. Where somebody's connection out has been given
-        that port meanwhile, it is waited for."""
+        """Take a step. A broker comes back on its old port.
+
+        If another process's outgoing connection has that port, wait for it.
+        """
         for _ in range(_ATTEMPTS_AT_A_PORT):
             try:
                 return await take_step(self.mock, text)
@@ -113,11 +116,12 @@ class Stage:
     # ---- the ports of stopped brokers ------------------------------------------------------------
 
     def _keep(self, broker: str) -> None:
-        """Bound, and not listening: it refuses, and no other play's cluster is given it."""
+        """Bind the port without listening: it refuses connections, and no other cluster can
+        get it."""
         host, _, port = self.mock.addresses[int(broker)].rpartition(":")
         kept = socket.socket()
         self._kept[broker] = kept
-        with suppress(OSError):  # somebody was quicker
+        with suppress(OSError):  # another process was quicker
             kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             kept.bind((host, int(port)))
 
@@ -137,8 +141,10 @@ class Stage:
                 self.mock.remove_fault(fault)
 
     def unhit(self) -> list[str]:
-        """The faults that nothing set off, where not one was set off; else none: a case may offer
-        several for what clients do in different ways."""
+        """Return the faults, if not one of them was triggered.
+
+        If any was, return none: a case may offer several for clients that behave in different ways.
+        """
         if any(fault.hits for fault in self._faults):
             return []
         return [fault.fault.describe() for fault in self._faults]

@@ -1,7 +1,7 @@
-"""Which language toolchains this machine has. Standard library only: it runs before any install.
+"""Detect language toolchains. Standard library only, as it runs before any installation.
 
-Knows the commands, how to ask each for its version, and how to get one that is missing. Decides
-nothing: the bootstrap prints the list, tests skip or fail by it, the demo leaves languages out.
+Knows the commands, how to get their versions, and how to install missing ones. Callers decide: the
+bootstrap prints the list, tests skip or fail, and the demo leaves languages out.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ TOOLCHAINS: dict[str, Toolchain] = {
 
 @lru_cache(maxsize=None)
 def find(name: str) -> str | None:
-    """The first line of the toolchain's version text, or None where it is absent or broken."""
+    """Return the first line of the toolchain's version text, or None if it is absent or broken."""
     tool = TOOLCHAINS[name]
     path = shutil.which(tool.command)
     if path is None:
@@ -94,8 +94,8 @@ def find(name: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    # Maven writes its name in bold whoever reads it; tshark warns root before it says anything, and
-    # so may the shell that Debian's chromium is started by.
+    # Maven always writes its name in bold. tshark warns root before anything else, and so may the
+    # shell script that starts Debian's chromium.
     text = re.sub("\x1b\\[[0-9;]*m", "", done.stdout).strip()
     asides = ("Running as user", path + ":")
     lines = [line for line in text.splitlines() if not line.startswith(asides)]
@@ -103,12 +103,12 @@ def find(name: str) -> str | None:
 
 
 def missing(names: list[str]) -> list[str]:
-    """Those of ``names`` this machine lacks, each as a sentence that says how to get it."""
+    """Return a sentence, with installation steps, for each of ``names`` that this machine lacks."""
     return [f"{name} is absent: {TOOLCHAINS[name].remedy}" for name in names if find(name) is None]
 
 
 def report() -> list[str]:
-    """One line a toolchain, present or absent."""
+    """Return one line per toolchain, present or absent."""
     lines = []
     for name, tool in TOOLCHAINS.items():
         version = find(name)

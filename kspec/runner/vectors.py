@@ -1,4 +1,4 @@
-"""``kspec vectors``: the file of test vectors."""
+"""``kspec vectors``: write the file of test vectors."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ __all__ = ["vectors_command"]
     help="A draft's, or a folder of schemas of your own.",
 )
 def vectors_command(out: str, names: tuple[str, ...], dialect_name: str) -> None:
-    """Write test vectors for decoders of any language.
+    """Write test vectors for decoders in any language.
 
-    For every message and version: valid bytes with what they mean, field by field, and bytes that
-    have to be refused. docs/vectors.md has the format.
+    For every message and version: valid bytes with the value of each field, and bytes that a
+    decoder must reject. docs/vectors.md documents the format.
     """
     dialect = _dialect(dialect_name)
     counts: Counter[tuple[str, str]] = Counter()
@@ -76,7 +76,7 @@ def _opened(out: str) -> Iterator[IO[str]]:
     if out == "-":
         yield sys.stdout
     elif out.endswith(".gz"):
-        # No name and no time in it: the same vectors make the same file.
+        # The archive contains no name and no time, so the same vectors make the same file.
         with (
             open(out, "wb") as raw,
             gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed,

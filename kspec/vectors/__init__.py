@@ -1,8 +1,8 @@
-"""Test vectors of the Kafka wire format for every language: bytes that a decoder has to take, with
-what they mean, and bytes that it has to refuse.
+"""Test vectors of the Kafka wire format for every language: valid bytes with their values, and
+invalid bytes.
 
-``vectors`` makes them, always the same ones, out of the schemas. ``lines`` has the file format.
-docs/vectors.md is for those who read the file.
+``generator`` derives them from the schemas and always produces the same ones. ``lines`` has the
+file format. docs/vectors.md is for readers of the file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Good bodies made bad, one place at a time, each in a way whose verdict is known.
+"""Invalid bodies made from valid ones, one change at a time, each with a known verdict.
 
-Where the places are is told by the reference codec's spans. Of fields that come several times only
-the first is damaged. Inside a tagged section of the schema's own nothing is damaged but its tags: a
-change of length there would have to change the sizes around it.
+The reference codec's spans give the places. Of fields that occur several times, only the first is
+changed. Inside the schema's own tagged sections only tags are changed, as a change of length there
+would also need changes to the enclosing sizes.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ KINDS: Final = {
     "tag-order": "tags in descending order",
     "known-tag-size": "a known tagged field with a size of one more than its value takes",
 }
-"""Every kind of damage, and what it is."""
+"""Every kind of damage, with a description."""
 
 _HUGE: Final = 2**31 - 1
 
 
 class InvalidBody(NamedTuple):
-    """``where`` is the damaged field's path without indices, or the offset that a prefix ends at;
-    empty for the body as a whole."""
+    """An invalid body. ``where`` is the damaged field's path without indices, or the offset at
+    which a prefix ends; it is empty for damage to the body as a whole."""
 
     kind: str
     where: str
@@ -54,7 +54,7 @@ class InvalidBody(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """``new`` in place of the bytes from ``start`` to ``end``."""
+    """Puts ``new`` in place of the bytes from ``start`` to ``end``."""
 
     kind: str
     verdict: Verdict
@@ -64,7 +64,8 @@ class _Change(NamedTuple):
 
 
 def damaged(schema: MessageSchema, version: int, body: bytes) -> Iterator[InvalidBody]:
-    """``body`` is a valid one. Every result differs from it and from the others."""
+    """Yield invalid variants of ``body``, which is valid. All differ from it and from each
+    other."""
     spans = reference.fields(schema, version, body)
     yield from _prefixes(spans, body)
     yield InvalidBody("trailing", "", "acceptable", body + b"\x00")
@@ -119,7 +120,7 @@ def _lengths(place: Place) -> Iterator[_Change]:
     assert place.value is not None
     start, end = place.start, place.end
     if not place.nullable:
-        # Where it is allowed it is no damage: the values of the pattern ``null`` have it.
+        # Null is valid in nullable fields; the pattern ``null`` covers it.
         yield _Change("unexpected-null", "invalid", start, place.whole, place.prefix(None))
     if not place.flexible:
         verdict: Verdict = "acceptable" if place.nullable else "invalid"
@@ -132,7 +133,7 @@ def _lengths(place: Place) -> Iterator[_Change]:
 
 
 def _known_tags(spans: list[FieldSpan], body: bytes) -> Iterator[InvalidBody]:
-    """The size of the first tagged field of the schema's own."""
+    """Find the size of the schema's first tagged field."""
     for span in spans:
         end = span.offset + span.length
         # Its last byte is the size, if that is a varint of one byte.
@@ -145,8 +146,8 @@ def _known_tags(spans: list[FieldSpan], body: bytes) -> Iterator[InvalidBody]:
 
 
 def _last_tags(spans: list[FieldSpan], body: bytes) -> Iterator[InvalidBody]:
-    """The body's own tagged section, its last bytes. It gets new contents: fields that the section
-    had would only be absent."""
+    """Replace the body's own tagged section, which is its last bytes. Fields that it had become
+    absent."""
     section = next(each for each in spans if each.type == "tagged fields" and not each.path)
     for kind, verdict, tags in _SECTIONS:
         yield InvalidBody(kind, "", verdict, body[: section.offset] + tags)

@@ -1,4 +1,4 @@
-"""A body of any message as the bytes of its vector: a whole frame where it travels in one."""
+"""Wrap a body as the bytes of its vector: in a whole frame if the message travels in one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ CLIENT_ID: Final = "vectors"
 
 
 class Wrapping(NamedTuple):
-    """What stands before a body. ``header`` is None where a message does not travel in a frame."""
+    """What precedes a body. ``header`` is None if the message does not travel in a frame."""
 
     header: Message | None
     header_version: int | None
 
     def wrap(self, body: bytes) -> tuple[bytes, int]:
-        """The vector's bytes, and where in them the body begins."""
+        """Return the vector's bytes and the offset of the body in them."""
         if self.header is None or self.header_version is None:
             return body, 0
         header = self.header.encode(self.header_version)
@@ -31,7 +31,8 @@ class Wrapping(NamedTuple):
 
 
 def wrapping(dialect: Dialect, cls: type[Message], version: int, *, unknown_tags: bool) -> Wrapping:
-    """``unknown_tags`` puts some into the header as well, where it can carry them."""
+    """Return how a message is wrapped. ``unknown_tags`` adds tags to the header if it can carry
+    them."""
     if cls.API_KEY is None or cls.MESSAGE_TYPE not in ("request", "response"):
         return Wrapping(None, None)
     api = dialect.api(cls.API_KEY)

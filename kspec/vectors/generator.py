@@ -1,4 +1,4 @@
-"""Every vector of every message and version, in the order of their names' parts."""
+"""Generate the vectors of every message and version, in the order of their names."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from kspec.vectors.values import instances
 __all__ = ["vectors"]
 
 DAMAGED = "filled"
-"""The pattern whose bytes are damaged; a message without fields has only ``default``."""
+"""The pattern whose bytes are damaged. A message without fields only has ``default``."""
 
 
 def vectors(dialect: Dialect, names: Collection[str] | None = None) -> Iterator[Vector]:
-    """The vectors of the messages called ``names``, or of all."""
+    """Yield the vectors of the messages called ``names``, or of all."""
     for name in dialect.message_names() if names is None else sorted(names):
         cls = dialect.message(name)
         if name != cls.MESSAGE_NAME:
-            continue  # another name for a message that has its own turn
+            continue  # another name of a message that is also listed itself
         for version in cls.VALID_VERSIONS:
             yield from _Maker(dialect, cls, version).all()
 
 
 class _Maker:
-    """One message at one version."""
+    """Generates the vectors of one message at one version."""
 
     def __init__(self, dialect: Dialect, cls: type[Message], version: int) -> None:
         self._dialect = dialect

@@ -1,6 +1,6 @@
-"""Vectors as JSON lines: the file that other languages read. docs/vectors.md documents it.
+"""Vectors as JSON lines, the file that other languages read. docs/vectors.md documents it.
 
-The first line tells of the file, every other one is a vector. Bytes are lower-case hex.
+The first line describes the file; every other line is a vector. Bytes are lower-case hex.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from kspec.vectors.model import Vector
 __all__ = ["FORMAT_VERSION", "file_lines"]
 
 FORMAT_VERSION: Final = 1
-"""Goes up when a reader of the file would have to change."""
+"""Increases when readers of the file have to change."""
 
 
 def file_lines(dialect: kproto.Dialect, vectors: Iterable[Vector]) -> Iterator[str]:
-    """The file's lines, without their ends."""
+    """Yield the file's lines without line ends."""
     yield _line(
         {
             "format": "kproto-vectors",

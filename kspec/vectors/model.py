@@ -1,4 +1,4 @@
-"""One vector: bytes, and what a decoder ought to say of them. Knows no schema and no file."""
+"""One vector: bytes, and what a decoder should make of them. Independent of schemas and files."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from kproto.errors import DecodeError
 __all__ = ["Vector", "Verdict"]
 
 Verdict = Literal["valid", "acceptable", "invalid"]
-"""``valid``: to be decoded. ``invalid``: to be refused, as Kafka's own classes do. ``acceptable``:
-Kafka's own classes take it, a strict decoder (ours is one) refuses it, and no correct peer sends
-it. The words are Wycheproof's."""
+"""``valid`` must be decoded. ``invalid`` must be rejected, as Kafka's own classes do.
+``acceptable`` is accepted by Kafka's own classes but rejected by a strict decoder such as ours, and
+no correct peer sends it. The words are Wycheproof's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """``data`` is a whole frame, size included, of a request or response, and a bare body of any
-    other message; the body begins at ``body_at``. Offsets in ``fields`` and ``error`` count from
-    the first byte of ``data``.
+    """One vector.
 
-    A valid vector has ``header`` (of a frame), ``json`` and ``fields``, and ``canonical`` where an
-    encoder would write other bytes than these. One of the others has the ``error`` that kproto's
-    decoder raises.
+    ``data`` is a whole frame, size included, of a request or response, and a bare body of any other
+    message. The body begins at ``body_at``. Offsets in ``fields`` and ``error`` count from the
+    first byte of ``data``.
+
+    A valid vector has ``header`` (if it is a frame), ``json`` and ``fields``, and ``canonical`` if
+    an encoder would write other bytes. The others have the ``error`` that kproto's decoder raises.
     """
 
     name: str

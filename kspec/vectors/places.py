@@ -1,7 +1,6 @@
-"""Where in a body the lengths and counts of its fields stand, and how to write others there.
+"""Find the lengths and counts in a body, and replace them.
 
-For those who damage bodies: ``damage`` beside this, and ``kspec.clientfuzz``. Spans are the
-reference codec's.
+Used by ``damage`` and ``kspec.clientfuzz`` to make invalid bodies. Spans are the reference codec's.
 """
 
 from __future__ import annotations
@@ -18,9 +17,11 @@ __all__ = ["Place", "field_at", "padded", "place_of"]
 
 
 class Place(NamedTuple):
-    """The length or count of a field: ``start`` to ``end``. ``whole`` is where the field ends,
-    ``value`` what the prefix says (None for null), ``size`` the bytes it has where it is no
-    varint."""
+    """The length or count of a field, from ``start`` to ``end``.
+
+    ``whole`` is the end of the field, ``value`` the number (None for null), and ``size`` its width
+    in bytes if it is not a varint.
+    """
 
     span: FieldSpan
     start: int
@@ -32,7 +33,7 @@ class Place(NamedTuple):
     nullable: bool
 
     def prefix(self, value: int | None) -> bytes:
-        """Another length or count, None for null's."""
+        """Encode another length or count; None means null."""
         if self.flexible:
             return unsigned_varint(0 if value is None else (value + 1) & 0xFFFFFFFF)
         return (-1 if value is None else value).to_bytes(self.size, "big", signed=True)
@@ -41,7 +42,7 @@ class Place(NamedTuple):
 def place_of(
     schema: MessageSchema, version: int, span: FieldSpan, spans: Sequence[FieldSpan]
 ) -> Place:
-    """Of a ``count``, string, bytes or records."""
+    """Find the prefix of a ``count``, string, bytes or records field."""
     field = field_at(schema, span.path)
     flexible = schema.is_flexible(version, field)
     # An element of an array of strings is never null.
@@ -59,7 +60,7 @@ def place_of(
 
 
 def field_at(schema: MessageSchema, path: str) -> Field:
-    """The field whose value, or an element of whose array, stands at a path."""
+    """Return the field whose value, or one of whose elements, is at a path."""
     first, *names = re.sub(r"\[\d+\]", "", path).split(".")
     field = schema.root.field(first)
     for name in names:
@@ -69,6 +70,6 @@ def field_at(schema: MessageSchema, path: str) -> Field:
 
 
 def padded(varint: bytes, size: int) -> bytes:
-    """The same number in ``size`` bytes."""
+    """Encode the same number in ``size`` bytes."""
     more = bytes((*varint[:-1], varint[-1] | 0x80))
     return more + b"\x80" * (size - len(varint) - 1) + b"\x00"

@@ -1,8 +1,8 @@
-"""The values that valid vectors carry: a few for each message and version, the same every time.
+"""The values of valid vectors: a few for each message and version, the same every time.
 
-Each pattern looks at one thing that decoders get wrong: defaults, every field at once, the ends of
-every range and the lengths at which a varint grows, nulls, tags from the future. A value is what
-the schema allows at the version; what Kafka would say to it as a broker does not matter here.
+Each pattern covers something that decoders get wrong: defaults, every field at once, the ends of
+every range and the lengths at which a varint grows, nulls, and unknown tags. A value is anything
+that the schema allows at the version, whether or not a broker would accept it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kproto.schema.model import Field, FieldType, MessageSchema, Struct
 __all__ = ["PATTERNS", "UNKNOWN_TAGS", "Pattern", "instances"]
 
 UNKNOWN_TAGS: Final = {1000: b"", 20000: b"\x01\x02\x03"}
-"""Numbers that no schema uses, of two and three bytes as varints."""
+"""Tag numbers that no schema uses, which take two and three bytes as varints."""
 
 _BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _UNSIGNED_BITS: Final = {"uint16": 16, "uint32": 32}
@@ -27,7 +27,7 @@ _PRESENT_FLOATS: Final = (0.5, -2.25)
 
 
 class Pattern(NamedTuple):
-    """A name, what it is for, and whether a message has it at a version."""
+    """A name, its purpose, and whether a message has it at a version."""
 
     name: str
     about: str
@@ -67,7 +67,7 @@ PATTERNS: Final = (
 def instances(
     cls: type[Message], schema: MessageSchema, version: int
 ) -> Iterator[tuple[str, Message]]:
-    """A message for each pattern that ``cls`` has at ``version``, with the pattern's name."""
+    """Yield each pattern that ``cls`` has at ``version``, with a message."""
     for pattern in PATTERNS:
         if pattern.applies(schema, version):
             maker = _Maker(cls, version, pattern.name)
@@ -119,14 +119,15 @@ class _Maker:
         return _usual(type_.kind, field.python_name, number)
 
     def _length(self, depth: int) -> int:
-        """Two elements where that is cheap: the second shows that the first ended rightly."""
+        """Two elements where that is cheap: the second shows that the first ended at the right
+        byte."""
         if self._pattern == "least":
             return 0
         return 2 if depth == 0 and self._pattern != "greatest" else 1
 
 
 def _usual(kind: str, name: str, number: int) -> Any:
-    """Another value for every number, with every byte of it in use."""
+    """Return a different value for every number, which uses every byte."""
     if kind in _BITS or kind in _UNSIGNED_BITS:
         size = (_BITS.get(kind) or _UNSIGNED_BITS[kind]) // 8
         highest = int.from_bytes(bytes(range(1, size + 1)), "big")

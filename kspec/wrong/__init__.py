@@ -1,8 +1,8 @@
-"""A client to be wrong with: a correct one, small enough to read, and its named misbehaviours.
+"""A reference client, small enough to read, and its deliberate defects.
 
-A case nobody can fail is no case. ``link`` (one connection) and ``client`` (the calls) are written
-so that each rule they keep is a method of its own; a misbehaviour overrides one and breaks just
-that rule. ``kspec misbehaviours`` lists them; ``--client reference`` is the correct one, and
-``--client wrong:NAME`` one that misbehaves. ``python -m kspec.wrong [NAME]`` is either, as an
+A case that no client can fail proves nothing. In ``link`` (one connection) and ``client`` (the
+calls) each rule is a method of its own, and a misbehaviour overrides one method to break just that
+rule. ``kspec misbehaviours`` lists them. ``--client reference`` selects the correct client,
+``--client wrong:NAME`` a misbehaving one. ``python -m kspec.wrong [NAME]`` runs either as an
 adapter.
 """

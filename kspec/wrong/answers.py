@@ -1,4 +1,4 @@
-"""Wrong about what an answer says, and wrong to whoever asked."""
+"""Misbehaviours about the content of answers and about reporting it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ClaimsSuccess(Client):
 
 @misbehaves("hides-the-error")
 class HidesTheError(Client):
-    """Says of every error that something went wrong, and not what."""
+    """Reports that something went wrong but not what."""
 
     def failure(self, error: Exception) -> dict[str, Any]:
         return {"ok": False, "error": "Error", "code": None, "message": "something went wrong"}
@@ -45,7 +45,7 @@ class HidesTheError(Client):
 
 @misbehaves("takes-unknown-codes-for-success")
 class TakesUnknownCodesForSuccess(Client):
-    """Takes an error code that it does not know for none."""
+    """Treats unknown error codes as success."""
 
     def outcomes(
         self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
@@ -56,7 +56,7 @@ class TakesUnknownCodesForSuccess(Client):
 
 @misbehaves("ignores-the-top-level-error")
 class IgnoresTheTopLevelError(Client):
-    """Looks at the errors of partitions, and not at the one above them."""
+    """Reads the errors of partitions but not the top-level error."""
 
     async def ask(self, where: Any, body: Any, code_of: Any, *more: Any) -> Any:
         return await super().ask(where, body, lambda _answer: 0, *more)
@@ -82,7 +82,7 @@ class OneOutcomeForAll(Client):
 
 @misbehaves("matches-by-position")
 class MatchesByPosition(Client):
-    """Takes the first outcome for that of the first partition asked about, and so on."""
+    """Assigns outcomes to partitions by position instead of by name."""
 
     def outcomes(
         self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
@@ -97,7 +97,7 @@ class MatchesByPosition(Client):
 
 @misbehaves("forgets-who-was-left-out")
 class ForgetsWhoWasLeftOut(Client):
-    """Takes silence about a partition for success."""
+    """Treats a partition that the answer omits as successful."""
 
     def outcomes(
         self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
@@ -120,7 +120,7 @@ class TakesEverythingForNothing(Link):
 
 @misbehaves("swaps-adding-and-removing")
 class SwapsAddingAndRemoving(Client):
-    """Shows the replicas that a reassignment removes as those it adds."""
+    """Swaps the adding and removing replicas of a reassignment."""
 
     def success(self, result: Any) -> dict[str, Any]:
         rows = result.values() if isinstance(result, dict) else ()

@@ -1,5 +1,6 @@
-"""What a case can ask of a client, carried out by the reference client: requests, and what their
-answers mean. docs/adapters.md says what each call takes and gives.
+"""The calls of the reference client: the requests they send and the meaning of the answers.
+
+docs/adapters.md documents each call's arguments and result.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Arguments = Mapping[str, Any]
 
 
 def outcome(code: int, message: str | None) -> dict[str, Any]:
-    """An error as the adapter protocol has it."""
+    """Return an error in the form of the adapter protocol."""
     return {
         "error": error_codes.name(code),
         "code": code,

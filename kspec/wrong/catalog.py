@@ -1,4 +1,4 @@
-"""Every misbehaviour, registered. A new module of some is named here."""
+"""Registers every misbehaviour. New modules are listed here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The calls of a case, by a client that keeps the rules; each rule a method of its own.
+"""The calls of a client that follows the rules, each rule in a method of its own.
 
-Finds the controller, asks again where that can help, pauses longer each time, gives up in time,
-and tells every error as what it is. A misbehaviour overrides one of these methods, or gives another
+The client finds the controller, retries where that can help with growing pauses, times out, and
+reports every error as what it is. A misbehaviour overrides one of these methods or provides another
 ``link``.
 """
 
@@ -32,13 +32,13 @@ _LONGEST_PAUSE: Final = 1.0
 
 
 class Client:
-    """``call`` takes and gives what a line of the adapter protocol holds."""
+    """``call`` takes and returns the content of a line of the adapter protocol."""
 
     name: ClassVar[str] = "reference"
     link: type[Link] = Link
     least_attempts: ClassVar[int] = 0
-    """So many requests go out although the time is up: for those that ask too often, which they
-    are to do on a slow machine, too."""
+    """Minimum number of attempts, even after the timeout. For misbehaviours that retry too often,
+    which must do so on a slow machine too."""
 
     def __init__(self) -> None:
         self.codec = dialect("kafka")
@@ -61,7 +61,7 @@ class Client:
         }
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Never raises for what a broker or the wire does."""
+        """Make a call. Never raises for the behaviour of a broker or the network."""
         try:
             if op == "connect":
                 self.connect(arguments)
@@ -84,7 +84,7 @@ class Client:
         return {"ok": True, "result": result}
 
     def failure(self, error: Exception) -> dict[str, Any]:
-        """Every error as what it is."""
+        """Report an error with its kind."""
         if isinstance(error, BrokerError):
             return {"ok": False, **calls.outcome(error.code, error.message)}
         kinds: tuple[tuple[type[Exception], str], ...] = (
@@ -112,11 +112,10 @@ class Client:
         for link in links.values():
             await link.close()
 
-    # ---- who to ask ------------------------------------------------------------------------------
+    # ---- choosing a broker -----------------------------------------------------------------------
 
     async def link_to(self, address: tuple[str, int]) -> Link:
-        """The open connection, or a new one: where there was one that broke, versions are asked
-        for anew."""
+        """Return the open connection, or a new one, which negotiates versions again."""
         link = self.links.get(address)
         if link is not None and link.closed is None:
             if link.outlived and self.sasl is not None:
@@ -130,7 +129,7 @@ class Client:
         return link
 
     async def renew(self, link: Link, sasl: SaslMechanism) -> None:
-        """Authenticate anew on the connection whose session is over soon (KIP-368)."""
+        """Reauthenticate on a connection whose session is about to expire (KIP-368)."""
         try:
             await link.authenticate(sasl)
         except BaseException:
@@ -138,8 +137,8 @@ class Client:
             raise
 
     async def any_link(self) -> Link:
-        """To a broker we know of, or else one we were told of (KIP-899). One that says nothing is
-        passed over as one that is not there."""
+        """Connect to a known broker, or else to a bootstrap address (KIP-899). One that does not
+        answer is skipped like one that is down."""
         problem: Exception = LinkClosedError("no broker is known")
         for address in dict.fromkeys([*self.brokers.values(), *self.bootstrap]):
             try:
@@ -158,11 +157,11 @@ class Client:
     async def refresh(self) -> None:
         request: Any = self.codec.message("MetadataRequest")
         link = await self.any_link()
-        # An empty list is none from version 1 on, and every topic at version 0.
+        # An empty list means no topics from version 1 on, and every topic at version 0.
         self.learn(await link.ask(request(topics=[])))
 
     def learn(self, metadata: Any) -> None:
-        """Take over who is there and who is in control."""
+        """Update the brokers and the controller."""
         self.learn_brokers(
             {each.node_id: (each.host, each.port) for each in metadata.brokers},
             metadata.controller_id,
@@ -171,7 +170,7 @@ class Client:
     def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
         self.brokers, self.controller_id = brokers, controller_id
 
-    # ---- asking ----------------------------------------------------------------------------------
+    # ---- requests --------------------------------------------------------------------------------
 
     async def ask(
         self,
@@ -180,7 +179,7 @@ class Client:
         code_of: Callable[[Any], int],
         check: Callable[[Link], None] = lambda _link: None,
     ) -> Any:
-        """The answer, of a broker that gives one: tried again until the time is up."""
+        """Send a request until a broker answers without an error, or time is up."""
         attempt = 0
         ends = asyncio.get_running_loop().time() + self.timeout
         while True:
@@ -204,30 +203,31 @@ class Client:
             self.forget(problem)
 
     def pause(self, attempt: int) -> float:
-        """Seconds before asking again: longer each time (KIP-580)."""
+        """Return the seconds before the next attempt, which grow (KIP-580)."""
         return float(min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE))
 
     def may_ask_again(self, problem: Exception, attempt: int) -> bool:
-        """Where that can help: the connection is gone, or the broker says so."""
+        """Return whether a retry can help: the connection was lost, or the error is retriable."""
         if isinstance(problem, BrokerError):
             return error_codes.is_retriable(problem.code)
         return True
 
     def forget(self, problem: Exception) -> None:
-        """What is known to be out of date."""
+        """Discard what is out of date."""
         self.controller_id = -1
 
     def require(self, link: Link, api_key: int, version: int, problem: str) -> None:
-        """Nothing is sent where the broker's versions cannot say it."""
+        """Refuse to send a request that the broker's versions cannot express."""
         if link.choose_version(api_key) < version:
             raise UnsupportedVersionError(problem)
 
-    # ---- telling ---------------------------------------------------------------------------------
+    # ---- results ---------------------------------------------------------------------------------
 
     def outcomes(
         self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
-        """One a partition that was asked for. A broker that leaves one out owes an answer."""
+        """Return an outcome per requested partition. A partition missing from the answer is an
+        error."""
         found: dict[str, Any] = {}
         for key in asked:
             if key not in rows:

@@ -1,4 +1,4 @@
-"""Wrong about which answer is whose, about waiting, and about what a broken connection means."""
+"""Misbehaviours about matching answers to requests, waiting, and lost connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 @misbehaves("keeps-answers-for-later")
 class KeepsAnswersForLater(Link):
-    """Keeps an answer that nobody waits for, and gives it to who asks next."""
+    """Keeps an answer that nothing waits for and gives it to the next request."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -46,7 +46,7 @@ class KeepsAnswersForLater(Link):
 
 @misbehaves("gives-a-second-answer-to-the-next")
 class GivesASecondAnswerToTheNext(Link):
-    """Where an answer comes twice under its own id, gives the second to who asks next."""
+    """Gives the second of two identical answers to the next request."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -71,7 +71,7 @@ class GivesASecondAnswerToTheNext(Link):
 
 @misbehaves("deals-answers-out-in-turn")
 class DealsAnswersOutInTurn(Link):
-    """Where several requests are under way, takes the next answer for that of the oldest."""
+    """With several requests in flight, gives the next answer to the oldest one."""
 
     def match(self, correlation_id: int) -> int:
         return min(self._awaited) if len(self._awaited) > 1 else correlation_id
@@ -87,7 +87,7 @@ class DealsAnswersOutInTurn(Link):
 
 @misbehaves("forgets-half-a-frame")
 class ForgetsHalfAFrame(Link):
-    """Gives up on an answer of which a part has come, and takes the rest for another frame."""
+    """Gives up on a partly received answer and reads its rest as another frame."""
 
     async def give_up(self, body: Any) -> bytes:
         self._awaited.clear()
@@ -95,14 +95,14 @@ class ForgetsHalfAFrame(Link):
         raise TimedOutError(f"no answer to {type(body).__name__} in time")
 
     def take(self, frame: bytes) -> None:
-        """An answer that nobody waits for is passed over."""
+        """Ignores an answer that nothing waits for."""
         with suppress(RemoteProtocolError):
             super().take(frame)
 
 
 @misbehaves("gives-up-early")
 class GivesUpEarly(Link):
-    """Gives up on an answer at a third of its own time-out."""
+    """Gives up after a third of its own timeout."""
 
     async def exchange(self, body: Any, version: int) -> bytes:
         self.timeout /= 3
@@ -114,7 +114,7 @@ class GivesUpEarly(Link):
 
 @misbehaves("triples-its-time-out")
 class TriplesItsTimeOut(Client):
-    """Waits three times as long as it was told to."""
+    """Waits three times as long as its timeout."""
 
     def connect(self, arguments: Mapping[str, Any]) -> None:
         super().connect({**arguments, "timeout_ms": 3 * arguments["timeout_ms"]})
@@ -122,7 +122,7 @@ class TriplesItsTimeOut(Client):
 
 @misbehaves("waits-for-the-first-answer")
 class WaitsForTheFirstAnswer(Client):
-    """Has no time-out for what it asks first on a connection, and never leaves that connection."""
+    """Has no timeout for the first request on a connection and never leaves that connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class WaitsForTheFirstAnswer(Client):
 
 @misbehaves("reports-an-idle-close")
 class ReportsAnIdleClose(Client):
-    """Where the broker has closed a connection, fails the next call for it."""
+    """Fails the next call after the broker closed a connection."""
 
     async def link_to(self, address: tuple[str, int]) -> Link:
         link = self.links.get(address)
@@ -156,7 +156,7 @@ class ReportsAnIdleClose(Client):
 
 @misbehaves("takes-sent-for-done")
 class TakesSentForDone(Link):
-    """Where the connection ends before the answer, takes the request for carried out."""
+    """Treats a request as done if the connection ends before the answer."""
 
     async def ask(self, body: Any, version: int | None = None) -> Any:
         try:
@@ -182,7 +182,7 @@ class TakesSentForDone(Link):
 
 @misbehaves("knows-one-bootstrap-server")
 class KnowsOneBootstrapServer(Client):
-    """Of the servers that it is told of, never tries any but the first."""
+    """Tries only the first of its bootstrap servers."""
 
     async def any_link(self) -> Link:
         return await self.link_to(self.bootstrap[0])
@@ -190,7 +190,7 @@ class KnowsOneBootstrapServer(Client):
 
 @misbehaves("stays-with-a-silent-broker")
 class StaysWithASilentBroker(Client):
-    """Where a broker says nothing, does not think of the others."""
+    """Does not try other brokers if one does not answer."""
 
     async def any_link(self) -> Link:
         problem: Exception = LinkClosedError("no broker is known")
@@ -204,7 +204,7 @@ class StaysWithASilentBroker(Client):
 
 @misbehaves("outlasts-its-time-out")
 class OutlastsItsTimeOut(Client):
-    """Gives up in time, and lets its caller know when six times that are over."""
+    """Gives up in time but returns to its caller only after six timeouts."""
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         loop = asyncio.get_running_loop()

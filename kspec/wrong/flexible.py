@@ -1,4 +1,4 @@
-"""Wrong about flexible versions: tagged fields, compact lengths, nulls (KIP-482)."""
+"""Misbehaviours about flexible versions: tagged fields, compact lengths and nulls (KIP-482)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ __all__: list[str] = []
 
 _KNOWN: Final = frozenset(code.value for code in ErrorCode)
 _ONE_BYTE: Final = 0x7F
-"""The largest number that one byte of an unsigned varint holds; compact lengths are one more."""
+"""The largest number in a one-byte unsigned varint. Compact lengths are one more than the length.
+"""
 
 
 def _structs(value: Any) -> Iterator[msgspec.Struct]:
-    """Every struct of an answer, the outermost first."""
+    """Yield every struct of an answer, outermost first."""
     if isinstance(value, list):
         for each in value:
             yield from _structs(each)
@@ -36,7 +37,7 @@ def _tags(value: Any) -> dict[int, bytes]:
 
 
 class _Choking(Link):
-    """Decodes as it should, and then finds that it cannot: ``chokes`` says at what."""
+    """Decodes correctly and then fails on what ``chokes`` names."""
 
     chokes: Callable[[Any], bool]
 
@@ -49,7 +50,7 @@ class _Choking(Link):
 
 @misbehaves("expects-no-tags-in-elements")
 class ExpectsNoTagsInElements(_Choking):
-    """Passes over tagged fields of a whole answer, and not over those of an array's structs."""
+    """Skips tagged fields of the whole answer but not those of array elements."""
 
     def chokes(self, body: Any) -> bool:
         return any(_tags(each) for each in _structs(body) if each is not body)
@@ -57,7 +58,7 @@ class ExpectsNoTagsInElements(_Choking):
 
 @misbehaves("expects-no-tags-in-apiversions")
 class ExpectsNoTagsInApiVersions(_Choking):
-    """Passes over unknown tagged fields everywhere but in ApiVersions."""
+    """Skips unknown tagged fields everywhere except in ApiVersions."""
 
     def chokes(self, body: Any) -> bool:
         return body.API_KEY == API_VERSIONS and any(_tags(each) for each in _structs(body))
@@ -65,7 +66,7 @@ class ExpectsNoTagsInApiVersions(_Choking):
 
 @misbehaves("reads-tags-of-one-byte")
 class ReadsTagsOfOneByte(_Choking):
-    """Takes a tagged field's number and its size for one byte each."""
+    """Reads a tagged field's number and size as one byte each."""
 
     def chokes(self, body: Any) -> bool:
         return any(
@@ -77,7 +78,7 @@ class ReadsTagsOfOneByte(_Choking):
 
 @misbehaves("has-room-for-few-tags")
 class HasRoomForFewTags(_Choking):
-    """Has room for sixteen tagged fields in a struct, and no more."""
+    """Has room for only sixteen tagged fields in a struct."""
 
     def chokes(self, body: Any) -> bool:
         return any(len(_tags(each)) > 16 for each in _structs(body))
@@ -85,7 +86,7 @@ class HasRoomForFewTags(_Choking):
 
 @misbehaves("reads-lengths-of-one-byte")
 class ReadsLengthsOfOneByte(_Choking):
-    """Takes the length of a compact string or array for one byte."""
+    """Reads the length of a compact string or array as one byte."""
 
     def chokes(self, body: Any) -> bool:
         if body.API_KEY == API_VERSIONS:
@@ -96,7 +97,7 @@ class ReadsLengthsOfOneByte(_Choking):
 
 @misbehaves("knows-no-null-arrays")
 class KnowsNoNullArrays(_Choking):
-    """Cannot read an array that is null, where it may be."""
+    """Cannot read a null array in a nullable field."""
 
     def chokes(self, body: Any) -> bool:
         return any(getattr(each, "configs", ()) is None for each in _structs(body))
@@ -104,7 +105,7 @@ class KnowsNoNullArrays(_Choking):
 
 @misbehaves("takes-empty-for-null")
 class TakesEmptyForNull(_Choking):
-    """Takes an empty compact array for one that is null, and misses it."""
+    """Treats an empty compact array as null and fails on it."""
 
     def chokes(self, body: Any) -> bool:
         return getattr(body, "topics", None) == [] and not getattr(body, "brokers", None)
@@ -112,7 +113,7 @@ class TakesEmptyForNull(_Choking):
 
 @misbehaves("needs-every-known-tag")
 class NeedsEveryKnownTag(_Choking):
-    """Cannot do without a tagged field that it knows, where the default is due."""
+    """Requires a known tagged field instead of using its default."""
 
     def chokes(self, body: Any) -> bool:
         return body.API_KEY == API_VERSIONS and not body.finalized_features
@@ -120,7 +121,7 @@ class NeedsEveryKnownTag(_Choking):
 
 @misbehaves("never-forgives-a-bad-tag")
 class NeverForgivesABadTag(Client):
-    """Once it could not read ApiVersions, fails every call, whatever the broker says then."""
+    """Fails every call after it could once not read ApiVersions."""
 
     gave_up: DecodeError | None
 
@@ -140,7 +141,7 @@ class NeverForgivesABadTag(Client):
 
 @misbehaves("asks-on-at-unknown-codes")
 class AsksOnAtUnknownCodes(Client):
-    """Asks again and again where it does not know the error code."""
+    """Retries without end on an unknown error code."""
 
     least_attempts = 60
 

@@ -1,4 +1,4 @@
-"""Wrong about frames and correlation ids."""
+"""Misbehaviours about frames and correlation ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__: list[str] = []
 
 @misbehaves("ignores-correlation-id")
 class IgnoresCorrelationId(Link):
-    """Takes the next answer for that of the oldest request, whatever id it carries."""
+    """Gives the next answer to the oldest request whatever its correlation id."""
 
     def match(self, correlation_id: int) -> int:
         return min(self._awaited, default=correlation_id)
@@ -27,8 +27,7 @@ class IgnoresCorrelationId(Link):
 
 @misbehaves("late-answer-hurts-the-next")
 class LateAnswerHurtsTheNext(Link):
-    """Gives up on a request and leaves the connection open; the answer that comes late is taken for
-    that of the next request."""
+    """Leaves the connection open after a timeout and gives the late answer to the next request."""
 
     def match(self, correlation_id: int) -> int:
         return min(self._awaited, default=correlation_id)
@@ -44,7 +43,7 @@ class LateAnswerHurtsTheNext(Link):
 
 @misbehaves("passes-over-strange-answers")
 class PassesOverStrangeAnswers(Link):
-    """Passes over an answer under an id that it did not ask with, as if it had not come."""
+    """Ignores an answer whose correlation id it did not use."""
 
     def take(self, frame: bytes) -> None:
         with suppress(RemoteProtocolError):
@@ -53,7 +52,7 @@ class PassesOverStrangeAnswers(Link):
 
 @misbehaves("takes-a-read-for-a-frame")
 class TakesAReadForAFrame(Link):
-    """Believes that what one read gives is one whole frame."""
+    """Assumes that one read returns one whole frame."""
 
     async def _read(self) -> None:
         try:
@@ -65,7 +64,7 @@ class TakesAReadForAFrame(Link):
 
 @misbehaves("waits-on-bad-sizes")
 class WaitsOnBadSizes(Link):
-    """Goes on waiting for a frame whose size no frame can have."""
+    """Keeps waiting for a frame of an impossible size."""
 
     def next_frame(self) -> bytes | None:
         try:
@@ -76,7 +75,7 @@ class WaitsOnBadSizes(Link):
 
 @misbehaves("accepts-what-it-cannot-read")
 class AcceptsWhatItCannotRead(Link):
-    """Takes an answer that cannot be read for an empty one."""
+    """Treats an unreadable answer as an empty one."""
 
     def decode(self, frame: bytes, api_key: int, version: int) -> Any:
         try:
@@ -87,7 +86,7 @@ class AcceptsWhatItCannotRead(Link):
 
 @misbehaves("reads-beyond-the-end")
 class ReadsBeyondTheEnd(Link):
-    """Reads zeros where an answer has ended too soon."""
+    """Reads zeros past the end of an answer."""
 
     def decode(self, frame: bytes, api_key: int, version: int) -> Any:
         for missing in range(4096):
@@ -101,7 +100,7 @@ class ReadsBeyondTheEnd(Link):
 
 @misbehaves("chokes-on-unknown-tags")
 class ChokesOnUnknownTags(Link):
-    """Cannot read an answer with a tagged field that it does not know."""
+    """Cannot read an answer with an unknown tagged field."""
 
     def decode(self, frame: bytes, api_key: int, version: int) -> Any:
         header, body = self.codec.decode_response(frame, api_key=api_key, api_version=version)
@@ -122,7 +121,7 @@ def _has_unknown_tags(value: Any) -> bool:
 
 @misbehaves("dies-of-bad-answers")
 class DiesOfBadAnswers(Client):
-    """Its process ends where an answer cannot be understood."""
+    """Exits if an answer cannot be understood."""
 
     def failure(self, error: Exception) -> dict[str, Any]:
         if isinstance(error, DecodeError | RemoteProtocolError):
@@ -132,7 +131,7 @@ class DiesOfBadAnswers(Client):
 
 @misbehaves("never-opens-again")
 class NeverOpensAgain(Client):
-    """Does not connect anew where a connection has ended."""
+    """Does not reconnect after a connection has ended."""
 
     async def link_to(self, address: tuple[str, int]) -> Link:
         link = self.links.get(address)
@@ -143,7 +142,7 @@ class NeverOpensAgain(Client):
 
 @misbehaves("waits-too-long")
 class WaitsTooLong(Client):
-    """Gives up after three times its own time-out."""
+    """Gives up only after three times its own timeout."""
 
     class Patient(Link):
         async def exchange(self, body: Any, version: int) -> bytes:

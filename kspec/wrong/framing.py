@@ -1,4 +1,4 @@
-"""Wrong about where a frame ends, and about lengths and counts inside one."""
+"""Misbehaviours about frame boundaries, lengths and counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROOM: Final = 1_000_000
 
 
 class _Splitter(FrameSplitter):
-    """One whose unfinished frame can be seen, and put there."""
+    """A splitter whose unfinished frame can be read and set."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class _Splitter(FrameSplitter):
 
 
 class _Seeing(Link):
-    """A link with such a splitter; right in all."""
+    """A correct link with such a splitter."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -37,7 +37,7 @@ class _Seeing(Link):
 
 
 class _Mortal(Client):
-    """Its process ends of what ``fatal`` says."""
+    """A client whose process exits on the errors in ``fatal``."""
 
     fatal: ClassVar[type[Exception]] = MemoryError
 
@@ -49,7 +49,7 @@ class _Mortal(Client):
 
 @misbehaves("reserves-what-a-size-says")
 class ReservesWhatASizeSays(_Mortal):
-    """Makes room for as many bytes as a size says before they come, and runs out of memory."""
+    """Allocates as many bytes as a frame size says and runs out of memory."""
 
     class Reserving(Link):
         def next_frame(self) -> bytes | None:
@@ -65,7 +65,7 @@ class ReservesWhatASizeSays(_Mortal):
 
 @misbehaves("reserves-room-for-every-element")
 class ReservesRoomForEveryElement(_Mortal):
-    """Makes room for as many elements as a count says, and runs out of memory."""
+    """Allocates as many elements as a count says and runs out of memory."""
 
     class Reserving(Link):
         def decode(self, frame: bytes, api_key: int, version: int) -> Any:
@@ -82,8 +82,7 @@ class ReservesRoomForEveryElement(_Mortal):
 
 @misbehaves("keeps-a-lost-connection")
 class KeepsALostConnection(_Seeing):
-    """Believes every size, and asks on where the rest of a frame never came: what comes next goes
-    into that frame."""
+    """Trusts every size and reads the next answer into an unfinished frame."""
 
     max_size: int = _ANY_SIZE
 
@@ -92,15 +91,14 @@ class KeepsALostConnection(_Seeing):
         raise TimedOutError(f"no answer to {type(body).__name__} in time")
 
     def take(self, frame: bytes) -> None:
-        """An answer that nobody waits for is passed over."""
+        """Ignores an answer that nothing waits for."""
         if int.from_bytes(frame[4:8], "big") in self._awaited:
             super().take(frame)
 
 
 @misbehaves("loses-good-frames")
 class LosesGoodFrames(Link):
-    """Looks at all that a read gave before it takes any of it: a bad size takes the good answer in
-    front of it along."""
+    """Loses a good answer that was read together with a bad size."""
 
     async def _read(self) -> None:
         try:
@@ -117,7 +115,7 @@ class LosesGoodFrames(Link):
 
 @misbehaves("dies-of-short-frames")
 class DiesOfShortFrames(_Mortal):
-    """Reads the correlation id of a frame that is too short for one, and its process ends."""
+    """Exits on a frame too short for a correlation id."""
 
     class Careless(Link):
         def take(self, frame: bytes) -> None:
@@ -131,7 +129,7 @@ class DiesOfShortFrames(_Mortal):
 
 @misbehaves("reads-the-next-frame-in-this-one")
 class ReadsTheNextFrameInThisOne(Link):
-    """Does not go by the size: what an answer has left is taken for the start of the next."""
+    """Ignores the frame size and reads what an answer leaves over as the next one."""
 
     def decode(self, frame: bytes, api_key: int, version: int) -> Any:
         try:
@@ -146,7 +144,7 @@ class ReadsTheNextFrameInThisOne(Link):
 
 @misbehaves("takes-what-came-for-the-whole")
 class TakesWhatCameForTheWhole(_Seeing):
-    """Where the connection ends in the middle of an answer, reads zeros for the rest of it."""
+    """Reads zeros for the rest of an answer if the connection ends inside it."""
 
     def _end(self, reason: Exception) -> None:
         rest = self._splitter.rest
@@ -158,11 +156,10 @@ class TakesWhatCameForTheWhole(_Seeing):
 
 @misbehaves("carries-over-to-the-next-connection")
 class CarriesOverToTheNextConnection(Client):
-    """Keeps the half frame of a connection that ended, and puts it in front of what the next one
-    brings."""
+    """Puts the partial frame of a lost connection in front of the next connection's bytes."""
 
     class Seeing(_Seeing):
-        """What it is made with."""
+        """The attributes of a new link."""
 
     link: type[Link] = Seeing
 
@@ -186,7 +183,7 @@ class CarriesOverToTheNextConnection(Client):
 
 @misbehaves("dies-of-a-reset")
 class DiesOfAReset(_Mortal):
-    """Its process ends where a connection is reset."""
+    """Exits if a connection is reset."""
 
     class Careless(Link):
         def _end(self, reason: Exception) -> None:
@@ -200,7 +197,7 @@ class DiesOfAReset(_Mortal):
 
 @misbehaves("asks-on-a-half-closed-connection")
 class AsksOnAHalfClosedConnection(Link):
-    """Does not see that the broker has said its last, and asks on."""
+    """Sends requests on a connection that the broker has closed."""
 
     async def _read(self) -> None:
         try:
@@ -217,7 +214,7 @@ class AsksOnAHalfClosedConnection(Link):
 
 @misbehaves("takes-null-for-empty")
 class TakesNullForEmpty(Link):
-    """Takes a null for an empty text where the protocol has no null."""
+    """Reads null as an empty string in a field that is not nullable."""
 
     def decode(self, frame: bytes, api_key: int, version: int) -> Any:
         try:
@@ -225,14 +222,14 @@ class TakesNullForEmpty(Link):
         except DecodeError as error:
             if "serialized as null" not in str(error):
                 raise
-            empty = b"\x01"  # a compact length is one above what it says
+            empty = b"\x01"  # a compact length is one more than the length
             mended = frame[: error.offset] + empty + frame[error.offset + 1 :]
             return super().decode(mended, api_key, version)
 
 
 @misbehaves("takes-a-part-of-a-text")
 class TakesAPartOfAText(Link):
-    """Takes what is there where a text is longer than the frame, and nothing for the rest of it."""
+    """Truncates a string that is longer than the frame."""
 
     def decode(self, frame: bytes, api_key: int, version: int) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Wrong about who it is: SASL."""
+"""Misbehaviours about authentication with SASL."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _SASL_HANDSHAKE: Final = 17
 _SASL_AUTHENTICATE: Final = 36
 _FAR_TOO_LONG: Final = 12.0
 _INSISTENT: Final = 60
-"""As many as anybody needs to see that there would be no end."""
+"""Number of attempts that shows that there would be no end."""
 
 
 @misbehaves("does-not-authenticate")
 class DoesNotAuthenticate(Link):
-    """Asks for what it wants without having said who it is."""
+    """Sends requests without authenticating."""
 
     async def authenticate(self, sasl: SaslMechanism) -> None:
-        """It goes without."""
+        """Does not authenticate."""
 
 
 class _Scram(Link):
     """Sees the broker's tokens before the mechanism does."""
 
     def heard(self, token: bytes, sent: bytes) -> bytes | None:
-        """What the mechanism is to hear, or None to stop listening and be content."""
+        """Return the token for the mechanism, or None to accept and stop."""
         return token
 
     def said(self, token: bytes) -> bytes:
-        """What is sent for the mechanism's own token."""
+        """Return what is sent instead of the mechanism's own token."""
         return token
 
     async def authenticate(self, sasl: SaslMechanism) -> None:
@@ -65,7 +65,7 @@ class _Scram(Link):
 
 @misbehaves("trusts-the-broker")
 class TrustsTheBroker(_Scram):
-    """Takes whatever the broker says last in SCRAM for proof that it knows the password."""
+    """Accepts any final SCRAM message as proof that the broker knows the password."""
 
     def heard(self, token: bytes, sent: bytes) -> bytes | None:
         return None if sent.startswith(b"c=") else token
@@ -73,7 +73,7 @@ class TrustsTheBroker(_Scram):
 
 @misbehaves("takes-any-nonce")
 class TakesAnyNonce(_Scram):
-    """Goes on with SCRAM although the broker's nonce does not begin with its own."""
+    """Continues SCRAM although the broker's nonce does not begin with its own."""
 
     def heard(self, token: bytes, sent: bytes) -> bytes | None:
         ours = sent.rpartition(b"r=")[2]
@@ -84,7 +84,7 @@ class TakesAnyNonce(_Scram):
 
 @misbehaves("believes-in-its-mechanism")
 class BelievesInItsMechanism(Link):
-    """Goes on with its mechanism although the broker has refused it."""
+    """Continues with a mechanism that the broker refused."""
 
     def decode(self, frame: bytes, api_key: int, version: int) -> Any:
         body = super().decode(frame, api_key, version)
@@ -98,28 +98,28 @@ class HashesOnceIfToldTo(_Scram):
     """Accepts any number of SCRAM iterations, however small."""
 
     def heard(self, token: bytes, sent: bytes) -> bytes | None:
-        # The proof is of another number then; what counts is that one is sent.
+        # The proof uses another number then, but it only matters that one is sent.
         return re.sub(rb",i=\d{1,3}$", b",i=4097", token)
 
 
 @misbehaves("hashes-for-ever-if-told-to")
 class HashesForEverIfToldTo(Client):
-    """Accepts any number of SCRAM iterations, however large, and keeps its caller waiting."""
+    """Accepts any number of SCRAM iterations, however large, and blocks its caller."""
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         said = await super().call(op, arguments)
         if said.get("kind") == "authentication" and "must not be >" in said["message"]:
-            await asyncio.sleep(_FAR_TOO_LONG)  # as if it were still at it
+            await asyncio.sleep(_FAR_TOO_LONG)  # as if it were still computing
         return said
 
 
 @misbehaves("outlives-its-session")
 class OutlivesItsSession(Client):
-    """Does not authenticate anew, and tells its caller where the broker closes for that."""
+    """Does not reauthenticate and fails its caller when the broker closes the connection."""
 
     class Forgetful(Link):
         def heed_session(self, milliseconds: int) -> None:
-            """Not heeded."""
+            """Ignored."""
 
     link: type[Link] = Forgetful
 
@@ -131,7 +131,7 @@ class OutlivesItsSession(Client):
 
 @misbehaves("insists-on-its-session")
 class InsistsOnItsSession(Client):
-    """Where it may not authenticate anew, tries again at once, on a connection after the other."""
+    """Retries without a pause, on a new connection each time, if it may not reauthenticate."""
 
     async def renew(self, link: Link, sasl: SaslMechanism) -> None:
         address = next(where for where, each in self.links.items() if each is link)
@@ -151,7 +151,7 @@ class InsistsOnItsSession(Client):
 
 @misbehaves("frames-its-tokens")
 class FramesItsTokens(Link):
-    """Sends SaslAuthenticate behind a handshake of version 0, where a token as it is is due."""
+    """Sends SaslAuthenticate after a version 0 handshake, which requires raw tokens."""
 
     async def say_raw(self, token: bytes) -> bytes:
         authenticate: Any = self.codec.message("SaslAuthenticateRequest")
@@ -161,7 +161,8 @@ class FramesItsTokens(Link):
 
 @misbehaves("accepts-an-empty-signature")
 class AcceptsAnEmptySignature(_Scram):
-    """Compares as many bytes of the broker's signature as it was sent: none, if it is empty."""
+    """Compares only as many bytes of the broker's signature as were sent, so an empty one
+    passes."""
 
     def heard(self, token: bytes, sent: bytes) -> bytes | None:
         return None if sent.startswith(b"c=") and token == b"v=" else token
@@ -169,7 +170,7 @@ class AcceptsAnEmptySignature(_Scram):
 
 @misbehaves("does-not-escape-its-name")
 class DoesNotEscapeItsName(_Scram):
-    """Writes commas and equals signs of the user's name into SCRAM's first token as they are."""
+    """Does not escape commas and equals signs of the user name in SCRAM."""
 
     def said(self, token: bytes) -> bytes:
         return token.replace(b"=2C", b",").replace(b"=3D", b"=") if b"n=" in token else token
@@ -177,7 +178,7 @@ class DoesNotEscapeItsName(_Scram):
 
 @misbehaves("writes-passwords-in-latin-1")
 class WritesPasswordsInLatin1(_Scram):
-    """Encodes what it says in PLAIN as Latin-1, where UTF-8 is due."""
+    """Encodes PLAIN's message as Latin-1 instead of UTF-8."""
 
     def said(self, token: bytes) -> bytes:
         return token.decode().encode("latin-1") if token.startswith(b"\0") else token
@@ -185,7 +186,7 @@ class WritesPasswordsInLatin1(_Scram):
 
 @misbehaves("goes-on-unauthenticated")
 class GoesOnUnauthenticated(Link):
-    """Where the broker refuses the handshake, asks for what it wants all the same."""
+    """Sends its requests although the broker refused the handshake."""
 
     async def authenticate(self, sasl: SaslMechanism) -> None:
         try:

@@ -1,7 +1,7 @@
-"""One connection to one broker, by the rules; each rule a method that a misbehaviour may break.
+"""One connection to one broker by the rules, each rule in a method that a misbehaviour may break.
 
-Frames are cut by ``kproto.framing`` and messages coded by the released dialect; versions are
-picked by ``kproto.connection.negotiation``. Nothing here tries again: that is ``client``'s.
+``kproto.framing`` splits frames, the released dialect decodes messages, and
+``kproto.connection.negotiation`` chooses versions. Retries are in ``client``.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _read_code: Final = Struct(">h").unpack_from
 
 
 class LinkClosedError(ConnectionError):
-    """The connection is over; the reason is the broker's end, or what the broker did wrong."""
+    """The connection is over, because the broker closed it or broke the protocol."""
 
 
 class TimedOutError(TimeoutError):
-    """No answer in time."""
+    """No answer arrived in time."""
 
 
 class BrokerError(Exception):
@@ -48,7 +48,8 @@ class BrokerError(Exception):
 
 
 class Link:
-    """Open, negotiate, perhaps authenticate, then ``ask``. Closed for good by what is not right."""
+    """Opens a connection, negotiates, optionally authenticates, and sends requests. Any protocol
+    error closes it for good."""
 
     max_size: int = DEFAULT_MAX_SIZE
 
@@ -69,10 +70,11 @@ class Link:
         self._writer: asyncio.StreamWriter | None = None
         self._task: asyncio.Task[None] | None = None
 
-    # ---- life ------------------------------------------------------------------------------------
+    # ---- life cycle ------------------------------------------------------------------------------
 
     async def open(self, host: str, port: int) -> None:
-        """Raises LinkClosedError, TimedOutError, DecodeError, Refused."""
+        """Open the connection. Raises LinkClosedError, TimedOutError, DecodeError or
+        BrokerError."""
         try:
             async with asyncio.timeout(self.timeout):
                 self._reader, self._writer = await asyncio.open_connection(host, port)
@@ -107,7 +109,7 @@ class Link:
     def _end(self, reason: Exception) -> None:
         if self.closed is None:
             self.closed = reason
-            if self._writer is not None:  # else it was given up while it was being opened
+            if self._writer is not None:  # otherwise the caller gave up while it was being opened
                 self._writer.close()
         tokens = [] if self._token is None else [self._token]
         for future in [*self._awaited.values(), *tokens]:
@@ -117,7 +119,7 @@ class Link:
         self._awaited.clear()
         self._token = None
 
-    # ---- frames in -------------------------------------------------------------------------------
+    # ---- incoming frames -------------------------------------------------------------------------
 
     async def _read(self) -> None:
         try:
@@ -132,14 +134,16 @@ class Link:
             self._end(error)
 
     def next_frame(self) -> bytes | None:
-        """Raises RemoteProtocolError on a size that no answer has."""
+        """Check a frame's size. Raises RemoteProtocolError on one that no answer has."""
         return self._splitter.next_frame()
 
     def take(self, frame: bytes) -> None:
-        """Hand an answer to who waits for it. Raises RemoteProtocolError where nobody does: from
-        there on nothing on this connection can be told apart."""
+        """Give an answer to the request that waits for it.
+
+        Raises RemoteProtocolError if there is none, as later answers could not be matched either.
+        """
         if self._token is not None:
-            # Behind SaslHandshake version 0 a frame is a token, and nothing else.
+            # After SaslHandshake version 0, every frame is a token.
             self._token.set_result(frame[4:])
             self._token = None
             return
@@ -155,13 +159,16 @@ class Link:
             future.set_result(frame)
 
     def match(self, correlation_id: int) -> int:
-        """Which request an answer belongs to, by the id it carries."""
+        """Return the request that an answer belongs to, by its correlation id."""
         return correlation_id
 
-    # ---- requests out ----------------------------------------------------------------------------
+    # ---- outgoing requests -----------------------------------------------------------------------
 
     async def ask(self, body: Any, version: int | None = None) -> Any:
-        """The answer's body. Raises UnsupportedVersionError where we have no version in common."""
+        """Send a request and return the answer's body.
+
+        Raises UnsupportedVersionError if there is no common version.
+        """
         await self.keep_quiet()
         if version is None:
             version = self.choose_version(body.API_KEY)
@@ -174,8 +181,10 @@ class Link:
         return choose_version(self.codec.apis[api_key], self.versions)
 
     async def exchange(self, body: Any, version: int) -> bytes:
-        """Send, and wait for the frame. An answer that is late is of no use to anybody, and would
-        be in the way of the next: the connection is closed."""
+        """Send a request and wait for the frame.
+
+        If it is late, the connection is closed, as the late answer would be in the way of the next.
+        """
         future = self.send(body, version)
         try:
             async with asyncio.timeout(self.timeout):
@@ -201,13 +210,13 @@ class Link:
         raise error
 
     def decode(self, frame: bytes, api_key: int, version: int) -> Any:
-        """Raises DecodeError."""
+        """Decode a body. Raises DecodeError."""
         return self.codec.decode_response(frame, api_key=api_key, api_version=version)[1]
 
     # ---- quotas (KIP-219) ------------------------------------------------------------------------
 
     def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
-        """A broker that throttles does not read for so long, and expects nothing."""
+        """Pause for as long as the broker asks; meanwhile it does not read."""
         if milliseconds > 0:
             self.quiet_until = asyncio.get_running_loop().time() + milliseconds / 1000
 
@@ -222,7 +231,8 @@ class Link:
     # ---- versions (KIP-35, KIP-511) --------------------------------------------------------------
 
     async def negotiate(self) -> None:
-        """Ask what the broker speaks, stepping down where it does not know our version of that."""
+        """Ask for the broker's versions, at a lower version of ApiVersions if it does not know
+        ours."""
         version: int | None = self.first_version()
         attempt = 0
         while version is not None:
@@ -243,11 +253,12 @@ class Link:
         return self.codec.apis[API_VERSIONS].valid_versions.highest
 
     def next_version(self, refused: int, attempt: int, rows: Mapping[int, Versions]) -> int | None:
-        """None gives up. The broker's row is believed once, and only if it leads down."""
+        """Return the version to retry with; None gives up. The broker's row is used once, and only
+        if it is lower."""
         return next_attempt(refused, attempt, rows)
 
     def read_refusal(self, frame: bytes) -> Any:
-        """Error 35 comes in version 0, whatever was asked (KIP-511)."""
+        """Decode error 35 at version 0, whatever version was requested (KIP-511)."""
         return self.decode(frame, API_VERSIONS, 0)
 
     def take_versions(self, body: Any) -> Mapping[int, Versions]:
@@ -257,11 +268,13 @@ class Link:
         request: Any = self.codec.message("ApiVersionsRequest")
         return request(client_software_name="kspec-reference", client_software_version="1")
 
-    # ---- who we are (KIP-43, KIP-152, KIP-368) ---------------------------------------------------
+    # ---- authentication (KIP-43, KIP-152, KIP-368) -----------------------------------------------
 
     async def authenticate(self, sasl: SaslMechanism) -> None:
-        """Raises Refused, with the broker's words, or what the mechanism raises. Again on the same
-        connection it begins the session anew."""
+        """Authenticate. On an open session this starts a new one.
+
+        Raises BrokerError with the broker's message, or the mechanism's error.
+        """
         handshake: Any = self.codec.message("SaslHandshakeRequest")
         version = self.handshake_version()
         answer = await self.ask(handshake(mechanism=sasl.mechanism), version)
@@ -274,12 +287,12 @@ class Link:
             token = exchange(await self.say(token, version))
 
     def handshake_version(self) -> int:
-        """Behind version 0 tokens come as they are (KIP-43), behind 1 in SaslAuthenticate."""
+        """Send a token: raw after version 0 (KIP-43), in SaslAuthenticate after version 1."""
         version = self.choose_version(_SASL_HANDSHAKE)
         return version if _SASL_AUTHENTICATE in self.versions else 0
 
     async def say(self, token: bytes, handshake: int) -> bytes:
-        """The broker's token to ours."""
+        """Exchange a token for the broker's."""
         if handshake == 0:
             return await self.say_raw(token)
         authenticate: Any = self.codec.message("SaslAuthenticateRequest")
@@ -301,7 +314,8 @@ class Link:
             return await self.give_up(token)
 
     def heed_session(self, milliseconds: int) -> None:
-        """When to have authenticated anew: well before the broker would close on us (KIP-368)."""
+        """Return the deadline for reauthentication, well before the broker would close
+        (KIP-368)."""
         if milliseconds > 0:
             self.session_ends = asyncio.get_running_loop().time() + 0.85 * milliseconds / 1000
 

@@ -1,4 +1,4 @@
-"""Wrong about what ApiVersions says, and about what may be done before it was said."""
+"""Misbehaviours about ApiVersions and about requests before it was answered."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__: list[str] = []
 
 _METADATA: Final = 3
 _SETTLED: Final = {_METADATA: 9}
-"""Where it has learned no newer version, as a client written for Kafka 2.4."""
+"""A client written for Kafka 2.4, which knows no newer version."""
 
 _NAMELESS: Final = 2
-"""The newest ApiVersions without the client's name."""
+"""The newest version of ApiVersions without the client's name."""
 
 
 @misbehaves("looks-at-the-highest-alone")
 class LooksAtTheHighestAlone(Link):
-    """Keeps below the broker's highest version, and does not look at its lowest."""
+    """Respects the broker's highest version but not its lowest."""
 
     def choose_version(self, api_key: int) -> int:
         ours = self.codec.apis[api_key].valid_versions.highest
@@ -34,7 +34,7 @@ class LooksAtTheHighestAlone(Link):
 
 @misbehaves("refuses-unknown-features")
 class RefusesUnknownFeatures(Link):
-    """Cannot live with a broker that has a feature it does not know."""
+    """Refuses a broker that has an unknown feature."""
 
     def take_versions(self, body: Any) -> Mapping[int, Versions]:
         names = [each.name for each in body.supported_features if "." not in each.name]
@@ -45,7 +45,7 @@ class RefusesUnknownFeatures(Link):
 
 @misbehaves("names-itself-freely")
 class NamesItselfFreely(Link):
-    """Gives a software name with blanks in it; refused, asks in a version that has none."""
+    """Sends a software name with spaces; if refused, falls back to a version without the name."""
 
     nameless = False
 
@@ -68,7 +68,8 @@ class NamesItselfFreely(Link):
 
 @misbehaves("ignores-apiversions-errors")
 class IgnoresApiVersionsErrors(Link):
-    """Where ApiVersions fails, and not for its version, goes on at its own newest versions."""
+    """Continues with its own newest versions if ApiVersions fails for another reason than its
+    version."""
 
     async def negotiate(self) -> None:
         try:
@@ -81,7 +82,7 @@ class IgnoresApiVersionsErrors(Link):
 
 @misbehaves("hurries-apiversions")
 class HurriesApiVersions(Link):
-    """Gives ApiVersions no more than a tenth of the time that other requests have."""
+    """Gives ApiVersions only a tenth of the timeout of other requests."""
 
     async def negotiate(self) -> None:
         try:
@@ -93,7 +94,7 @@ class HurriesApiVersions(Link):
 
 @misbehaves("forgets-the-guard")
 class ForgetsTheGuard(Client):
-    """Never sends what keeps the replication factor from changing."""
+    """Never sends the guard against changes of the replication factor."""
 
     class Forgetful(Link):
         def send(self, body: Any, version: int) -> Any:
@@ -106,7 +107,7 @@ class ForgetsTheGuard(Client):
 
 @misbehaves("has-room-for-few-apis")
 class HasRoomForFewApis(Link):
-    """Has room for a thousand apis in what a broker says it has."""
+    """Has room for only a thousand APIs in ApiVersions."""
 
     def take_versions(self, body: Any) -> Mapping[int, Versions]:
         if len(body.api_keys) > 1000:
@@ -116,7 +117,7 @@ class HasRoomForFewApis(Link):
 
 @misbehaves("refuses-an-api-listed-twice")
 class RefusesAnApiListedTwice(Link):
-    """Cannot live with a broker that lists an api twice."""
+    """Refuses a broker that lists an API twice."""
 
     def take_versions(self, body: Any) -> Mapping[int, Versions]:
         keys = [each.api_key for each in body.api_keys]
@@ -127,7 +128,7 @@ class RefusesAnApiListedTwice(Link):
 
 @misbehaves("hides-that-a-broker-is-too-old")
 class HidesThatABrokerIsTooOld(Link):
-    """Cannot talk to releases before Kafka 2.4, and says of them that no broker is available."""
+    """Cannot talk to releases before Kafka 2.4 and reports that no broker is available."""
 
     async def negotiate(self) -> None:
         await super().negotiate()
@@ -137,7 +138,7 @@ class HidesThatABrokerIsTooOld(Link):
 
 @misbehaves("numbers-itself-freely")
 class NumbersItselfFreely(NamesItselfFreely):
-    """Gives a software version with blanks in it; refused, asks in a version that has none."""
+    """Sends a software version with spaces; if refused, falls back to a version without it."""
 
     def api_versions(self) -> Any:
         request = Link.api_versions(self)

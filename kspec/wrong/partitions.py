@@ -1,4 +1,4 @@
-"""Wrong about partitions in a request or its answer: reassignments and elections."""
+"""Misbehaviours about partitions: reassignments and elections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CancelsByAnEmptyList(Link):
 
 @misbehaves("takes-nothing-for-everything")
 class TakesNothingForEverything(Link):
-    """Sends null, which asks for everything, where it was asked for an empty list."""
+    """Sends null, which asks for everything, for an empty list."""
 
     def send(self, body: Any, version: int) -> Any:
         for name in ("topics", "topic_partitions"):
@@ -41,7 +41,7 @@ class TakesNothingForEverything(Link):
 
 @misbehaves("ignores-the-filter")
 class IgnoresTheFilter(Link):
-    """Lists every reassignment where it was asked for some."""
+    """Lists every reassignment although it was asked for some."""
 
     def send(self, body: Any, version: int) -> Any:
         if body.API_KEY == _LIST_REASSIGNMENTS:
@@ -51,7 +51,7 @@ class IgnoresTheFilter(Link):
 
 @misbehaves("chokes-on-strangers")
 class ChokesOnStrangers(Client):
-    """Fails a call whose answer has a partition that it did not ask about."""
+    """Fails a call whose answer has a partition that it did not request."""
 
     def outcomes(
         self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
@@ -64,7 +64,7 @@ class ChokesOnStrangers(Client):
 
 @misbehaves("fails-all-by-one")
 class FailsAllByOne(Client):
-    """Fails the whole call where an election was not needed."""
+    """Fails the whole call if an election was not needed."""
 
     def outcomes(
         self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
@@ -76,7 +76,7 @@ class FailsAllByOne(Client):
 
 @misbehaves("believes-in-time-outs")
 class BelievesInTimeOuts(Client):
-    """Takes a partition that timed out for one that will do it later, and so for success."""
+    """Treats a partition that timed out as successful."""
 
     def outcomes(
         self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
@@ -89,7 +89,7 @@ class BelievesInTimeOuts(Client):
 
 @misbehaves("files-outcomes-by-partition-number")
 class FilesOutcomesByPartitionNumber(Client):
-    """Looks up a partition's outcome by its number alone, whatever topic it belongs to."""
+    """Looks up a partition's outcome by its number alone, ignoring the topic."""
 
     def outcomes(
         self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
@@ -101,7 +101,7 @@ class FilesOutcomesByPartitionNumber(Client):
 
 @misbehaves("lists-by-partition-number")
 class ListsByPartitionNumber(Client):
-    """Looks up a partition's reassignment by its number alone, whatever topic it belongs to."""
+    """Looks up a partition's reassignment by its number alone, ignoring the topic."""
 
     def success(self, result: Any) -> dict[str, Any]:
         if isinstance(result, dict) and all(_is_reassignment(row) for row in result.values()):
@@ -120,7 +120,7 @@ def _is_reassignment(row: Any) -> bool:
 
 @misbehaves("elects-preferred-leaders-alone")
 class ElectsPreferredLeadersAlone(Link):
-    """Elects preferred leaders whatever type of election it was asked for."""
+    """Elects preferred leaders whatever type of election was requested."""
 
     def send(self, body: Any, version: int) -> Any:
         if getattr(body, "election_type", 0):

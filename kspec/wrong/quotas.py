@@ -1,4 +1,4 @@
-"""Wrong about throttle times (KIP-219)."""
+"""Misbehaviours about throttle times (KIP-219)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kspec.wrong.registry import misbehaves
 __all__: list[str] = []
 
 _FAR_TOO_LONG: Final = 12.0
-"""Seconds, as many as anybody needs to see that there would be no end."""
+"""Seconds that show that there would be no end."""
 
 
 _STORM: Final = 120
-"""Connections, as many as anybody needs to see that there would be no end."""
+"""Number of connections that shows that there would be no end."""
 
 
 @misbehaves("waits-out-any-throttle")
 class WaitsOutAnyThrottle(Client):
-    """Waits as long as the broker says, however long its own call may take."""
+    """Waits as long as the broker says, beyond the timeout of its own call."""
 
     class Obedient(Link):
         async def keep_quiet(self) -> None:
@@ -32,7 +32,7 @@ class WaitsOutAnyThrottle(Client):
     link: type[Link] = Obedient
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        # Time enough for what it waits, and what it does is timed all the same.
+        # Its calls get enough time for the wait and are timed all the same.
         usual = self.timeout
         self.timeout = max(usual, _FAR_TOO_LONG)
         try:
@@ -44,7 +44,7 @@ class WaitsOutAnyThrottle(Client):
 
 @misbehaves("heeds-throttles-of-successes-only")
 class HeedsThrottlesOfSuccessesOnly(Link):
-    """Keeps a throttle time, but not that of an answer with an error."""
+    """Ignores the throttle time of an answer with an error."""
 
     failed = False
 
@@ -60,7 +60,7 @@ class HeedsThrottlesOfSuccessesOnly(Link):
 
 @misbehaves("reads-throttles-unsigned")
 class ReadsThrottlesUnsigned(Link):
-    """Takes a throttle time below zero for one of weeks."""
+    """Reads a negative throttle time as unsigned, which is weeks."""
 
     def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
         super().heed_throttle(milliseconds % 2**32, api_key, version)
@@ -68,7 +68,7 @@ class ReadsThrottlesUnsigned(Link):
 
 @misbehaves("storms-after-a-throttle")
 class StormsAfterAThrottle(Client):
-    """Where a connection ends while the broker throttles it, opens one after the other."""
+    """Opens one connection after the other if one ends while it is throttled."""
 
     async def link_to(self, address: tuple[str, int]) -> Link:
         link = self.links.get(address)
@@ -81,7 +81,7 @@ class StormsAfterAThrottle(Client):
 
 @misbehaves("reconnects-to-dodge-throttles")
 class ReconnectsToDodgeThrottles(Client):
-    """Opens another connection where the broker asked for a pause on the one it has."""
+    """Opens another connection when the broker throttles the current one."""
 
     async def link_to(self, address: tuple[str, int]) -> Link:
         link = self.links.get(address)

@@ -1,4 +1,4 @@
-"""The misbehaviours by name. A module of this package defines each and registers it."""
+"""The registry of misbehaviours. Modules of this package define and register them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T", type[Client], type[Link])
 
 @dataclass(frozen=True, slots=True)
 class Misbehaviour:
-    """``about`` says in a sentence which rule is broken."""
+    """``about`` states in one sentence which rule is broken."""
 
     name: str
     about: str
@@ -27,8 +27,10 @@ MISBEHAVIOURS: Final[dict[str, Misbehaviour]] = {}
 
 
 def misbehaves(name: str) -> Callable[[T], T]:
-    """Register a ``Client``, or a ``Link`` to be used by a client right in all else. The first line
-    of its docstring is what ``kspec misbehaviours`` says about it."""
+    """Register a ``Client``, or a ``Link`` that an otherwise correct client uses.
+
+    The first line of its docstring is its description in ``kspec misbehaviours``.
+    """
 
     def keep(wrong: T) -> T:
         assert name not in MISBEHAVIOURS, name
@@ -46,5 +48,5 @@ def misbehaves(name: str) -> Callable[[T], T]:
 
 
 def wrong_client(name: str) -> Client:
-    """A new client that misbehaves so, or for "" the correct one. Raises KeyError."""
+    """Return a new client with that misbehaviour, or the correct one for "". Raises KeyError."""
     return MISBEHAVIOURS[name].client() if name else Client()

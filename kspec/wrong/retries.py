@@ -1,4 +1,4 @@
-"""Wrong about asking again: when, where, how often, and how soon."""
+"""Misbehaviours about retries: when, where, how often and how soon."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RECONNECTS: Final = 180
 
 @misbehaves("retries-forever")
 class RetriesForever(Client):
-    """Asks again at once whatever the answer, as long as the call lasts."""
+    """Retries at once whatever the answer, for as long as the call lasts."""
 
     least_attempts = 420
 
@@ -28,7 +28,7 @@ class RetriesForever(Client):
 
 @misbehaves("never-retries")
 class NeverRetries(Client):
-    """Does not ask again where that would have helped."""
+    """Does not retry where that would have helped."""
 
     def may_ask_again(self, problem: Exception, attempt: int) -> bool:
         return False
@@ -46,15 +46,15 @@ class PausesEvenly(Client):
 
 @misbehaves("keeps-the-stale-controller")
 class KeepsTheStaleController(Client):
-    """Asks the same broker again after it said that it is not the controller."""
+    """Sends a request again to a broker that said it is not the controller."""
 
     def forget(self, problem: Exception) -> None:
-        """Nothing is forgotten."""
+        """Discards nothing."""
 
 
 @misbehaves("any-broker-is-controller")
 class AnyBrokerIsController(Client):
-    """Sends what is for the controller to whichever broker it knows first."""
+    """Sends controller requests to the first broker it knows."""
 
     async def controller_link(self) -> Link:
         return await self.any_link()
@@ -62,15 +62,15 @@ class AnyBrokerIsController(Client):
 
 @misbehaves("ignores-throttle")
 class IgnoresThrottle(Link):
-    """Sends on although the broker asked for a pause."""
+    """Keeps sending although the broker asked for a pause."""
 
     def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
-        """Not heeded."""
+        """Ignored."""
 
 
 @misbehaves("knows-its-bootstrap-only")
 class KnowsItsBootstrapOnly(Client):
-    """Talks to nobody but the brokers it was told of."""
+    """Connects only to its bootstrap brokers."""
 
     def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
         known = set(self.bootstrap)
@@ -80,7 +80,7 @@ class KnowsItsBootstrapOnly(Client):
 
 @misbehaves("forgets-its-bootstrap")
 class ForgetsItsBootstrap(Client):
-    """Where none of the brokers it has learned of is left, does not think of those it was told."""
+    """Does not return to its bootstrap brokers when no known broker is left."""
 
     def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
         super().learn_brokers(brokers, controller_id)
@@ -89,7 +89,7 @@ class ForgetsItsBootstrap(Client):
 
 @misbehaves("reconnects-without-pause")
 class ReconnectsWithoutPause(Client):
-    """Where a new connection comes to nothing, opens the next at once, 180 times."""
+    """Reconnects 180 times without a pause when connections fail."""
 
     async def link_to(self, address: tuple[str, int]) -> Link:
         for _ in range(_RECONNECTS):

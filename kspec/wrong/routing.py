@@ -1,4 +1,4 @@
-"""Wrong about the cluster: who is where, who leads, and how long that is true."""
+"""Misbehaviours about the cluster: addresses, leaders, and how long they are valid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_CONTROLLER: Final = 41
 
 @misbehaves("keeps-the-first-address")
 class KeepsTheFirstAddress(Client):
-    """Goes on where it first found a broker, whatever Metadata says now."""
+    """Uses the first address it learned for a broker, whatever Metadata says later."""
 
     first: dict[int, tuple[str, int]]
 
@@ -34,7 +34,7 @@ class KeepsTheFirstAddress(Client):
 
 @misbehaves("remembers-the-first-failure")
 class RemembersTheFirstFailure(Client):
-    """Once it has found no controller, never looks for one again."""
+    """Never looks for a controller again after it found none."""
 
     lost: bool
 
@@ -51,7 +51,7 @@ class RemembersTheFirstFailure(Client):
 
 @misbehaves("describes-from-memory")
 class DescribesFromMemory(Client):
-    """Describes a topic as it was when it was first asked about."""
+    """Describes a topic as it was when first described."""
 
     described: dict[str, dict[str, Any]]
 
@@ -70,7 +70,7 @@ class DescribesFromMemory(Client):
 
 @misbehaves("waits-for-unknown-topics")
 class WaitsForUnknownTopics(Client):
-    """Asks about a topic that does not exist until it does, without a pause to speak of."""
+    """Asks for an unknown topic, almost without a pause, until it exists."""
 
     unknown: bool
 
@@ -93,7 +93,7 @@ class WaitsForUnknownTopics(Client):
 
 @misbehaves("takes-the-first-replica-for-the-leader")
 class TakesTheFirstReplicaForTheLeader(Client):
-    """Says that a partition's first replica leads it, where nobody does."""
+    """Reports a partition's first replica as leader when there is none."""
 
     def success(self, result: Any) -> dict[str, Any]:
         topics = result.values() if isinstance(result, dict) else ()
@@ -107,7 +107,7 @@ class TakesTheFirstReplicaForTheLeader(Client):
 
 @misbehaves("waits-for-a-newer-epoch")
 class WaitsForANewerEpoch(Client):
-    """Asks for metadata until a partition's leader epoch is no older than one it has seen."""
+    """Repeats Metadata until a partition's leader epoch is no older than one it has seen."""
 
     epochs: dict[tuple[str, int], int]
 
@@ -130,8 +130,7 @@ class WaitsForANewerEpoch(Client):
 
 @misbehaves("overlooks-not-controller-of-a-topic")
 class OverlooksNotControllerOfATopic(Client):
-    """Looks for the controller anew where a whole answer says NOT_CONTROLLER, and not where a topic
-    in it does."""
+    """Looks for the controller again on a top-level NOT_CONTROLLER but not on a topic's."""
 
     async def ask(self, where: Any, body: Any, code_of: Any, *more: Any) -> Any:
         if body.API_KEY == _CREATE_TOPICS:
@@ -164,7 +163,7 @@ class TakesTheFirstBrokerForTheController(Client):
 
 @misbehaves("takes-not-controller-for-success")
 class TakesNotControllerForSuccess(OverlooksNotControllerOfATopic):
-    """Reports a topic as created where the answer says NOT_CONTROLLER for it."""
+    """Reports a topic as created although the answer says NOT_CONTROLLER for it."""
 
     def outcomes(
         self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
@@ -177,7 +176,7 @@ class TakesNotControllerForSuccess(OverlooksNotControllerOfATopic):
 
 @misbehaves("describes-unknown-topics")
 class DescribesUnknownTopics(Client):
-    """Describes a topic that does not exist as one without partitions."""
+    """Describes an unknown topic as one without partitions."""
 
     def success(self, result: Any) -> dict[str, Any]:
         if isinstance(result, dict):

@@ -1,4 +1,4 @@
-"""Wrong about versions: KIP-35, KIP-511, KIP-896, and what a version cannot say."""
+"""Misbehaviours about versions: KIP-35, KIP-511, KIP-896, and fields that a version lacks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__: list[str] = []
 
 _METADATA: Final = 3
 _ENDLESS: Final = 60
-"""As many as anybody needs to see that there would be no end."""
+"""Number of attempts that shows that there would be no end."""
 
 
 @misbehaves("repeats-rejected-version")
 class RepeatsRejectedVersion(Link):
-    """Asks for ApiVersions again, at the version that was just refused."""
+    """Repeats ApiVersions at the version that was just refused."""
 
     def next_version(self, refused: int, attempt: int, rows: Mapping[int, Versions]) -> int | None:
         return refused if attempt < _ENDLESS else None
@@ -28,7 +28,7 @@ class RepeatsRejectedVersion(Link):
 
 @misbehaves("gives-up-on-error-35")
 class GivesUpOnError35(Link):
-    """Takes the refusal of one ApiVersions version for the refusal of all."""
+    """Treats the refusal of one ApiVersions version as the refusal of all."""
 
     def next_version(self, refused: int, attempt: int, rows: Mapping[int, Versions]) -> int | None:
         return None
@@ -36,7 +36,7 @@ class GivesUpOnError35(Link):
 
 @misbehaves("steps-to-named-version-only")
 class StepsToNamedVersionOnly(Link):
-    """Where the refusal does not name a version of ApiVersions, does not think of version 0."""
+    """Does not try version 0 if the refusal names no version of ApiVersions."""
 
     def next_version(self, refused: int, attempt: int, rows: Mapping[int, Versions]) -> int | None:
         row = rows.get(API_VERSIONS)
@@ -45,7 +45,7 @@ class StepsToNamedVersionOnly(Link):
 
 @misbehaves("reads-refusal-as-asked")
 class ReadsRefusalAsAsked(Link):
-    """Reads error 35 in the version it asked in, where it comes in version 0."""
+    """Decodes error 35 at the version it requested instead of version 0."""
 
     def read_refusal(self, frame: bytes) -> Any:
         return self.codec.decode_response(
@@ -55,7 +55,7 @@ class ReadsRefusalAsAsked(Link):
 
 @misbehaves("speaks-its-newest-version")
 class SpeaksItsNewestVersion(Link):
-    """Asks what the broker speaks, and sends its own newest version all the same."""
+    """Requests the broker's versions but sends its own newest ones."""
 
     def choose_version(self, api_key: int) -> int:
         return self.codec.apis[api_key].valid_versions.highest
@@ -63,7 +63,7 @@ class SpeaksItsNewestVersion(Link):
 
 @misbehaves("speaks-the-lowest-version")
 class SpeaksTheLowestVersion(Link):
-    """Speaks the lowest version in common, where the highest is due."""
+    """Uses the lowest common version instead of the highest."""
 
     def choose_version(self, api_key: int) -> int:
         super().choose_version(api_key)
@@ -73,7 +73,7 @@ class SpeaksTheLowestVersion(Link):
 
 @misbehaves("refuses-unknown-keys")
 class RefusesUnknownKeys(Link):
-    """Cannot live with a broker that has an api it does not know."""
+    """Refuses a broker that has an unknown API."""
 
     def take_versions(self, body: Any) -> Mapping[int, Versions]:
         found = super().take_versions(body)
@@ -85,7 +85,7 @@ class RefusesUnknownKeys(Link):
 
 @misbehaves("one-broker-speaks-for-all")
 class OneBrokerSpeaksForAll(Client):
-    """Takes what the first broker speaks for what every broker speaks, for ever."""
+    """Assumes for ever that every broker has the versions of the first one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,13 +102,13 @@ class OneBrokerSpeaksForAll(Client):
         return link
 
     def kept(self, offered: Mapping[int, Versions]) -> Mapping[int, Versions]:
-        """What the client believes of a broker that has offered this."""
+        """Return the versions assumed for a broker that advertises these."""
         return self.known
 
 
 @misbehaves("drops-what-a-version-lacks")
 class DropsWhatAVersionLacks(Client):
-    """Where the broker's version has no field for what is asked, asks without it."""
+    """Omits a field that the broker's version lacks instead of refusing."""
 
     class Dropping(Link):
         def send(self, body: Any, version: int) -> Any:
@@ -122,12 +122,12 @@ class DropsWhatAVersionLacks(Client):
     name: ClassVar[str] = ""
 
     def require(self, link: Link, api_key: int, version: int, problem: str) -> None:
-        """Nothing is required."""
+        """Requires nothing."""
 
 
 @misbehaves("keeps-all-ranges-but-metadata")
 class KeepsAllRangesButMetadata(OneBrokerSpeaksForAll):
-    """Takes the range of Metadata from each connection's ApiVersions, and all others from the
+    """Takes the range of Metadata from each connection's ApiVersions but all others from the
     first."""
 
     def kept(self, offered: Mapping[int, Versions]) -> Mapping[int, Versions]:

@@ -1,4 +1,4 @@
-"""Drives aiokafka's ``AIOKafkaAdminClient`` by the lines of docs/adapters.md."""
+"""Drive aiokafka's ``AIOKafkaAdminClient`` by the protocol of docs/adapters.md."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Adapter"]
 
 
 class Adapter:
-    """One admin client on one event loop, stepped a call at a time."""
+    """One admin client on one event loop, which runs for one call at a time."""
 
     client = "aiokafka"
     version = aiokafka.__version__
@@ -68,7 +68,7 @@ class Adapter:
     def close(self) -> None:
         admin, self._admin = self._admin, None
         if admin is not None:
-            with suppress(Exception):  # it may be in no state to say goodbye
+            with suppress(Exception):  # its state may not allow a clean close
                 self._runner.run(admin.close())
 
     def _stepped(
@@ -142,7 +142,7 @@ async def _create_topics(admin: AIOKafkaAdminClient, call: dict[str, Any]) -> Re
 
 
 def _by_code(code: Any, message: Any = None) -> dict[str, Any] | None:
-    """The client returned a code here, and raised nothing."""
+    """The client returned an error code instead of raising."""
     return outcome(Failure("error_code", code, message or "")) if code else None
 
 

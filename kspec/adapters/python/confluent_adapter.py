@@ -1,4 +1,4 @@
-"""Drives confluent-kafka's ``AdminClient`` (librdkafka) by the lines of docs/adapters.md."""
+"""Drive confluent-kafka's ``AdminClient`` (librdkafka) by the protocol of docs/adapters.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LIBRARY, _ = confluent_kafka.libversion()
 
 
 class Adapter:
-    """One admin client. librdkafka connects in the background from the moment it is made."""
+    """One admin client. librdkafka connects in the background as soon as it is made."""
 
     client = "confluent-kafka"
     version = f"{confluent_kafka.__version__} (librdkafka {_LIBRARY})"
@@ -75,7 +75,7 @@ class Adapter:
         return Returned(None, None)
 
     def close(self) -> None:
-        self._admin = None  # librdkafka lets go of everything with the last reference
+        self._admin = None  # librdkafka frees everything with the last reference
 
     @property
     def admin(self) -> AdminClient:
@@ -138,7 +138,8 @@ class Adapter:
             for topic, indexes in by_topic(asked).items()
             for index in indexes
         ]  # fmt: skip
-        # No time-out here: 2.16.1 fails on either, documented though they are. The socket's holds.
+        # No timeout here: 2.16.1 fails on either option, although both are documented. The socket
+        # timeout applies.
         with client_call():
             results = admin.elect_leaders(kind, partitions).result()
         return Returned(
@@ -151,13 +152,13 @@ class Adapter:
 
 
 def _time_outs(timeout_ms: Any) -> dict[str, Any]:
-    """The least that the second of them can be is a second."""
+    """The second one cannot be less than a second."""
     setup = max(timeout_ms, 1000) if isinstance(timeout_ms, int) else timeout_ms
     return {"socket.timeout.ms": timeout_ms, "socket.connection.setup.timeout.ms": setup}
 
 
 def _awaited(future: Any) -> tuple[Any, KafkaException | None]:
-    """The result of a future, or the error of it. What is no KafkaException is the call's."""
+    """Return a future's result or error. An error that is not a KafkaException is the call's."""
     with client_call():
         try:
             return future.result(), None
@@ -166,7 +167,7 @@ def _awaited(future: Any) -> tuple[Any, KafkaException | None]:
 
 
 def _shown(value: Any) -> Any:
-    """With the members of objects that print as an address."""
+    """Represent a value with the members of objects that would print as an address."""
     if isinstance(value, dict):
         return {key: _shown(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -179,8 +180,11 @@ def _outcome(error: KafkaException | KafkaError | None) -> dict[str, Any] | None
 
 
 def _described(error: Any) -> dict[str, Any]:
-    """The class, and of a KafkaError its name, code and text; an exception holds one as argument.
-    Negative codes are librdkafka's own, but for Kafka's -1."""
+    """Return the class, and for a KafkaError its name, code and text; an exception has one as
+    argument.
+
+    Negative codes are librdkafka's own, except -1, which is Kafka's.
+    """
     inner = error.args[0] if isinstance(error, KafkaException) and error.args else error
     if not isinstance(inner, KafkaError):
         return outcome(error)

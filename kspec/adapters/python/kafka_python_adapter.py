@@ -1,4 +1,4 @@
-"""Drives kafka-python's ``KafkaAdminClient`` by the lines of docs/adapters.md."""
+"""Drive kafka-python's ``KafkaAdminClient`` by the protocol of docs/adapters.md."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class Adapter:
     def close(self) -> None:
         admin, self._admin = self._admin, None
         if admin is not None:
-            with suppress(Exception):  # it may be in no state to say goodbye
+            with suppress(Exception):  # its state may not allow a clean close
                 admin.close()
 
     @property
     def admin(self) -> KafkaAdminClient:
-        """Inside ``client_call`` only: the client is made here."""
+        """Return the client, which is made here. Only for use inside ``client_call``."""
         if self._admin is None:
             self._admin = KafkaAdminClient(**self._options)
         return self._admin
@@ -203,7 +203,7 @@ def _key(partition: Any) -> str:
 
 
 def _by_code(row: Any) -> dict[str, Any] | None:
-    """The error of a row that the client returned; it has a code there, and no exception."""
+    """Return the error of a row in a result. It has a code and is not an exception."""
     code = get(row, "error_code")
     if not code:
         return None

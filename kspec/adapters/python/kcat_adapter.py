@@ -1,7 +1,8 @@
-"""Drives kcat (librdkafka on the command line) by the lines of docs/adapters.md: one run a call.
+"""Drive kcat (librdkafka on the command line) by the protocol of docs/adapters.md, one run per
+call.
 
-kcat lists metadata and nothing else that a case asks for. It is a command, so every call is a new
-client: what one call learned is gone at the next.
+Of everything a case asks for, kcat can only list metadata. Every call is a new process, so nothing
+that it learned remains for the next.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _version() -> str:
 
 
 class Adapter:
-    """A command line, from ``connect`` on."""
+    """The command line, from ``connect`` on."""
 
     client = "kcat"
 
@@ -64,7 +65,7 @@ class Adapter:
                 "sasl.password": sasl["password"],
             }
         self._command = ["kcat", "-b", call["bootstrap"], "-L", "-J"]
-        # kcat takes whole seconds for its own patience.
+        # kcat takes its timeout in whole seconds.
         self._command += ["-m", str(max(int(self._seconds), 1))]
         for name, value in options.items():
             self._command += ["-X", f"{name}={value}"]
@@ -104,8 +105,8 @@ class Adapter:
         )
 
     def _list(self, *more: str) -> Any:
-        """What kcat printed. A failure is what became of its process, in words of this adapter:
-        ``hung``, ``died``; ``kcat`` where it exits with a message of its own."""
+        """Return kcat's output. A failure is named by this adapter: ``hung`` or ``died``, or
+        ``kcat`` if the program exits with its own message."""
         try:
             done = subprocess.run(
                 [*self._command, *more],
@@ -128,7 +129,7 @@ class Adapter:
 
 
 def _time_outs(timeout_ms: Any) -> dict[str, Any]:
-    """The least that the second of them can be is a second."""
+    """The second one cannot be less than a second."""
     setup = max(timeout_ms, 1000) if isinstance(timeout_ms, int) else timeout_ms
     return {"socket.timeout.ms": timeout_ms, "socket.connection.setup.timeout.ms": setup}
 

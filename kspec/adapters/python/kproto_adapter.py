@@ -1,4 +1,4 @@
-"""Drives kproto's own ``Admin`` by the lines of docs/adapters.md."""
+"""Drive kproto's own ``Admin`` by the protocol of docs/adapters.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["Adapter"]
 
 
 class Adapter:
-    """One Admin on one event loop, stepped a call at a time."""
+    """One Admin on one event loop, which runs for one call at a time."""
 
     client = "kproto"
     version = kproto.__version__
@@ -88,7 +88,7 @@ class Adapter:
         return Returned(None, list(answers))
 
     async def _one(self, said: dict[str, Any]) -> dict[str, Any]:
-        """The answer as of a call that is made alone."""
+        """Return the answer that the call would have by itself."""
         assert self._admin is not None, "connect comes first"
         call = _calls().get(said["op"])
         if call is None:
@@ -201,7 +201,8 @@ def _outcome(error: BaseException | None) -> dict[str, Any] | None:
 
 
 async def _awaited(future: asyncio.Future[Any]) -> tuple[Any, BrokerError | None]:
-    """What is no outcome of one partition or topic, a connection's end, is the call's."""
+    """Raise an error that is not the outcome of one partition or topic, such as a lost
+    connection."""
     with client_call():
         try:
             return await future, None
@@ -210,7 +211,7 @@ async def _awaited(future: asyncio.Future[Any]) -> tuple[Any, BrokerError | None
 
 
 async def _outcomes(futures: Mapping[Any, asyncio.Future[Any]]) -> Returned:
-    """By partition or topic."""
+    """Return outcomes by partition or topic."""
     answers = {str(key): await _awaited(future) for key, future in futures.items()}
     return Returned(answers, {key: _outcome(error) for key, (_, error) in answers.items()})
 

@@ -1,8 +1,7 @@
-"""The adapter protocol, the program's side: JSON lines in on stdin, JSON lines out on stdout.
+"""The adapter's side of the adapter protocol: JSON lines in on stdin, JSON lines out on stdout.
 
-Knows only lines and how an exception becomes an answer; docs/adapters.md has the protocol. What a
-call does is the adapter's, what its answer ought to be is the case's. The adapters in Node, Java
-and Go speak the same lines::
+This module knows the lines and how an exception becomes an answer. docs/adapters.md documents the
+protocol. The adapters in Node, Java and Go use the same lines::
 
     -> {"op": "connect", "bootstrap": "127.0.0.1:9092", "timeout_ms": 2000, "client_id": "kspec"}
     <- {"ok": true, "result": null, "raw": "None"}
@@ -13,7 +12,7 @@ and Go speak the same lines::
     <- {"adapter_error": {"error": "KeyError", "message": "...", "at": "lines.py by_topic"}}
 
 The first line out is the greeting. An adapter calls its client inside ``with client_call():``. An
-exception from there is the client's answer; any other is an error of the adapter.
+exception raised there is the client's answer; any other is an error of the adapter.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ Operation = Callable[[dict[str, Any]], "Returned"]
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What the client returned, and the result of the adapter protocol that says the same."""
+    """What the client returned, and the equivalent result of the adapter protocol."""
 
     raw: Any
     result: Any
@@ -67,7 +66,8 @@ class Raised(Exception):
 
 
 class Failure(Exception):
-    """An error the client returned rather than raised; ``name`` is the client's own word for it."""
+    """An error that the client returned instead of raising. ``name`` is the client's own name for
+    it."""
 
     def __init__(self, name: str, code: int | None, message: str) -> None:
         super().__init__(message)
@@ -77,7 +77,7 @@ class Failure(Exception):
 
 @contextmanager
 def client_call() -> Iterator[None]:
-    """Around each call of the client, and around nothing else: what is raised inside is its
+    """Encloses each call of the client and nothing else: an exception raised inside is the client's
     answer."""
     try:
         yield
@@ -86,9 +86,11 @@ def client_call() -> Iterator[None]:
 
 
 class Adapter(Protocol):
-    """What ``serve`` needs. ``connect`` makes the client, and may leave connecting to the first
-    call; ``close`` may come twice, or without a ``connect``. ``options`` are those that differ from
-    the client's defaults."""
+    """What ``serve`` needs.
+
+    ``connect`` makes the client and may leave connecting to the first call. ``close`` may be called
+    twice, or without ``connect``. ``options`` are those that differ from the client's defaults.
+    """
 
     client: str
     version: str
@@ -103,8 +105,8 @@ class Adapter(Protocol):
 
 
 def serve(adapter: Adapter, described: Callable[[Exception], dict[str, Any]] | None = None) -> None:
-    """Greet, then answer every line of stdin until it ends. ``described`` makes the members of an
-    answer of what the client raised."""
+    """Write the greeting, then answer every line of stdin. ``described`` turns the client's
+    exception into the members of an answer."""
 
     def close(_call: dict[str, Any]) -> Returned:
         adapter.close()
@@ -143,11 +145,11 @@ def _answer(
 def answered(
     work: Callable[[], Returned], described: Callable[[Exception], dict[str, Any]]
 ) -> dict[str, Any]:
-    """The answer to a call."""
+    """Return the answer to a call."""
     try:
         returned = work()
         answer = {"ok": True, "result": returned.result, "raw": repr(returned.raw)}
-        json.dumps(answer)  # a result that is no JSON is the adapter's mistake too
+        json.dumps(answer)  # a result that is not JSON is the adapter's error too
         return answer
     except Unsupported as error:
         return {"unsupported": str(error)}
@@ -160,8 +162,10 @@ def answered(
 
 
 def outcome(error: BaseException) -> dict[str, Any]:
-    """An error: its class, Kafka's code where it shows one, what it says, and its cause. A cause
-    that is one of the errors before it, as ``raise error from error`` makes it, is left out."""
+    """Describe an error: its class, Kafka's code if it shows one, its message, and its cause.
+
+    A cause that already occurred in the chain, as with ``raise error from error``, is left out.
+    """
     return _outcome(error, frozenset())
 
 
@@ -183,19 +187,19 @@ def _outcome(error: BaseException, before: frozenset[int]) -> dict[str, Any]:
 
 
 def _short(path: str) -> str:
-    """From an installed package's folder on, or the file's name."""
+    """Return the path from an installed package's folder on, or the file's name."""
     _, installed, rest = path.replace("\\", "/").rpartition("site-packages/")
     return rest if installed else rest.rpartition("/")[2]
 
 
 def _kafka_code(error: BaseException) -> int | None:
-    """kafka-python and aiokafka call the code ``errno``, as OSError does its own."""
+    """kafka-python and aiokafka call the code ``errno``, a name that OSError uses for its own."""
     code = getattr(error, "errno", None)
     return code if isinstance(code, int) and not isinstance(error, OSError) else None
 
 
 def by_topic(keys: Any) -> dict[str, list[int]]:
-    """``["foo-0", "foo-1"]`` as ``{"foo": [0, 1]}``."""
+    """Group ``["foo-0", "foo-1"]`` as ``{"foo": [0, 1]}``."""
     found: dict[str, list[int]] = {}
     for key in keys:
         topic, _, partition = key.rpartition("-")
@@ -204,7 +208,7 @@ def by_topic(keys: Any) -> dict[str, list[int]]:
 
 
 def get(value: Any, *path: Any) -> Any:
-    """The item or attribute at ``path``; None where what the client returned has none."""
+    """Return the item or attribute at ``path``; None if the client's return value lacks it."""
     for name in path:
         if isinstance(value, Mapping):
             value = value.get(name)
@@ -216,12 +220,13 @@ def get(value: Any, *path: Any) -> Any:
 
 
 def elements(value: Any) -> list[Any]:
-    """Those of a list; none where the client returned something else, which ``raw`` then shows."""
+    """Return a list's items; none if the client returned something else, which ``raw`` then
+    shows."""
     return list(value) if isinstance(value, list | tuple | set | frozenset) else []
 
 
 def ascending(values: Any) -> list[Any]:
-    """Sorted, whatever the client returned among them."""
+    """Sort values of any types that the client may return."""
     return sorted(values, key=lambda value: (isinstance(value, str), value is not None, value))
 
 

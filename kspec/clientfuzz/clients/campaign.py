@@ -1,9 +1,8 @@
-"""Many cases against one client: some processes at once, what was found sorted by cause, each
-confirmed by a process of its own, and made small.
+"""Play many cases against one client, and group, confirm and minimise what they find.
 
-What is found depends on the seed and the number of cases, not on how many run at once; how many are
-played in a given time does. However a run ends, what it met is in ``Campaign.result``: confirming
-begins when the last case was played, and a cause that it did not come to is there as unconfirmed.
+The findings depend on the seed and the number of cases, not on the number of parallel processes. An
+interrupted run leaves its results in ``Campaign.result``. Findings are confirmed, each in a new
+process, after the last case; those that were not are marked as unconfirmed.
 """
 
 from __future__ import annotations
@@ -27,16 +26,19 @@ from kspec.errors import AdapterError
 __all__ = ["Campaign", "CauseReport", "Result"]
 
 _IDLE_EVERY: Final = 20
-"""So many cases of a process, then it is watched while nothing is asked."""
+"""Number of cases after which an idle process is watched for a moment."""
 _LASTING: Final = frozenset({"hang", "memory", "cpu", "stuck"})
-"""Verdicts after which the process is no longer what it was, or gone."""
+"""Verdicts after which the process is gone or no longer usable."""
 
 
 @dataclass(slots=True)
 class CauseReport:
-    """One cause. ``number`` is its first case's; ``small`` that case after minimising, and what
-    came of that; ``times`` how often it was met; ``steady``: a new process came to the same;
-    ``unconfirmed``: none was asked, as the run ended before."""
+    """One cause.
+
+    ``number`` is that of its first case, ``small`` the minimised case, and ``times`` how often it
+    occurred. ``steady`` is True if a new process showed it again, ``unconfirmed`` if the run ended
+    before that.
+    """
 
     cause: str
     number: int
@@ -50,8 +52,8 @@ class CauseReport:
 
 @dataclass(slots=True)
 class Result:
-    """``verdicts`` counts cases; ``restarts`` are those of processes that ended or hung; ``ended``:
-    why, where it was before its time."""
+    """``verdicts`` counts cases, ``restarts`` processes that ended or hung. ``ended`` says why the
+    run ended early."""
 
     learned: ClientProfile
     seed: int
@@ -73,9 +75,12 @@ class Result:
 
 
 class Campaign:
-    """``session`` makes a session with the client; ``met`` hears of each new cause when it is met,
-    ``told`` of each that is left when the run is over. ``result`` is None until the client has
-    answered on a healthy cluster."""
+    """``session`` starts a session with the client.
+
+    ``on_new_cause`` is called for each new cause, ``on_result`` for each that remains at the end,
+    and ``on_case`` after each case. ``result`` is None until the client has answered on a healthy
+    cluster.
+    """
 
     def __init__(
         self,
@@ -107,9 +112,11 @@ class Campaign:
         self.result: Result | None = None
 
     async def run(self) -> Result:
-        """Raises KspecError where the client cannot be asked at all, or not any more, or none of
-        the api keys is among what it is answered; MutationError where no answer has a place for
-        the kinds."""
+        """Play, confirm and minimise.
+
+        Raises KspecError if the client cannot be started (again) or uses none of the API keys, and
+        MutationError if no answer has a place for the kinds.
+        """
         first = self._session()
         try:
             learned = await first.learn()
@@ -177,8 +184,8 @@ class Campaign:
     async def _look_for_spinner(
         self, session: Session, cases: list[tuple[int, Case]], result: Result
     ) -> None:
-        """Where the process is busy although nothing is asked: which of its last cases did it, each
-        alone in a new one."""
+        """If the idle process is busy, find which of its last cases caused it, each in a new
+        process."""
         if not cases or not await session.busy():
             return
         await session.stop()
@@ -191,7 +198,7 @@ class Campaign:
     def _count(
         self, number: int, case: Case, outcome: Outcome, result: Result, *, again: bool = False
     ) -> None:
-        """``again``: the case was counted, and there is more to say of it."""
+        """``again`` means that the case was already counted and has a further outcome."""
         result.cases += not again
         result.verdicts[outcome.verdict] += 1
         if outcome.is_finding or outcome.is_observation:
@@ -215,7 +222,7 @@ class Campaign:
             await session.stop()
 
     async def _examine(self, result: Result) -> None:
-        """Each cause once more: a finding in a new process, then made smaller."""
+        """Play each cause again in a new process and minimise the findings."""
         session = self._session()
         try:
             for each in sorted(self._by_cause.values(), key=lambda one: one.number):
@@ -224,7 +231,7 @@ class Campaign:
             await session.stop()
 
     def _distinct(self) -> list[CauseReport]:
-        """By number. Those that are the same when small are one."""
+        """Return the causes by number. Those whose minimised cases are the same are merged."""
         found: dict[str, CauseReport] = {}
         for each in sorted(self._by_cause.values(), key=lambda one: one.number):
             known = found.get(key := cause(each.small, each.outcome))
@@ -258,7 +265,7 @@ class Campaign:
             outcome = await session.play(case, learned, idle=verdict == "cpu")
             if (outcome.verdict, outcome.at) != (verdict, at):
                 return False
-            found.small, found.outcome = case, outcome  # at once: the run may end at any time
+            found.small, found.outcome = case, outcome  # at once, as the run may end at any time
             return True
 
         return same

@@ -1,7 +1,7 @@
-"""One case: what the client is asked, and what the mock cluster says to it instead of the truth.
+"""One case: the client's call, and how the mock cluster's answer to it is altered.
 
-Plain data, and JSON; ``rule`` is the fault that does it, the same in a run, a replay and
-``mockbroker serve --faults``.
+Plain data with a JSON form. ``rule`` is the fault rule that alters the answer in a run, a replay
+and ``mockbroker serve --faults``.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ FORMAT: Final = "kproto-fuzz-case"
 BROKERS: Final = 4
 TOPICS: Final = ("foo=1,2,3/2,3,1", "bar=3,1")
 REASSIGNED: Final = ("foo", 1, (2, 3, 4))
-"""Under way in every case, so that there is something to list."""
+"""A reassignment that is in progress in every case, so that there is something to list."""
 TELEMETRY: Final = (71, 72)
-"""GetTelemetrySubscriptions, PushTelemetry: served in cases that are about them."""
+"""GetTelemetrySubscriptions and PushTelemetry, which are served only in cases about them."""
 
 ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "describe_cluster": {},
@@ -45,27 +45,28 @@ ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "elect_leaders": {"type": "preferred", "partitions": ["foo-0", "bar-0"]},
     "create_topics": {"topics": {"new": {"partitions": 2, "replication_factor": 2}}},
 }
-"""What each call of docs/adapters.md is asked with."""
+"""The arguments of each call of docs/adapters.md."""
 PROBES: Final[Mapping[str, Mapping[str, Any]]] = {
     "describe_cluster": {},
     "describe_topics": {"topics": ["foo"]},
     "list_topics": {},
     "list_reassignments": {"partitions": None},
 }
-"""What a healthy client is asked before and after a case; the first it has. What it said before is
-in what it says after, whatever the case's own call changed."""
+"""Calls that a healthy client answers before and after a case; the first one it has is used.
+
+The answer after the case must contain the answer before it, whatever the case's own call changed.
+"""
 
 
 class CaseError(KprotoError):
-    """A file that holds no case."""
+    """A file that does not contain a case."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """``op`` is asked; the ``nth`` answer of ``api_key`` that the cluster gives, or with
-    ``persistent`` every one from that on, has the mutation's changes. ``delivery`` are members of a
-    fault about how it is sent.
-    """
+    """The client makes the call ``op``. The mutation is applied to the ``nth`` answer of
+    ``api_key``, and if ``persistent`` to all later ones. ``delivery`` holds members of a fault rule
+    about how it is sent."""
 
     op: str
     api_key: int
@@ -95,7 +96,7 @@ class Case:
         return "; ".join([*parts, *(f"{name} {value}" for name, value in self.delivery.items())])
 
     def rule(self) -> dict[str, Any]:
-        """The members of the fault."""
+        """Return the members of the fault rule."""
         rule: dict[str, Any] = {
             "name": "fuzz",
             "api": self.api_key,
@@ -110,7 +111,7 @@ class Case:
                 _add(rule, change, mutation.base)
         rule |= self.delivery
         if len(rule) == 4:
-            rule["correlation_off_by"] = 0  # a rule has to do something
+            rule["correlation_off_by"] = 0  # a rule must have an effect
         return rule
 
     def without(self, **changes: Any) -> Case:
@@ -133,7 +134,7 @@ class Case:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Case:
-        """Raises CaseError."""
+        """Parse a case. Raises CaseError."""
         try:
             if document["format"] != FORMAT or document["op"] not in ARGUMENTS:
                 raise CaseError(f"its format is not {FORMAT}, or it asks for no call there is")

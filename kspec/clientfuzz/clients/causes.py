@@ -1,4 +1,4 @@
-"""Which outcomes have the same cause: the words of two outcomes, without what differs by chance."""
+"""Decide which outcomes have the same cause, ignoring the parts of a message that vary."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def normalised(message: str) -> str:
 
 
 def cause(case: Case, outcome: Outcome) -> str:
-    """Texts that are equal where the cause is taken to be the same.
+    """Return a text that is equal for outcomes with the same cause.
 
-    Where the client's code is known, that says most. Else what was done says it: a hang, or a
-    result that is wrong, has no words of its own.
+    If the place in the client's code is known, it identifies the cause. Otherwise the mutation
+    does, since a hang or a wrong result has no message.
     """
     verdict = outcome.verdict
     if outcome.at:

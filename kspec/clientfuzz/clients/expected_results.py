@@ -1,7 +1,7 @@
-"""What an answer's bytes mean to a caller: the result that an adapter ought to give for them.
+"""The result that an adapter should give its caller for an answer.
 
-Only where that is plain: one answer, read strictly, without errors at its top. None where a client
-may well put it otherwise.
+Only unambiguous answers have one: a single answer, decoded strictly, without a top-level error. It
+is None if clients may reasonably differ.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Final
 __all__ = ["differs", "meaning", "same"]
 
 _CLIENTS_OWN: Final = frozenset({7, 13})
-"""REQUEST_TIMED_OUT, NETWORK_EXCEPTION: Java gives its own time-outs these codes."""
+"""REQUEST_TIMED_OUT and NETWORK_EXCEPTION, which Java also uses for its own timeouts."""
 
 
 def meaning(op: str, api_key: int, body: Any) -> Any:
-    """The result of ``op``, or None where the answer alone does not tell it."""
+    """Return the result of ``op``, or None if the answer alone does not determine it."""
     read = _MEANINGS.get((op, api_key))
     if read is None or getattr(body, "error_code", None):
         return None
@@ -24,8 +24,11 @@ def meaning(op: str, api_key: int, body: Any) -> Any:
 
 
 def same(op: str, got: Any, expected: Any) -> bool:
-    """Whether a client's result says what it should. Duplicates and order do not count; of an error
-    only that it is one, and its code where the client shows one."""
+    """Return whether a client's result is the expected one.
+
+    Duplicates and order are ignored. Of an error, only its presence counts, and its code if the
+    client shows one.
+    """
     if op == "describe_cluster":
         return isinstance(got, Mapping) and (
             set(got.get("brokers") or ()) == set(expected["brokers"])
@@ -35,7 +38,7 @@ def same(op: str, got: Any, expected: Any) -> bool:
         return isinstance(got, list) and set(got) == set(expected)
     if not isinstance(got, Mapping):
         return False
-    # What the client would not have, and says so: of what was asked for and not answered, too.
+    # Errors that the client itself reports, also for what was requested and not answered.
     own = {key for key, each in got.items() if _is_error(each) and not _is_brokers(each)}
     if got and len(own) == len(got):
         return True
@@ -45,7 +48,7 @@ def same(op: str, got: Any, expected: Any) -> bool:
 
 
 def _same_entry(got: Any, expected: Any) -> bool:
-    """``expected`` may be an error code."""
+    """Compare one entry. ``expected`` may be an error code."""
     if isinstance(expected, int):
         if expected == 0:
             return got is None
@@ -54,8 +57,8 @@ def _same_entry(got: Any, expected: Any) -> bool:
 
 
 def differs(got: Any, healthy: Any) -> bool:
-    """Whether a result that no good answer gave says something else than the healthy one, other
-    than that it failed."""
+    """Return whether a result that no valid answer produced contradicts the healthy one, other than
+    by failing."""
     if not isinstance(got, Mapping) or not isinstance(healthy, Mapping):
         return bool(got != healthy)
     if set(got) != set(healthy):
@@ -68,8 +71,8 @@ def _is_error(got: Any) -> bool:
 
 
 def _is_brokers(error: Mapping[str, Any]) -> bool:
-    """Whether the error has a code that a broker sent, and not one that a client gives by itself
-    when an answer is missing or makes no sense."""
+    """Return whether a broker sent the error's code, rather than the client setting it because an
+    answer is missing or makes no sense."""
     code = error.get("code")
     return isinstance(code, int) and code >= 0 and code not in _CLIENTS_OWN
 
@@ -77,7 +80,7 @@ def _is_brokers(error: Mapping[str, Any]) -> bool:
 def _cluster(body: Any) -> Any:
     brokers = [getattr(each, "broker_id", getattr(each, "node_id", None)) for each in body.brokers]
     if body.controller_id not in brokers:
-        return None  # clients differ in what they make of a controller that is no broker
+        return None  # clients differ if the controller is not one of the brokers
     return {"brokers": sorted(brokers), "controller": body.controller_id}
 
 

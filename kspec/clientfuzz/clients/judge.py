@@ -1,6 +1,6 @@
-"""What becomes of a client in a case: observations in, a verdict out. No processes, no sockets.
+"""Judge a client's behaviour in a case: observations in, a verdict out. No processes, no sockets.
 
-``FINDINGS`` are what a maintainer wants to hear of; ``OBSERVATIONS`` are told, and fail no run.
+``FINDINGS`` are defects worth reporting; ``OBSERVATIONS`` are reported but fail no run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OBSERVATIONS: Final[Mapping[str, str]] = {
 }
 
 IDLE_SHARE: Final = 0.5
-"""Of a processor, while nothing is asked."""
+"""Share of a processor that an idle client may use."""
 
 _SLIPS: Final = frozenset(
     {
@@ -74,18 +74,17 @@ _ACCEPTABLE: Final = frozenset(
         "tag-size", "tag-count",
     }
 )  # fmt: skip
-"""Kinds that Kafka's own classes take, or may take: what a client makes of them is no wrong answer.
-"""
+"""Kinds that Kafka's own classes accept, or may accept, so that no result of a client is wrong."""
 _UNREAD: Final = frozenset({"size", "short", "correlation-id"})
-"""Kinds after which nobody can say whether the client read the answer, or did without it."""
+"""Kinds after which it is unknown whether the client read the answer."""
 _VALID: Final = frozenset({"tag-unknown", "varint-padded", "split", "split_delay"})
-"""Kinds that no client has a reason to refuse."""
+"""Kinds that no client has a reason to reject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``memory`` is what a process may grow by in one case, in bytes, beside 64 times the frame;
-    ``mapped`` the same of its address space; ``cpu`` the seconds that one case may take."""
+    """Limits for one case: growth of ``memory`` and ``mapped`` address space in bytes, each plus 64
+    times the frame, and ``cpu`` seconds."""
 
     memory: int = 192 << 20
     mapped: int = 1 << 30
@@ -94,11 +93,14 @@ class Limits:
 
 @dataclass(slots=True)
 class Observation:
-    """What happened. ``healthy`` and ``probe`` are the client's answers on a healthy cluster, taken
-    before; ``same_client`` and ``new_client`` its answers to the probe after the case, None where
-    it was not asked. ``sent`` are the altered frames, ``answers`` how many answers of the api there
-    were from the first of them on, while the call ran: where there are more, the client was told
-    the truth too, and nobody knows which of them its result is of."""
+    """What happened in a case.
+
+    ``healthy`` and ``probe`` are the client's earlier answers on a healthy cluster. ``same_client``
+    and ``new_client`` are its answers to the probe after the case, None if there was no probe.
+    ``sent`` holds the altered frames. ``answers`` counts the answers of that API from the first
+    altered one on, during the call. If there are more than were altered, the result may come from
+    an unaltered one.
+    """
 
     healthy: Answer
     probe: Answer
@@ -119,8 +121,8 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``verdict`` is one of the above, ``fine``, or ``void`` where the case could not be played:
-    the client never asked for the answer. ``at`` is where in its code, as far as it is told."""
+    """``verdict`` is a finding, an observation, ``fine``, or ``void`` if the client never requested
+    the answer. ``at`` is the place in the client's code, if known."""
 
     verdict: str
     message: str = ""
@@ -138,7 +140,7 @@ class Outcome:
 
 
 def judge(case: Case, seen: Observation, limits: Limits) -> Outcome:
-    """The worst that can be said."""
+    """Return the worst verdict that applies."""
     answered = "" if seen.answer is None else str(seen.answer)[:300]
     for look in (_broken, _usage, _after, _result):
         found = look(case, seen, limits)
@@ -153,7 +155,7 @@ _Found = tuple[str, str, str] | None
 
 def _broken(_case: Case, seen: Observation, _limits: Limits) -> _Found:
     if not seen.broken:
-        # A client that is a command, run for each call, ends with the call (kcat's adapter).
+        # A client that is run for each call, such as kcat, ends with the call.
         failure = None if seen.answer is None else seen.answer.failure
         if failure is None or failure.error not in _ENDED:
             return None
@@ -195,8 +197,8 @@ def _after(_case: Case, seen: Observation, _limits: Limits) -> _Found:
 
 
 def is_healthy(answer: Answer, right: Answer) -> bool:
-    """Whether it says what it said before any fault; there may be more by now, as a topic that the
-    case's call created."""
+    """Return whether the answer contains the one from before any fault. It may contain more, such
+    as a topic that the case's call created."""
     if answer.failure is not None or answer.unsupported is not None:
         return False
     got, want = answer.result, right.result
@@ -237,7 +239,7 @@ def _result(case: Case, seen: Observation, _limits: Limits) -> _Found:
 
 
 def _slip(failure: Failure) -> Failure | None:
-    """The client's own slip among the error and those it wraps."""
+    """Return the client's internal error among the error and those it wraps."""
     return next(
         (
             each
@@ -249,10 +251,10 @@ def _slip(failure: Failure) -> Failure | None:
 
 
 def _wrong_result(case: Case, seen: Observation, answer: Answer, refused: str) -> _Found:
-    """Of a result that is not the healthy one."""
+    """Judge a result that differs from the healthy one."""
     if refused:
         if not differs(answer.result, seen.healthy.result):
-            return None  # it tells of each partition that it could not read the answer
+            return None  # it reports for each partition that the answer is unreadable
         verdict = "lenient" if set(case.kinds) & _ACCEPTABLE else "wrong"
         return verdict, f"{refused}; the client: {answer}"[:300], ""
     body = _body(case, seen.sent[-1])
@@ -263,7 +265,7 @@ def _wrong_result(case: Case, seen: Observation, answer: Answer, refused: str) -
 
 
 def _refused(case: Case, frame: bytes) -> str:
-    """What strict decoding says to it; empty where it is a good frame."""
+    """Return the error of strict decoding; empty if the frame is valid."""
     whole = _own(frame)
     try:
         kproto.decode_response(whole, api_key=case.api_key, api_version=case.version)
@@ -282,12 +284,12 @@ def _body(case: Case, frame: bytes) -> Any:
 
 
 def _own(frame: bytes) -> bytes:
-    """Without what is behind it, where its size leaves some behind."""
+    """Return the frame without the bytes behind it."""
     size = int.from_bytes(frame[:4], "big", signed=True)
     return frame[: 4 + size] if 0 <= size < len(frame) - 4 else frame
 
 
-# ---- stack traces ----------------------------------------------------------------------------
+# ---- stack traces --------------------------------------------------------------------------------
 
 _ASSERTED: Final = re.compile(r"(\w+\.[ch]c?):\d+: (?:(\w+): )?Assertion")
 _PYTHON: Final = re.compile(r'^\s*File "([^"]+)", line \d+,? in (.+?)\s*$', re.M)
@@ -299,11 +301,11 @@ _GO: Final = re.compile(r"^([\w./*()\[\]{}-]+\.[\w.*()\[\]{}-]+)\([^)]*\)$", re.
 
 
 def top_frame(text: str) -> str:
-    """The innermost function of a stack trace, in words of its language, without line numbers."""
+    """Return the innermost function of a stack trace, without line numbers."""
     asserted = _ASSERTED.search(text)
     if asserted is not None:
         return f"{asserted[1]} {asserted[2] or ''}".strip()
-    if "most recent call first" in text:  # faulthandler's: of a thread of C's own it knows nothing
+    if "most recent call first" in text:  # from faulthandler, which does not know C threads
         text = text.partition("Current thread")[2].partition("\n\n")[0]
         frames = _PYTHON.findall(text)
         return f"{_short(frames[0][0])} {frames[0][1]}" if frames else ""
@@ -323,7 +325,7 @@ def top_frame(text: str) -> str:
 
 
 def _short(path: str) -> str:
-    """From the package's folder on, or the file's name."""
+    """Return the path from the package's folder on, or the file's name."""
     parts = re.split(r"site-packages/|node_modules/|lib/python[\d.]+/", path)
     return parts[-1] if len(parts) > 1 else path.replace("\\", "/").rpartition("/")[2]
 

@@ -1,7 +1,7 @@
-"""A case made smaller as long as what becomes of the client stays the same.
+"""Minimise a case while the client's behaviour stays the same.
 
-Fewer changes, the answer altered once rather than each time, sent as usual, and bytes nearer to the
-good ones. Each attempt is a play; there is a bound to them.
+Fewer changes, one altered answer instead of all, normal delivery, and bytes closer to the valid
+ones. The number of attempts, each of which is a play, is limited.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ __all__ = ["MOST_PLAYS", "MOST_SLOW_PLAYS", "minimised"]
 
 MOST_PLAYS: Final = 30
 MOST_SLOW_PLAYS: Final = 10
-"""Where each needs a new process, or takes as long as a call may."""
+"""Limit if each play needs a new process or takes as long as a call may."""
 _SMALLER: Final = " (made smaller: "
 
 
 async def minimised(
     case: Case, same: Callable[[Case], Awaitable[bool]], *, most: int = MOST_PLAYS
 ) -> Case:
-    """``same`` plays a case and tells whether it comes to the same. ``case`` itself does."""
+    """Return the smallest case found. ``same`` plays a case and tells whether it behaves like
+    ``case``."""
     plays = 0
     progress = True
     while progress:
@@ -40,7 +41,7 @@ async def minimised(
 
 
 def _smaller(case: Case) -> Iterator[Case]:
-    """The boldest first."""
+    """Yield smaller cases, those that remove most first."""
     if case.delivery and case.mutation is not None:
         yield case.without(delivery={})
     if case.persistent:
@@ -66,7 +67,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 
 def _nearer(change: Change, base: bytes) -> Iterator[Change]:
-    """With bytes as they were, from the left and from the right; with half of what was added."""
+    """Restore original bytes from the left and from the right, or drop half of what was added."""
     if change.kind == "correlation-id":
         return
     for index, edit in enumerate(change.edits):

@@ -1,4 +1,4 @@
-"""Cases out of a seed: which call, which answer, what is done to it. Pure."""
+"""Generate cases from a seed: which call, which answer, and which mutation. Pure."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _DELIVERIES: Final[tuple[dict[str, Any], ...]] = (
     {"swap": "ids"},
     {"swap": "order", "hold_for": 30},
 )
-"""How an answer may be sent, beside what it says. ``swap`` needs a second request under way: where
-there is none the answer never comes, which is a case too."""
+"""Ways to deliver an answer, independent of its content. ``swap`` needs a second request in flight;
+without one, the answer never arrives, which is a valid case too."""
 _DELIVERED: Final = 0.15
 _PERSISTENT: Final = 0.35
 
 
 class Target(NamedTuple):
-    """An answer of the cluster that the client was given when it was asked ``op``: the ``nth`` of
-    this api key, as a whole frame."""
+    """An answer that the client received when it was asked for ``op``: the ``nth`` of this API key,
+    as a whole frame."""
 
     op: str
     api_key: int
@@ -45,9 +45,9 @@ class Target(NamedTuple):
 def draw_case(
     targets: Sequence[Target], seed: int, number: int, *, kinds: Collection[str] | None = None
 ) -> Case:
-    """The same for the same targets, seed and number. Each api key is as likely as any other.
+    """Return the case of a number. It depends only on the targets, the seed and the number.
 
-    Raises MutationError where none of ``kinds`` has a place in any of the targets.
+    Each API key is equally likely. Raises MutationError if none of ``kinds`` applies to any target.
     """
     draws = Draws(seed * 1_000_003 + number)
     keys = sorted({target.api_key for target in targets})
@@ -62,7 +62,7 @@ def draw_case(
             persistent=persistent, delivery=delivery, seed=own,
         )  # fmt: skip
         if delivery and draws.chance(0.5) and kinds is None:
-            return case  # a good frame, sent oddly
+            return case  # a valid frame with unusual delivery
         depth = draws.one([1, 1, 1, 2, 3])
         try:
             mutation = mutation_of(
@@ -77,7 +77,7 @@ def draw_case(
 
 
 def _possible(case: Case) -> bool:
-    """Whether a rule can say both: ``swap`` goes with few others."""
+    """Return whether a fault rule can express both; ``swap`` combines with few others."""
     from mockbroker.faults.documents import fault_of
 
     try:

@@ -1,4 +1,4 @@
-"""What a run tells: a table for eyes, and the same as JSON."""
+"""Report a run as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMAT: Final = "kproto-fuzz-report"
 
 
 def as_document(result: Result, reproducers: Mapping[str, str]) -> dict[str, Any]:
-    """``reproducers``: cause -> folder."""
+    """Return report.json. ``reproducers`` maps causes to folders."""
     return {
         "format": FORMAT,
         "client": result.learned.greeting.client,
@@ -60,7 +60,7 @@ def _row(found: CauseReport, folder: str | None) -> dict[str, Any]:
 
 
 def print_found(console: Console, found: CauseReport) -> None:
-    """One cause, in a few lines."""
+    """Print one cause."""
     outcome, case = found.outcome, found.small
     style = "red" if outcome.is_finding else "yellow"
     if not found.steady:

@@ -1,5 +1,5 @@
-"""What can be sent to a maintainer: the case, its faults for ``mockbroker serve``, and how to run
-both."""
+"""Write a reproducer for a maintainer: the case, its fault rules for ``mockbroker serve``, and
+instructions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_BYTES: Final = 8 << 20
 
 
 class Replay:
-    """A case, and what is known of it."""
+    """A case from a file, with what was recorded about it."""
 
     def __init__(self, case: Case, client: str, cause: str, verdict: str) -> None:
         self.case = case
@@ -38,7 +38,7 @@ class Replay:
 
 
 def read_replay(path: Path) -> Replay:
-    """Raises KspecError for what is none."""
+    """Read a case. Raises KspecError if the file does not contain one."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -65,7 +65,7 @@ def read_replay(path: Path) -> Replay:
 
 
 def write_reproducer(found: CauseReport, client: str, version: str, folder: Path) -> Path:
-    """A folder of its own in ``folder``: ``case.json``, ``faults.json``, ``README.md``."""
+    """Write ``case.json``, ``faults.json`` and ``README.md`` into a new folder in ``folder``."""
     case, outcome = found.small, found.outcome
     name = "-".join([f"{found.number:05}", outcome.verdict, case.op.replace("_", "-")])
     place = folder / re.sub(r"[^\w.-]+", "-", name)

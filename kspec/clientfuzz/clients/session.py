@@ -1,8 +1,8 @@
-"""One client process, given case after case; a new one only where it ended or hung.
+"""One client process, which plays case after case and is replaced only if it ends or hangs.
 
-Each case has a mock cluster of its own, whose rule of faults alters the answer. After the call the
-rule is taken away: the same client, and where that fails a new one of the same process, has to give
-the right answer to a healthy cluster. What that is was learned first, without any fault.
+Each case has its own mock cluster, on which a fault rule alters the answer. After the call the rule
+is removed, and the same client, or else a new one in the same process, must give the right answer
+on the now healthy cluster. The right answers are recorded first, without any fault.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from mockbroker.faults import faults_of
 __all__ = ["ClientProfile", "Session"]
 
 _LINGER_SECONDS: Final = 0.4
-"""How long an answer that the call did not wait for may take to be asked for."""
+"""Time to wait for a request that the call itself did not wait for."""
 _IDLE_SECONDS: Final = 0.3
 _TRIES: Final = 3
 CLIENT_ID: Final = "fuzz"
@@ -64,20 +64,21 @@ _SUBSCRIPTIONS: Final = GetTelemetrySubscriptionsResponse(
 
 @dataclass(slots=True)
 class ClientProfile:
-    """Of a client, on a healthy cluster: its answers by call, and what it was answered."""
+    """A client's behaviour on a healthy cluster: its answers by call, and the answers it
+    received."""
 
     greeting: Greeting
     answers: dict[str, Answer] = field(default_factory=dict)
     targets: list[Target] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    """Calls that do not succeed even there, and why: they are not asked."""
+    """Calls that fail even there, with the reason. They are not used."""
     probe: str = ""
     probed: Answer = field(default_factory=Answer)
-    """The call that shows a healthy client, and what it says to it."""
+    """The call that shows whether a client is healthy, and its right answer."""
 
 
 class Session:
-    """``memory`` is the most that the process may allocate, in bytes."""
+    """``memory`` is the limit of the process's allocations in bytes."""
 
     def __init__(
         self,
@@ -121,11 +122,13 @@ class Session:
             self._watch = Watch(self._adapter.pid, most_memory=self._memory)
         return self._adapter
 
-    # ---- healthy -----------------------------------------------------------------------------
+    # ---- healthy cluster -------------------------------------------------------------------------
 
     async def learn(self) -> ClientProfile:
-        """Ask every call once on a healthy cluster. Raises KspecError where the client has none of
-        them, AdapterError where it does not come up."""
+        """Make every call once on a healthy cluster.
+
+        Raises KspecError if the client has none of them, and AdapterError if it does not start.
+        """
         adapter = await self._ready()
         learned = ClientProfile(adapter.greeting)
         capabilities = adapter.greeting.capabilities
@@ -157,12 +160,13 @@ class Session:
         api_key: int | None = None,
         arguments: Mapping[str, Any] | None = None,
     ) -> tuple[Answer, list[Target]]:
-        """Again where it fails: the first calls of a process may be slow on a busy machine."""
+        """Make a call, and retry if it fails: the first calls of a process may be slow on a busy
+        machine."""
         for _ in range(_TRIES):
             mock = await _cluster(api_key)
             try:
                 answer = await self._call(adapter, mock, op, arguments)
-                await asyncio.sleep(_lingers(api_key))  # what it asks of its own accord
+                await asyncio.sleep(_lingers(api_key))  # requests that the client sends by itself
                 await adapter.call("close", {})
             finally:
                 entries = list(mock.journal)
@@ -178,7 +182,7 @@ class Session:
         op: str,
         arguments: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """Of a new client. Where that cannot be made, what was said to that."""
+        """Make a call with a new client. If that cannot be made, return its answer to that."""
         how = {
             "bootstrap": mock.bootstrap,
             "timeout_ms": self._timeout_ms,
@@ -189,11 +193,13 @@ class Session:
             return made
         return await adapter.call(op, ARGUMENTS[op] if arguments is None else arguments)
 
-    # ---- a case ------------------------------------------------------------------------------
+    # ---- playing a case --------------------------------------------------------------------------
 
     async def play(self, case: Case, learned: ClientProfile, *, idle: bool = False) -> Outcome:
-        """Raises AdapterFault where the process cannot be started, or the adapter fails. With
-        ``idle`` it is also watched for a moment in which nothing is asked of it."""
+        """Play a case. With ``idle``, the process is also watched while it has nothing to do.
+
+        Raises AdapterFault if the process cannot be started or the adapter fails.
+        """
         adapter = await self._ready()
         watch = self._watch
         assert watch is not None
@@ -238,7 +244,7 @@ class Session:
         self, adapter: ProcessAdapter, mock: MockCluster, learned: ClientProfile, seen: Observation
     ) -> None:
         op = seen.asked = learned.probe
-        for _ in range(2):  # a client may notice only by its next call that a connection broke
+        for _ in range(2):  # a client may notice a broken connection only at its next call
             seen.same_client = await adapter.call(op, PROBES[op])
             if is_healthy(seen.same_client, seen.probe):
                 break
@@ -254,8 +260,10 @@ class Session:
         await adapter.call("close", {})
 
     async def busy(self) -> float:
-        """The share of a processor that it would take while nothing is asked of it; 0.0 where that
-        is little. Looked at twice, where it is much at first: what was left to do is done."""
+        """Return the share of a processor that the idle process uses; 0.0 if it is small.
+
+        A high share is measured twice, as the process may still be finishing work.
+        """
         if self._watch is None or self._adapter is None:
             return 0.0
         share = 0.0
@@ -273,8 +281,8 @@ def _lingers(api_key: int | None) -> float:
 
 
 async def _cluster(api_key: int | None = None) -> MockCluster:
-    """Where ``api_key`` is one of telemetry, as a cluster that collects metrics of its clients
-    (KIP-714); others do not, as brokers do not unless told to."""
+    """Start a cluster. If ``api_key`` belongs to telemetry, it collects client metrics (KIP-714),
+    which brokers do not do by default."""
     telemetry = api_key in TELEMETRY
     mock = MockCluster(
         brokers=BROKERS,
@@ -291,7 +299,7 @@ async def _cluster(api_key: int | None = None) -> MockCluster:
 
 
 def _targets(op: str, entries: list[Entry]) -> list[Target]:
-    """Each answer there was, by its number among those of its api and version."""
+    """Return each answer, numbered among those of its API and version."""
     asked: dict[tuple[int, int, int, int], int] = {}
     counts: dict[tuple[int, int], int] = {}
     found: dict[tuple[int, int, int, bytes], Target] = {}
@@ -310,8 +318,8 @@ def _targets(op: str, entries: list[Entry]) -> list[Target]:
 
 
 def _sent(case: Case, entries: list[Entry]) -> tuple[list[bytes], int]:
-    """The answers that the rule altered, and how many of that api there were from the first of
-    them on."""
+    """Return the answers that the rule altered, and the number of answers of that API from the
+    first of them on."""
     answers = [e for e in entries if e.direction == "response" and e.api_key == case.api_key]
     altered = [number for number, e in enumerate(answers) if e.event == "fault: fuzz"]
     later = len(answers) - altered[0] if altered else 0

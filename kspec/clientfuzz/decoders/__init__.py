@@ -1,6 +1,6 @@
-"""The same damaged frame to many decoders: whoever disagrees is a finding that needs no oracle.
+"""Give the same mutated frames to many decoders: a disagreement is a finding that needs no oracle.
 
-``codecs`` are ours, ``kafka_classes`` Kafka's own, ``clients`` real ones behind adapters;
-``causes`` says who disagrees with whom and why, ``expected`` what of that is known, ``run`` plays a
-seed. docs/fuzz-differential.md is for those who use it.
+``codecs`` are kproto's, ``kafka_classes`` Kafka's own, ``client_decoder`` wraps real clients and
+``program_decoder`` the user's program. ``causes`` groups disagreements, ``expected`` lists known
+ones, and ``run`` plays a seed. docs/fuzz-differential.md is the guide for users.
 """

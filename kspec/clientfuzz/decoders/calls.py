@@ -1,9 +1,9 @@
-"""What a client is asked and truly answered before the answer is damaged: one call an api.
+"""One call per API, with its true answer, which is then mutated.
 
-The values are small and plain, so that what a caller is given can be compared between clients; none
-is an error, of which some clients tell their caller once for all partitions. Where an answer names
-a broker it is ``HOST`` and ``PORT``, for which ``between`` puts its own as long as both are whole:
-a client is sent elsewhere by a damaged address alone.
+The values are small and plain, so that results can be compared between clients. None is an error,
+since some clients report one error for all partitions. A broker's address in an answer is ``HOST``
+and ``PORT``, which ``proxy`` replaces by its own as long as both are intact, so that a mutated
+address alone sends a client elsewhere.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = ["ADDRESS", "CALLS", "HOST", "PORT", "SampleCall", "base_of"]
 HOST: Final = "127.0.0.1"
 PORT: Final = 48_879
 ADDRESS: Final = HOST.encode() + PORT.to_bytes(4, "big")
-"""As it stands on the wire, behind the host's length."""
+"""The address in its wire format, behind the host's length."""
 
 
 class SampleCall(NamedTuple):
-    """A call of docs/adapters.md; the version that is served and no other, unless told otherwise;
-    and the true answer."""
+    """A call of docs/adapters.md, the only version that is served by default, and the true
+    answer."""
 
     call: str
     arguments: Mapping[str, Any]
@@ -148,11 +148,11 @@ CALLS: Final[Mapping[int, SampleCall]] = {
         ),
     ),
 }
-"""By api key."""
+"""Calls by API key."""
 
 
 def base_of(dialect: Dialect, api_key: int, version: int | None = None) -> Base:
-    """The true answer as a frame. KeyError for an api that has no call here."""
+    """Return the true answer as a frame. Raises KeyError for an API without a call here."""
     asked = CALLS[api_key]
     chosen = asked.version if version is None else version
     frame = dialect.encode_response(asked.answer, api_version=chosen, correlation_id=CORRELATION_ID)

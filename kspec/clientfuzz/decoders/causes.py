@@ -1,8 +1,7 @@
-"""Who disagrees with whom, put so that a thousand frames with one cause are one finding.
+"""Find who disagrees with whom, so that a thousand frames with one cause are one finding.
 
-Decoders come in two families. Codecs say what a frame is written back as, clients what a caller was
-given: values are compared within a family, outcomes between them. A cause is who says what, the
-kind of the mutation, and the shape of the path it hit: the path without its indices.
+Decoders come in two families. A codec's value is the frame as it writes it back, a client's is the
+result it gives its caller. Values are compared within a family, outcomes between families.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from kspec.clientfuzz.decoders.verdicts import Verdict
 __all__ = ["OURS", "Dissent", "cause_of", "dissents"]
 
 OURS: Final = ("pure", "native", "reference")
-"""Our codecs, the first of which all others are held against."""
+"""kproto's codecs. All others are compared with the first."""
 
 _GIVEN_UP: Final = ("rejected", "gave up")
 
 
 class Dissent(NamedTuple):
-    """One that says something else than our codec does."""
+    """A participant whose verdict differs from our codec's."""
 
     who: str
     verdict: Verdict
@@ -40,14 +39,14 @@ class Dissent(NamedTuple):
 
 
 def dissents(verdicts: Mapping[str, Verdict], *, foreign: bool = False) -> list[Dissent]:
-    """Everybody who does not say what is to be said; empty where all agree. Who was not asked is
-    left out.
+    """Return everyone with an unexpected verdict; an empty list if all agree. Participants that
+    were not asked are left out.
 
-    Codecs are held against ours (the first of the others, where ours was not asked). A client may
-    take a frame, or refuse it, as our codec or any of Kafka's does: what Kafka's own clients take,
-    others may take too. With ``foreign`` the answer is to another request: codecs do not know what
-    was asked, and every client has to refuse it. What a caller is given is held against what most
-    clients give, of frames that our codec takes.
+    Codecs are compared with ours, or with the first codec if ours was not asked. A client may
+    accept or reject a frame if our codec or any of Kafka's does, since what Kafka's own clients
+    accept, others may accept too. With ``foreign`` the answer belongs to another request; codecs
+    cannot know that, but every client must reject it. A client's result is compared with that of
+    most clients, for frames that our codec accepts.
     """
     asked = {name: verdict for name, verdict in verdicts.items() if verdict.asked}
     theirs = {name: verdict for name, verdict in asked.items() if _is_client(name)}
@@ -56,7 +55,7 @@ def dissents(verdicts: Mapping[str, Verdict], *, foreign: bool = False) -> list[
     found = []
     for name, verdict in coders.items():
         assert measure is not None
-        # Ours agree to the letter, texts too.
+        # Our codecs must agree exactly, including texts.
         if verdict != measure if name in OURS else not verdict.agrees_with(measure):
             found.append(Dissent(name, verdict, measure))
     allowed = {"refused"} if foreign else {_coarse(verdict) for verdict in coders.values()}
@@ -89,5 +88,5 @@ def _takes(verdict: Verdict | None) -> bool:
 
 
 def _coarse(verdict: Verdict) -> str:
-    """A client that gives up by its own time-out has not taken the frame either."""
+    """A client that times out has not accepted the frame either."""
     return "refused" if verdict.outcome in _GIVEN_UP else verdict.outcome

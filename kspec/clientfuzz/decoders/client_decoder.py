@@ -1,9 +1,8 @@
-"""Real clients as decoders: each is given every frame as the answer to one call of its own.
+"""Real clients as decoders: each receives every frame as the answer to one call.
 
-A client sits behind its adapter (docs/adapters.md), before a mock cluster of one broker that serves
-one version of the api, with ``AnswerProxy`` in the middle. For each frame it is made anew, asked,
-and closed, so that one frame does not colour the next. A client that hangs or dies is started
-again.
+A client runs behind its adapter (docs/adapters.md), connected to a mock cluster with one broker
+that serves one version of the API, through an ``AnswerProxy``. A new client is made for each frame,
+so that frames do not affect each other. A process that hangs or dies is restarted.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ TIMEOUT_MS: Final = 500
 _OF_THE_CLIENT: Final = frozenset({"decode-error", "disconnected"})
 _TOPICS: Final = ("foo:2:1",)
 _HIDDEN: Final = {75: None}
-"""DescribeTopicPartitions: some would ask by it, in place of Metadata."""
+"""DescribeTopicPartitions is not served, as some clients would use it instead of Metadata."""
 
 
 class ClientDecoder:
-    """``label`` names the client in verdicts, as ``client:kafkajs``; ``seconds`` is how long it may
-    take for a frame before it counts as hung."""
+    """``label`` names the client in verdicts, such as ``client:kafkajs``. ``seconds`` is the time
+    for a frame after which it counts as hung."""
 
     def __init__(
         self,
@@ -139,7 +138,7 @@ class ClientDecoder:
         return answer
 
     def _says_no(self, sample: Sample) -> bool:
-        """Whether the answer as a whole is an error, to whoever asked for it and can read it."""
+        """Return whether the answer as a whole is an error for anyone who can read it."""
         if sample.frame[4:8] != CORRELATION_ID.to_bytes(4, "big"):
             return False
         try:
@@ -152,8 +151,8 @@ class ClientDecoder:
 
 
 def _verdict(answer: Answer, *, refusal: bool) -> Verdict:
-    """Of a frame that is a ``refusal`` an error is what a caller should be given: some clients ask
-    again until their time is over."""
+    """Classify an error. For a frame that is a ``refusal``, an error is the right result; some
+    clients retry until they time out."""
     if answer.unsupported is not None:
         return Verdict("not asked", text=answer.unsupported)
     failure = answer.failure or _of_all(answer)
@@ -173,21 +172,22 @@ def _verdict(answer: Answer, *, refusal: bool) -> Verdict:
 
 
 def _of_all(answer: Answer) -> Failure | None:
-    """The failure that every partition has: the call's, from clients that have no other place."""
+    """Return the failure that every partition has, for clients that report the call's failure that
+    way."""
     found = list(answer.partitions.values())
     errors = {(each.error, each.code) for each in found if each is not None}
     return found[0] if found and None not in found and len(errors) == 1 else None
 
 
 def _kafka_code(failure: Failure) -> int | None:
-    """The first code of Kafka's in the error, or in those it wraps."""
+    """Return the first of Kafka's codes in the error or those it wraps."""
     found = (each.code for each in failure.chain())
     known = set(ErrorCode)
     return next((code for code in found if code is not None and code != -1 and code in known), None)
 
 
 def _plain(value: Any) -> Any:
-    """Results without words: clients call the same error by many names."""
+    """Return results without messages, since clients name the same error differently."""
     if isinstance(value, dict):
         if value.keys() >= {"error", "message"}:
             return f"error {value.get('code')}"

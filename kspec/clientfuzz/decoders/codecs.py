@@ -1,9 +1,9 @@
-"""Our own decoders, each asked alone whichever engine is in use: generated Python (``pure``), the C
-extension (``native``), and the reference codec (``reference``).
+"""kproto's own decoders, each called directly, whichever engine is in use: generated Python
+(``pure``), the C extension (``native``) and the reference codec (``reference``).
 
-All are held to one another to the letter: offset, path and text of a refusal too. A frame is cut
-from its stream by ``kproto.framing``, the same for all. What they raise beside DecodeError, and a
-message that cannot be written back, is a verdict of its own: ``died``.
+All must agree exactly, including an error's offset, path and text. ``kproto.framing`` splits the
+stream for all. An exception other than DecodeError, or a message that cannot be written back, is a
+verdict of its own: ``died``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kspec.clientfuzz.frame_cases import Sample
 __all__ = ["Codec", "Cut", "Decoder", "codecs", "cut"]
 
 SectionDecoder = Callable[[type[Message], int, bytes, int], tuple[str, int]]
-"""Class, version, data, offset -> what it is written back as (hex), end."""
+"""(class, version, data, offset) -> (what it is written back as, in hex; end)."""
 
 
 class Decoder(Protocol):
-    """Somebody to ask; ``judge`` answers in order."""
+    """A participant. ``judge`` answers in order."""
 
     name: str
 
@@ -37,7 +37,7 @@ class Decoder(Protocol):
 
 
 class Cut(NamedTuple):
-    """A frame as the splitter handed it out, and its layout; else the verdict it ends with."""
+    """A frame as the splitter returned it with its layout, or the verdict it ends with."""
 
     frame: bytes
     layout: FrameLayout | None
@@ -45,8 +45,8 @@ class Cut(NamedTuple):
 
 
 def cut(dialect: Dialect, sample: Sample) -> Cut:
-    """A size that promises more than came is waited for; bytes behind a frame are the next one's,
-    and no part of what is judged."""
+    """Split a frame. A size that promises more than arrived means waiting; bytes behind a frame
+    belong to the next one and are not judged."""
     splitter = FrameSplitter(keep_size=True)
     splitter.feed(sample.frame)
     try:
@@ -66,7 +66,7 @@ def cut(dialect: Dialect, sample: Sample) -> Cut:
 
 
 class Codec:
-    """One of our decoders; ``part`` reads a header or a body with it."""
+    """One of kproto's decoders. ``part`` decodes a header or a body."""
 
     def __init__(self, name: str, dialect: Dialect, part: SectionDecoder) -> None:
         self.name = name
@@ -91,13 +91,13 @@ class Codec:
                 raise registry.trailing_bytes(frame, end)
         except DecodeError as error:
             return Verdict("rejected", text=str(error))
-        except Exception as error:  # whatever else it is, no peer's bytes may lead to it
+        except Exception as error:  # a defect, as no peer's bytes may cause it
             return Verdict("died", text=f"{type(error).__name__}: {error}")
         return Verdict("accepted", f"{header} {body}")
 
 
 def codecs(dialect: Dialect) -> list[Codec]:
-    """Those this machine has: ``native`` only where the extension is in use."""
+    """Return the codecs of this machine: ``native`` only if the extension is in use."""
     made = [Codec("pure", dialect, _Generated().part)]
     if registry.compiled_plan(dialect.message("ResponseHeader"), 0) is not None:
         made.append(Codec("native", dialect, _native))
@@ -105,7 +105,7 @@ def codecs(dialect: Dialect) -> list[Codec]:
 
 
 class _Generated:
-    """Keeps what it makes: generating a codec takes longer than running it."""
+    """Caches generated codecs, as generating one takes longer than running it."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[type[Message], int], tuple[Any, Any]] = {}

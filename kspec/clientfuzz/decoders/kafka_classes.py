@@ -1,8 +1,8 @@
-"""Kafka's own generated classes as a decoder, of one release, in a Java process that lives on.
+"""Kafka's own generated classes of one release as a decoder, in a long-lived Java process.
 
-Samples are asked in batches: first their headers, then their bodies. What the classes write back is
-the value; bytes they leave unread are told. A batch that is not answered in time is asked again one
-by one, so that the frame that hangs the classes, or ends them, is found.
+Samples are sent in batches, first headers and then bodies. The value is what the classes write
+back; bytes left unread are reported. A batch that times out is repeated one by one, to find the
+frame that hangs or ends the process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOT_WRITTEN: Final = "not written back: "
 
 
 class KafkaClasses:
-    """``release`` is a Kafka version, as 4.4.0; the name is ``kafka-4.4.0``."""
+    """``release`` is a Kafka version such as 4.4.0; the name is then ``kafka-4.4.0``."""
 
     def __init__(self, release: str, dialect: Dialect) -> None:
         self.name = f"kafka-{release}"
@@ -66,7 +66,7 @@ class KafkaClasses:
         for number, sample in enumerate(samples):
             frame, layout, verdict = cut(self._dialect, sample)
             if layout is None:
-                # Cutting is the network layer's, which these classes know nothing of.
+                # The network layer splits frames; these classes do not.
                 found[number] = Verdict("not asked", text="" if verdict is None else verdict.text)
                 continue
             header = self._pair(layout.header.MESSAGE_NAME, layout.header_version)
@@ -105,7 +105,7 @@ class KafkaClasses:
         return self._oracle.submit([each for _, each in questions]).result(seconds)
 
     def _pair(self, name: str, version: int) -> Counterpart | None:
-        """None where the release lacks the message or version, or lays it out otherwise."""
+        """Return None if the release lacks the message or version, or has another layout."""
         if name not in self._pairs:
             self._pairs[name] = counterparts(self._oracle, schemas()[name])
         unlike = exceptions()[self._release]["not_compared"].get(name, {})

@@ -1,6 +1,7 @@
-"""What is watched of a process that is given damaged frames: it must not take the machine along.
+"""Limit and watch the memory of a process that decodes mutated frames.
 
-Where ``kspec.clientfuzz.process_usage`` can see nothing (not on Linux), nothing is bounded or said.
+Where ``kspec.clientfuzz.process_usage`` is not available (not on Linux), there is no limit and no
+verdict.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from kspec.clientfuzz.process_usage import Watch
 __all__ = ["GROWTH", "MOST_MEMORY", "Memory", "is_out_of_memory"]
 
 MOST_MEMORY: Final = 2 << 30
-"""What a decoder may allocate: one that takes a count of 2147483647 at its word shall fail."""
+"""Memory limit of a decoder, so that one that trusts a count of 2147483647 fails."""
 GROWTH: Final = 128 << 20
-"""What a process may hold more after many small frames than after the first few."""
+"""Growth allowed between the first few frames and many small frames later."""
 _FIRST_FEW: Final = 3
 _EVERY: Final = 10
-"""Looking takes longer than a small frame does."""
+"""Number of frames between measurements, each of which takes longer than a small frame."""
 
 _OUT_OF_MEMORY: Final = re.compile(
     r"MemoryError|OutOfMemory|out of memory|bad_alloc|cannot allocate"
@@ -29,13 +30,14 @@ _OUT_OF_MEMORY: Final = re.compile(
 
 
 def is_out_of_memory(text: str) -> bool:
-    """Whether an error tells of memory or stack: no refusal, but an attempt that failed."""
+    """Return whether an error is about memory or stack, which is a failed attempt and not a
+    rejection."""
     return _OUT_OF_MEMORY.search(text) is not None
 
 
 class Memory:
-    """One process, which leads a session: its memory bounded, and whether it holds much more now
-    than after the first few frames."""
+    """A process that leads a session: limits its memory, and tells whether it has grown since the
+    first few frames."""
 
     def __init__(self, pid: int) -> None:
         self._watch = Watch(pid, most_memory=MOST_MEMORY)
@@ -43,7 +45,7 @@ class Memory:
         self._first = 0
 
     def has_grown(self) -> bool:
-        """Called after each frame."""
+        """Measure the process if due. Called after each frame."""
         self._seen += 1
         if self._seen > _FIRST_FEW and self._seen % _EVERY:
             return False

@@ -1,12 +1,12 @@
-"""A decoder of yours as one of the decoders: a program that reads and writes JSON lines.
+"""The user's own decoder: a program that reads and writes JSON lines.
 
     -> {"api_key": 46, "version": 0, "direction": "response", "frame": "00000004..."}
     <- {"ok": true, "json": {"throttleTimeMs": 0, ...}}    the body, as Kafka's JsonConverter has it
     <- {"ok": false, "error": "topics[0].name ends early"}
 
-``json`` may be left out: then only whether it took the frame is compared. ``frame`` is hex of a
-whole frame, the size's promise kept: what never becomes a frame is not asked. A program that does
-not answer in time, ends, or swells is a verdict, and is started again.
+``json`` is optional; without it, only acceptance is compared. ``frame`` is the hex of a whole frame
+whose size is right; others are not sent. A program that times out, exits or grows gets a verdict
+and is restarted.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ START_SECONDS: Final = 30.0
 
 
 class ProgramDecoder:
-    """``name`` is what it is called in verdicts; ``seconds`` how long a frame may take, and
-    ``start_seconds`` the first one, for which the program has to come up."""
+    """``name`` identifies it in verdicts. ``seconds`` is the time limit for a frame,
+    ``start_seconds`` that for the first one, which includes the program's start."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ProgramDecoder:
             process.wait()
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
-                    with suppress(OSError):  # Of what was not written yet.
+                    with suppress(OSError):  # what was not yet written
                         stream.close()
 
     def _judge(self, sample: Sample) -> Verdict:
@@ -93,7 +93,7 @@ class ProgramDecoder:
         return self._verdict(line, frame, layout)
 
     def _asked(self, line: str) -> str:
-        """Raises TimeoutError, OSError, EOFError."""
+        """Exchange a line. Raises TimeoutError, OSError or EOFError."""
         if self._process is None:
             self._start()
         process = self._process
@@ -142,8 +142,8 @@ class ProgramDecoder:
 
 
 def _value(body: Any, frame: bytes, layout: FrameLayout) -> Verdict:
-    """No value where the body means to it what it means to us: JSON has no unknown tagged fields,
-    and so could not be held against the bytes that a codec writes."""
+    """Return no value if the body means the same as for us: JSON has no unknown tagged fields, so
+    that it cannot be compared with the bytes that a codec writes."""
     try:
         _, at = layout.header.decode_from(frame, layout.header_version, SIZE_LENGTH)
         ours, _ = layout.body.decode_from(frame, layout.version, at)
@@ -155,7 +155,7 @@ def _value(body: Any, frame: bytes, layout: FrameLayout) -> Verdict:
 
 
 def _read(process: subprocess.Popen[str], lines: queue.SimpleQueue[str]) -> None:
-    """Every line, then the empty one."""
+    """Write every line and then an empty one."""
     assert process.stdout is not None
     try:
         for line in process.stdout:

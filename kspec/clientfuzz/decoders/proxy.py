@@ -1,9 +1,7 @@
-"""Between a client and a broker: everything is passed on but the answers to one api, in whose place
-stand other bytes.
+"""A proxy between a client and a broker that replaces the answers to one API.
 
-Who is behind it is none of its business. The bytes are those of a frame with a correlation id that
-everybody knows; where that is still in its place, the id of the request takes it. So does our own
-address that of ``answers``.
+The replacement has a known correlation id. If the id is intact, the request's id takes its place,
+and likewise this proxy's address that of ``calls``.
 """
 
 from __future__ import annotations
@@ -27,8 +25,8 @@ _READ: Final = 65536
 
 
 class AnswerProxy:
-    """``frame`` is what stands in place of the answers to ``api_key`` at ``version``; None passes
-    on the true ones. ``given`` counts how often it went out."""
+    """``frame`` replaces the answers to ``api_key`` at ``version``; None passes the true ones on.
+    ``given`` counts the replacements."""
 
     def __init__(self, api_key: int, version: int) -> None:
         self.frame: bytes | None = None
@@ -40,14 +38,14 @@ class AnswerProxy:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> int:
-        """Listen on loopback; returns the port. ``to`` has to be called before a client comes."""
+        """Listen on loopback and return the port. Call ``to`` before a client connects."""
         self._server = await asyncio.start_server(self._client, HOST, 0)
         port: int = self._server.sockets[0].getsockname()[1]
         self._address = HOST.encode() + port.to_bytes(4, "big")
         return port
 
     def to(self, host: str, port: int) -> None:
-        """Where the broker is."""
+        """Set the broker's address."""
         self._upstream = host, port
 
     async def stop(self) -> None:
@@ -71,7 +69,7 @@ class AnswerProxy:
         try:
             await self._requests(reader, far_writer, awaited)
         except (OSError, RemoteProtocolError):
-            pass  # whoever it was, the connection is over for both
+            pass  # the connection is over for both sides
         finally:
             back.cancel()
             for each in (writer, far_writer):

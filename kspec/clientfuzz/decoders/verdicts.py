@@ -1,4 +1,4 @@
-"""What a decoder made of a frame, in words that two decoders can be compared by."""
+"""What a decoder made of a frame, in a form that two decoders can be compared by."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ __all__ = ["Outcome", "Verdict"]
 Outcome: TypeAlias = Literal[
     "accepted", "rejected", "gave up", "hung", "died", "swelled", "not asked"
 ]
-"""``gave up``: by a time-out of its own, which is in order where a frame is never finished;
-``hung``: it had to be ended; ``died``: its process ended, or a codec of ours raised what it must
-not; ``swelled``: its memory grows frame by frame. ``not asked``: it does not have the message, or
-cannot be shown this kind of damage."""
+"""``gave up``: its own timeout, which is correct if a frame is never complete. ``hung``: it had to
+be killed. ``died``: its process ended, or a codec of ours raised a wrong exception. ``swelled``:
+its memory grows with each frame. ``not asked``: it lacks the message, or cannot be given this kind
+of mutation."""
 
 
 class Verdict(NamedTuple):
-    """``value`` is what an accepted frame means, in one canonical form (a codec's: the bytes it is
-    written back as; a client's: what its caller was given); ``text`` is for people, and for the
-    list of expected differences."""
+    """``value`` is the meaning of an accepted frame in a canonical form: for a codec the bytes it
+    writes back, for a client the result. ``text`` is for people and for the list of expected
+    differences."""
 
     outcome: Outcome
     value: str = ""
@@ -29,8 +29,8 @@ class Verdict(NamedTuple):
         return self.outcome != "not asked"
 
     def agrees_with(self, other: Verdict) -> bool:
-        """Whether both say the same of the frame. Texts may differ, and who does not tell a value
-        is not asked for it."""
+        """Return whether both have the same verdict. Texts may differ, and an empty value matches
+        any."""
         if self.outcome != other.outcome:
             return False
         return self.value == other.value or not (self.value and other.value)

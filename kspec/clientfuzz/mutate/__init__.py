@@ -1,8 +1,8 @@
-"""Frames mutated along the grammar of their message: pure functions of a frame and a seed.
+"""Mutate frames along the grammar of their message: pure functions of a frame and a seed.
 
-``mutate`` changes a whole frame, size included, of a response or a request; what it did is told in
-the ``Mutation``. The same seed gives the same mutation on every machine and Python version. Kinds
-are in ``KINDS``.
+``mutate`` changes a whole frame, size included, of a request or response; the ``Mutation``
+describes what it did. The same seed gives the same mutation on every machine and Python version.
+``KINDS`` lists the kinds.
 """
 
 from __future__ import annotations

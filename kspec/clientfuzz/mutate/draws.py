@@ -1,7 +1,7 @@
-"""Choices out of a seed, the same on every machine and Python version.
+"""Random choices from a seed, the same on every machine and Python version.
 
-Only ``random()`` is promised to stay what it is for a seed; the other methods of ``Random`` have
-changed and may again. Everything here is made from it.
+Python only guarantees that ``random()`` stays the same for a seed; the other methods of ``Random``
+have changed before. Everything here is derived from it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 __all__ = ["SEED_BITS", "Draws", "seed_from"]
 
 SEED_BITS: Final = 48
-"""Of a seed: few enough for any JSON reader."""
+"""Size of a seed, small enough for any JSON reader."""
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class Draws:
         self._random = random.Random(seed)
 
     def below(self, end: int) -> int:
-        """0 to ``end - 1``, each as likely."""
+        """Return a number from 0 to ``end - 1``, all equally likely."""
         return min(int(self._random.random() * end), end - 1)
 
     def between(self, lowest: int, highest: int) -> int:
@@ -48,5 +48,5 @@ class Draws:
 
 
 def seed_from(rng: random.Random) -> int:
-    """The next seed of a caller's stream."""
+    """Return the next seed of a caller's stream."""
     return min(int(rng.random() * (1 << SEED_BITS)), (1 << SEED_BITS) - 1)

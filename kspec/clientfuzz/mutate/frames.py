@@ -1,4 +1,4 @@
-"""What is done to a frame as a whole: cut, lengthened, its size or id wrong, bytes flipped."""
+"""Mutations of a frame as a whole: truncated, extended, a wrong size or id, flipped bytes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["behind", "correlation_id", "cut", "flip", "short", "size", "trailing
 
 
 def cut(tree: FrameTree, draws: Draws) -> Change | None:
-    """The frame ends early, at a field or in its midst, and its size says so."""
+    """Truncate the frame at a field or inside one, and adjust its size."""
     at = _somewhere(tree, draws)
     edit = Edit(at, len(tree.frame) - at, b"")
     return Change("cut", "", f"{at - SIZE_LENGTH} bytes and no more", (edit,))
 
 
 def short(tree: FrameTree, draws: Draws) -> Change | None:
-    """The frame ends early, and its size promises the rest."""
+    """Truncate the frame but keep its size."""
     at = _somewhere(tree, draws)
     edit = Edit(at, len(tree.frame) - at, b"")
     whole = len(tree.frame) - SIZE_LENGTH
@@ -33,14 +33,14 @@ def _somewhere(tree: FrameTree, draws: Draws) -> int:
 
 
 def trailing(tree: FrameTree, draws: Draws) -> Change | None:
-    """Bytes behind the body, and the size counts them."""
+    """Add bytes behind the body and adjust the size."""
     data = draws.one([b"\x00", b"\xff", draws.data(5), bytes(300)])
     edit = Edit(len(tree.frame), 0, data)
     return Change("trailing", "", f"{len(data)} bytes too many in the frame", (edit,))
 
 
 def behind(tree: FrameTree, draws: Draws) -> Change | None:
-    """Bytes behind the frame, which the size does not count: the next frame is none."""
+    """Add bytes behind the frame without adjusting the size, so that no valid frame follows."""
     data = draws.one([b"\x00", b"\x00\x00\x00\x00", b"\xff" * 4, draws.data(7)])
     return Change("behind", "", f"{data.hex()} behind the frame", behind=data)
 
@@ -56,7 +56,7 @@ def size(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def correlation_id(tree: FrameTree, draws: Draws) -> Change | None:
-    """Another request's, or nobody's."""
+    """Replace the correlation id by another request's or an unused one."""
     at = next(span.offset for span in tree.header.spans if span.path == "correlation_id")
     now = int.from_bytes(tree.frame[at : at + 4], "big", signed=True)
     says = draws.one([now + 1, now - 1, -1, -(2**31), 2**31 - 1, 0, now + 1000])
@@ -67,7 +67,7 @@ def correlation_id(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def flip(tree: FrameTree, draws: Draws) -> Change | None:
-    """A byte of the body, whatever it means."""
+    """Change a byte of the body, whatever it means."""
     if tree.body_at >= len(tree.frame):
         return None
     at = draws.between(tree.body_at, len(tree.frame) - 1)

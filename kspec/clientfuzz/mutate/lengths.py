@@ -1,4 +1,4 @@
-"""Lengths and counts that are not those of what follows, nulls, and varints in odd forms."""
+"""Mutations of lengths and counts, nulls, and unusual forms of varints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HIGHEST: Final = {2: 2**15 - 1, 4: 2**31 - 1}
 
 
 def _said(tree: FrameTree, draws: Draws, kind: str, length: int | str) -> Change | None:
-    """Another length or count, and nothing else. A number is what to add to the true one."""
+    """Replace a length or count and nothing else. A number is added to the true one."""
     found = tree.sized(draws)
     if found is None:
         return None
@@ -88,7 +88,7 @@ def null_forbidden(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def _null(tree: FrameTree, draws: Draws, kind: str, *, nullable: bool) -> Change | None:
-    """Null in place of a string, bytes or an array."""
+    """Put null in place of a string, bytes or an array."""
     found = tree.sized(draws)
     if found is None:
         return None
@@ -107,7 +107,7 @@ def _null(tree: FrameTree, draws: Draws, kind: str, *, nullable: bool) -> Change
 
 
 def varint_padded(tree: FrameTree, draws: Draws) -> Change | None:
-    """The same number in more bytes than it takes: valid, and rarely seen."""
+    """Write the same number in more bytes than necessary, which is valid but rare."""
     found = _varint(tree, draws)
     if found is None:
         return None
@@ -117,7 +117,7 @@ def varint_padded(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def varint_above(tree: FrameTree, draws: Draws) -> Change | None:
-    """Five bytes that say more than an int32 holds."""
+    """Write five bytes whose value exceeds an int32."""
     found = _varint(tree, draws)
     if found is None:
         return None
@@ -128,7 +128,7 @@ def varint_above(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def varint_long(tree: FrameTree, draws: Draws) -> Change | None:
-    """The same number in six or ten bytes, or ten bytes that never end."""
+    """Write the same number in six or ten bytes, or ten bytes that never end."""
     found = _varint(tree, draws)
     if found is None:
         return None

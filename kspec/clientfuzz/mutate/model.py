@@ -1,8 +1,8 @@
-"""What was done to a frame, as plain data: the bytes before, each change, the bytes after.
+"""A mutation as plain data: the bytes before, each change, and the bytes after.
 
-Changes are kept apart from the bytes so that some can be left out (``minimise``) and the same be
-done to another frame of the same shape (``onto``), as a later run's, whose correlation id and ports
-differ.
+Changes are separate from the bytes, so that some can be left out (by the minimiser) and the same
+ones can be applied to another frame of the same shape (``onto``), such as a later run's, whose
+correlation id and ports differ.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ __all__ = ["CORRELATION", "Change", "Direction", "Edit", "Mutation", "MutationEr
 Direction = Literal["request", "response"]
 
 CORRELATION: Final = "correlation-id"
-"""The kind whose bytes are told against the frame's own."""
+"""The kind whose bytes are relative to the frame's own."""
 _ID: Final = slice(SIZE_LENGTH, SIZE_LENGTH + 4)
 
 
 class MutationError(KprotoError):
-    """A mutation that cannot be made, or does not fit the frame it should be made to."""
+    """A mutation that is impossible or does not fit the frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """``data`` in place of ``length`` bytes from ``offset`` on, which counts from the first byte of
-    the size, in the frame before any edit."""
+    """Puts ``data`` in place of ``length`` bytes at ``offset``, which counts from the first byte of
+    the size in the frame before any edit."""
 
     offset: int
     length: int
     data: bytes
 
     def overlaps(self, other: Edit) -> bool:
-        """Two insertions at one place overlap as well: their order would be open."""
+        """Two insertions at one place overlap too, as their order would be undefined."""
         mine, its = self.offset + self.length, other.offset + other.length
         if self.offset == other.offset and self.length == other.length == 0:
             return True
@@ -49,9 +49,12 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing done. ``path`` is ``kproto decode --bytes``'s, empty for the frame as a whole;
-    ``size`` what the frame's size says, the truth where None; ``behind`` follows the frame, and its
-    size does not count it."""
+    """One change.
+
+    ``path`` is that of ``kproto decode --bytes``, empty for the frame as a whole. ``size`` is the
+    frame's size field; None means the true size. ``behind`` follows the frame and is not counted by
+    its size.
+    """
 
     kind: str
     path: str
@@ -61,7 +64,7 @@ class Change:
     behind: bytes = b""
 
     def fits(self, others: Iterable[Change]) -> bool:
-        """Whether it can be made together with these."""
+        """Return whether it can be combined with these changes."""
         for other in others:
             if self.size is not None and other.size is not None:
                 return False
@@ -81,9 +84,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Mutation:
-    """``original`` is a good frame of ``api_key`` at ``version``; where ``as_version`` is not None
-    the same message was written at that version first, giving ``base``. ``changes`` are made to
-    ``base``, all at once."""
+    """``original`` is a valid frame of ``api_key`` at ``version``.
+
+    If ``as_version`` is set, the same message was first written at that version, which gives
+    ``base``. ``changes`` are applied to ``base``, all at once.
+    """
 
     seed: int
     direction: Direction
@@ -97,12 +102,12 @@ class Mutation:
 
     @cached_property
     def frame(self) -> bytes:
-        """The mutated frame, and what is behind it."""
+        """The mutated frame, and the bytes behind it."""
         return applied(self.base, self.changes)
 
     @property
     def mutated(self) -> bytes:
-        """The same as ``frame``."""
+        """The same bytes as ``frame``."""
         return self.frame
 
     @property
@@ -112,7 +117,7 @@ class Mutation:
 
     @property
     def path(self) -> str:
-        """Of its first change."""
+        """The path of its first change."""
         return self.changes[0].path if self.changes else ""
 
     @property
@@ -121,13 +126,16 @@ class Mutation:
         return "; ".join([*parts, *map(str, self.changes)])
 
     def only(self, changes: Iterable[Change]) -> Mutation:
-        """With these changes of its own alone."""
+        """Return a mutation with only these of its changes."""
         kept = tuple(changes)
         return dataclasses.replace(self, changes=kept)
 
     def onto(self, original: bytes, base: bytes | None = None) -> Mutation:
-        """The same changes to another good frame of the same shape, written at ``as_version`` as
-        ``base``. Raises MutationError where its length is another."""
+        """Apply the same changes to another valid frame of the same shape, already written at
+        ``as_version``.
+
+        Raises MutationError if its length differs.
+        """
         base = original if base is None else base
         if len(base) != len(self.base):
             raise MutationError(
@@ -136,7 +144,7 @@ class Mutation:
         changes = tuple(_relative(change, self.base, base) for change in self.changes)
         return dataclasses.replace(self, original=original, base=base, changes=changes)
 
-    # ---- JSON --------------------------------------------------------------------------------
+    # ---- JSON ------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -161,7 +169,8 @@ class Mutation:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Mutation:
-        """Raises MutationError for what is none, or does not give the bytes it says."""
+        """Parse a mutation. Raises MutationError if it is invalid or does not produce the bytes it
+        states."""
         try:
             original = bytes.fromhex(document["original"])
             base = document.get("base")
@@ -192,8 +201,10 @@ class Mutation:
 
 
 def applied(base: bytes, changes: Iterable[Change]) -> bytes:
-    """``base`` after all changes, its size true unless one says otherwise. Changes of one mutation
-    never overlap. Raises MutationError for an edit beyond the frame."""
+    """Return ``base`` after all changes, with its true size unless a change sets it.
+
+    The changes of a mutation never overlap. Raises MutationError for an edit beyond the frame.
+    """
     frame, said, behind = base, None, b""
     edits: list[Edit] = []
     for change in changes:
@@ -209,7 +220,7 @@ def applied(base: bytes, changes: Iterable[Change]) -> bytes:
 
 
 def _relative(change: Change, before: bytes, after: bytes) -> Change:
-    """A correlation id is as far off the new frame's own as it was off the old one's."""
+    """Shift a correlation id by as much from the new frame's own as it was from the old one's."""
     if change.kind != CORRELATION:
         return change
     (edit,) = change.edits

@@ -1,4 +1,4 @@
-"""One mutation of a frame: which kinds there are, and how some are drawn and put together."""
+"""Choose and combine mutations of a frame."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mockbroker.faults.message_edits import recast
 __all__ = ["KINDS", "Kind", "mutate", "mutation_of", "written_at"]
 
 _TRIES: Final = 12
-"""At a kind, which draws a place anew each time and may find that nothing can be done there."""
+"""Number of attempts with a kind. Each picks a new place, which may not allow the mutation."""
 _VERSION: Final = "version"
 
 
 class Kind(NamedTuple):
-    """``make`` is None for the one that is not a change of bytes: another version."""
+    """``make`` is None for the one kind that is not a change of bytes: another version."""
 
     about: str
     make: Callable[[FrameTree, Draws], Change | None] | None
@@ -67,7 +67,7 @@ KINDS: Final[dict[str, Kind]] = {
     "flip": Kind("a byte changed, whatever it means", frames.flip),
     _VERSION: Kind("the message as another version writes it", None),
 }
-"""Every kind of mutation. Each is as likely as any other that the frame has a place for."""
+"""Every kind of mutation. All kinds that apply to the frame are equally likely."""
 
 
 def mutate(
@@ -81,12 +81,12 @@ def mutate(
     dialect: Dialect | str = "kafka",
     kinds: Collection[str] | None = None,
 ) -> Mutation:
-    """A good frame, size included, made bad (or merely odd) in ``depth`` ways, of all kinds or of
-    ``kinds``. The result's seed, drawn from ``rng``, gives the same again by ``mutation_of``.
+    """Mutate a valid frame, size included, in ``depth`` ways, of all kinds or of ``kinds``.
 
-    ``version`` is the api version of the message, also of a request, whose header says it too.
-    Raises DecodeError where the frame is not a good one, UnsupportedVersionError where the dialect
-    lacks the key or version, MutationError where the frame has no place for any of ``kinds``.
+    The result's seed, drawn from ``rng``, gives the same mutation through ``mutation_of``.
+    ``version`` is the API version of the message, for a request also stated in its header. Raises
+    DecodeError if the frame is invalid, UnsupportedVersionError if the dialect lacks the key or
+    version, and MutationError if none of ``kinds`` applies to the frame.
     """
     return mutation_of(
         frame, api_key, version, seed_from(rng),
@@ -105,7 +105,7 @@ def mutation_of(
     dialect: Dialect | str = "kafka",
     kinds: Collection[str] | None = None,
 ) -> Mutation:
-    """As ``mutate``, of a seed."""
+    """Like ``mutate``, with a seed."""
     codec = kproto.dialect(dialect) if isinstance(dialect, str) else dialect
     unknown = sorted(set(kinds or ()) - KINDS.keys())
     if unknown:
@@ -121,7 +121,7 @@ def mutation_of(
             break
         if made is None:
             if changes:
-                continue  # it comes first or not at all: the changes are made to its bytes
+                continue  # first or not at all, as changes are applied to its bytes
             as_version = _another_version(tree, draws)
             if as_version is not None:
                 base = written_at(frame, codec, direction, api_key, version, as_version)
@@ -160,7 +160,7 @@ def _alters(frame: bytes, change: Change) -> bool:
 
 
 def _another_version(tree: FrameTree, draws: Draws) -> int | None:
-    """One at which the same message has other bytes."""
+    """Return a version at which the same message has other bytes."""
     codec, api_key = tree.dialect, tree.api_key
     valid = codec.api(api_key).response.VALID_VERSIONS
     if tree.direction == "request":
@@ -176,8 +176,11 @@ def _another_version(tree: FrameTree, draws: Draws) -> int | None:
 def written_at(
     frame: bytes, codec: Dialect, direction: Direction, api_key: int, version: int, other: int
 ) -> bytes:
-    """The message of ``frame`` in the bytes of another version, which loses what that lacks. A
-    response gets that version's header too; a request keeps its own, which says the old one."""
+    """Return the message of ``frame`` in the bytes of another version, without the fields it lacks.
+
+    A response gets that version's header too. A request keeps its own, which states the old
+    version.
+    """
     if direction == "response":
         header, body = codec.decode_response(frame, api_key=api_key, api_version=version)
         recast(body, other)
@@ -199,15 +202,15 @@ def written_at(
 def _tree_at(
     base: bytes, codec: Dialect, direction: Direction, api_key: int, version: int, old: FrameTree
 ) -> FrameTree:
-    """A request's header says the old version: then only its header is told apart, and its body
-    by a frame that says the new one."""
+    """Find the fields of a request whose header states the old version: its header from this frame,
+    its body from a frame with the new version."""
     if direction == "response":
         return frame_tree(base, codec, direction, api_key, version)
     said = version.to_bytes(2, "big", signed=True)
     at = SIZE_LENGTH + 2
     api = codec.api(api_key)
     if api.request_header_version(version) != api.request_header_version(old.layout.version):
-        # No frame of ours has this header with this body: only the frame as a whole is changed.
+        # No valid frame has this header with this body, so only whole-frame mutations apply.
         return FrameTree(
             base, codec, direction, api_key, old.layout, old.body_at, old.header,
             old.body._replace(spans=[]),

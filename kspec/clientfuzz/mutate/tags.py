@@ -1,5 +1,5 @@
-"""Tagged sections (KIP-482) with tags that are unknown, twice, out of order, too many, of a wrong
-size, or gone."""
+"""Mutations of tagged sections (KIP-482): tags that are unknown, repeated, out of order, too many,
+of a wrong size, or missing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from kspec.clientfuzz.mutate.tree import FrameTree, Spot, varint
 __all__ = ["tag_count", "tag_order", "tag_size", "tag_twice", "tag_unknown", "tags_missing"]
 
 _UNKNOWN = (1000, 20000, 2**31 - 1)
-"""Numbers that no schema uses."""
+"""Tag numbers that no schema uses."""
 
 
 def _section(tree: FrameTree, draws: Draws) -> tuple[Spot, int, int, int] | None:
-    """A section, its count, where its first tag begins, and the highest tag in it, -1 for none."""
+    """Choose a section. Return it, its count, the offset of its first tag, and its highest tag or
+    -1."""
     spot = tree.pick(draws, lambda span: span.type == "tagged fields")
     if spot is None:
         return None
@@ -35,10 +36,10 @@ def _path(spot: Spot) -> str:
 def _with(
     tree: FrameTree, found: tuple[Spot, int, int, int], kind: str, added: list[bytes], detail: str
 ) -> Change:
-    """More tags behind those that are there."""
+    """Add tags behind the existing ones."""
     spot, count, first, _ = found
     said, more = unsigned_varint(count + len(added)), b"".join(added)
-    if spot.end == first:  # in one: an insertion where the other edit ends would have no order
+    if spot.end == first:  # one edit, as an insertion at another edit's end would have no order
         edits: tuple[Edit, ...] = (Edit(spot.span.offset, first - spot.span.offset, said + more),)
     else:
         edits = (
@@ -53,7 +54,7 @@ def _tag(number: int, data: bytes) -> bytes:
 
 
 def tag_unknown(tree: FrameTree, draws: Draws) -> Change | None:
-    """Valid: from a peer of the future."""
+    """Add a tag of a future version, which is valid."""
     found = _section(tree, draws)
     if found is None or found[3] >= _UNKNOWN[0]:
         return None
@@ -81,7 +82,7 @@ def tag_order(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def tag_count(tree: FrameTree, draws: Draws) -> Change | None:
-    """A count that nothing bears out."""
+    """Write a count that the bytes do not match."""
     found = _section(tree, draws)
     if found is None:
         return None
@@ -93,7 +94,7 @@ def tag_count(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def tag_size(tree: FrameTree, draws: Draws) -> Change | None:
-    """A tag whose size is not what its value takes: one that is there, or a new one."""
+    """Write a tag, an existing or a new one, whose size differs from its value's."""
     spot = tree.pick(draws, lambda span: span.type == "tag")
     if spot is None:
         found = _section(tree, draws)
@@ -114,7 +115,7 @@ def tag_size(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def tags_missing(tree: FrameTree, draws: Draws) -> Change | None:
-    """No tagged section at all, as of a writer that forgot the version is flexible."""
+    """Remove the tagged section, like an encoder that treats the version as not flexible."""
     spot = tree.pick(draws, lambda span: span.type == "tagged fields")
     if spot is None:
         return None

@@ -1,7 +1,7 @@
-"""A frame and which of its bytes are which field: what mutators choose their places from.
+"""A frame and the fields of its bytes, from which mutations choose their places.
 
-Offsets count from the first byte of the frame's size. Nothing here changes bytes but ``edits``,
-which keeps the size of a tagged field right when its value changes.
+Offsets count from the first byte of the frame's size. Only ``edits`` changes bytes, to adjust the
+size of a tagged field when its value changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SIZED = ("count", "string", "bytes", "records")
 
 
 class Section(NamedTuple):
-    """The header or the body: its schema and version, and its spans."""
+    """The header or the body: its schema, version and spans."""
 
     schema: MessageSchema
     version: int
@@ -40,7 +40,7 @@ class Section(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """A span, and the part of the frame it is in."""
+    """A span, and the section of the frame that it is in."""
 
     part: Section
     span: FieldSpan
@@ -55,7 +55,7 @@ class Spot(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The path without indices, with the kind of what stands there."""
+        """The path without indices, with the kind of value."""
         return re.sub(r"\[\d+\]", "[]", self.span.path) + f" {self.span.type}"
 
     @property
@@ -79,8 +79,8 @@ class FrameTree:
     body: Section
 
     def spots(self, wanted: Callable[[FieldSpan], bool]) -> list[Spot]:
-        """Those of the header, then those of the body. A response's correlation id and a request's
-        api key, version and id are not among them: they have kinds of their own."""
+        """The spots of the header, then those of the body. A response's correlation id and a
+        request's API key, version and id are not included, as they have kinds of their own."""
         return [
             Spot(part, span)
             for part in (self.header, self.body)
@@ -89,7 +89,7 @@ class FrameTree:
         ]
 
     def pick(self, draws: Draws, wanted: Callable[[FieldSpan], bool]) -> Spot | None:
-        """One of them: each field of the schema as likely, however often it is there."""
+        """Choose a spot. Each field of the schema is equally likely, however often it occurs."""
         by_where: dict[str, list[Spot]] = {}
         for spot in self.spots(wanted):
             by_where.setdefault(spot.where, []).append(spot)
@@ -98,12 +98,13 @@ class FrameTree:
         return draws.one(by_where[draws.one(list(by_where))])
 
     def sized(self, draws: Draws) -> tuple[Spot, Place] | None:
-        """One with a length or count, and where that stands."""
+        """Choose a spot with a length or count, and return its place."""
         spot = self.pick(draws, lambda span: span.type in _SIZED)
         return None if spot is None else (spot, spot.place)
 
     def edits(self, spot: Spot, *edits: Edit) -> tuple[Edit, ...]:
-        """``edits`` inside ``spot``, and those that keep the sizes of tagged fields around it."""
+        """Return ``edits`` inside ``spot`` with those that adjust the sizes of enclosing tagged
+        fields."""
         grown = sum(len(edit.data) - edit.length for edit in edits)
         if not grown:
             return edits
@@ -115,7 +116,7 @@ class FrameTree:
         return edits
 
     def _tags_around(self, spot: Spot) -> Iterator[tuple[FieldSpan, int, int]]:
-        """The tags in whose values it is, outermost first, with where the value begins and its
+        """Return the tagged fields that enclose it, outermost first, with each value's offset and
         size."""
         for tag in spot.part.spans:
             if tag.type != "tag" or tag.offset >= spot.span.offset:
@@ -133,8 +134,8 @@ _HEADER_KEYS = ("correlation_id", "request_api_key", "request_api_version")
 def frame_tree(
     frame: bytes, dialect: Dialect, direction: Direction, api_key: int, version: int
 ) -> FrameTree:
-    """Raises DecodeError for a frame that is not a good one, UnsupportedVersionError for an api key
-    or version that the dialect lacks."""
+    """Decode a frame. Raises DecodeError if it is invalid, and UnsupportedVersionError if the
+    dialect lacks the API key or version."""
     if direction == "request":
         dialect.decode_request(frame)
         layout = request_layout(dialect, frame)
@@ -153,7 +154,7 @@ def _part(schema: MessageSchema, version: int, data: bytes, at: int) -> Section:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The unsigned varint at an offset of a good frame, and where it ends."""
+    """Return the unsigned varint at an offset of a valid frame, and its end."""
     value, shift = 0, 0
     while True:
         value |= (data[at] & 0x7F) << shift

@@ -1,5 +1,5 @@
-"""Values that a schema allows and nobody expects: odd numbers, texts and ids, elements twice or
-gone, error codes."""
+"""Mutations of values that a schema allows but few expect: unusual numbers, texts and ids, repeated
+or missing elements, error codes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _is_error(span: FieldSpan) -> bool:
 
 
 def number(tree: FrameTree, draws: Draws) -> Change | None:
-    """An end of the type's range, a value beside it, or one beside what is there."""
+    """Write a limit of the type's range, a neighbour of one, or a neighbour of the old value."""
     spot = tree.pick(draws, lambda span: span.type in _BITS and not _is_error(span))
     if spot is None:
         return None
@@ -59,7 +59,7 @@ def number(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def error_known(tree: FrameTree, draws: Draws) -> Change | None:
-    """Any of Kafka's codes, also where it makes no sense."""
+    """Write any of Kafka's codes, including ones that make no sense here."""
     return _error(tree, draws, "error-known", _KNOWN_CODES)
 
 
@@ -88,7 +88,7 @@ def real(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def truth(tree: FrameTree, draws: Draws) -> Change | None:
-    """The other one, or a byte that is neither 0 nor 1."""
+    """Negate a boolean, or write a byte that is neither 0 nor 1."""
     spot = tree.pick(draws, lambda span: span.type == "bool")
     if spot is None:
         return None
@@ -97,7 +97,7 @@ def truth(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def presence(tree: FrameTree, draws: Draws) -> Change | None:
-    """The marker of a nullable struct: the other one, or neither."""
+    """Change the marker of a nullable struct to the other value, or to an invalid one."""
     spot = tree.pick(draws, lambda span: span.type == "presence")
     if spot is None:
         return None
@@ -124,12 +124,12 @@ def _fixed(spot: Spot, kind: str, data: bytes, value: Any) -> Change:
 
 
 def text(tree: FrameTree, draws: Draws) -> Change | None:
-    """Odd and valid, its length true."""
+    """Write an unusual valid text with its true length."""
     return _text(tree, draws, "text", draws.one(_TEXTS).encode())
 
 
 def text_invalid(tree: FrameTree, draws: Draws) -> Change | None:
-    """Bytes that are no UTF-8, its length true."""
+    """Write bytes that are not UTF-8, with their true length."""
     return _text(tree, draws, "text-invalid", draws.one(_BAD_UTF8))
 
 
@@ -143,7 +143,7 @@ def _text(tree: FrameTree, draws: Draws, kind: str, data: bytes) -> Change | Non
 
 
 def element_twice(tree: FrameTree, draws: Draws) -> Change | None:
-    """An array with an element once more, behind itself; its count true."""
+    """Repeat an element of an array and adjust the count."""
     found = _element(tree, draws)
     if found is None:
         return None
@@ -158,7 +158,7 @@ def element_twice(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def element_gone(tree: FrameTree, draws: Draws) -> Change | None:
-    """An array with an element less; its count true."""
+    """Remove an element of an array and adjust the count."""
     found = _element(tree, draws)
     if found is None:
         return None
@@ -172,7 +172,7 @@ def element_gone(tree: FrameTree, draws: Draws) -> Change | None:
 
 
 def _element(tree: FrameTree, draws: Draws) -> tuple[Spot, FieldSpan, FieldSpan] | None:
-    """An array, one of its elements, and its count."""
+    """Choose an array and one of its elements, and return its count too."""
     array = tree.pick(draws, lambda span: span.type.startswith("[]") and bool(span.value))
     if array is None:
         return None
