@@ -1,7 +1,9 @@
-"""``python -m demo``: a mock cluster, and every real client this machine can run, step by step.
+"""``python -m demo``: run every real client that this machine has against a mock cluster, step by
+step.
 
-Exit 0 where everything that ran came out as it has to, 1 where anything differs or nothing ran, or
-where a client is absent that ``--client`` or ``KPROTO_REQUIRE`` asks for, 2 on bad usage.
+The exit status is 0 if every step that ran had the expected outcome; 1 if a step differed, if
+nothing ran, or if a client is missing that ``--client`` or ``KPROTO_REQUIRE`` names; 2 on bad
+usage.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from mockbroker.errors import ClusterError
 Row = tuple[Client, Profile, Mapping[str, Outcome]]
 
 PIPED_WIDTH = 150
-"""Columns where there is no terminal to ask."""
+"""Width of the output, in columns, without a terminal."""
 
 
 def _journal_file(
@@ -107,7 +109,7 @@ def main(
             for profile in chosen
         ]
     Terminal(console).table(rows, absent, clients)
-    # Who asks for a client by name wants it to run; otherwise only KPROTO_REQUIRE minds.
+    # A client named with --client has to run; others only if KPROTO_REQUIRE says so.
     required = [name for name in absent if name in names or _is_required(client_named(name))]
     right = bool(rows) and not required and _all_right(rows)
     seconds = time.monotonic() - installed
@@ -126,7 +128,8 @@ def main(
 def _install(
     clients: Sequence[Client], console: Console
 ) -> tuple[dict[str, Launch], dict[str, str]]:
-    """(name -> how to start it, name -> why it cannot be)"""
+    """Install the clients: returns how to start each one, and the reason for each that cannot be
+    had."""
     launches: dict[str, Launch] = {}
     absent: dict[str, str] = {}
     with console.status("") as status:
@@ -142,7 +145,7 @@ def _install(
 def _play(
     client: Client, launch: Launch, profile: Profile, told: Terminal, recording: Recording
 ) -> Mapping[str, Outcome]:
-    """One client on a fresh cluster of one release."""
+    """Play the story with one client on a new cluster of one release."""
     try:
         with (
             start(profile.name, recording.cluster()) as cluster,
@@ -159,7 +162,7 @@ def _all_right(rows: Sequence[Row]) -> bool:
 
 
 def _is_required(client: Client) -> bool:
-    """``KPROTO_REQUIRE`` is ``all``, or a list of toolchains and clients."""
+    """Whether ``KPROTO_REQUIRE`` names the client or its toolchain, or is ``all``."""
     wanted = {part.strip() for part in os.environ.get("KPROTO_REQUIRE", "").split(",")}
     return bool(wanted & {"all", client.name, *client.toolchains})
 

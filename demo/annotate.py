@@ -1,4 +1,4 @@
-"""One request frame, byte by byte: which bytes are which field. For eyes; judges nothing."""
+"""Split a request frame into its fields, byte by byte, for display."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Span", "annotate"]
 
 
 class Span(NamedTuple):
-    """A run of bytes; ``offset`` counts from the first byte of the frame's size."""
+    """A range of bytes; ``offset`` counts from the first byte of the frame's size."""
 
     offset: int
     raw: bytes
@@ -22,7 +22,8 @@ class Span(NamedTuple):
 
 
 def annotate(entry: Entry) -> list[Span]:
-    """The fields of a journalled request, in order, without a gap. Raises DecodeError."""
+    """Return the fields of a request from the journal, in order and without gaps. Raises
+    DecodeError."""
     return [
         Span(
             field.offset,

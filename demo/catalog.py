@@ -1,7 +1,7 @@
-"""The clients of the demo: what each is, what it can be asked, and what it is known to send.
+"""The clients of the demo: the calls that each one has, and the versions that it is known to send.
 
-Facts about released clients only, each from that release's own documentation or source. Which they
-are and how each is installed is ``kspec``'s; what a cluster has to answer is ``demo.story``'s.
+This module has only facts about released clients, each from that release's documentation or source.
+``kspec`` knows how to install them; ``demo.story`` knows what a cluster has to answer.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ METADATA, API_VERSIONS = 3, 18
 ELECT_LEADERS, ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS = 43, 45, 46
 
 Guard = Literal["raises", "drops", "sends"]
-"""What a client with the replication-factor guard of KIP-860 does where the broker only speaks
-version 0 of AlterPartitionReassignments: ``raises`` an UnsupportedVersionException and sends
-nothing, as the KIP asks; ``drops`` the flag without a word; ``sends`` version 1 all the same."""
+"""How a client with the replication-factor guard of KIP-860 behaves if the broker supports only
+version 0 of AlterPartitionReassignments: ``raises`` an UnsupportedVersionException without sending
+anything, as the KIP requires; ``drops`` the flag silently; or ``sends`` version 1 nevertheless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One client of the conformance suite's catalog, and what the demo knows of it.
+    """A client of the conformance suite's catalog, and what the demo knows about it.
 
-    ``offers`` is the version of the first ApiVersions request it sends; ``highest`` the newest
-    version it can write of each api key the demo looks at; ``lacks`` says, by step, why the client
-    cannot be asked for it.
+    ``offers`` is the version of the first ApiVersions request that it sends; ``highest`` has the
+    newest version that it can write of each API key in the demo; ``lacks`` has the reason, by step,
+    why the client cannot make the call.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Client:
 
     @property
     def installed(self) -> catalog.Client:
-        """What it is, and how it is had."""
+        """How the catalog of ``kspec`` describes and installs it."""
         return catalog.client(self.name)
 
     @property
@@ -54,12 +54,12 @@ class Client:
 
     @property
     def toolchains(self) -> tuple[str, ...]:
-        """What has to be on this machine; names as in ``kspec.runner.toolchains``."""
+        """The toolchains that it needs, named as in ``kspec.runner.toolchains``."""
         return self.installed.toolchains
 
     @property
     def client_id(self) -> str:
-        """What it calls itself to brokers: ``demo-platformatic``."""
+        """The client id that it sends to brokers: ``demo-platformatic``."""
         return "demo-" + self.name.strip("@").removesuffix("/kafka")
 
 
@@ -127,5 +127,5 @@ CLIENTS: tuple[Client, ...] = (
 
 
 def client(name: str) -> Client:
-    """The client of that name; KeyError otherwise."""
+    """Return the client with that name. Raises KeyError."""
     return {each.name: each for each in CLIENTS}[name]

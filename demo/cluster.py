@@ -1,7 +1,7 @@
-"""A mock cluster for one client, on an event loop of its own thread, and its controls.
+"""A mock cluster for one client, with its controls, on an event loop in a thread of its own.
 
-The words of ``ctl`` are those of ``mockbroker ctl URL ...``, so that what the demo shows can be
-typed against a ``mockbroker serve`` too.
+``ctl`` takes the same commands as ``mockbroker ctl URL ...``, so that what the demo shows can be
+typed against a ``mockbroker serve``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class RunningCluster:
-    """A started ``MockCluster``, called from another thread than the one it lives on."""
+    """A started ``MockCluster``, to be called from other threads than its own."""
 
     def __init__(self, mock: MockCluster, loop: asyncio.AbstractEventLoop) -> None:
         self._mock = mock
@@ -35,8 +35,8 @@ class RunningCluster:
         return self._on_loop(lambda: self._mock.bootstrap)
 
     def ctl(self, *words: str) -> None:
-        """Move the cluster: ``join-isr foo-0 4``, ``failover 3``, ``stop-broker 2``,
-        ``start-broker 2``."""
+        """Run a command: ``join-isr foo-0 4``, ``failover 3``, ``stop-broker 2``, ``start-broker
+        2``."""
         verb, arguments = words[0], words[1:]
         if verb == "join-isr":
             partition, broker_id = arguments
@@ -51,9 +51,9 @@ class RunningCluster:
             raise ValueError(f"the demo knows no step {verb!r}")
 
     def partition(self, topic: str) -> Mapping[str, Any]:
-        """Partition 0 as in ``mockbroker ctl URL state --json``."""
+        """Return partition 0 as ``mockbroker ctl URL state --json`` prints it."""
         partitions = self._on_loop(self._mock.cluster.state)["topics"][topic]
-        (state,) = partitions.values()  # every topic of the story has the one partition
+        (state,) = partitions.values()  # every topic of the story has one partition
         found: Mapping[str, Any] = state
         return found
 
@@ -75,8 +75,8 @@ class RunningCluster:
 
 @contextmanager
 def start(profile: str, sink: Callable[[Entry], object] | None = None) -> Iterator[RunningCluster]:
-    """A cluster of the story on ephemeral ports, with broker 3 in control and baz-0 led by 1.
-    ``sink`` is called with every entry of its journal."""
+    """Start a cluster for the story on ephemeral ports, with broker 3 as controller and 1 as leader
+    of baz-0. ``sink`` is called with every journal entry."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -86,7 +86,7 @@ def start(profile: str, sink: Callable[[Entry], object] | None = None) -> Iterat
     try:
         cluster._wait_for(mock.start())
         cluster.ctl("failover", str(CONTROLLER))
-        # Broker 6 comes back to its replica, but leadership stays where it went.
+        # Broker 6 gets its replica back, but not the leadership.
         cluster.ctl("stop-broker", "6")
         cluster.ctl("start-broker", "6")
         cluster.ctl("join-isr", "baz-0", "6")

@@ -1,7 +1,7 @@
-"""The clients of the conformance suite, asked a partition at a time, as the demo's story does.
+"""Drive the clients of the conformance suite one partition at a time, as the demo's story does.
 
-The adapters, the lines they speak and how their processes are ended are ``kspec``'s. Here a call of
-the story becomes one of theirs, and the outcome of its one partition becomes the answer.
+``kspec`` has the adapters, their protocol, and the handling of their processes. This module turns a
+call of the story into one of an adapter's, and the outcome of its partition into an answer.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from kspec.runner.install import Launch
 __all__ = ["CLIENT_TIMEOUT_MS", "NO_OUTCOME", "Answer", "Driver", "DriverError", "drive"]
 
 CLIENT_TIMEOUT_MS = 8_000
-"""What each client is told as its own time-out."""
+"""The time-out that each client is configured with."""
 
 NO_OUTCOME = "no outcome"
-"""The error of an answer that leaves out the partition it was asked about."""
+"""The error of an answer without the partition that the call was about."""
 
 DriverError = AdapterError
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a call. ``code`` is Kafka's error code, where the client's error, or one that it
-    wraps, has it."""
+    """The result of a call. ``code`` is Kafka's error code, if the client's error or one that it
+    wraps has it."""
 
     ok: bool
     result: Any = None
@@ -52,8 +52,8 @@ class Answer:
 
 
 class Driver:
-    """One running client, called from a thread without an event loop. ``client`` and ``version``
-    are from its greeting."""
+    """A running client, to be called from a thread without an event loop. ``client`` and
+    ``version`` are from its greeting."""
 
     def __init__(self, adapter: ProcessAdapter, runner: asyncio.Runner) -> None:
         self._adapter = adapter
@@ -62,8 +62,8 @@ class Driver:
         self.version = adapter.greeting.version
 
     def call(self, op: str, **arguments: Any) -> Answer:
-        """One call of the story: ``describe_cluster``, ``alter``, ``list``, ``elect``. DriverError
-        where the client's process is of no use any more."""
+        """Make a call of the story: ``describe_cluster``, ``alter``, ``list`` or ``elect``. Raises
+        DriverError if the client's process can no longer be used."""
         key = f"{arguments.get('topic')}-{arguments.get('partition')}"
         name, given = _translated(op, key, arguments)
         answer = self._runner.run(self._adapter.call(name, given))
@@ -89,7 +89,8 @@ def _translated(op: str, key: str, given: Mapping[str, Any]) -> tuple[str, dict[
 
 
 def _of_partition(key: str, answer: AdapterAnswer) -> Answer:
-    """A client that returns outcomes, but none for this partition, has not answered the call."""
+    """Return the outcome of the partition. A client whose outcomes lack it has not answered the
+    call."""
     try:
         failure = answer.outcome(key)
     except KeyError:
@@ -104,7 +105,7 @@ def _failed(failure: Failure) -> Answer:
 
 @contextmanager
 def drive(launch: Launch, bootstrap: str, client_id: str = "demo") -> Iterator[Driver]:
-    """Start a client against ``bootstrap``; stop it, its own process only, on the way out."""
+    """Start a client against ``bootstrap``, and stop its process on the way out."""
     arguments = {
         "bootstrap": bootstrap,
         "timeout_ms": CLIENT_TIMEOUT_MS,

@@ -1,7 +1,7 @@
-"""What the clusters of the demo hear and say, as one journal.
+"""Merge the journals of the demo's clusters into one.
 
-Each client has a cluster of its own, and each cluster counts from one: here their brokers and
-entries get numbers that are nobody else's, so that what reads the journal sees them apart.
+Each client has its own cluster, and each cluster numbers its brokers and entries from one. Here
+they get unique numbers, so that readers of the journal can tell them apart.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kproto.journal import Entry
 __all__ = ["Recording"]
 
 _APART: Final = 100
-"""Between the broker ids of one cluster and the next."""
+"""Offset between the broker ids of one cluster and the next."""
 
 
 class Recording:
-    """``write`` takes entries in order."""
+    """Calls ``write`` with entries in order."""
 
     def __init__(self, write: Callable[[Entry], object]) -> None:
         self._write = write
@@ -29,7 +29,7 @@ class Recording:
         self._numbers = count(1)
 
     def cluster(self) -> Callable[[Entry], object]:
-        """What the journal of the next cluster writes to."""
+        """Return the sink for the journal of the next cluster."""
         first = _APART * self._clusters
         self._clusters += 1
 

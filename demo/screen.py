@@ -1,7 +1,7 @@
-"""The demo on a terminal: calls, the wire, outcomes, the table at the end.
+"""The demo on a terminal: calls, frames, outcomes, and the table at the end.
 
-Shows what it is given and judges nothing. Everything a peer sent goes through ``printable``: a
-client id may hold terminal escapes.
+This module only shows what it is given. Everything that a peer sent goes through ``printable``,
+since a client id may contain terminal escapes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MARKS: Mapping[Mark, tuple[str, str]] = {
 }
 
 WIDE = 121
-"""Columns the whole table takes; a narrower terminal gets fewer of them, and no frame (78)."""
+"""Columns that the whole table needs; a narrower terminal gets fewer columns, and no frame (78)."""
 
 BODY_INDENT = 10
 
@@ -41,20 +41,21 @@ BYTES_WIDTH = 35
 """Columns for bytes in hexadecimal: twelve of them."""
 
 NARROW, NARROW_BYTES_WIDTH = 100, 23
-"""Terminals of fewer columns show eight bytes, so that path and value have room."""
+"""Below this many columns, only eight bytes are shown, to leave room for path and value."""
 
 _LANGUAGES = {"python": "Python", "node": "Node.js", "java": "Java", "go": "Go"}
 
 
 def printable(text: str) -> str:
-    """The text with everything that is not printable escaped."""
+    """Return the text with everything that is not printable escaped."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 class Terminal:
-    """Tells the story as it happens, one line a fact, lines cut to the width.
+    """Prints the story as it happens, one line for each fact, cut to the width.
 
-    An arrow to the right is a request, to the left its response, with the broker's id.
+    An arrow to the right is a request, an arrow to the left its response; both have the broker's
+    id.
     """
 
     def __init__(self, console: Console) -> None:
@@ -63,7 +64,7 @@ class Terminal:
         self._annotated = False
 
     def opening(self, clients: int, profiles: Sequence[Profile]) -> None:
-        """What is about to be seen, and how to read it."""
+        """Print what the demo is about to show, and how to read it."""
         releases = " and of ".join(profile.name for profile in profiles)
         self._console.print(
             f"{clients} client{'s' * (clients != 1)}, each on a mock cluster of {releases}.\n"
@@ -74,7 +75,7 @@ class Terminal:
         )
 
     def client(self, client: Client, version: str, profile: Profile) -> None:
-        """Head of one client on one cluster."""
+        """Print the heading of one client on one cluster."""
         self._told.clear()
         self._console.print()
         title = Text.assemble(
@@ -97,7 +98,8 @@ class Terminal:
         self._line(("  cluster ", "dim"), (text, "magenta"))
 
     def wire(self, entries: Sequence[Entry]) -> None:
-        """Controller requests and every new kind in full; what was shown before as a count."""
+        """Print requests to the controller and the first of each kind in full, and count the
+        others."""
         again: Counter[str] = Counter()
         shown: set[tuple[int, int, int | None]] = set()
         for entry in entries:
@@ -145,7 +147,8 @@ class Terminal:
         self._frame(Text.assemble((f"     ← {entry.broker_id}  ", "bright_green")), entry)
 
     def _frame(self, head: Text, entry: Entry) -> None:
-        """The body behind ``head``: whole where the demo is about it, otherwise one line of it."""
+        """Return the body behind ``head``: whole if the demo is about its API, otherwise one
+        line."""
         body = printable(_body(entry))
         if entry.api_key not in CONTROLLER_APIS:
             self._console.print(head + Text(body), no_wrap=True, overflow="ellipsis", crop=True)
@@ -158,7 +161,7 @@ class Terminal:
             self._console.print(" " * BODY_INDENT + line, markup=False)
 
     def _bytes(self, spans: Sequence[Span]) -> None:
-        """The first such request of the demo, field by field."""
+        """Print the first such request of the demo, field by field."""
         narrow = self._console.width < NARROW
         width = NARROW_BYTES_WIDTH if narrow else BYTES_WIDTH
         for span in spans:
@@ -185,7 +188,8 @@ class Terminal:
         absent: Mapping[str, str],
         clients: Sequence[Client],
     ) -> None:
-        """One row a client and profile, one column a step, and under it every note."""
+        """Print one row for each client and profile, one column for each step, and the notes
+        below."""
         wide = self._console.width >= WIDE
         table = Table(title="What came of it", title_style="bold", header_style="bold")
         if not wide:
@@ -238,8 +242,8 @@ class Terminal:
 
 
 def _wrapped(text: str, first: int, others: int) -> list[str]:
-    """Lines of at most ``first`` and then ``others`` characters, behind a comma where one is
-    not too near the start."""
+    """Wrap a text to ``first`` characters in the first line and ``others`` in the rest, after a
+    comma unless one is too near the start."""
     lines = []
     room = max(first, 20)
     while len(text) > room:
@@ -251,7 +255,7 @@ def _wrapped(text: str, first: int, others: int) -> list[str]:
 
 
 def _short(path: str, room: int) -> str:
-    """The end of a path: what tells its fields apart."""
+    """Return the end of a path, which distinguishes its fields."""
     names = path.split(".")
     while len(path) > room and len(names) > 1:
         del names[0]
@@ -275,7 +279,8 @@ def _legend() -> Text:
 
 
 def _body(entry: Entry) -> str:
-    """The decoded body as JSON; an answer to ApiVersions, of sixty rows, as their count."""
+    """Return the decoded body as JSON; of an ApiVersions response, which has sixty rows, only their
+    count."""
     decoded = entry.decode()
     if decoded.error is not None:
         return f"!! {decoded.error}"

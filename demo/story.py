@@ -1,12 +1,12 @@
-"""The demo's seven steps, each with what is right about it.
+"""The demo's seven steps, each with its expected outcome.
 
-A step asks the client for one or more calls, moves the mock cluster in between by explicit steps
-(nothing waits for time to pass), and compares answers, cluster state and wire with what Kafka's
-rules say has to come out. Expected values are written down here; none is read back from the run.
+A step makes the client call the cluster, moves the mock cluster on by explicit commands (nothing
+waits for time to pass), and compares answers, cluster state and frames with Kafka's rules. The
+expected values are written here; none is derived from the run.
 
-Topics of every cluster the story runs on, six brokers, one partition each::
+Every cluster of the story has six brokers and these topics, with one partition each::
 
-    foo  1,2,3   is reassigned to 4,5,6 and gets there
+    foo  1,2,3   is reassigned to 4,5,6 and completes
     bar  1,2,3   is reassigned to 4,5,6 and cancelled
     baz  6,1,2   is led by 1 though 6 is preferred
     qux  1,2,3   is asked to shrink under the replication-factor guard
@@ -46,7 +46,7 @@ __all__ = [
 
 BROKERS = 6
 CONTROLLER = 3
-"""Not the first broker on the list, so that finding the controller is part of the story."""
+"""Not the first broker of the list, so that finding the controller is part of the story."""
 
 TOPICS = ("foo=1,2,3", "bar=1,2,3", "baz=6,1,2", "qux=1,2,3")
 
@@ -55,15 +55,15 @@ ELECTION_NOT_NEEDED = 84
 NO_REASSIGNMENT_IN_PROGRESS = 85
 
 GUARD_REFUSAL = "The broker does not support the AllowReplicationFactorChange option"
-"""How a client that cannot ask for the guard says so (KIP-860; the text of Kafka 4.1)."""
+"""The message of a client that cannot request the guard (KIP-860; text of Kafka 4.1)."""
 
 Mark = Literal["right", "wrong", "lacking", "gap"]
-"""``lacking``: the client has no such call. ``gap``: the client falls short of the protocol in a
-way the catalog knows of; the broker's side of it is right."""
+"""``lacking``: the client does not have the call. ``gap``: the client deviates from the protocol in
+a way that the catalog lists, while the broker behaves correctly."""
 
 
 class Cluster(Protocol):
-    """What the story needs of a running mock cluster."""
+    """What the story needs from a running mock cluster."""
 
     def ctl(self, *words: str) -> None: ...
     def partition(self, topic: str) -> Mapping[str, Any]: ...
@@ -71,13 +71,13 @@ class Cluster(Protocol):
 
 
 class Driver(Protocol):
-    """What the story needs of a running client; ``demo.drivers.Driver`` is one."""
+    """What the story needs from a running client; ``demo.drivers.Driver`` is one."""
 
     def call(self, op: str, **arguments: Any) -> Answer: ...
 
 
 class Screen(Protocol):
-    """Where the story is told as it happens."""
+    """Where the story is shown as it happens."""
 
     def step(self, title: str) -> None: ...
     def call(self, text: str) -> None: ...
@@ -89,7 +89,7 @@ class Screen(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one step; ``note`` says why wherever the mark is not ``right``."""
+    """The result of one step; ``note`` has the reason unless the mark is ``right``."""
 
     mark: Mark
     note: str = ""
@@ -97,7 +97,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Run:
-    """One client on one cluster: asks, shows, and gathers what is not as it has to be."""
+    """One client on one cluster: makes calls, shows them, and collects deviations."""
 
     client: Client
     profile: Profile
@@ -116,14 +116,14 @@ class Run:
         return answer
 
     def succeed(self, op: str, **arguments: Any) -> Any:
-        """The call's result; a problem, and None, where it failed."""
+        """Make a call that has to succeed. Returns its result, or None and notes a problem."""
         answer = self.call(op, **arguments)
         if not answer.ok:
             self.problems.append(f"{_spelled(op, arguments)} failed: {answer}")
         return answer.result
 
     def fail(self, code: int, op: str, **arguments: Any) -> Answer:
-        """The call has to fail with this error code."""
+        """Make a call that has to fail with this error code."""
         answer = self.call(op, **arguments)
         if answer.ok or answer.code != code:
             self.problems.append(f"{_spelled(op, arguments)}: {answer}; right is error {code}")
@@ -134,7 +134,7 @@ class Run:
         self.cluster.ctl(*words)
 
     def news(self) -> list[Entry]:
-        """Journal entries since the last look."""
+        """Return the journal entries since the last call."""
         entries = self.cluster.entries(after=self.seen)
         if entries:
             self.seen = entries[-1].sequence
@@ -145,14 +145,14 @@ class Run:
             self.problems.append(f"{what} is {seen}, right is {right}")
 
     def check_partition(self, topic: str, **right: Any) -> None:
-        """The controller's own view of partition 0: ``replicas``, ``isr``, ``leader``, ..."""
+        """Check the controller's view of partition 0: ``replicas``, ``isr``, ``leader``, ..."""
         state = self.cluster.partition(topic)
         for name, value in right.items():
             self.check(f"{topic}-0 {name}", state[name], value)
 
 
 def _spelled(op: str, arguments: Mapping[str, Any]) -> str:
-    """A call as the demo shows it: ``alter foo-0 [4, 5, 6]``."""
+    """Return a call as the demo shows it: ``alter foo-0 [4, 5, 6]``."""
     words = [op.replace("_", " ")]
     if "topic" in arguments:
         words.append(f"{arguments['topic']}-{arguments['partition']}")
@@ -173,7 +173,7 @@ def _negotiate(run: Run) -> None:
         brokers = list(range(1, BROKERS + 1))
         run.check("the client's list of brokers", result["brokers"], brokers)
         if run.profile.forwards:
-            # A KRaft broker names any live broker: whichever it is passes requests on.
+            # A KRaft broker names any live broker as controller: each one forwards requests.
             run.check("the controller is a broker", result["controller"] in brokers, True)
         else:
             run.check("the client's controller", result["controller"], CONTROLLER)
@@ -195,7 +195,8 @@ def _guard(run: Run) -> None:
 
 
 def _guard_holds(run: Run, answer: Answer, talk: Sequence[Entry]) -> None:
-    """A broker that knows the guard refuses, and says by how much the factor would change."""
+    """A broker with the guard refuses, and states by how much the replication factor would
+    change."""
     right = (INVALID_REPLICATION_FACTOR, "The replication factor is changed from 3 to 2")
     run.check("the broker's answer", _partition_error(talk), right)
     run.check_partition("qux", replicas=[1, 2, 3], adding=[], removing=[])
@@ -204,13 +205,13 @@ def _guard_holds(run: Run, answer: Answer, talk: Sequence[Entry]) -> None:
         run.gaps.append("misreads the answer to version 1: no error, and no outcome for qux-0")
     else:
         code, text = right
-        # A client may put its own words for the code before the broker's text.
+        # A client may prefix the broker's text with its own words for the code.
         shown = text if text in answer.message else answer.message
         run.check("the client's error", (answer.code, shown), (code, text))
 
 
 def _partition_error(talk: Sequence[Entry]) -> tuple[int, str | None] | None:
-    """Code and text for the first partition of the first alter response on the wire."""
+    """Return code and text of the first partition in the first alter response of the journal."""
     for entry in talk:
         if entry.direction == "response" and entry.api_key == ALTER_REASSIGNMENTS:
             body = entry.decode().body
@@ -228,7 +229,7 @@ def _guard_raises(run: Run, answer: Answer, sent: Sequence[Entry]) -> None:
 
 
 def _guard_drops(run: Run, answer: Answer, sent: Sequence[Entry]) -> None:
-    """A version 0 request cannot carry the flag, so the broker has to do as it says."""
+    """A version 0 request cannot carry the flag, so the broker carries out the request."""
     run.check("the answer", answer.ok, True)
     run.check("AlterPartitionReassignments on the wire", versions_used(sent).get(45), [0])
     run.check_partition("qux", replicas=[1, 2], adding=[], removing=[])
@@ -236,7 +237,7 @@ def _guard_drops(run: Run, answer: Answer, sent: Sequence[Entry]) -> None:
 
 
 def _guard_sends(run: Run, answer: Answer, sent: Sequence[Entry]) -> None:
-    """Brokers close the connection on a version they do not know."""
+    """Brokers close the connection on an unknown version."""
     run.check("the answer", answer.ok, False)
     run.check("AlterPartitionReassignments on the wire", versions_used(sent).get(45), [1])
     run.check_partition("qux", replicas=[1, 2, 3], adding=[], removing=[])
@@ -299,7 +300,7 @@ def _listed(run: Run) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its column, what it tries, what was seen to hold where it is right, and how."""
+    """A step: its column in the table, its purpose, the fact that it proves, and how to play it."""
 
     name: str
     title: str
@@ -351,7 +352,8 @@ STEPS = (
 def run(
     client: Client, profile: Profile, driver: Driver, cluster: Cluster, screen: Screen
 ) -> dict[str, Outcome]:
-    """Play every step the client has the calls for. A driver that dies fails the rest."""
+    """Play every step that the client has the calls for. If the driver dies, the remaining steps
+    fail."""
     here = Run(client, profile, driver, cluster, screen)
     outcomes: dict[str, Outcome] = {}
     dead = ""
@@ -369,7 +371,7 @@ def run(
 
 
 def _play(run: Run, step: Step) -> str:
-    """Play one step into ``run.problems``; why the driver is gone, where it is."""
+    """Play one step into ``run.problems``. Returns why the driver died, if it did."""
     run.problems, run.gaps = [], []
     start = run.seen
     try:
@@ -378,8 +380,7 @@ def _play(run: Run, step: Step) -> str:
         run.problems.append(str(error))
         return str(error)
     except Exception as error:
-        # A cluster that refuses to move on, an answer of no known shape: wrong, and the story
-        # goes on with the next step.
+        # A cluster that refuses a command, or an answer of an unknown shape, fails the step only.
         run.problems.append(f"{type(error).__name__}: {error}")
     if not run.gaps:
         _check_wire(run, start)
@@ -387,7 +388,8 @@ def _play(run: Run, step: Step) -> str:
 
 
 def _check_wire(run: Run, start: int) -> None:
-    """What holds of the requests of every step: versions both sides know, to the right broker."""
+    """Check the requests of every step: versions that both sides support, sent to the right
+    broker."""
     history = run.cluster.entries()
     news = [entry for entry in history if entry.sequence > start]
     run.problems += version_problems(news, history, run.client, run.profile)

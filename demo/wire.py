@@ -1,7 +1,7 @@
-"""What the journal says a client did on the wire, and whether that is right.
+"""Check what a client sent, from the journal.
 
-Judges version negotiation from journal entries against what the release of Kafka advertises and
-what the client is known to write; nothing here talks to a client or to the cluster.
+Version negotiation is compared with the versions that the Kafka release advertises and those that
+the client is known to write. Nothing here talks to a client or to the cluster.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ CONTROLLER_APIS = (43, 45, 46)
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A release of Kafka as far as the demo looks: the ranges its brokers advertise, and whether
-    any of them answers for the controller (KRaft forwards; ZooKeeper-era brokers did not)."""
+    """A Kafka release, as far as the demo is concerned: the version ranges that its brokers
+    advertise, and whether brokers forward requests to the controller (KRaft does; ZooKeeper-era
+    brokers did not)."""
 
     name: str
     ranges: Mapping[int, tuple[int, int]]
@@ -42,7 +43,7 @@ class Profile:
 
     @property
     def guards_replication_factor(self) -> bool:
-        """KIP-860 came with AlterPartitionReassignments version 1."""
+        """Whether it has version 1 of AlterPartitionReassignments, which brought KIP-860."""
         return self.ranges[45][1] >= 1
 
 
@@ -61,7 +62,7 @@ PROFILES = (
 
 
 def api_name(api_key: int | None) -> str:
-    """``AlterPartitionReassignments``."""
+    """Return the name of an API key: ``AlterPartitionReassignments``."""
     if api_key is None:
         return "?"
     api = kproto.dialect("kafka").apis.get(api_key)
@@ -69,7 +70,7 @@ def api_name(api_key: int | None) -> str:
 
 
 def requests(entries: Sequence[Entry], *api_keys: int) -> list[Entry]:
-    """The requests among ``entries``, of these keys where any are given."""
+    """Return the requests among ``entries``, of these keys if any are given."""
     return [
         entry
         for entry in entries
@@ -78,7 +79,7 @@ def requests(entries: Sequence[Entry], *api_keys: int) -> list[Entry]:
 
 
 def versions_used(entries: Sequence[Entry]) -> dict[int, list[int]]:
-    """Api key to the versions requests were sent in, both ascending."""
+    """Return the versions of the requests by API key, both ascending."""
     used: dict[int, set[int]] = {}
     for entry in requests(entries):
         if entry.api_key is not None and entry.api_version is not None:
@@ -87,7 +88,7 @@ def versions_used(entries: Sequence[Entry]) -> dict[int, list[int]]:
 
 
 def misdirected(entries: Sequence[Entry], profile: Profile, controller: int) -> list[str]:
-    """Calls that belong to the controller and went to a broker that does not forward them."""
+    """Return the requests for the controller that went to a broker that does not forward them."""
     if profile.forwards:
         return []
     return [
@@ -98,7 +99,7 @@ def misdirected(entries: Sequence[Entry], profile: Profile, controller: int) -> 
 
 
 def negotiation_problems(entries: Sequence[Entry], client: Client, profile: Profile) -> list[str]:
-    """Everything about the versions on the wire that is not as it has to be; empty where right."""
+    """Return all deviations in version negotiation; empty if there are none."""
     return [
         *_first_request_problems(entries, client),
         *_refusal_problems(entries, profile),
@@ -108,7 +109,8 @@ def negotiation_problems(entries: Sequence[Entry], client: Client, profile: Prof
 
 
 def _first_request_problems(entries: Sequence[Entry], client: Client) -> Iterator[str]:
-    """The very first request is ApiVersions, in the version this release is known to offer."""
+    """The first request must be ApiVersions, in the version that this release of the client
+    offers."""
     sent = requests(entries)
     if not sent:
         yield "nothing was sent"
@@ -122,8 +124,8 @@ def _first_request_problems(entries: Sequence[Entry], client: Client) -> Iterato
 
 
 def _refusal_problems(entries: Sequence[Entry], profile: Profile) -> Iterator[str]:
-    """Above the broker's newest ApiVersions: error 35 in version 0 with the one row for key 18
-    (KIP-511), and after it another try on the same connection that is not refused."""
+    """Above the broker's newest ApiVersions, the response is error 35 in version 0 with only the
+    row of key 18 (KIP-511); another request must follow on the same connection and be accepted."""
     newest = profile.ranges[API_VERSIONS][1]
     for asked, answer in _api_versions_exchanges(entries):
         body = answer.decode().body
@@ -164,7 +166,8 @@ def _api_versions_exchanges(entries: Sequence[Entry]) -> Iterator[tuple[Entry, E
 
 
 def _advertised_problems(entries: Sequence[Entry], profile: Profile) -> Iterator[str]:
-    """What ApiVersions said is what this release of Kafka says, for the keys we know by heart."""
+    """The ApiVersions response must have the ranges of this Kafka release, for the keys of the
+    catalog."""
     for key, ranges in _advertised(entries).items():
         for seen in ranges - {profile.ranges.get(key)}:
             if key in profile.ranges or key == 60:
@@ -172,7 +175,7 @@ def _advertised_problems(entries: Sequence[Entry], profile: Profile) -> Iterator
 
 
 def _advertised(entries: Sequence[Entry]) -> dict[int, set[tuple[int, int]]]:
-    """Api key to every range an accepted ApiVersions response gave it."""
+    """Return, by API key, every range of an accepted ApiVersions response."""
     ranges: dict[int, set[tuple[int, int]]] = {}
     for _, answer in _api_versions_exchanges(entries):
         body: Any = answer.decode().body
@@ -185,13 +188,13 @@ def _advertised(entries: Sequence[Entry]) -> dict[int, set[tuple[int, int]]]:
 def version_problems(
     entries: Sequence[Entry], history: Sequence[Entry], client: Client, profile: Profile
 ) -> list[str]:
-    """Every request of ``entries`` is in a version the broker advertised, as ``history`` has it;
-    of the keys in the catalog, in the newest version both sides know."""
+    """Every request of ``entries`` must have a version that the broker advertised in ``history``;
+    of the keys in the catalog, the newest version that both sides support."""
     advertised = _advertised(history)
     problems = []
     for key, versions in versions_used(entries).items():
         if key == API_VERSIONS:
-            continue  # its rules are their own: see _refusal_problems
+            continue  # has rules of its own: see _refusal_problems
         name = api_name(key)
         for version in versions:
             if not any(low <= version <= high for low, high in advertised.get(key, ())):

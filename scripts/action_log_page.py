@@ -2,7 +2,7 @@
 
     .venv/bin/python -m scripts.action_log_page [--check]
 
-``--check`` writes nothing, and exits with 1 where the file is not what would be written.
+``--check`` writes nothing, and exits with 1 if the file is out of date.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ beside them. Tuples are arrays there, and ids of topics are text.
 _VALUES: Final[tuple[type[Any], ...]] = (
     Broker, Partition, TargetedPartition, Topic, AclBinding, Stat
 )  # fmt: skip
-"""What members are made of."""
+"""The types of the members."""
 
 
 def page() -> str:
-    """The page's text."""
+    """Return the text of the page."""
     parts = [_HEAD, "## Kinds\n"]
     parts += [_section(kind, "###") for kind in get_args(actions.Change)]
     parts.append("## Values in them\n")
@@ -77,7 +77,7 @@ def _section(cls: type[Any], level: str) -> str:
 
 
 def _about(cls: type[Any]) -> str:
-    """The docstring; what Python writes for a class without one says nothing."""
+    """Return the docstring, unless Python generated it for a class without one."""
     text = inspect.cleandoc(cls.__doc__ or "")
     return "" if text.startswith(f"{cls.__name__}(") else text.replace("``", "`")
 

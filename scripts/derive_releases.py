@@ -36,8 +36,8 @@ RELEASES: tuple[str, ...] = (
     "3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2",
     "4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0",
 )  # fmt: skip
-"""The last patch of every minor release on Maven Central on 2026-11-21. 0.10.0 is where ApiVersions
-begins (KIP-35)."""
+"""The last patch of every minor release on Maven Central on 2026-11-21. ApiVersions appeared in
+0.10.0 (KIP-35)."""
 
 ENVELOPE = {58: (0, 0)}
 EXTRA: dict[tuple[str, str], dict[int, tuple[int, int]]] = {
@@ -45,12 +45,12 @@ EXTRA: dict[tuple[str, str], dict[int, tuple[int, int]]] = {
     ("3.0", "kraft"): ENVELOPE,
     ("3.1", "kraft"): ENVELOPE,
 }
-"""Added by the broker itself to what its ApiVersionsResponse class collects: in 2.8 to 3.1
-``kafka.server.DefaultApiVersionManager.apiVersionResponse`` adds ENVELOPE where the broker
-forwards, which every KRaft broker does."""
+"""What the broker adds to the ranges of its ApiVersionsResponse class: in 2.8 to 3.1,
+``kafka.server.DefaultApiVersionManager.apiVersionResponse`` adds ENVELOPE if the broker forwards
+requests, which every KRaft broker does."""
 
 PREVIEW = {"2.8", "3.0", "3.1", "3.2"}
-"""Lines whose KRaft mode was early access or preview; it was declared ready in 3.3 (KIP-833)."""
+"""Releases whose KRaft mode was early access or preview; 3.3 declared it ready (KIP-833)."""
 
 ASSUMES = [
     "inter-broker protocol, feature levels and record format at the release's own newest",
@@ -66,17 +66,18 @@ ASSUMES = [
 
 
 def profile_name(line: str, mode: str, dual: bool) -> str:
-    """``kafka-3.9``; of a line with both modes that is KRaft, and ``kafka-3.9-zk`` ZooKeeper."""
+    """Return ``kafka-3.9``, which is KRaft if the release has both modes, or ``kafka-3.9-zk``."""
     return f"kafka-{line}-zk" if dual and mode == "zk" else f"kafka-{line}"
 
 
 def minor(release: str) -> str:
-    """``0.10.2.2`` -> ``0.10.2``, ``2.4.1`` -> ``2.4``; 0.11.0 had no sibling and keeps its 0."""
+    """Turn ``0.10.2.2`` into ``0.10.2`` and ``2.4.1`` into ``2.4``; 0.11.0 had no sibling and keeps
+    its 0."""
     return release.rpartition(".")[0]
 
 
 def download(releases: Sequence[str], cache: Path) -> None:
-    """Have Maven copy the jars that ``cache`` lacks. Raises CalledProcessError if it cannot."""
+    """Download the jars that ``cache`` lacks, with Maven. Raises CalledProcessError."""
     wanted = [("org.apache.kafka", "kafka-clients", release) for release in releases]
     wanted.append(("org.slf4j", "slf4j-api", SLF4J))
     lacking = [item for item in wanted if not (cache / f"{item[1]}-{item[2]}.jar").exists()]
@@ -99,13 +100,13 @@ def download(releases: Sequence[str], cache: Path) -> None:
     )
     command = ["mvn", "-B", "-q", "-f", str(pom), "dependency:copy"]
     for attempt in range(1, DOWNLOAD_ATTEMPTS + 1):
-        # Central's mirrors fail now and then; what did arrive is kept in Maven's own repository.
+        # Mirrors of Central fail occasionally; Maven's own repository keeps what has arrived.
         if subprocess.run(command, check=attempt == DOWNLOAD_ATTEMPTS).returncode == 0:
             return
 
 
 def ask_java(releases: Sequence[str], cache: Path) -> Iterable[tuple[str, str, str, str]]:
-    """(release, mode, call, ranges) for each broker mode of each release."""
+    """Return (release, mode, call, ranges) for each broker mode of each release."""
     jars = [str(cache / f"kafka-clients-{release}.jar") for release in releases]
     command = ["java", str(PROGRAM), str(cache / f"slf4j-api-{SLF4J}.jar"), *jars]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -117,7 +118,7 @@ def ask_java(releases: Sequence[str], cache: Path) -> Iterable[tuple[str, str, s
 
 
 def derive(releases: Sequence[str] = RELEASES, cache: Path = CACHE) -> dict[str, Any]:
-    """The profiles of those releases, by name, in the shape of ``releases.json``."""
+    """Return the profiles of those releases by name, in the form of ``releases.json``."""
     download(releases, cache)
     rows = list(ask_java(releases, cache))
     dual = {release for release, mode, _, _ in rows if mode == "zk"} & {
@@ -148,7 +149,7 @@ def derive(releases: Sequence[str] = RELEASES, cache: Path = CACHE) -> dict[str,
 
 
 def render(profiles: dict[str, Any]) -> str:
-    """The file's text: one API a line, so that a release's changes show in a diff."""
+    """Return the file's text, one API per line, so that a diff shows a release's changes."""
     out = ["{", '  "format": 1,', f'  "assumes": {_lines(map(json.dumps, ASSUMES), 2, "[]")},']
     entries = []
     for name, profile in profiles.items():

@@ -1,8 +1,8 @@
-"""Packets that gave no TCP segment, as accounts carry them, and captures that gave none at all.
+"""Packets without a TCP segment, as accounts count them, and captures without any TCP.
 
-An account maps names to counts: bytes of TCP payload under their own names, packets under
-``packets: `` and what they are (``packets: arp``). So both are summed alike wherever parts of a
-capture are read by several processes.
+An account maps names to counts: bytes of TCP payload by where they went, and packets under
+``packets: `` and their protocol (``packets: arp``). Both can be summed over the processes that
+read parts of a capture.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ _MOST_NAMED: Final = 4
 
 
 class NothingReadError(KprotoError):
-    """A capture has packets, or is no capture, and no TCP was found in it."""
+    """No TCP was found in a source, which may not be a capture at all."""
 
 
 def skipped(others: Mapping[str, int], malformed: int) -> dict[str, int]:
-    """As an account has them."""
+    """Return the counts under their names in an account."""
     named = {f"{_PREFIX}{what}": count for what, count in sorted(others.items())}
     return {**named, f"{_PREFIX}malformed": malformed} if malformed else named
 
 
 def skipped_by(account: Account) -> dict[str, int]:
-    """Likewise, of what the readers counted."""
+    """Return those of the readers' account."""
     return skipped(account.others, account.malformed)
 
 
 def bytes_of(account: Mapping[str, int]) -> dict[str, int]:
-    """Where bytes of TCP payload went."""
+    """Return the bytes of TCP payload by where they went."""
     return {name: count for name, count in account.items() if not name.startswith(_PREFIX)}
 
 
 def skipped_of(account: Mapping[str, int]) -> dict[str, int]:
-    """Packets by what they are."""
+    """Return the packets without TCP, by protocol."""
     return {
         name.removeprefix(_PREFIX): count
         for name, count in account.items()
@@ -49,10 +49,10 @@ def skipped_of(account: Mapping[str, int]) -> dict[str, int]:
 
 
 def require_read(unread: Mapping[str, str], account: Mapping[str, int]) -> None:
-    """Raise NothingReadError where ``unread`` names a source: by its path, why."""
+    """Raise NothingReadError if ``unread`` has a source: its path, and the reason if known."""
     for path, reason in unread.items():
         if not reason:
             found = sorted(skipped_of(account).items(), key=lambda each: -each[1])
             named = ", ".join(f"{count} {what}" for what, count in found[:_MOST_NAMED])
-            reason = f"its packets carry no TCP: {named}{', ...' * (len(found) > _MOST_NAMED)}"
-        raise NothingReadError(f"{path}: nothing in it could be read: {reason}")
+            reason = f"its packets have no TCP: {named}{', ...' * (len(found) > _MOST_NAMED)}"
+        raise NothingReadError(f"{path}: nothing could be read: {reason}")

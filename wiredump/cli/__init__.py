@@ -1,4 +1,4 @@
-"""The ``wiredump`` command. How it ends, errors included, is ``kproto.cli.run``'s."""
+"""The ``wiredump`` command. ``kproto.cli.run`` turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COMMANDS = {
 )
 @click.version_option(kproto.__version__, prog_name="wiredump", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Captures and journals of Kafka's wire protocol, decoded to the last byte."""
+    """Decode captures and journals of Kafka's wire protocol, to the last byte."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

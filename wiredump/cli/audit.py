@@ -1,5 +1,5 @@
-"""``wiredump audit``: which clients of captures, or of tables made of them, a release would
-refuse."""
+"""``wiredump audit``: find the clients, in captures or in tables made of them, whose requests a
+release would refuse."""
 
 from __future__ import annotations
 
@@ -49,12 +49,13 @@ def _release(context: click.Context, option: click.Parameter, value: str) -> Rel
 @click.command("audit")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...|TABLES")
 @click.option("--to", "wanted", required=True, callback=_release, metavar="RELEASE",
-              help="kafka-4.1, say; kafka-3.9-zk where a release had both kinds of brokers. "
-                   "`mockbroker profiles` lists them.")  # fmt: skip
+              help="A release such as kafka-4.1, or kafka-3.9-zk where a release supports both "
+                   "KRaft and ZooKeeper. `mockbroker profiles` lists them.")  # fmt: skip
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
               default=sorted(DEFAULT_PORTS), show_default=True,
-              help="A hint at which end is the broker. Repeatable.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+              help="Port on which brokers listen; tells clients from brokers. "
+                   "Repeatable.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @jobs_option
 @source_options
 def audit_command(
@@ -67,9 +68,9 @@ def audit_command(
     zone: tzinfo,
     memory: int | None,
 ) -> int:
-    """Name the clients whose requests a release would refuse, and what they would ask instead.
+    """List the clients whose requests a release would refuse, and what they would send instead.
 
-    Exits with 0 where it would refuse none of the requests seen, with 1 where it would.
+    The exit status is 0 if the release would accept every request seen, and 1 otherwise.
     """
     from wiredump.audit import audit
 
@@ -91,7 +92,7 @@ def _observed(paths: Sequence[str], jobs: int, **options: Any) -> Traffic:
 
     folders = [path for path in paths if os.path.isdir(path)]
     if folders and len(paths) > 1:
-        raise click.UsageError(f"{folders[0]} is a folder of tables; audit it alone")
+        raise click.UsageError(f"{folders[0]} is a folder of tables and must be the only argument")
     if folders:
         from wiredump.audit import Observed
         from wiredump.tables.requests import table_rows
@@ -172,7 +173,9 @@ def _show(found: Audit, skipped: Mapping[str, int]) -> None:
     not_judged = sum(client.not_judged for client in found.clients)
     output.plain(f"{to} would refuse requests of {refused} of {clients} clients")
     if not_judged:
-        output.plain(f"not judged: {not_judged} requests between brokers, or up to configuration")
+        output.plain(
+            f"not judged: {not_judged} requests between brokers, or subject to configuration"
+        )
     if skipped:
         named = ", ".join(f"{count} {what}" for what, count in skipped.items())
         output.plain(f"packets without TCP: {named}")

@@ -1,5 +1,5 @@
-"""Which tables a command is to write, from what, and what it says of those it wrote; and what
-reading its sources takes."""
+"""The options that several commands share: which tables to write, and how to read sources. Also
+the counts that commands print when they are done."""
 
 from __future__ import annotations
 
@@ -33,36 +33,40 @@ CommandT = TypeVar("CommandT", bound=Callable[..., int | None])
 
 def _run(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
     if value is not None and not is_run(value):
-        problem = f"{value!r} is no id: a letter, then up to 63 letters, digits, '.', '_' or '-'"
+        problem = (
+            f"{value!r} is not a valid id: use a letter, then up to 63 letters, digits, '.', '_' "
+            "or '-'"
+        )
         raise click.BadParameter(problem, ctx=context, param=option)
     return value
 
 
 _OPTIONS = (
     click.option("--tables", "wanted", metavar="NAME,NAME...",
-                 help=f"Only these. All: {', '.join(TABLES)}."),
+                 help=f"Write only these tables. All: {', '.join(TABLES)}."),
     click.option("--packets", is_flag=True,
-                 help="The table packets, too: a row a packet, which is slower."),
-    click.option("--no-bodies", is_flag=True, help="Decode headers only, which is quicker."),
+                 help="Also write the table packets, with a row for each packet. Slower."),
+    click.option("--no-bodies", is_flag=True, help="Decode only headers. Faster."),
     click.option("--secrets", is_flag=True, help="Keep passwords, tokens and keys in bodies."),
     click.option("--values", is_flag=True,
-                 help="Keep what records say: their values, and record batches in bodies."),
+                 help="Keep the values of records, and record batches in bodies."),
     click.option("--dialect", "dialect_name", default="auto", show_default=True,
                  metavar="NAME|DIR", help=f"One of {', '.join(DIALECTS)}, or a folder of schemas."),
     click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
                  default=sorted(DEFAULT_PORTS), show_default=True,
-                 help="A hint at which end is the broker. Repeatable."),
+                 help="Port on which brokers listen; tells clients from brokers. Repeatable."),
     click.option("--run", metavar="ID", callback=_run,
-                 help="Names this run's rows.  [default: made of the sources' contents]"),
-    click.option("--append", is_flag=True, help="DIR may have tables of other runs."),
-    click.option("--json", "as_json", is_flag=True, help="The counts as one JSON object."),
+                 help="Id of this run, which each row carries.  [default: derived from the "
+                      "sources' contents]"),
+    click.option("--append", is_flag=True, help="Allow DIR to have tables of other runs."),
+    click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object."),
 )  # fmt: skip
 
 
 def _zone(context: click.Context, option: click.Parameter, value: str) -> tzinfo:
     if value == "UTC":
         return UTC
-    # Only now: reading sources takes much that a command's help does not.
+    # Imported late: --help does not need the readers.
     from wiredump.sources.request_logs import time_zone
 
     try:
@@ -73,34 +77,36 @@ def _zone(context: click.Context, option: click.Parameter, value: str) -> tzinfo
 
 _zone_option = click.option(
     "--zone", metavar="NAME", default="UTC", show_default=True, callback=_zone,
-    help="The time zone of a request log whose lines do not say it: Europe/Berlin, say.",
+    help="Time zone of request logs whose lines do not give one, such as Europe/Berlin.",
 )  # fmt: skip
 _keylog_option = click.option(
     "--keylog", metavar="FILE",
-    help="Secrets of TLS connections, as clients write them where SSLKEYLOGFILE is set.",
+    help="Decrypt TLS with the secrets of FILE, as clients write it if SSLKEYLOGFILE is set.",
 )  # fmt: skip
 
 
 def size(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
-    """A number of bytes with its unit: 512MB (millions), 2GiB (powers of 1024). Raises
-    click.BadParameter."""
+    """Parse a number of bytes with a unit: 512MB (powers of 1000) or 2GiB (powers of 1024).
+
+    Raises click.BadParameter.
+    """
     if value is None:
         return None
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(B|[kKMGT]i?B)", value.strip())
     if found is None:
-        problem = f"{value!r} is no size: 512MB, 1.5GB, 2GiB"
+        problem = f"{value!r} is not a size; use a number with a unit, such as 512MB or 2GiB"
     else:
         unit = found[2].rstrip("B")
         power = " KMGT".index(unit[:1].upper()) if unit else 0
         bytes_ = int(float(found[1]) * (1024 if "i" in unit else 1000) ** power)
         if bytes_ >= _LEAST_MEMORY:
             return bytes_
-        problem = f"{value} is less than it takes: give it 1MB or more"
+        problem = f"{value} is too little; the minimum is 1MB"
     raise click.BadParameter(problem, ctx=context, param=option)
 
 
 def local(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """A path on a file system, as it is. Raises click.BadParameter for a URI."""
+    """Return a path on a file system unchanged. Raises click.BadParameter for a URI."""
     if value is not None and "://" in value:
         from wiredump.sources.opening import UriError, require_path
 
@@ -113,25 +119,28 @@ def local(context: click.Context, option: click.Parameter, value: str | None) ->
 
 _memory_option = click.option(
     "--memory", metavar="SIZE", callback=size,
-    help="The most that TCP streams may keep, of all connections: what waits for lost bytes, and "
-         "what repetitions are compared with. 512MB, 2GiB.",
+    help="Limit of the memory for TCP reassembly, of all connections together, such as 512MB or "
+         "2GiB: bytes behind a hole, and bytes to compare retransmissions with.",
 )  # fmt: skip
 
 
 def source_options(command: CommandT) -> CommandT:
-    """The options of every command that reads captures."""
+    """Add the options of every command that reads captures."""
     return _keylog_option(_zone_option(_memory_option(command)))
 
 
 def table_options(command: CommandT) -> CommandT:
-    """The options of every command that writes tables, in this order."""
+    """Add the options of every command that writes tables."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def chosen_tables(wanted: str | None, bodies: bool, packets: bool = False) -> tuple[str, ...]:
-    """``--tables`` and ``--packets`` to names. Raises click.BadParameter."""
+    """Return the tables that ``--tables`` and ``--packets`` select.
+
+    Raises click.BadParameter for an unknown table, and for one that needs bodies.
+    """
     possible = tuple(TABLES) if bodies else UNDECODED
     asked = {"packets"} if packets else set()
     if wanted is None:
@@ -139,9 +148,9 @@ def chosen_tables(wanted: str | None, bodies: bool, packets: bool = False) -> tu
     names = [name.strip() for name in wanted.split(",") if name.strip()]
     for name in names:
         if name not in TABLES:
-            problem = f"no table {name!r}; there are {', '.join(TABLES)}"
+            problem = f"there is no table {name!r}; the tables are {', '.join(TABLES)}"
         elif name not in possible:
-            problem = f"{name} takes bodies, which --no-bodies leaves out"
+            problem = f"the table {name} needs bodies: leave out --no-bodies"
         else:
             continue
         raise click.BadParameter(problem, param_hint="--tables")
@@ -151,7 +160,7 @@ def chosen_tables(wanted: str | None, bodies: bool, packets: bool = False) -> tu
 
 
 def account_lines(account: Mapping[str, int]) -> Iterator[str]:
-    """An account as tables: bytes, and packets without TCP where there are any."""
+    """Format an account as tables: bytes, and packets without TCP if there are any."""
     if account:
         yield counts("bytes of TCP payload", bytes_of(account))
     if skipped_of(account):
@@ -159,7 +168,7 @@ def account_lines(account: Mapping[str, int]) -> Iterator[str]:
 
 
 def counts(title: str, numbers: Mapping[str, int]) -> str:
-    """Names with numbers, as a table: its lines, the title's for a terminal."""
+    """Format numbers by name as a table of two columns, with the title in bold."""
     texts = {name: f"{number:,}" for name, number in numbers.items()}
     name_width = max(map(len, texts), default=0)
     width = max(map(len, [title, *texts.values()]))

@@ -1,4 +1,4 @@
-"""``wiredump extract``: connections out of captures, as a transcript to be replayed."""
+"""``wiredump extract``: write connections of captures to a transcript that can be replayed."""
 
 from __future__ import annotations
 
@@ -27,22 +27,24 @@ __all__ = ["extract_command"]
 @click.command("extract")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--connection", "numbers", type=click.IntRange(0), multiple=True,
-              help="The connection of this number, as `wiredump show` has them. "
+              help="Extract the connection with this number, as `wiredump show` numbers them. "
                    "Repeatable.")  # fmt: skip
-@click.option("--client-id", help="Every connection on which this client id was heard.")
-@click.option("--out", required=True, metavar="FILE", help="Where to write it; - for stdout.")
+@click.option("--client-id", help="Extract every connection that uses this client id.")
+@click.option("--out", required=True, metavar="FILE",
+              help="File to write, or - for standard output.")  # fmt: skip
 @click.option("--secrets", is_flag=True, help="Keep passwords, tokens and keys.")
 @click.option("--keep-names", is_flag=True, help="Keep the names and addresses of hosts.")
-@click.option("--values", is_flag=True, help="Keep what records say, not only their sizes.")
+@click.option("--values", is_flag=True, help="Keep keys and values of records.")
 @click.option("--anonymise", is_flag=True,
-              help="Hide the names of topics, groups, transactions and clients, too.")  # fmt: skip
+              help="Also hide the names of topics, groups, transactions and clients.")  # fmt: skip
 @click.option("--raw", is_flag=True,
-              help="Keep the bytes of what cannot be decoded, whatever they may tell.")  # fmt: skip
+              help="Keep frames that cannot be decoded, which may reveal anything.")  # fmt: skip
 @click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
               help=f"One of {', '.join(DIALECTS)}, or a folder of schemas.")  # fmt: skip
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
               default=sorted(DEFAULT_PORTS), show_default=True,
-              help="A hint at which end is the broker. Repeatable.")  # fmt: skip
+              help="Port on which brokers listen; tells clients from brokers. "
+                   "Repeatable.")  # fmt: skip
 @source_options
 def extract_command(
     captures: tuple[str, ...],
@@ -60,15 +62,15 @@ def extract_command(
     zone: tzinfo,
     memory: int | None,
 ) -> None:
-    """Write connections to a file that `mockbroker serve --replay FILE` answers from.
+    """Write connections to a transcript, from which `mockbroker serve --replay FILE` answers.
 
-    A CAPTURE is a pcap or pcapng file, perhaps compressed, a journal, a broker's request log, or -
-    for standard input. Unless asked otherwise the file holds no secrets, no names of hosts, and
-    nothing of what records say; topics, groups and client ids are in it.
+    A CAPTURE is a pcap or pcapng file, optionally compressed, a journal, a broker's request log,
+    or - for standard input. By default the transcript has no secrets, no names of hosts and no
+    contents of records, but it does have topics, groups and client ids.
     """
     if numbers and client_id is not None:
-        raise click.UsageError("Say one of --connection and --client-id.")
-    # The codecs are slow to import where only --help is wanted.
+        raise click.UsageError("--connection and --client-id cannot be combined.")
+    # Imported late: --help does not need the codecs, which are slow to import.
     from wiredump.extraction import Hiding, chosen, transcript_of
     from wiredump.sources import open_sources
 
@@ -91,8 +93,10 @@ def extract_command(
 
 
 def _checked(source: Sources) -> Iterator[Item]:
-    """Its items. Then packets without TCP are reported, and NothingReadError is raised where a
-    capture has no others."""
+    """Yield the items, then report packets without TCP.
+
+    Raises NothingReadError at the end if a capture has no TCP at all.
+    """
     yield from source
     account = source.account
     require_read(source.unread, account)
@@ -103,7 +107,7 @@ def _checked(source: Sources) -> Iterator[Item]:
 
 
 def _write(transcript: Transcript, out: str) -> None:
-    """A file whole or not at all: what is read later must not be half a connection."""
+    """Write the file atomically, so that a transcript never has half a connection."""
     is_file = out != "-" and (os.path.isfile(out) or not os.path.exists(out))
     with click.open_file(out, "w", encoding="utf-8", atomic=is_file) as file:
         file.writelines(write_transcript(transcript))

@@ -1,4 +1,4 @@
-"""``wiredump spark --follow``: rotating captures to tables, until stopped or to their end."""
+"""``wiredump spark --follow``: how often to look for files, and how to stop."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ __all__ = ["cores_of", "seconds", "stopping"]
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TASKS: Final = 32
-"""Where nobody knows how many cores there are."""
+"""If the number of cores is unknown."""
 
 
 def seconds(ctx: click.Context, option: click.Parameter, value: str) -> float:
-    """A duration: 500ms, 10s, 2m, 1h. Raises click.BadParameter."""
+    """Parse a duration: 500ms, 10s, 2m, 1h. Raises click.BadParameter."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", value.strip())
     if found is None:
-        raise click.BadParameter(f"{value!r} is no duration: 500ms, 10s, 2m", ctx, option)
+        problem = f"{value!r} is not a duration; use a number with a unit, such as 500ms or 10s"
+        raise click.BadParameter(problem, ctx, option)
     return float(found[1]) * _UNITS[found[2]]
 
 
 def cores_of(master: str) -> int:
-    """How many tasks share the connections, where nobody says."""
+    """Return how many tasks share the connections by default."""
     found = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", master)
     if found is None:
         return _TASKS
@@ -39,15 +40,18 @@ def cores_of(master: str) -> int:
 
 @contextmanager
 def stopping(pause: float, say: Callable[[str], object]) -> Iterator[Callable[[], bool]]:
-    """A wait of so long, which says False once somebody wants it to end: by SIGINT or SIGTERM, of
-    which the first lets the batch under way be finished."""
+    """Yield a function that waits for ``pause`` seconds and returns whether to go on.
+
+    The first SIGINT or SIGTERM makes it return False, so that the current batch is finished; the
+    second raises KeyboardInterrupt.
+    """
     stopped = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
         if stopped.is_set():
             raise KeyboardInterrupt
         stopped.set()
-        say("stopping behind this batch; once more stops at once")
+        say("stopping after this batch; interrupt again to stop at once")
 
     before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -1,4 +1,4 @@
-"""What commands that make tables have in common: sources to a folder, by one process or several."""
+"""Write the tables of sources to a folder, in one process or in several."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ __all__ = ["jobs_option", "make"]
 
 jobs_option = click.option(
     "--jobs", type=click.IntRange(0), default=1, show_default=True, metavar="N",
-    help="Processes that share out the connections among them; 0: one a processor.",
+    help="Number of processes that share the connections; 0 means one for each processor.",
 )  # fmt: skip
 
 
 def make(
     work: Work, jobs: int, progress: Callable[[int], object], *, rotated: bool = False
 ) -> Made:
-    """Write the tables of ``work``. Raises click.UsageError, and what those raise that do it."""
+    """Write the tables of ``work``.
+
+    Raises click.UsageError for ``rotated`` with several processes, and what readers and writers
+    raise.
+    """
     if jobs != 1:
         from wiredump.tables.jobs import make_tables_together
         from wiredump.tables.processes import usable_cores
 
         if rotated:
-            raise click.UsageError("--rotated and --jobs do not go together.")
+            raise click.UsageError("--rotated and --jobs cannot be combined.")
         return make_tables_together(work, jobs or usable_cores(), progress)
     from wiredump.rows.together import TableRows
     from wiredump.sources import open_sources

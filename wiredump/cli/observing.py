@@ -1,4 +1,4 @@
-"""Who asked what, out of captures: by this process, or by several that share out connections."""
+"""Collect the requests of each client from captures, in one process or in several."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _API_VERSIONS = 18
 
 
 class Traffic(NamedTuple):
-    """Who was observed; ``account`` and ``unread`` are those of ``Sources``."""
+    """The clients observed; ``account`` and ``unread`` are those of ``Sources``."""
 
     observed: Observed
     account: dict[str, int]
     unread: dict[str, str]
 
     def merge(self, other: Traffic) -> None:
-        """Take in other connections, or other sources."""
+        """Add other connections, or other sources."""
         self.observed.merge(other.observed)
         for name, count in other.account.items():
             self.account[name] = self.account.get(name, 0) + count
@@ -37,15 +37,17 @@ class Traffic(NamedTuple):
 
 
 def observed_within(paths: Sequence[str], **options: Any) -> Traffic:
-    """By one process; ``options`` are those of ``open_sources``. Raises UnaccountedError or
-    AccountError where bytes went nowhere, a mistake of ours."""
+    """Read in this process. ``options`` are those of ``open_sources``.
+
+    Raises UnaccountedError or AccountError if bytes are unaccounted for, which is a bug.
+    """
     observed = Observed()
     names = {table: [each.name for each in TABLES[table].columns] for table in observed.TABLES}
     sources = open_sources(paths, alone=True, **options)
     for item in sources:
         if not isinstance(item, Exchange):
             continue
-        # Bodies matter of ApiVersions alone: they are what was offered.
+        # Only the bodies of ApiVersions matter: they have the versions that brokers offered.
         for table, row in rows_of(item, bodies=item.api_key == _API_VERSIONS):
             if table in names:
                 observed.add(table, dict(zip(names[table], row, strict=True)))
@@ -56,10 +58,13 @@ def observed_together(
     paths: Sequence[str], jobs: int, progress: Progress, *, memory: int | None = None,
     **options: Any,
 ) -> Traffic:  # fmt: skip
-    """The same by so many processes (0: one a processor). Each reads all captures and takes some of
-    the connections. ``memory`` is for all of them."""
+    """Read in ``jobs`` processes (0: one for each processor).
+
+    Each process reads all captures and takes its share of the connections. ``memory`` is the limit
+    of all processes together.
+    """
     if "-" in paths:
-        raise KprotoError("standard input can be read by one process only: leave out --jobs")
+        raise KprotoError("only one process can read standard input: leave out --jobs")
     captures = [number for number, path in enumerate(paths) if kind_of(path) == "capture"]
     count = jobs or usable_cores()
     options["memory"] = None if memory is None else memory // count

@@ -1,4 +1,4 @@
-"""From paths on a command line to items: the one place where commands meet ``wiredump.sources``."""
+"""Open the sources that a command line names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ __all__ = ["Source", "open_items"]
 
 
 class Source(Protocol):
-    """Items in the order in which they became known. One that follows a growing file blocks until
-    there is another. ``account`` says, when the items have ended, where the bytes went: whatever it
-    counts, by name; ``unread`` which captures have no TCP, and why. ``connections`` are those met
-    so far, by their numbers."""
+    """Yields items in the order in which they became known; a source that follows a growing file
+    blocks until there is another one.
+
+    After the last item, ``account`` has the bytes by where they went, and ``unread`` the captures
+    without TCP, each with the reason. ``connections`` are those met so far, by number.
+    """
 
     def __iter__(self) -> Iterator[Item]: ...
 
@@ -42,7 +44,7 @@ def open_items(
     memory: int | None,
     progress: Callable[[int], object],
 ) -> Source:
-    """Raises KprotoError or OSError for what cannot be opened."""
+    """Open the sources. Raises KprotoError or OSError if one cannot be opened."""
     return open_sources(
         paths,
         codec=codec,

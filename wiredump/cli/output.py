@@ -1,5 +1,4 @@
-"""Lines to standard output: coloured on a terminal, plain elsewhere, flushed where somebody waits
-for each."""
+"""Lines on standard output: coloured on a terminal, plain elsewhere, flushed on request."""
 
 from __future__ import annotations
 
@@ -13,17 +12,17 @@ from rich.text import Text
 __all__ = ["Output"]
 
 _WIDE = 160
-"""Columns of a table where there is no terminal to measure."""
+"""Width of a table, in columns, without a terminal."""
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Rich would exit with 1 here; ``kproto.cli.run`` knows better."""
+        """Leave it to ``kproto.cli.run``: rich would exit with 1."""
         raise BrokenPipeError
 
 
 class Output:
-    """``before`` is called in front of everything that is written."""
+    """Writes lines. ``before`` is called before each write."""
 
     def __init__(self, *, flush: bool = False, before: Callable[[], object] = lambda: None) -> None:
         width = None if sys.stdout.isatty() else _WIDE
@@ -33,7 +32,7 @@ class Output:
         self._before = before
 
     def line(self, text: Text) -> None:
-        """One line, however long: neither wrapped nor cut."""
+        """Write one line, neither wrapped nor cut."""
         if self._coloured:
             self._before()
             self._console.print(text, soft_wrap=True)
@@ -48,10 +47,10 @@ class Output:
             sys.stdout.write(f"{text}\n")
 
     def end(self) -> None:
-        """What is still held goes out here, where a reader that has gone is no accident."""
+        """Flush here, where a reader that has gone away is not an error."""
         sys.stdout.flush()
 
     def render(self, what: RenderableType) -> None:
-        """A table, or a text that may be wrapped."""
+        """Write a table, or a text that may be wrapped."""
         self._before()
         self._console.print(what)

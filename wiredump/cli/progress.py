@@ -1,5 +1,5 @@
-"""Progress on standard error, where that is a terminal: a bar over the bytes of files, or a count
-of rows. rich, which draws it, is imported when there is something to draw."""
+"""Progress on standard error, if that is a terminal: a bar over the bytes of files, or a count of
+rows. rich is imported only when there is something to draw."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["Bar", "counting", "reading"]
 
 _QUIET_SECONDS: Final = 1.0
-"""So long nothing was written before the bar comes (back)."""
+"""The bar is shown after this long without output."""
 
 _COUNTED: Final = 50_000
 
 
 @contextmanager
 def reading(paths: Sequence[str]) -> Iterator[Callable[[int], object]]:
-    """To be called with the bytes read of all of them so far."""
+    """Yield a function to call with the number of bytes read so far, of all files."""
     if not sys.stderr.isatty():
         yield lambda count: None
         return
@@ -35,7 +35,7 @@ def reading(paths: Sequence[str]) -> Iterator[Callable[[int], object]]:
 
 @contextmanager
 def counting() -> Iterator[Callable[[str, int], object]]:
-    """To be called with what is read, and how many rows more."""
+    """Yield a function to call with the name of what is read and the number of new rows."""
     if not sys.stderr.isatty():
         yield lambda what, more: None
         return
@@ -54,9 +54,12 @@ def counting() -> Iterator[Callable[[str, int], object]]:
 
 
 class Bar:
-    """The bar of a command that writes lines meanwhile: it is there while none came for a second,
-    and hidden before the next. Not where they go to a pipe: at its other end may be a pager, on the
-    same terminal. ``clock`` gives seconds."""
+    """The bar of a command that also writes lines: shown after a second without a line, and hidden
+    before the next one.
+
+    There is no bar if the lines go to a pipe, whose reader may be a pager on the same terminal.
+    ``clock`` returns seconds.
+    """
 
     def __init__(
         self, paths: Sequence[str], *, clock: Callable[[], float] = time.monotonic
@@ -69,7 +72,7 @@ class Bar:
         self._shown = False
 
     def update(self, count: int) -> None:
-        """``count`` bytes of all files were read so far."""
+        """Show that ``count`` bytes of all files were read so far."""
         if not self._wanted:
             return
         if not self._shown:
@@ -85,7 +88,7 @@ class Bar:
         self._progress.update(self._progress.task_ids[0], completed=count)
 
     def hide(self) -> None:
-        """Something is about to be written."""
+        """Hide the bar before something is written."""
         if self._wanted:
             self._written = self._clock()
             if self._shown and self._progress is not None:
@@ -93,7 +96,7 @@ class Bar:
                 self._shown = False
 
     def close(self) -> None:
-        """The bar goes, and does not come back."""
+        """Hide the bar for good."""
         self.hide()
         self._wanted = False
 
@@ -126,7 +129,7 @@ def _bar() -> Progress:
 
 
 def _is_terminal_or_file() -> bool:
-    """Of standard output."""
+    """Whether standard output is a terminal or a file."""
     if sys.stdout.isatty():
         return True
     try:
@@ -136,7 +139,7 @@ def _is_terminal_or_file() -> bool:
 
 
 def _size(paths: Sequence[str]) -> int | None:
-    """None where one of them has no size that is known beforehand."""
+    """Return the size of all files, or None if one has no known size."""
     try:
         sizes = [os.stat(path).st_size if os.path.isfile(path) else None for path in paths]
     except OSError:

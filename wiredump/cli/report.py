@@ -1,4 +1,4 @@
-"""``wiredump report``: one HTML page out of tables, or of captures."""
+"""``wiredump report``: write one HTML page about tables, or about captures."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ _TABLES = (
     "lineage", "account", "connections", "requests", "negotiations", "anomalies", "reassignments",
     "elections",
 )  # fmt: skip
-"""What the page is made of."""
+"""The tables that the page needs."""
 
 
 @click.command("report")
 @click.argument("tables", nargs=-1, required=True, metavar="TABLES|CAPTURE...")
-@click.option("--out", required=True, metavar="FILE", help="The page; - for standard output.")
-@click.option("--title", default="Kafka traffic", show_default=True, help="Its heading.")
+@click.option("--out", required=True, metavar="FILE",
+              help="Page to write, or - for standard output.")  # fmt: skip
+@click.option("--title", default="Kafka traffic", show_default=True, help="Heading of the page.")
 @click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
-              help=f"Of CAPTUREs: one of {', '.join(DIALECTS)}, or a folder of "
+              help=f"Dialect of CAPTUREs: one of {', '.join(DIALECTS)}, or a folder of "
                    "schemas.")  # fmt: skip
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
               default=sorted(DEFAULT_PORTS), show_default=True,
-              help="Of CAPTUREs: a hint at which end is the broker. Repeatable.")  # fmt: skip
+              help="Port on which brokers of CAPTUREs listen; tells clients from brokers. "
+                   "Repeatable.")  # fmt: skip
 @jobs_option
 @source_options
 def report_command(
@@ -50,14 +52,14 @@ def report_command(
     zone: tzinfo,
     memory: int | None,
 ) -> None:
-    """Write one page that shows what TABLES hold, a folder that `wiredump table` wrote; or what
-    CAPTUREs do, of which tables are made that do not stay.
+    """Write one HTML page about the traffic in TABLES, a folder that `wiredump table` wrote, or in
+    CAPTUREs.
 
-    The page is one file: it fetches nothing, and runs nothing.
+    The page is one file, without scripts, that loads nothing from elsewhere.
     """
     folders = [path for path in tables if os.path.isdir(path)]
     if folders and len(tables) > 1:
-        raise click.UsageError(f"{folders[0]} is a folder of tables; report it alone")
+        raise click.UsageError(f"{folders[0]} is a folder of tables and must be the only argument")
     require_pyarrow()
     if folders:
         _write(folders[0], out, title)
@@ -66,8 +68,8 @@ def report_command(
 
     require_path(tables[0])
     if tables[0] != "-" and not os.path.exists(tables[0]):
-        raise KprotoError(f"{tables[0]} is no folder of tables, and no capture")
-    named_dialect(dialect_name)  # whether there is such a one, before anything is read
+        raise KprotoError(f"{tables[0]} does not exist: name a folder of tables, or captures")
+    named_dialect(dialect_name)  # fails for an unknown dialect before anything is read
     with passing_folder() as folder:
         work = Work(
             tables, folder, _TABLES, dialect_name, ports, keylog=keylog, zone=zone, memory=memory
@@ -79,7 +81,7 @@ def report_command(
 
 
 def _write(folder: str, out: str, title: str) -> None:
-    # Only now: these need pyarrow and matplotlib.
+    # Imported late: these need pyarrow and matplotlib.
     from wiredump.report.measured import measure
     from wiredump.report.page import page
     from wiredump.tables.reading import TableFolder

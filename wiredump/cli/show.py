@@ -1,4 +1,4 @@
-"""``wiredump show``: exchanges of captures and journals, one line each."""
+"""``wiredump show``: print the exchanges of captures and journals, one per line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Show", "show_command"]
 
 
 def _read(read: Callable[[str], Any]) -> Callable[..., Any]:
-    """An option's text through ``read``, which raises ValueError."""
+    """Make a click callback of ``read``, which raises ValueError."""
 
     def callback(context: click.Context, option: click.Parameter, value: str | None) -> Any:
         try:
@@ -39,7 +39,7 @@ def _read(read: Callable[[str], Any]) -> Callable[..., Any]:
 
 
 class Show:
-    """Shows items as they come: ``add`` each, then ``finish``."""
+    """Prints items as they arrive: ``add`` each, then ``finish``."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Show:
                 self._output.line(self._lines.anomaly(item))
 
     def _start(self, timestamp_ns: int, connection: Connection | None) -> None:
-        """Times count from the first item, or from the beginning of its connection."""
+        """Count times from the first item, or from the start of its connection."""
         if not self._started:
             self._started = True
             opened_ns = connection.opened_ns if connection is not None else 0
@@ -97,7 +97,7 @@ class Show:
         if self._as_json:
             record = exchange_record(told)
             if self._as_hex:
-                # Only now, here and below: annotating needs construct.
+                # Imported late, here and below: annotation needs construct.
                 from wiredump.show.hexes import field_rows
 
                 for direction, rows in field_rows(told).items():
@@ -115,7 +115,7 @@ class Show:
                 self._output.line(line)
 
     def finish(self, account: Mapping[str, int], connections: Iterable[Connection]) -> None:
-        """Print the summary, with what the source says of its bytes and connections."""
+        """Print the summary, with the source's account of bytes and its connections."""
         self.summary.account = account
         self.summary.ended(connections)
         if self._as_json:
@@ -127,34 +127,43 @@ class Show:
 
 @click.command("show")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
-@click.option("--api", "apis", multiple=True, metavar="NAME|KEY", help="Only this api. Repeatable.")
-@click.option("--errors", is_flag=True, help="Only what failed: errors, no answer, anomalies.")
-@click.option("--client-id", help="Only requests with this client id.")
-@click.option("--software", help="Only clients that said they are this: a name, or with version.")
+@click.option("--api", "apis", multiple=True, metavar="NAME|KEY",
+              help="Show only requests of this API. Repeatable.")  # fmt: skip
+@click.option("--errors", is_flag=True,
+              help="Show only failures: errors, unanswered requests and anomalies.")  # fmt: skip
+@click.option("--client-id", help="Show only requests with this client id.")
+@click.option("--software",
+              help="Show only clients with this software name, optionally followed by a "
+                   "version.")  # fmt: skip
 @click.option("--connection", "connections", type=click.IntRange(0), multiple=True,
-              help="Only this connection, by its number. Repeatable.")  # fmt: skip
+              help="Show only the connection with this number. Repeatable.")  # fmt: skip
 @click.option("--min-latency", callback=_read(duration), metavar="DURATION",
-              help="Only what took this long: 100ms, 1.5s.")  # fmt: skip
+              help="Show only exchanges that took at least this long: 100ms, 1.5s.")  # fmt: skip
 @click.option("--from", "since", callback=_read(moment), metavar="TIME",
-              help="Only from here on: seconds as shown, or a date and time.")  # fmt: skip
-@click.option("--to", "until", callback=_read(moment), metavar="TIME", help="Only up to here.")
-@click.option("--grep", default="", metavar="TEXT", help="Only where the JSON has this text.")
-@click.option("--limit", type=click.IntRange(1), help="End after so many.")
+              help="Start here: seconds as shown, or a date and time.")  # fmt: skip
+@click.option("--to", "until", callback=_read(moment), metavar="TIME", help="End here.")
+@click.option("--grep", default="", metavar="TEXT",
+              help="Show only exchanges whose JSON contains this text.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(1), help="Stop after this many lines.")
 @click.option("--width", type=click.IntRange(0), default=DEFAULT_WIDTH, show_default=True,
-              help="Characters of each body in a line; 0 for all.")  # fmt: skip
-@click.option("--bodies", is_flag=True, help="Whole bodies, indented, below each line.")
-@click.option("--hex", "as_hex", is_flag=True, help="The frames' bytes, a line a field.")
-@click.option("--all", "unfold", is_flag=True, help="With --hex: every element, every byte.")
-@click.option("--dates", is_flag=True, help="Times of day (UTC), not seconds from the first.")
+              help="Maximum characters of each body in a line; 0 for no limit.")  # fmt: skip
+@click.option("--bodies", is_flag=True, help="Print whole bodies, indented, below each line.")
+@click.option("--hex", "as_hex", is_flag=True, help="Print the frames' bytes, one field per line.")
+@click.option("--all", "unfold", is_flag=True,
+              help="With --hex: print every element and every byte.")  # fmt: skip
+@click.option("--dates", is_flag=True,
+              help="Print dates and times in UTC, not seconds since the first.")  # fmt: skip
 @click.option("--secrets", is_flag=True, help="Show passwords, tokens and keys.")
-@click.option("--follow", is_flag=True, help="Go on as the captures grow, until interrupted.")
+@click.option("--follow", is_flag=True,
+              help="Continue as the capture grows, until interrupted.")  # fmt: skip
 @click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
               help=f"One of {', '.join(DIALECTS)}, or a folder of schemas.")  # fmt: skip
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
               default=sorted(DEFAULT_PORTS), show_default=True,
-              help="A hint at which end is the broker. Repeatable.")  # fmt: skip
-@click.option("--summary/--no-summary", default=True, help="What it all came to, at the end.")
-@click.option("--json", "as_json", is_flag=True, help="JSON objects, one a line.")
+              help="Port on which brokers listen; tells clients from brokers. "
+                   "Repeatable.")  # fmt: skip
+@click.option("--summary/--no-summary", default=True, help="Print totals at the end.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @source_options
 def show_command(
     captures: tuple[str, ...],
@@ -183,9 +192,10 @@ def show_command(
     zone: tzinfo,
     memory: int | None,
 ) -> int:
-    """Show requests with their responses, one line each, as CAPTUREs have them.
+    """Print the requests in CAPTUREs with their responses, one exchange per line.
 
-    A CAPTURE is a pcap or pcapng file, perhaps compressed, a journal, or - for standard input.
+    A CAPTURE is a pcap or pcapng file, optionally compressed, a journal, a broker's request log,
+    or - for standard input.
     """
     codec = named_dialect(dialect_name)
     filters = Filters(
@@ -236,10 +246,10 @@ def show_command(
     finally:
         bar.close()
     if summary:
-        # Half way through, the account of bytes does not add up yet.
+        # The account of bytes adds up only at the end of the source.
         show.finish(source.account if ended else {}, source.connections.values())
     output.end()
     if ended:
         require_read(source.unread, source.account)
-    # To follow ends no other way.
+    # An interrupt is the regular end of --follow.
     return 130 if interrupted and not follow else 0

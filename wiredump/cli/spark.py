@@ -1,5 +1,5 @@
-"""``wiredump spark``: captures and journals to Parquet files, by Apache Spark; all that are there,
-or, with ``--follow``, as they come."""
+"""``wiredump spark``: write captures and journals to Parquet files with Apache Spark, once or, with
+``--follow``, as files appear."""
 
 from __future__ import annotations
 
@@ -40,28 +40,34 @@ _BATCH_BYTES = 1 << 30
 @click.command("spark")
 @click.argument("captures", nargs=-1, metavar="CAPTURE...")
 @click.option("--out", required=True, metavar="DIR", callback=local,
-              help="A folder: new, or empty; with --follow, the checkpoint's.")  # fmt: skip
+              help="Folder to write: new or empty, or, with --follow, the one that the "
+                   "checkpoint belongs to.")  # fmt: skip
 @click.option("--follow", metavar="DIR|GLOB", callback=local,
-              help="In place of CAPTUREs: rotating ones, as they are closed.")  # fmt: skip
+              help="Read rotating captures as they are closed, instead of "
+                   "CAPTUREs.")  # fmt: skip
 @click.option("--checkpoint", metavar="DIR", callback=local,
-              help="Of --follow: how far it is. Another run goes on from there.")  # fmt: skip
+              help="With --follow: folder for the progress, from which another run "
+                   "continues.")  # fmt: skip
 @click.option("--trigger", metavar="DURATION", callback=seconds, default="10s", show_default=True,
-              help="Of --follow: how often to look for files. 500ms, 10s, 2m.")  # fmt: skip
+              help="With --follow: how often to look for files: 500ms, 10s, 2m.")  # fmt: skip
 @click.option("--available-now", is_flag=True,
-              help="Of --follow: take the last file too, end the tables, exit.")  # fmt: skip
+              help="With --follow: also read the newest file, complete the tables and "
+                   "exit.")  # fmt: skip
 @click.option("--batch-bytes", type=click.IntRange(1), default=_BATCH_BYTES, show_default=True,
-              help="Of --follow: of files that are taken at a time.")  # fmt: skip
+              help="With --follow: size of the files in one batch.")  # fmt: skip
 @click.option("--rotated", is_flag=True,
-              help="CAPTUREs are one in pieces, in this order: not merged by time.")  # fmt: skip
+              help="CAPTUREs are the parts of one capture, in this order: do not merge them by "
+                   "time.")  # fmt: skip
 @click.option("--master", metavar="URL",
               help="Spark's master: local[4], spark://HOST:PORT, yarn, k8s://... That of "
-              "spark-submit wins.  [default: spark-defaults.conf's, or local[*]]")  # fmt: skip
-@click.option("--remote", metavar="URL", help="A Spark Connect server, in place of --master.")
+              "spark-submit takes precedence.  [default: from spark-defaults.conf, or "
+              "local[*]]")  # fmt: skip
+@click.option("--remote", metavar="URL", help="Use a Spark Connect server, instead of --master.")
 @click.option("--split-bytes", type=click.IntRange(1), default=_SPLIT_BYTES, show_default=True,
-              help="Of a capture, for one task to read, at most.")  # fmt: skip
+              help="Maximum size of the part of a capture that one task reads.")  # fmt: skip
 @click.option("--partitions", type=click.IntRange(1),
-              help="Tasks that share the connections.  [default: two a core, or one for 256 MiB; "
-              "with --follow: the cores of local[N], else 32]")  # fmt: skip
+              help="Number of tasks that share the connections.  [default: two for each core, or "
+              "one for each 256 MiB; with --follow: the cores of local[N], or 32]")  # fmt: skip
 @table_options
 @source_options
 def spark_command(
@@ -83,36 +89,38 @@ def spark_command(
     memory: int | None,
     **how: Any,
 ) -> int:
-    """Write what CAPTUREs hold as the tables of `wiredump table`, by Apache Spark.
+    """Write the traffic in CAPTUREs as the tables of `wiredump table`, with Apache Spark.
 
-    CAPTUREs, the key log and DIR have to be on a file system that every executor has. Settings of
-    spark-submit, PYSPARK_SUBMIT_ARGS and spark-defaults.conf (SPARK_CONF_DIR) win over those of
-    this command, which prints the master it uses.
+    CAPTUREs, the key log and DIR must be on a file system that every executor can reach. Settings
+    of spark-submit, PYSPARK_SUBMIT_ARGS and spark-defaults.conf (SPARK_CONF_DIR) take precedence
+    over those of this command, which prints the master it uses.
 
-    With --follow the captures are those that `tcpdump -C`, `-G`, `-W` or `dumpcap -b` write to a
-    folder, or that match a pattern. A file is taken once there is a newer one. SIGINT and SIGTERM
-    stop it behind a batch, and whatever kills it, another run with the same --checkpoint goes on:
-    no row is lost, none is there twice. Tables that take all traffic (connections still open,
-    topics, fetches, reassignments, lineage, account) come with --available-now.
+    With --follow, the command reads the captures that `tcpdump -C`, `-G`, `-W` or `dumpcap -b`
+    write to a folder, or that match a pattern. It reads a file once there is a newer one. SIGINT
+    and SIGTERM stop it after the current batch. However it stops, another run with the same
+    --checkpoint continues without losing or repeating a row. Tables that depend on all traffic
+    (connections still open, topics, fetches, reassignments, lineage, account) are written with
+    --available-now.
     """
     tables = chosen_tables(wanted, not no_bodies, packets)
     named_dialect(dialect_name)
     _check(captures, how)
     if "-" in captures:
-        raise click.BadParameter("standard input cannot be shared out", param_hint="CAPTURE")
-    # Only now: these need pyspark and pyarrow, which may be absent.
+        problem = "Spark's tasks cannot share standard input: name files"
+        raise click.BadParameter(problem, param_hint="CAPTURE")
+    # Imported late: these need pyspark and pyarrow, which may be missing.
     from wiredump.spark.session import master_of, require_spark, start
 
     require_spark()
     if keylog is not None and how["follow"]:
         raise click.UsageError(
-            "--keylog and --follow do not go together: what a cipher is at is not kept from one "
-            "batch to the next; use table, show --follow, or spark on files that are there"
+            "--keylog and --follow cannot be combined, because the state of ciphers is not kept "
+            "between batches: use table, show --follow, or spark without --follow"
         )
     if keylog is not None:
         open_key_log(keylog)
     for path in captures:
-        kind_of(path)  # before Spark starts, which takes seconds: whether it is there
+        kind_of(path)  # fails for a missing file before Spark starts, which takes seconds
     from wiredump.spark.connections import Options
 
     options = Options(
@@ -158,26 +166,28 @@ def spark_command(
     for line in account_lines(made.account):
         click.echo(line)
     for path in made.again:
-        click.echo(f"wiredump: {path} had to be read twice", err=True)
+        click.echo(f"wiredump: {path} was read twice", err=True)
     require_read(made.unread, made.account)
     return 0
 
 
 def _check(captures: tuple[str, ...], how: dict[str, Any]) -> None:
-    """Whether it is one of the two. Raises click.UsageError."""
+    """Raise click.UsageError for options that do not belong together."""
     if how["follow"] is None:
         if not captures:
-            raise click.UsageError("name CAPTUREs, or a folder or pattern to --follow")
+            raise click.UsageError("Name at least one CAPTURE, or use --follow.")
         if how["checkpoint"] or how["available_now"]:
-            raise click.UsageError("--checkpoint and --available-now are of --follow")
+            raise click.UsageError("--checkpoint and --available-now need --follow.")
     elif captures or how["rotated"]:
-        raise click.UsageError("--follow takes the place of CAPTUREs: quote a pattern")
+        raise click.UsageError(
+            "--follow cannot be combined with CAPTUREs or --rotated. If it is a pattern, quote it."
+        )
     elif not how["checkpoint"]:
-        raise click.UsageError("--follow needs a --checkpoint: a folder to go on from")
+        raise click.UsageError("--follow needs --checkpoint.")
 
 
 def _run_of(captures: tuple[str, ...], how: dict[str, Any]) -> str:
-    """Of a stream, whose files are not there yet, the one that it was begun with."""
+    """Return the run's id: of a stream, whose files are yet to come, the one in its checkpoint."""
     if not how["follow"]:
         return derived_run(captures)
     from wiredump.spark.checkpoint import Checkpoint
@@ -215,7 +225,7 @@ _Say = Callable[[str], None]
 
 
 def _first_line(error: Exception) -> str:
-    """A task's own exception says more than Spark's around it."""
+    """Return the line of a task's own exception, which says more than Spark's around it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception"))]
     return (told or lines or [type(error).__name__])[-1]

@@ -1,4 +1,4 @@
-"""``wiredump table``: captures and journals to Parquet files."""
+"""``wiredump table``: write captures and journals to Parquet files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["table_command"]
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """What is imported stays: the collector need not look through it, now or later."""
+    """Keep the garbage collector from traversing what is imported, now and later."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -45,10 +45,12 @@ def _uncollected() -> Iterator[None]:
 @click.command("table")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--out", required=True, metavar="DIR", callback=local,
-              help="A folder: a new one, or empty, or with --append other runs'.")  # fmt: skip
+              help="Folder to write: new or empty, or, with --append, one with other "
+                   "runs.")  # fmt: skip
 @jobs_option
 @click.option("--rotated", is_flag=True,
-              help="CAPTUREs are one in pieces, in this order: not merged by time.")  # fmt: skip
+              help="CAPTUREs are the parts of one capture, in this order: do not merge them by "
+                   "time.")  # fmt: skip
 @table_options
 @source_options
 def table_command(
@@ -70,16 +72,16 @@ def table_command(
     zone: tzinfo,
     memory: int | None,
 ) -> int:
-    """Write what CAPTUREs hold as tables: one folder of Parquet each, below DIR.
+    """Write the traffic in CAPTUREs as tables, each a folder of Parquet files below DIR.
 
-    A CAPTURE is a pcap or pcapng file, perhaps compressed, a journal, a broker's request log, or -
-    for standard input.
+    A CAPTURE is a pcap or pcapng file, optionally compressed, a journal, a broker's request log,
+    or - for standard input.
     """
     tables = chosen_tables(wanted, not no_bodies, packets)
-    named_dialect(dialect_name)  # whether there is such a one, before anything is read
+    named_dialect(dialect_name)  # fails for an unknown dialect before anything is read
     require_pyarrow()
     with _uncollected():
-        # Only now: these need pyarrow, or are slow to import.
+        # Imported late: these need pyarrow, or are slow to import.
         import wiredump.rows.together
         import wiredump.sources
         import wiredump.tables.making  # noqa: F401
@@ -100,6 +102,6 @@ def table_command(
     for line in account_lines(made.account):
         click.echo(line)
     if made.late:
-        click.echo(f"wiredump: {made.late} exchanges came too late to be in order", err=True)
+        click.echo(f"wiredump: {made.late} exchanges came too late to be sorted", err=True)
     require_read(made.unread, made.account)
     return 0

@@ -64,7 +64,7 @@ def chosen(
         found = [choice for choice in found if _heard(choice, client_id)]
         if not found:
             wanted = f"connection of client id {client_id!r}"
-            raise NoConnectionError(f"no {wanted}; there are {_list(all_there)}")
+            raise NoConnectionError(f"there is no {wanted}; there are {_list(all_there)}")
     elif len(found) != 1:
         problem = "choose by number or client id" if found else "nothing to extract"
         raise NoConnectionError(f"{problem}: there are {_list(all_there)}")
@@ -88,7 +88,7 @@ def _check(
         if number in connections:
             protocol = connections[number].protocol
             raise NoConnectionError(f"connection {number} ({protocol}) has nothing to extract")
-        raise NoConnectionError(f"no connection {number}; there are {_list(all_there)}")
+        raise NoConnectionError(f"there is no connection {number}; there are {_list(all_there)}")
 
 
 def _heard(choice: Choice, client_id: str) -> bool:

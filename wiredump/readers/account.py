@@ -14,7 +14,7 @@ __all__ = ["Account", "AccountError"]
 
 
 class AccountError(KprotoError):
-    """The sums do not agree: a mistake of ours, never of a capture."""
+    """The sums do not agree, which is a bug: no capture can cause it."""
 
 
 class Account(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Which items to show. Cheap questions come first: most items are never decoded."""
+"""Which items to show. The cheap conditions are tested first: most items are never decoded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNITS: Final = {"us": 10**3, "ms": 10**6, "s": 10**9}
 
 
 class Moment(NamedTuple):
-    """Nanoseconds since the epoch, or since the first item where ``relative``."""
+    """Nanoseconds since the epoch or, if ``relative``, since the first item."""
 
     ns: int
     relative: bool
@@ -32,8 +32,8 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """An item is shown if it passes all that are given. Anomalies have no api, no latency and no
-    bodies: where one of those is asked for, they are not shown; ``errors`` includes them."""
+    """An item is shown if it passes every filter that is set. Anomalies have neither an API nor a
+    latency, so filters by those exclude them; ``errors`` includes them."""
 
     api_keys: frozenset[int] = frozenset()
     errors: bool = False
@@ -87,7 +87,10 @@ class Filters:
 
 
 def api_keys(wanted: str, codec: Dialect | None = None) -> frozenset[int]:
-    """The api keys of a name, in any of its forms, or of a number. Raises UnknownNameError."""
+    """Return the API keys of a name, in any of its spellings, or of a number.
+
+    Raises UnknownNameError.
+    """
     if re.fullmatch(r"-?\d+", wanted):
         return frozenset({int(wanted)})
     name = squash(wanted)
@@ -99,22 +102,26 @@ def api_keys(wanted: str, codec: Dialect | None = None) -> frozenset[int]:
         if name == squash(api.request.MESSAGE_NAME)
     )
     if not found:
-        raise UnknownNameError(f"no api {wanted!r}; say its key or a name such as Metadata")
+        raise UnknownNameError(f"unknown API {wanted!r}; use a key or a name such as Metadata")
     return found
 
 
 def duration(text: str) -> int:
-    """``100ms``, ``1.5s``, ``200us`` in nanoseconds; a bare number is milliseconds. Raises
-    ValueError."""
+    """Parse ``100ms``, ``1.5s`` or ``200us`` to nanoseconds; a bare number is in milliseconds.
+
+    Raises ValueError.
+    """
     match = _DURATION.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no duration; write 100ms or 1.5s")
+        raise ValueError(f"{text!r} is not a duration; use a form such as 100ms or 1.5s")
     return round(float(match[1]) * _UNITS[match[2] or "ms"])
 
 
 def moment(text: str) -> Moment:
-    """Seconds from the first item, as the lines have them, or a date and time (of UTC where it
-    names no zone). Raises ValueError."""
+    """Parse seconds since the first item, or a date and time (in UTC unless it has a zone).
+
+    Raises ValueError.
+    """
     try:
         return Moment(round(float(text) * 10**9), True)
     except (ValueError, OverflowError):
@@ -122,7 +129,7 @@ def moment(text: str) -> Moment:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        problem = f"{text!r} is no time; write seconds or 2026-01-31T12:00:00"
+        problem = f"{text!r} is not a time; use seconds, or a form such as 2026-01-31T12:00:00"
         raise ValueError(problem) from None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)

@@ -25,7 +25,7 @@ __all__ = ["ByteAccount", "CaptureItems", "UnaccountedError"]
 
 
 class UnaccountedError(KprotoError):
-    """Bytes that are in none of frame, retransmission, gap, anomaly: a mistake of ours."""
+    """Bytes were counted neither as frames nor as retransmissions or anomalies, which is a bug."""
 
 
 class ByteAccount(msgspec.Struct):

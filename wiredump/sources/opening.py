@@ -56,7 +56,7 @@ _MAGICS: Final = {
 
 
 class UriError(KprotoError):
-    """Where a path is wanted."""
+    """A URI was given instead of a path."""
 
 
 class _File(NamedTuple):
@@ -359,7 +359,7 @@ def open_sources(
     a key log that is none.
     """
     if follow and len(paths) != 1:
-        raise KprotoError("only one file can be followed")
+        raise KprotoError("--follow reads only one file")
     keys = open_key_log(keylog, follow=follow) if keylog is not None else KeyLog()
     files = []
     with ExitStack() as stack:
@@ -400,7 +400,7 @@ def open_key_log(path: str, *, follow: bool = False) -> KeyLog:
     if not follow:
         keys.end()
         if not keys:
-            raise KeyLogError(f"{path} has no secrets of TLS connections")
+            raise KeyLogError(f"{path} has no TLS secrets")
     return keys
 
 
@@ -408,8 +408,8 @@ def require_path(path: str) -> None:
     """Raise UriError for what names something that is not on a file system."""
     if re.match("[A-Za-z][A-Za-z0-9+.-]*://", path) and not os.path.exists(path):
         raise UriError(
-            f"{path} is a URI, and files are found by their paths: mount what it is on (an object "
-            "store, HDFS), or copy it; a capture may also come by a pipe, as `wiredump table -`"
+            f"{path} is a URI, but a path is needed: mount the file system (an object store, HDFS) "
+            "or copy the file. A capture can also be piped to `wiredump table -`"
         )
 
 

@@ -49,7 +49,7 @@ def time_zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (OSError, ValueError, LookupError):
-        raise ValueError(f"no time zone {name!r}; their names are as Europe/Berlin") from None
+        raise ValueError(f"unknown time zone {name!r}; use a name such as Europe/Berlin") from None
 
 
 class RequestLogItems:

@@ -41,7 +41,7 @@ _Record = TypeVar("_Record")
 
 
 class CheckpointError(KprotoError):
-    """A checkpoint that cannot be gone on from: says why, and what to do."""
+    """A checkpoint cannot be continued. The message has the reason and a remedy."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class Checkpoint:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._lock.close()
-            raise CheckpointError(f"{self.folder} is in use by another run") from None
+            raise CheckpointError(f"another run is using {self.folder}") from None
         return self
 
     def __exit__(self, *about: object) -> None:
@@ -141,15 +141,17 @@ class Checkpoint:
         before = self._read("stream.json", Settings)
         if before is None:
             if {each.name for each in self.folder.iterdir()} - {"lock", "stream.new"}:
-                raise CheckpointError(f"{self.folder} is no checkpoint and not empty: name another")
+                raise CheckpointError(
+                    f"{self.folder} is neither a checkpoint nor empty: name another folder"
+                )
             self.write("stream.json", settings)
             return False
         for name in settings.__struct_fields__:
             was, now = getattr(before, name), getattr(settings, name)
             if was != now:
                 raise CheckpointError(
-                    f"{self.folder} was begun with {name} {was!r}, and this run has {now!r}: "
-                    "they have to agree"
+                    f"{self.folder} was started with {name} {was!r}, but this run has {now!r}: "
+                    "the two must be equal"
                 )
         for number in range(1, 1 << 62):
             commit = self._read(f"commits/{number:06d}.json", Commit)
@@ -167,7 +169,7 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError as error:
-            raise CheckpointError(f"{path} cannot be read: {error}") from None
+            raise CheckpointError(f"cannot read {path}: {error}") from None
 
     def write(self, name: str, record: Any) -> None:
         """Whole, or not at all."""

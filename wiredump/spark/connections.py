@@ -290,8 +290,8 @@ class Ends(NamedTuple):
         """Raise ChangedError where a segment is not between these."""
         if segment.flow != self.flow and segment.flow != self.back:
             raise ChangedError(
-                f"capture {segment.capture}: another packet is at {segment.offset} than was: "
-                "keep files as they are while they are read"
+                f"capture {segment.capture} changed at offset {segment.offset} while it was being "
+                "read"
             )
 
 

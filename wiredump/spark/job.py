@@ -65,7 +65,7 @@ DRIVER_TABLES: Final = ("lineage", "account")
 
 
 class LostError(KprotoError):
-    """What tasks wrote is not what tasks read: a mistake of ours, or of a file system."""
+    """Tasks wrote less than they read: a bug, or a fault of a file system."""
 
 
 class Made(NamedTuple):

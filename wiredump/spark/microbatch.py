@@ -44,7 +44,7 @@ MessagePack begins so.)"""
 
 
 class UnreadableError(KprotoError):
-    """Files that changed while they were read, or tasks that did not answer."""
+    """Files changed while they were being read, or tasks failed."""
 
 
 class Micro(NamedTuple):
@@ -87,7 +87,7 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
             if attempt >= _ATTEMPTS - 2:
                 repeated = [_whole(split) for split in repeated if split.start == 0]
             splits = [split for split in splits if split.capture not in redone] + repeated
-        raise UnreadableError("the files change while they are read")
+        raise UnreadableError("the files keep changing while they are being read")
 
     def _split_bytes(self) -> int:
         """Small enough for every core to have a part of a batch of few files."""
@@ -117,7 +117,7 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
         told = answers(shared, _connections(self.options, self.carrying))
         kept = [msgspec.json.decode(each, type=Kept) for each in told]
         if sorted(each.task for each in kept) != list(range(self.partitions)):
-            raise UnreadableError(f"of {self.partitions} tasks {len(kept)} answered")
+            raise UnreadableError(f"only {len(kept)} of {self.partitions} tasks returned a result")
         return sorted(kept, key=lambda each: each.task)
 
     def _joining(self) -> Task:

@@ -45,13 +45,15 @@ class Outputs:
     def make(self, *, anew: bool) -> None:
         """The tables' folders. Raises OutputError where they cannot be, or are gone."""
         if not anew and not self._folder.is_dir():
-            raise OutputError(f"{self._folder} is gone, and the checkpoint goes on from its tables")
+            raise OutputError(
+                f"{self._folder} does not exist, but the checkpoint continues its tables"
+            )
         for name in self.tables:
             place = self._of(name)
             try:
                 place.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise OutputError(f"{place} cannot be made: {error}") from error
+                raise OutputError(f"cannot create {place}: {error}") from error
             if not (place / _NONE).exists():
                 pq.write_table(schema_of(name).empty_table(), place / _NONE)
 

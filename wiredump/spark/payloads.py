@@ -25,7 +25,7 @@ _MOST: Final = 1 << 20
 
 
 class ChangedError(KprotoError):
-    """A capture is shorter than it was when its packets were read."""
+    """A capture changed after its packets were listed."""
 
 
 class Payloads:
@@ -88,7 +88,7 @@ class Payloads:
         return data
 
     def _shorter(self, capture: int) -> ChangedError:
-        return ChangedError(f"{self._paths[capture]}: is shorter than it was: keep it as it is")
+        return ChangedError(f"{self._paths[capture]} was truncated while it was being read")
 
     def bulk(self, module: ModuleType, run: Entries) -> Iterator[Any]:
         """The packets of a run, many at a time, as the extension has them."""

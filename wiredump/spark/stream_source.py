@@ -75,8 +75,8 @@ class CaptureStream:
             return []
         if not files or _offset(end.files, files[-1]) != end:
             raise RotationError(
-                f"{self._rotation.where}: files {start.files} to {end.files - 1} of the stream, "
-                f"the last of which is {end.path}, are not all there any more"
+                f"{self._rotation.where}: some of the files {start.files} to {end.files - 1} of "
+                f"the stream, the last of which is {end.path}, no longer exist"
             )
         return [(number, each.path) for number, each in enumerate(files, start.files)]
 

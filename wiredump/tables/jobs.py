@@ -57,7 +57,7 @@ def make_tables_together(work: Work, jobs: int, progress: Progress = lambda coun
     """Write the tables by so many processes. Raises OutputError where the folder cannot be used,
     OSError for what cannot be opened, WorkerError where a process failed; then nothing is there."""
     if "-" in work.paths:
-        raise KprotoError("standard input can be read by one process only: leave out --jobs")
+        raise KprotoError("only one process can read standard input: leave out --jobs")
     kinds = [kind_of(path) for path in work.paths]
     root = Path(work.out)
     require_room(root, work.run, work.append)

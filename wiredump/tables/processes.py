@@ -26,7 +26,7 @@ Progress: TypeAlias = Callable[[int], object]
 
 
 class WorkerError(KprotoError):
-    """A process did not do its share: says why."""
+    """A process failed to read its share; the message has the reason."""
 
 
 def share_out(

@@ -1,5 +1,5 @@
-"""Tables out of Parquet files, a row group's part at a time. Whoever wrote them: any file that ends
-in .parquet, at any depth of a table's folder."""
+"""Read tables from Parquet files in batches: any file whose name ends in .parquet, at any depth of
+a table's folder, whichever program wrote it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ BATCH_ROWS: Final = 65_536
 
 
 class InputError(KprotoError):
-    """A folder, or a file in it, that cannot be read as tables: says which, and why."""
+    """A folder, or a file in it, cannot be read as tables. The message names it and the reason."""
 
 
 class TableFolder:
-    """What ``wiredump table`` wrote, or Spark did. Raises InputError where there is none of it.
-    ``progress`` is called with a table's name and the rows just read."""
+    """A folder that ``wiredump table`` or ``wiredump spark`` wrote.
+
+    ``progress`` is called with a table's name and the number of rows just read. Raises InputError
+    for a folder without tables.
+    """
 
     def __init__(
         self, folder: str, progress: Callable[[str, int], object] = lambda what, more: None
@@ -32,14 +35,14 @@ class TableFolder:
         self._folder = Path(folder)
         self._progress = progress
         if not self._folder.is_dir():
-            raise InputError(f"{folder} is no folder of tables")
+            raise InputError(f"{folder} is not a folder of tables")
         self.names = [name for name in TABLES if (self._folder / name).is_dir()]
         if not self.names:
-            raise InputError(f"{folder} has none of the tables {', '.join(TABLES)}")
+            raise InputError(f"{folder} has no tables ({', '.join(TABLES)})")
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Rows of a table, so many at a time; none where the table is not there. The same files
-        give the same rows in the same order."""
+        """Yield the rows of a table in batches, in the same order each time; nothing if the folder
+        does not have the table. Raises InputError."""
         place = self._folder / name
         for path in sorted(place.rglob("*.parquet")):
             try:
@@ -47,7 +50,7 @@ class TableFolder:
                     self._progress(name, rows.num_rows)
                     yield rows
             except (pa.ArrowException, OSError, KeyError) as error:
-                raise InputError(f"{path} cannot be read: {error}") from error
+                raise InputError(f"cannot read {path}: {error}") from error
 
 
 def _read(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -55,11 +58,14 @@ def _read(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
         schema = file.schema_arrow
         version = (schema.metadata or {}).get(b"wiredump.schema")
         if version is not None and version != str(SCHEMA_VERSION).encode():
-            problem = f"its schema has version {version.decode(errors='replace')}"
-            raise InputError(f"{path}: {problem}, and this reads {SCHEMA_VERSION}")
+            found = version.decode(errors="replace")
+            raise InputError(
+                f"{path} has version {found} of the tables' schema, but this release reads version "
+                f"{SCHEMA_VERSION}: write the tables again"
+            )
         missing = [column for column in columns if column not in schema.names]
         if missing:
             raise InputError(f"{path} has no column {', '.join(missing)}")
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns)):
-            # In the order asked for, which files need not have.
+            # Files may have the columns in another order.
             yield pa.Table.from_batches([batch]).select(list(columns))

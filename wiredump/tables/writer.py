@@ -55,7 +55,7 @@ FEW: Final = 32
 
 
 class OutputError(KprotoError):
-    """The folder to write to cannot be used: says why, and what to do."""
+    """The folder to write to cannot be used. The message has the reason and a remedy."""
 
 
 class ColumnRows(Protocol):
@@ -328,7 +328,7 @@ class TableWriter(RowGroups):
 def require_empty(folder: Path) -> None:
     """Raise OutputError where ``folder`` cannot be written to without mixing with what is there."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(f"{folder} is not an empty folder: name another, or empty it")
+        raise OutputError(f"{folder} is not empty: name another folder, or empty it")
 
 
 def require_room(folder: Path, run: str, append: bool) -> None:
@@ -338,13 +338,14 @@ def require_room(folder: Path, run: str, append: bool) -> None:
         require_empty(folder)
         return
     if any(folder.glob(f"*/run={run}")):
-        raise OutputError(f"{folder} has the run {run} already: name another one with --run")
+        raise OutputError(f"{folder} already has the run {run}: set another id with --run")
     if any(folder.glob("*/*.parquet")):
-        raise OutputError(f"{folder} has tables that are of no run: name another folder")
+        raise OutputError(f"{folder} has tables without a run id: name another folder")
     for name in (UNFINISHED, STAGING):
         if (folder / name).exists():
             raise OutputError(
-                f"{folder / name} is there: another run is writing, or was killed; then remove it"
+                f"{folder / name} exists: another run is writing to the folder, or was killed; if "
+                "no run is writing, remove it"
             )
 
 

@@ -26,8 +26,8 @@ _RANDOM_LENGTH: Final = 32
 
 
 class KeyLogError(KprotoError):
-    """A file that is no key log, or a line of one that cannot be: says which, never what is in
-    it."""
+    """A file is not a key log, or has an invalid line. The message has the place, never the
+    secret."""
 
 
 class KeyLog:
@@ -69,7 +69,7 @@ class KeyLog:
         self._rest = lines.pop()
         for number, line in enumerate(lines, 1):
             if not self._take(line) and source:
-                raise KeyLogError(f"{source}, line {number}: not a secret as a key log has it")
+                raise KeyLogError(f"{source}, line {number}: not a line of a key log")
 
     def end(self) -> None:
         """No more is appended to the last line."""

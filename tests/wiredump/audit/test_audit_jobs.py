@@ -54,4 +54,4 @@ def test_processes_of_their_own() -> None:
 def test_what_cannot_be_shared_out_is_said() -> None:
     result = CliRunner().invoke(cli, ["audit", "-", "--to", "kafka-4.1", "--jobs", "2"])
     assert result.exception is not None
-    assert "standard input can be read by one process only" in str(result.exception)
+    assert "only one process can read standard input" in str(result.exception)

@@ -15,11 +15,11 @@ from wiredump.cli.following import cores_of, seconds, stopping
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ((), "name CAPTUREs, or a folder or pattern to --follow"),
-        (("a.pcap", "--available-now"), "are of --follow"),
-        (("--follow", "c", "a.pcap"), "takes the place of CAPTUREs"),
-        (("--follow", "c"), "needs a --checkpoint"),
-        (("--follow", "c", "--checkpoint", "p", "--trigger", "soon"), "'soon' is no duration"),
+        ((), "Name at least one CAPTURE, or use --follow."),
+        (("a.pcap", "--available-now"), "need --follow"),
+        (("--follow", "c", "a.pcap"), "cannot be combined with CAPTUREs"),
+        (("--follow", "c"), "needs --checkpoint"),
+        (("--follow", "c", "--checkpoint", "p", "--trigger", "soon"), "'soon' is not a duration"),
         (("--follow", "c", "--checkpoint", "p", "--batch-bytes", "0"), "0 is not in the range"),
     ],
 )
@@ -55,7 +55,7 @@ def test_the_first_signal_waits_for_the_batch(number: signal.Signals) -> None:
         assert wait()
         os.kill(os.getpid(), number)
         assert not wait()
-        assert said == ["stopping behind this batch; once more stops at once"]
+        assert said == ["stopping after this batch; interrupt again to stop at once"]
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
     assert signal.getsignal(number) is before

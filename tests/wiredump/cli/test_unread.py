@@ -45,8 +45,8 @@ def others(link_type: int = 1) -> bytes:
 
 
 FILES: dict[str, tuple[bytes, str]] = {
-    "no TCP": (others(), "its packets carry no TCP: 2 udp, 1 arp"),
-    "an unknown link": (others(147), "its packets carry no TCP: 3 link type 147"),
+    "no TCP": (others(), "its packets have no TCP: 2 udp, 1 arp"),
+    "an unknown link": (others(147), "its packets have no TCP: 3 link type 147"),
     "no capture": (bytes(range(200)), "neither pcap nor pcapng: begins with 00010203"),
     "nothing": (b"", "the capture is empty"),
     "half a header": (others()[:20], "ends inside the file header"),
@@ -63,7 +63,7 @@ def test_every_command_fails_with_a_line(name: str, command: str, tmp_path: Path
     capture = tmp_path / "capture"
     capture.write_bytes(data)
     result = CliRunner().invoke(cli, COMMANDS[command](capture, tmp_path), standalone_mode=False)
-    assert str(result.exception).startswith(f"{capture}: nothing in it could be read: {reason}")
+    assert str(result.exception).startswith(f"{capture}: nothing could be read: {reason}")
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_several_processes_say_so_once(tmp_path: Path) -> None:
     capture.write_bytes(others())
     arguments = ["table", str(capture), "--out", str(tmp_path / "out"), "--jobs", "2"]
     result = CliRunner().invoke(cli, arguments, standalone_mode=False)
-    assert "its packets carry no TCP: 2 udp, 1 arp" in str(result.exception)
+    assert "its packets have no TCP: 2 udp, 1 arp" in str(result.exception)
 
 
 def test_one_of_two_captures(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_uris(
         main(arguments)
     assert ended.value.code in (1, 2)
     told = capsys.readouterr().err
-    assert "is a URI, and files are found by their paths: mount" in told
+    assert "is a URI, but a path is needed: mount" in told
     assert told.count("\n") == 1
     assert os.listdir() == ["a.pcap"]
 

@@ -272,7 +272,7 @@ def test_captures_are_as_good_as_their_tables(tmp_path: Path, capsys: Any) -> No
     assert pages[1] == pages[0]
     assert pages[2] == pages[0]
     code, _, err = wiredump(capsys, "report", str(tmp_path / "t"), paths[0], "--out", "-")
-    assert (code, err.count("report it alone")) == (2, 1)
+    assert (code, err.count("must be the only argument")) == (2, 1)
 
 
 def test_what_cannot_be_is_one_line(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
@@ -280,9 +280,9 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, capsys: Any, monkeypatch: An
     (tmp_path / "bad" / "requests").mkdir(parents=True)
     (tmp_path / "bad" / "requests" / "part-0.parquet").write_bytes(b"no parquet at all")
     for folder, told in (
-        ("none", "is no folder of tables, and no capture"),
-        ("empty", "has none of the tables"),
-        ("bad", "part-0.parquet cannot be read"),
+        ("none", "does not exist: name a folder of tables, or captures"),
+        ("empty", "has no tables"),
+        ("bad", "part-0.parquet"),
     ):
         out = tmp_path / "out.html"
         code, _, err = wiredump(capsys, "report", str(tmp_path / folder), "--out", str(out))
@@ -302,7 +302,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, capsys: Any, monkeypatch: An
 def test_another_version_of_the_schema_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
     folder = written(tmp_path / "t", [metadata(1)])
     monkeypatch.setattr("wiredump.tables.reading.SCHEMA_VERSION", 99)
-    told = f"its schema has version {SCHEMA_VERSION}, and this reads 99"
+    told = f"has version {SCHEMA_VERSION} of the tables' schema, but this release reads version 99"
     with pytest.raises(InputError, match=told):
         measure(folder)
 

@@ -69,7 +69,7 @@ def test_apis_by_key_and_any_form_of_name() -> None:
     assert api_keys("AlterPartitionReassignmentsRequest") == {45}
     assert api_keys("ListReassignments") == {32240}
     assert api_keys("-1") == {-1}
-    with pytest.raises(UnknownNameError, match="no api 'Alter'"):
+    with pytest.raises(UnknownNameError, match="unknown API 'Alter'"):
         api_keys("Alter")
 
 
@@ -81,8 +81,8 @@ def test_durations_and_moments() -> None:
     assert moment("1970-01-01T00:00:01") == Moment(10**9, False)
     assert moment("1970-01-01T01:00:00.000001+01:00") == Moment(1000, False)
     for text in ("", "5m", "-1", "nan", "1e400"):
-        with pytest.raises(ValueError, match="is no duration"):
+        with pytest.raises(ValueError, match="is not a duration"):
             duration(text)
     for text in ("", "nan", "inf", "yesterday"):
-        with pytest.raises(ValueError, match="is no time"):
+        with pytest.raises(ValueError, match="is not a time"):
             moment(text)

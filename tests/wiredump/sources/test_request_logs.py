@@ -177,7 +177,7 @@ def test_zones_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["show", str(log), "--zone", "Middle/Earth"])
     assert ended.value.code == 2
-    assert "no time zone 'Middle/Earth'" in capsys.readouterr().err
+    assert "unknown time zone 'Middle/Earth'" in capsys.readouterr().err
 
 
 def test_a_log_is_known_by_its_first_bytes(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_what_no_longer_is_as_it_was(tmp_path: Path, session: FakeSession) -> No
     run.run(session, available_now=False, wait=never)
     with (place / "r.pcap1").open("ab") as file:
         file.write(bytes(3))
-    with pytest.raises(RotationError, match="has changed since it was taken"):
+    with pytest.raises(RotationError, match="changed although there is a newer file"):
         run.run(session, available_now=True, wait=never)
     shutil.copy(files[1], place)
     shutil.copy(files[0], place)
@@ -176,7 +176,7 @@ def test_what_no_longer_is_as_it_was(tmp_path: Path, session: FakeSession) -> No
         with pytest.raises(Killed):
             run.run(session, available_now=True, wait=never)
     (place / "r.pcap2").rename(tmp_path / "gone")
-    with pytest.raises(RotationError, match=r"r\.pcap2 is gone"):
+    with pytest.raises(RotationError, match=r"r\.pcap2 was removed"):
         run.run(session, available_now=True, wait=never)
     (tmp_path / "gone").rename(place / "r.pcap2")
     run.run(session, available_now=True, wait=never)
@@ -208,20 +208,20 @@ def test_folders_that_are_not_the_streams(tmp_path: Path, session: FakeSession) 
     rotate(made_up.capture(3, kind="pcap"), [20], tmp_path / "in")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "theirs").touch()
-    with pytest.raises(OutputError, match="not an empty folder"):
+    with pytest.raises(OutputError, match="is not empty"):
         follow(tmp_path / "in", tmp_path).run(session, available_now=True, wait=never)
     (tmp_path / "out" / "theirs").unlink()
     follow(tmp_path / "in", tmp_path).run(session, available_now=False, wait=never)
-    with pytest.raises(CheckpointError, match="begun with partitions 2, and this run has 3"):
+    with pytest.raises(CheckpointError, match="started with partitions 2, but this run has 3"):
         follow(tmp_path / "in", tmp_path, partitions=3).run(session, available_now=True, wait=never)
     for path in (tmp_path / "checkpoint" / "state" / "000001").iterdir():
         path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(StateError, match="in the midst of an entry"):
+    with pytest.raises(StateError, match="in the middle of an entry"):
         follow(tmp_path / "in", tmp_path).run(session, available_now=True, wait=never)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "checkpoint").mkdir()
     (tmp_path / "other" / "checkpoint" / "theirs").touch()
-    with pytest.raises(CheckpointError, match="no checkpoint and not empty"):
+    with pytest.raises(CheckpointError, match="neither a checkpoint nor empty"):
         follow(tmp_path / "in", tmp_path / "other").run(session, available_now=True, wait=never)
 
 

@@ -71,9 +71,9 @@ def test_what_is_no_capture(tmp_path: Path) -> None:
         str(tmp_path / "a.pcap")
     ]
     (tmp_path / "notes.txt").write_text('{"sequence": 1}\n')
-    with pytest.raises(RotationError, match=r"notes\.txt is no capture"):
+    with pytest.raises(RotationError, match=r"notes\.txt is not a capture"):
         Rotation(str(tmp_path)).files()
-    with pytest.raises(RotationError, match="is not there"):
+    with pytest.raises(RotationError, match="does not exist"):
         Rotation(str(tmp_path / "no" / "captures")).files()
 
 
@@ -101,7 +101,7 @@ def test_offsets_are_files(tmp_path: Path) -> None:
     shutil.copy(made[0], ring / "9.pcap")
     assert last.latest(at, None).files == len(made), "what comes later is not this run's"
     os.unlink(at.path)
-    with pytest.raises(RotationError, match="not all there any more"):
+    with pytest.raises(RotationError, match="no longer exist"):
         CaptureStream(str(ring)).between(before, at)
 
 
@@ -115,9 +115,9 @@ def test_a_state_makes_nothing_but_what_is_ours() -> None:
     assert load(dump([codec, b"x"], codec), codec) == [codec, b"x"]
     named = load(dump(kproto.dialect("kafka"), codec), codec)
     assert named is kproto.dialect("kafka")
-    with pytest.raises(StateError, match="none of ours"):
+    with pytest.raises(StateError, match="which is not allowed"):
         load(pickle.dumps(_Theirs()), codec)
-    with pytest.raises(StateError, match="none of ours"):
+    with pytest.raises(StateError, match="which is not allowed"):
         load(b"\x80\x04\x8c\x12wiredump.spark.job\x8c\x0dshutil.rmtree\x93.", codec)
-    with pytest.raises(StateError, match="cannot be read"):
+    with pytest.raises(StateError, match="cannot read"):
         load(b"\x80\x05", codec)

@@ -202,10 +202,10 @@ def test_what_cannot_be_is_one_line(capture, tmp_path, capsys, monkeypatch) -> N
         (("--tables", ","), 2, "at least one"),
         (("--tables", "bodies", "--no-bodies"), 2, "--no-bodies"),
         (("--dialect", "klingon"), 1, "klingon"),
-        (("--memory", "much"), 2, "'much' is no size: 512MB"),
-        (("--memory", "512"), 2, "'512' is no size"),
-        (("--memory", "-1GB"), 2, "no size"),
-        (("--memory", "0MB"), 2, "0MB is less than it takes: give it 1MB or more"),
+        (("--memory", "much"), 2, "'much' is not a size; use a number with a unit, such as 512MB"),
+        (("--memory", "512"), 2, "'512' is not a size"),
+        (("--memory", "-1GB"), 2, "not a size"),
+        (("--memory", "0MB"), 2, "0MB is too little; the minimum is 1MB"),
     ):
         got, text, err = wiredump(capsys, "table", str(capture), "--out", out, *arguments)
         assert (got, text) == (code, "")
@@ -217,7 +217,7 @@ def test_what_cannot_be_is_one_line(capture, tmp_path, capsys, monkeypatch) -> N
     assert "none" in err
     got, _, err = wiredump(capsys, "table", str(capture), "--out", str(tmp_path.parent))
     assert got == 1
-    assert "not an empty folder" in err
+    assert "is not empty" in err
 
     def absent() -> None:
         raise MissingExtraError("tables need pyarrow", extra="tables")
@@ -230,7 +230,7 @@ def test_what_cannot_be_is_one_line(capture, tmp_path, capsys, monkeypatch) -> N
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path) -> None:
     (tmp_path / "mine").write_text("x")
-    with pytest.raises(OutputError, match="not an empty folder"):
+    with pytest.raises(OutputError, match="is not empty"):
         TableWriter(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["mine"]
 
@@ -272,5 +272,5 @@ def test_tables_that_are_not_finished_are_none_to_readers(tmp_path, capture) -> 
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 9
     assert [each.name for each in (tmp_path / "t").iterdir()] == [UNFINISHED]
-    with pytest.raises(InputError, match="has none of the tables"):
+    with pytest.raises(InputError, match="has no tables"):
         TableFolder(str(tmp_path / "t"))

@@ -76,10 +76,10 @@ def test_a_run_that_is_there_is_refused_and_may_have_another_id(
     out = str(tmp_path / "out")
     for more, code, problem in (
         ((), 0, ""),
-        ((), 1, "is not an empty folder"),
+        ((), 1, "is not empty"),
         (("--append",), 1, "--run"),
         (("--append", "--run", "again"), 0, ""),
-        (("--append", "--run", "7"), 2, "no id"),
+        (("--append", "--run", "7"), 2, "not a valid id"),
     ):
         ended, _, err = run(capsys, "table", captures[0], "--out", out, *more)
         assert (ended, problem in err) == (code, True), err

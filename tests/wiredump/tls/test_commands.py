@@ -91,7 +91,7 @@ def test_a_key_log_that_is_none(
 ) -> None:
     log = tmp_path / "keys.log"
     log.write_text("not a key log\n")
-    for path, told in ((log, "line 1: not a secret"), (tmp_path / "none", "none")):
+    for path, told in ((log, "line 1: not a line of a key log"), (tmp_path / "none", "none")):
         for command in (["show"], ["table", "--out", tmp_path / "out"]):
             code, out, err = wiredump(capsys, *command, captures / "tls.pcap", "--keylog", path)
             assert (code, out) == (1, "")

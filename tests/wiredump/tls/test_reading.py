@@ -332,11 +332,11 @@ def test_traffic_that_is_not_tls_is_as_ever(tmp_path: Path, rng: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("CLIENT_RANDOM 00 11\n", "line 1: not a secret"),
-        ("# a comment\n\nCLIENT_RANDOM " + "0" * 64 + " xyz\n", "line 3: not a secret"),
-        ("some text\n", "line 1: not a secret"),
-        ("", "has no secrets of TLS connections"),
-        ("EXPORTER_SECRET 00 11\n", "has no secrets of TLS connections"),
+        ("CLIENT_RANDOM 00 11\n", "line 1: not a line of a key log"),
+        ("# a comment\n\nCLIENT_RANDOM " + "0" * 64 + " xyz\n", "line 3: not a line of a key log"),
+        ("some text\n", "line 1: not a line of a key log"),
+        ("", "has no TLS secrets"),
+        ("EXPORTER_SECRET 00 11\n", "has no TLS secrets"),
     ],
 )
 def test_what_is_no_key_log(tmp_path: Path, text: str, problem: str) -> None:
