@@ -31,7 +31,7 @@ from mockbroker.elections.elect import LeaderElections, Wanted
 from mockbroker.elections.eras import election_era
 from mockbroker.elections.partition_change import Completion
 from mockbroker.elections.queue import ElectionQueue, StartedElection
-from mockbroker.errors import ClusterError, ControllerDiedError, NotControllerError
+from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
 from mockbroker.reassignment import keeps_znodes, reassignment_controller
@@ -52,7 +52,6 @@ from mockbroker.state.actions import (
     PartitionChanged,
     PropagationChanged,
 )
-from mockbroker.state.cluster_state import ClusterState
 from mockbroker.state.controller import Controller
 from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic, TopicPartition
@@ -79,6 +78,7 @@ from mockbroker.topics import log_dirs
 from mockbroker.topics import spec as topic_spec
 from mockbroker.topics.administration import TopicAdministration, fresh_cluster_id
 from mockbroker.topics.eras import administration_era
+from mockbroker.turns import Turns
 
 __all__ = ["Cluster", "ConfigOperation", "PartitionsByTopic", "ReassignmentRequest"]
 
@@ -92,7 +92,7 @@ ConfigOperation: TypeAlias = tuple[str, int, str | None]
 """(config name, operation: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT; value)"""
 
 
-class Cluster:
+class Cluster(Turns):
     """N brokers, one controller, and topics. See the module's docstring for what it leaves out.
 
     ``brokers`` is a count (ids 1..N) or the brokers themselves; the lowest id is the controller.
@@ -116,21 +116,6 @@ class Cluster:
 
     Raises ClusterError for an invalid description.
     """
-
-    when_due: Callable[[int | None], None] = staticmethod(lambda _due: None)
-    """Called after each step with the time at which the next timer is due; None if none is set. Set
-    by the owner of the clock."""
-
-    on_death: Callable[[int], None] = staticmethod(lambda broker_id: None)
-    """Called with the id of a broker that died, after another one became the controller."""
-
-    on_step: Callable[[], None] = staticmethod(lambda: None)
-    """Called when a step and everything that follows from it is recorded."""
-
-    turn: Callable[..., contextlib.AbstractContextManager[None]] = staticmethod(
-        lambda **_: contextlib.nullcontext()
-    )
-    """Entered around each step. ``serving.operations`` sets it, where steps may have to wait."""
 
     def __init__(
         self,
@@ -156,13 +141,13 @@ class Cluster:
         if znodes is None and in_zookeeper:
             znodes = EmbeddedStore(ZnodeTree(now_ms=now_ms, zxid=zxid), lambda: self.now_ms)
         completion = Completion.SEPARATE if in_zookeeper else completion
-        self._controller = controller = Controller(
+        controller = Controller(
             cluster_id or fresh_cluster_id(),
             broker_configs,
             now_ms,
             store=znodes if in_zookeeper else None,
         )
-        self._configs = EffectiveConfigs(self._state, config_definitions(config_release))
+        self._configs = EffectiveConfigs(controller.state, config_definitions(config_release))
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
         self._config_changes = ConfigChanges(controller, self._configs, era.configs)
         self._topics = TopicAdministration(controller, era, self._configs, new_topic_id)
@@ -172,32 +157,28 @@ class Cluster:
             completion,
             self._change_partition,
         )
-        self._elections = ElectionQueue(
-            controller, self._leader_elections, busy_is_error=busy_elections_fail
-        )
-        self._reassignment = reassignment_controller(
+        queue = ElectionQueue(controller, self._leader_elections, busy_is_error=busy_elections_fail)
+        reassignment = reassignment_controller(
             machine,
             Dependencies(
                 self._configs,
                 self._topics,
-                self._elections,
+                queue,
                 completion,
                 lambda to, cause: self._steps.move_controller(to, cause),
             ),
         )
-        self._steps = Steps(
-            controller, self._reassignment, self._configs, completion, self._change_partition
-        )
-        self._auto_progress = AutoProgress(controller, self._steps)
-        self._election_timer = controller.timers.timer(self._process_due_elections)
+        steps = Steps(controller, reassignment, self._configs, completion, self._change_partition)
+        super().__init__(controller, reassignment, queue, steps)
+        self._auto_progress = AutoProgress(controller, steps)
         self._memories: dict[int, tuple[int, BrokerMemory]] = {}
         controller.complete_change = partial(
-            with_versions, self._state, newest_of(machine) if newest is None else newest
+            with_versions, controller.state, newest_of(machine) if newest is None else newest
         )
-        controller.before_change.append(partial(self._reassignment.store, controller))
-        controller.after_change.append(partial(self._reassignment.announce, controller))
+        controller.before_change.append(partial(reassignment.store, controller))
+        controller.after_change.append(partial(reassignment.announce, controller))
         self._register(_broker_list(brokers))
-        self._reassignment.start(controller)
+        reassignment.start(controller)
         for topic in topics:
             self.add_topic(topic)
         if auto_progress_ms is not None:
@@ -218,70 +199,16 @@ class Cluster:
             change = PartitionChanged(topic, before, after)
             self._reassignment.change_partition(self._controller, cause, change)
 
-    @property
-    def _state(self) -> ClusterState:
-        return self._controller.state
-
-    # ---- steps -----------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _acting(self, *, by_controller: bool = False, first: bool = False) -> Iterator[None]:
-        """Enclose one step: whatever may change the cluster, and everything that follows from it.
-
-        Watch events and elections are processed after it, and a controller that dies during it is
-        replaced. Raises NotControllerError if there is no controller for a step ``by_controller``.
-        """
-        with self.turn(by_controller=by_controller, first=first):
-            if by_controller and self._state.controller_id == NO_CONTROLLER:
-                raise NotControllerError("there is no controller")
-            try:
-                yield
-                self._settle()
-            except ControllerDiedError as death:
-                self._steps.replace_dead_controller(death.broker_id)
-                self._settle()
-                self.on_death(death.broker_id)
-                raise
-            finally:
-                self._election_timer.set(self._elections.next_due())
-                self.when_due(self.next_due_ms)
-                self.on_step()
-
-    def _settle(self) -> None:
-        """React to watch events and process elections until nothing is left to do.
-
-        An election changes znodes, and a znode may request an election.
-        """
-        self._process_watch_events()
-        while self._elections.settle():
-            self._process_watch_events()
-
-    def _process_watch_events(self) -> None:
-        """React to znodes that changed. Without a controller nobody does; the next controller reads
-        all of them when it takes over."""
-        controller = self._controller
-        while controller.keeps_znodes:
-            events = controller.znodes.take_events()
-            if controller.znodes.expired:
-                # Whatever else happened, the next controller reads all znodes.
-                self._steps.session_expired()
-                continue
-            if not events:
-                return
-            for event in events:
-                if self._state.controller_id != NO_CONTROLLER:
-                    self._reassignment.react(controller, event)
-
     # ---- facts -----------------------------------------------------------------------------------
 
     @property
     def cluster_id(self) -> str:
-        """22 characters: a uuid in URL-safe base64, as KRaft makes them."""
+        """The cluster id: a UUID in URL-safe base64, 22 characters."""
         return self._state.cluster_id
 
     @property
     def log(self) -> ActionLog:
-        """Everything that happened, oldest first."""
+        """The action log: everything that happened, oldest first."""
         return self._controller.log
 
     @property
@@ -291,23 +218,23 @@ class Cluster:
 
     @property
     def controller_id(self) -> int:
-        """The broker that is the controller; KRaft's stays so when every broker is stopped. -1
-        while there is none (ZooKeeper only)."""
+        """The id of the controller. In KRaft mode it stays when every broker is stopped; in
+        ZooKeeper mode it is -1 while there is none."""
         return self._state.controller_id
 
     @property
     def controller_epoch(self) -> int:
-        """Counts the controllers there have been."""
+        """The epoch of the controller, which rises with each new one."""
         return self._state.controller_epoch
 
     @property
     def brokers(self) -> Mapping[int, Broker]:
-        """Every registered broker by id, live or not, ids ascending."""
+        """All registered brokers, live or not, by id ascending."""
         return MappingProxyType(self._state.brokers)
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The controller's own, always current, view."""
+        """All topics by name, as the controller knows them."""
         return MappingProxyType(self._state.topics)
 
     @property
@@ -317,16 +244,17 @@ class Cluster:
 
     @property
     def next_tick_ms(self) -> int | None:
-        """When auto-progress is due next on the virtual clock; None when it is off."""
+        """The next tick of auto-progress on the virtual clock; None when it is off."""
         return self._auto_progress.next_tick_ms
 
     def broker_epoch(self, broker_id: int) -> int:
-        """Which life of a broker this is: the czxid of its znode, -1 without one."""
+        """Return the czxid of the broker's znode, which differs after each start; -1 without
+        one."""
         stat = self._state.znode_stats.get(broker_path(broker_id))
         return -1 if stat is None else stat.czxid
 
     def memory(self, broker_id: int) -> BrokerMemory:
-        """What this broker has got from controllers, in its present life. No part of the log."""
+        """Return what this broker received from controllers since it started; not in the log."""
         epoch = self.broker_epoch(broker_id)
         kept = self._memories.get(broker_id)
         if kept is None or kept[0] != epoch:
@@ -334,26 +262,27 @@ class Cluster:
         return kept[1]
 
     def is_controller(self, broker_id: int) -> bool:
-        """Whether this broker is the controller."""
+        """Return whether this broker is the controller."""
         return self._state.controller_id == broker_id
 
     def broker(self, broker_id: int) -> Broker:
-        """Raises UnknownBrokerError."""
+        """Return a registered broker. Raises UnknownBrokerError."""
         return self._controller.broker(broker_id)
 
     def partition(self, topic: str, index: int) -> Partition:
-        """Raises UnknownPartitionError."""
+        """Return a partition. Raises UnknownPartitionError."""
         return self._controller.partition((topic, index))
 
     def metadata_view(self, broker_id: int) -> MetadataView:
-        """What this broker would answer to Metadata (3), DescribeTopicPartitions (75) and
-        DescribeCluster (60): current, or as of ``hold_metadata``, or as of ``propagation_ms`` ago.
-        ``view.offset`` changes whenever the content may have: use it as a cache key."""
+        """Return the view that this broker answers Metadata (3), DescribeTopicPartitions (75) and
+        DescribeCluster (60) from: current, held, or delayed by ``propagation_ms``.
+
+        ``view.offset`` changes whenever the content may have changed, so it serves as a cache key.
+        """
         return self._state.view(broker_id, self.now_ms)
 
     def state(self) -> dict[str, Any]:
-        """The object of ``mockbroker ctl URL state --json``: keys are text, as JSON has them. A
-        partition that KIP-236's newer draft can roll back also says where to: ``original``."""
+        """Return the object of ``mockbroker ctl URL state --json``."""
         return {
             "controller": self.controller_id,
             "controller_epoch": self.controller_epoch,
@@ -369,7 +298,7 @@ class Cluster:
     def alter_partition_reassignments(
         self, topics: ReassignmentRequest, *, allow_replication_factor_change: bool = True
     ) -> AlterReassignmentsResult:
-        """Start, change or (None) cancel reassignments; one row a requested partition, in order."""
+        """Start, change or (None) cancel reassignments: one result per requested partition."""
         with self._acting(by_controller=True):
             return self._reassignment.alter(
                 self._controller,
@@ -380,7 +309,7 @@ class Cluster:
     def list_partition_reassignments(
         self, topics: PartitionsByTopic | None
     ) -> ListReassignmentsResult:
-        """None lists everything; unknown and idle partitions are omitted."""
+        """List reassignments; None lists all. Unknown and idle partitions are omitted."""
         with self.turn(by_controller=True):
             return self._reassignment.list_ongoing(self._controller, topics)
 
@@ -439,26 +368,25 @@ class Cluster:
     def withdraw_election(self, started: StartedElection) -> None:
         """Drop an election whose client disconnected, unless it is already enqueued."""
         self._elections.withdraw(started)
-        self._election_timer.set(self._elections.next_due())
+        self._set_election_timer()
 
     # ---- topics (19, 20, 37) ---------------------------------------------------------------------
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False, wait_ms: int = 60_000
     ) -> tuple[CreateTopicResult, ...]:
-        """One result a distinct name. Replicas start at broker p mod N, not at a random one.
-        ``wait_ms`` is how long the caller would wait; the answer comes at once all the same."""
+        """Create topics. Replicas start at broker p mod N, not at a random one.
+
+        ``wait_ms`` is the time-out of the request, which only matters if it is 0 or less.
+        """
         with self._acting(by_controller=True):
-            return self._topics.create(
-                topics,
-                validate_only=validate_only,
-                wait_ms=wait_ms,
-            )
+            return self._topics.create(topics, validate_only=validate_only, wait_ms=wait_ms)
 
     def auto_create_topic(self, name: str) -> int:
-        """What Metadata does about an unknown topic when it may create it: the error code to
-        answer this time. After creating it that is 3, as a KRaft broker that has not yet heard of
-        it answers; 17 for a bad name; 3 and nothing created unless ``auto.create.topics.enable``.
+        """Create an unknown topic that Metadata requests; return the error code to answer.
+
+        The code is 3 after creating the topic, as from a KRaft broker that does not know it yet, 17
+        for an invalid name, and 3 without creating it unless ``auto.create.topics.enable`` is set.
         """
         enabled = self.broker_config(self.controller_id, "auto.create.topics.enable").value
         if enabled == "true":
@@ -470,7 +398,7 @@ class Cluster:
     def delete_topics(
         self, topics: Sequence[tuple[str | None, uuid.UUID]], *, wait_ms: int = 60_000
     ) -> tuple[DeleteTopicResult, ...]:
-        """(name, zero uuid) by name, (None, id) by id."""
+        """Delete topics, given as (name, zero uuid) or (None, id)."""
         with self._acting(by_controller=True):
             return self._topics.delete(topics, wait_ms=wait_ms)
 
@@ -481,7 +409,7 @@ class Cluster:
         validate_only: bool = False,
         wait_ms: int = 60_000,
     ) -> tuple[CreatePartitionsResult, ...]:
-        """(name, new total count, None or the broker ids of each new partition)"""
+        """Add partitions. Rows are (name, new total count, None or broker ids of each)."""
         with self._acting(by_controller=True):
             return self._topics.add_partitions(topics, validate_only=validate_only, wait_ms=wait_ms)
 
@@ -495,10 +423,11 @@ class Cluster:
         *,
         receiver: int | None = None,
     ) -> DescribeConfigsResult:
-        """``resource_type`` 2 topic, 4 broker ("" is the cluster-wide default); None = all.
+        """Describe the configs of a topic (``resource_type`` 2) or a broker (4; the name "" is the
+        cluster-wide default). ``names`` None describes all.
 
-        A broker refuses to describe another broker: ``receiver`` is the one the request
-        reached, None to skip that check.
+        A broker refuses to describe another broker: ``receiver`` is the broker that received the
+        request, or None to skip that check.
         """
         return self._configs.describe(resource_type, resource_name, names, receiver=receiver)
 
@@ -508,58 +437,59 @@ class Cluster:
         *,
         validate_only: bool = False,
     ) -> tuple[AlterConfigsResult, ...]:
-        """Each resource (type, name, operations) is changed wholly or not at all."""
+        """Change each resource (type, name, operations) entirely or not at all."""
         with self._acting():
             return self._config_changes.alter_incrementally(resources, validate_only=validate_only)
 
     def topic_config(self, topic: str, name: str) -> ConfigEntry:
-        """One effective topic config. Raises ClusterError for a name Kafka does not have."""
+        """Return an effective topic config. Raises ClusterError for an unknown config."""
         if name not in self._configs.definitions.topic:
-            raise ClusterError(f"no topic config {name!r}")
+            raise ClusterError(f"there is no topic config {name!r}")
         return self._configs.topic(topic, name)
 
     def broker_config(self, broker_id: int, name: str) -> ConfigEntry:
-        """One effective broker config. Raises ClusterError for a name this mock does not have."""
+        """Return an effective broker config. Raises ClusterError for an unknown config."""
         if name not in self._configs.definitions.broker:
-            raise ClusterError(f"no broker config {name!r}")
+            raise ClusterError(f"there is no broker config {name!r}")
         return self._configs.broker(broker_id, name)
 
     def describe_log_dirs(
         self, broker_id: int, topics: PartitionsByTopic | None
     ) -> tuple[LogDir, ...]:
-        """The directories of this broker, with the replicas asked for (None = all)."""
+        """Return the log directories of a broker with the requested replicas; None requests all."""
         return log_dirs.describe(self._state, broker_id, topics)
 
     @property
     def acls(self) -> Collection[AclBinding]:
-        """The access rules there are, oldest first."""
+        """All access rules, oldest first."""
         return self._state.acls.keys()
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
-        """One result a rule. Rules are only stored here; ``security.authorizer`` reads them."""
+        """Store access rules, which ``security.authorizer`` reads: one result per rule."""
         with self._acting():
             return acls.create(self._controller, bindings)
 
     def describe_acls(self, acl_filter: AclFilter) -> DescribeAclsResult:
-        """The rules a filter matches, in a fixed order."""
+        """Return the rules that a filter matches, in a fixed order."""
         return acls.describe(self._state, acl_filter)
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> tuple[DeleteAclsResult, ...]:
-        """One result a filter, with the rules it matched."""
+        """Delete the rules that each filter matches: one result per filter, with its rules."""
         with self._acting():
             return acls.delete(self._controller, filters)
 
-    # ---- controls: topics, brokers, replicas ----------------------------------------------------
+    # ---- controls: topics, brokers, replicas -----------------------------------------------------
 
     @staticmethod
     def parse_topic(
         text: str, broker_ids: Sequence[int] = (1, 2, 3)
     ) -> tuple[str, list[list[int]]]:
-        """``foo:2:3`` or ``foo=1,2,3/2,3,4`` -> name, broker ids of each partition."""
+        """Parse ``foo:2:3`` or ``foo=1,2,3/2,3,4`` into a name and the replicas of each
+        partition."""
         return topic_spec.parse_topic(text, broker_ids)
 
     def add_topic(self, topic: str | tuple[str, Sequence[Sequence[int]]]) -> Topic:
-        """A topic from ``--topic``: created as it is told, without the limits of CreateTopics."""
+        """Create a topic from the text of ``--topic``, without the limits of CreateTopics."""
         if isinstance(topic, str):
             name, assignment = self.parse_topic(topic, tuple(self._state.brokers))
         else:
@@ -568,7 +498,7 @@ class Cluster:
             return self._topics.add(name, assignment)
 
     def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
-        """Where Metadata and DescribeCluster send clients for this broker."""
+        """Set the endpoint of this broker in Metadata and DescribeCluster."""
         before = self.broker(broker_id)
         after = replace(before, host=host, port=port)
         if after != before:
@@ -576,93 +506,97 @@ class Cluster:
                 self._controller.record("set_endpoint", BrokerChanged(before, after))
 
     def join_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
-        """The replica has caught up. Raises ClusterError if it is no replica or not live, or if
-        the partition is offline."""
+        """Let a replica join the ISR. Raises ClusterError if the broker is no replica or not live,
+        or if the partition is offline."""
         with self._acting():
             return self._steps.join_isr(tp, broker_id)
 
     def leave_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
-        """The replica fell behind. Raises ClusterError for the leader and for no replica."""
+        """Remove a follower from the ISR. Raises ClusterError for the leader and for
+        non-replicas."""
         with self._acting():
             return self._steps.leave_isr(tp, broker_id)
 
     def stop_broker(self, broker_id: int) -> None:
-        """The broker is gone: it leaves ISRs, its partitions get other leaders or go offline."""
+        """Stop a broker: it leaves ISRs, and its partitions get other leaders or go offline."""
         with self._acting():
             self._steps.stop_broker(broker_id)
 
     def start_broker(self, broker_id: int) -> None:
-        """The broker is back; offline partitions it can lead come online."""
+        """Start a stopped broker; offline partitions that it can lead come online."""
         with self._acting():
             self._steps.start_broker(broker_id)
 
     def set_level(self, broker_id: int, apis: Mapping[int, Versions | None]) -> None:
-        """From now on the broker serves these versions where it differs from the cluster's: None
-        hides a key; an empty mapping makes it like the others. The controller resends nothing
-        (K455-64), unless it is the broker itself."""
+        """Change the version ranges in which a broker differs from the cluster; None hides an API.
+
+        The controller resends nothing (K455-64), unless it is the broker itself.
+        """
         with self._acting():
             self._steps.set_software(broker_id, own_apis(apis))
 
     def failover(self, to: int) -> None:
-        """Another live broker becomes the controller; the controller epoch rises by one."""
+        """Make another live broker the controller; the controller epoch rises by one."""
         with self._acting():
             self._steps.fail_over(to)
 
     def resign_controller(self) -> None:
-        """Leave the cluster without a controller until ``failover``, or until a broker starts. What
-        others write to znodes meanwhile is the next controller's to find. ZooKeeper only."""
+        """Leave the cluster without a controller until ``failover``, or until a broker starts. The
+        next controller reads what was written to znodes until then. ZooKeeper mode only."""
         with self._in_zookeeper(), self._acting():
             self._steps.resign()
 
     def expire_session(self, broker_id: int) -> None:
-        """The broker's ZooKeeper session expires: the others see it go, and it registers anew, out
-        of the ISRs it was in. If it was the controller, another broker is. ZooKeeper only."""
+        """Expire a broker's ZooKeeper session: it leaves its ISRs and registers again. If it was
+        the controller, another broker takes over. ZooKeeper mode only."""
         with self._in_zookeeper(), self._acting():
             self._steps.expire_session(broker_id)
 
     def kill_controller_after(self, changes: int) -> None:
-        """The controller dies in the midst of what it does, once it has made this many more
-        changes (each one an entry of the log); the call that meets its death raises
-        ControllerDiedError, and another broker takes over with what it finds on record."""
+        """Let the controller die once it has recorded this many more changes.
+
+        The call during which it dies raises ControllerDiedError, and another broker takes over with
+        what is recorded.
+        """
         if changes < 0:
-            raise ClusterError(f"after {changes} changes: 0 at least")
+            raise ClusterError(f"the number of changes must be 0 or more, not {changes}")
         self._controller.die_after(changes)
 
-    # ---- znodes ------------------------------------------------------------------------------
+    # ---- controls: znodes ------------------------------------------------------------------------
 
     @property
     def znodes(self) -> Mapping[str, str]:
-        """What is known to be in ZooKeeper, text by path; empty for a KRaft controller. What
-        others wrote there is known once the controller has seen it."""
+        """The texts of znodes by path, as the controller last read or wrote them; empty in KRaft
+        mode."""
         return MappingProxyType(self._state.znodes)
 
     def read_znode(self, path: str) -> tuple[str, Stat] | None:
-        """Text and stat as they are now, None where there is no such znode."""
+        """Return the current text and stat of a znode; None if it does not exist."""
         with self._in_zookeeper(), self.turn():
             text = self._controller.znodes.read(path)
             return None if text is None else (text, self._state.znode_stats[path])
 
     def znode_children(self, path: str) -> list[str]:
-        """Names, sorted."""
+        """Return the names of a znode's children, sorted."""
         with self._in_zookeeper(), self.turn():
             return self._controller.znodes.children(path)
 
     def write_znode(self, path: str, text: str | None) -> None:
-        """Create or change a znode as any client of ZooKeeper can; None deletes it. A controller
-        acts at once on those it watches, and reads the others when it takes over."""
+        """Create or change a znode as any client of ZooKeeper can; None deletes it. The controller
+        reacts at once to znodes that it watches, and reads the others when it takes over."""
         with self._in_zookeeper(), self._acting():
             self._controller.znodes.read(path)
             self._controller.count_change()
             self._controller.znodes.set("write_znode", path, text)
 
     def append_znode(self, prefix: str, text: str) -> str:
-        """Create a sequence znode; returns its path."""
+        """Create a sequence znode and return its path."""
         with self._in_zookeeper(), self._acting():
             return self._controller.znodes.append("write_znode", prefix, text)
 
     def react(self) -> None:
-        """Act on what others have written to a ZooKeeper that is not this process's own, and on
-        the end of the session there."""
+        """React to changes that other processes made in a shared ZooKeeper, and to the end of the
+        session there."""
         with self._acting(first=True):
             pass
 
@@ -670,24 +604,24 @@ class Cluster:
     def _in_zookeeper(self) -> Iterator[None]:
         if not self._controller.keeps_znodes:
             name = self._reassignment.name
-            raise ClusterError(f"a controller of the kind {name!r} keeps nothing in ZooKeeper")
+            raise ClusterError(f"a controller of the kind {name!r} does not use ZooKeeper")
         try:
             yield
         except ZnodeError as error:
             raise ClusterError(str(error)) from None
 
-    # ---- what brokers know, and time ---------------------------------------------------------
+    # ---- controls: metadata, elections, time -----------------------------------------------------
 
     def hold_metadata(self, broker_id: int) -> None:
-        """From now on this broker answers from what it knows at this moment."""
+        """Freeze the metadata of this broker."""
         self.broker(broker_id)
         if broker_id in self._state.held:
-            raise ClusterError(f"the metadata of broker {broker_id} is held already")
+            raise ClusterError(f"the metadata of broker {broker_id} is already held")
         with self._acting():
             self._controller.record("hold_metadata", MetadataHeld(broker_id))
 
     def release_metadata(self, broker_id: int) -> None:
-        """The broker catches up at once."""
+        """Let the metadata of this broker follow the cluster again, at once."""
         self.broker(broker_id)
         if broker_id not in self._state.held:
             raise ClusterError(f"the metadata of broker {broker_id} is not held")
@@ -695,68 +629,39 @@ class Cluster:
             self._controller.record("release_metadata", MetadataReleased(broker_id))
 
     def set_propagation(self, delay_ms: int) -> None:
-        """From now on brokers hear of every change that much later; 0 for at once."""
+        """Delay the propagation of every change to brokers; 0 switches the delay off."""
         if delay_ms < 0:
-            raise ClusterError(f"no broker knows what is to come: {delay_ms} ms of propagation")
+            raise ClusterError(f"the propagation delay must be 0 ms or more, not {delay_ms} ms")
         with self._acting():
             self._controller.record("set_propagation", PropagationChanged(delay_ms))
 
     @property
     def propagation_ms(self) -> int:
-        """How long brokers take to hear of a change."""
+        """The delay until brokers learn of a change."""
         return self._state.propagation_ms
 
-    @property
-    def next_due_ms(self) -> int | None:
-        """When time has to be advanced next, because a timer is due; None if none is set."""
-        return self._controller.timers.next_due_ms
-
     def hold_elections(self) -> None:
-        """From now on the controller enqueues elections and does not get to them; callers wait."""
+        """Let elections stay in the controller's queue; their requests wait."""
         if not self._elections.era.queued:
-            raise ClusterError("a KRaft controller holds elections at once; there is no queue")
+            raise ClusterError("a KRaft controller elects at once and has no queue of elections")
         if self._state.elections_held:
-            raise ClusterError("elections are held back already")
+            raise ClusterError("elections are already held back")
         with self._acting():
             self._controller.record("hold_elections", ElectionsHeld())
 
     def release_elections(self) -> None:
-        """The controller gets to its queue: what lies there is done now, in order."""
+        """Process the controller's queue of elections, in order."""
         if not self._state.elections_held:
             raise ClusterError("elections are not held back")
         with self._acting():
             self._controller.record("release_elections", ElectionsReleased())
 
-    def advance(self, milliseconds: int) -> None:
-        """Let time pass; what falls due happens, in order: ticks of auto-progress, news that
-        reach brokers, time-outs of elections."""
-        if milliseconds < 0:
-            raise ClusterError(f"time does not go back: advance by {milliseconds} ms")
-        with self._acting():
-            self._controller.timers.run_until(self._controller.now_ms + milliseconds)
-
-    def follow(self, clock: Callable[[], int]) -> None:
-        """Let time pass until what ``clock`` returns, once it is this step's turn."""
-        with self._acting():
-            self._controller.timers.run_until(clock())
-
-    def pass_time(self, now_ms: int) -> bool:
-        """Let time pass until then if no timer is due before, which is no step: nothing changes.
-        Returns whether it has."""
-        timers = self._controller.timers
-        if timers.due(now_ms):
-            return False
-        timers.run_until(now_ms)
-        return True
-
-    def _process_due_elections(self) -> None:
-        self._settle()
-        self._election_timer.set(self._elections.next_due())
-
     def set_auto_progress(self, interval_ms: int | None) -> None:
-        """One replica joins an ISR every ``interval_ms`` from now on; None switches it off."""
+        """Let one replica join an ISR every ``interval_ms`` from now on; None switches this off."""
         if interval_ms is not None and interval_ms < 1:
-            raise ClusterError(f"auto-progress every {interval_ms} ms: at least 1 is needed")
+            raise ClusterError(
+                f"the interval of auto-progress must be 1 ms or more, not {interval_ms} ms"
+            )
         with self._acting():
             self._controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
             self._auto_progress.restart()
@@ -770,5 +675,5 @@ def _broker_list(brokers: int | Iterable[Broker]) -> list[Broker]:
     if not ids:
         raise ClusterError("a cluster needs at least one broker")
     if len(set(ids)) != len(ids) or ids[0] < 0:
-        raise ClusterError(f"broker ids must be distinct and not negative: {ids}")
+        raise ClusterError(f"broker ids must be distinct and not negative, not {ids}")
     return listed

@@ -171,5 +171,5 @@ def test_a_znode_too_large_is_a_clear_error_and_changes_nothing() -> None:
 
 
 def test_kraft_has_no_znodes() -> None:
-    with pytest.raises(ClusterError, match="'kraft' keeps nothing in ZooKeeper"):
+    with pytest.raises(ClusterError, match="'kraft' does not use ZooKeeper"):
         Cluster(3).write_znode("/a", "b")
