@@ -12,7 +12,7 @@ import pytest
 from tests.captures.test_captures import uncompressed
 from tests.captures.worse import HEADER, RECORD, records_of
 from tests.captures.wrapping import WRAPPINGS, fragmented, wrapped
-from tests.support.full import FULL, drawn, quick
+from tests.support.full import FULL, drawn
 from tests.wiredump.spark.pipeline import LOCAL, pipeline, single
 from wiredump import native
 
@@ -79,7 +79,8 @@ def tunnels(folder: Path, table: str) -> set[str | None]:
     }
 
 
-@pytest.mark.parametrize("name", drawn("wrappings", [*WRAPPINGS], few=quick(8, sampled=1)))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", drawn("wrappings", [*WRAPPINGS], few=8))
 def test_tables_are_those_of_the_bare_capture(name: str, expected: Tables, tmp_path: Path) -> None:
     """By the extension, by Python alone (which has the table of packets), by the stages of Spark's
     job."""

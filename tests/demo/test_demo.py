@@ -65,6 +65,7 @@ def play(
             return run(which, profile, wrap(driver), cluster, Silent())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 @pytest.mark.parametrize(
     "which",

@@ -74,6 +74,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.slow
 def test_the_page_is_whole_and_its_links_lead_somewhere(tmp_path):
     invoke(
         "run", *FAST, "--client", "wrong:claims-success", "--client", "reference", "--out", tmp_path

@@ -49,12 +49,14 @@ def test_native_where_it_is_built(wanted: str | None) -> None:
     assert run(VERSION, wanted).stdout.endswith(" (native engine)\n")
 
 
+@pytest.mark.slow
 def test_pure_on_request() -> None:
     code = ROUND + WHICH + "\nimport sys; assert 'kproto.native._engine' not in sys.modules"
     assert run(code, "pure").stdout == "pure|KPROTO_ENGINE=pure\n"
     assert run(VERSION, "pure").stdout.endswith(" (pure engine): KPROTO_ENGINE=pure\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "why"),
     [(ABSENT, "the native engine was not built;"), (BROKEN, "the native engine does not load (")],
@@ -72,6 +74,7 @@ def test_without_it(start: str, why: str) -> None:
     assert last.startswith(f"ImportError: KPROTO_ENGINE=native, but {why}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", [None, "native"])
 def test_a_free_threaded_interpreter_with_its_gil_on(wanted: str | None) -> None:
     """What loading the extension does to it, unless it was told to keep the GIL off."""

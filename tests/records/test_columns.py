@@ -177,7 +177,9 @@ def test_bits_go_on_from_batch_to_batch():
     assert shown(table) == [(r[0], r[5], r[-2]) for r in rows_of(given_inputs)]
 
 
-@pytest.mark.parametrize("codec", [Compression.NONE, Compression.LZ4])
+@pytest.mark.parametrize(
+    "codec", [Compression.NONE, pytest.param(Compression.LZ4, marks=pytest.mark.slow)]
+)
 def test_many_records(codec):
     """More than room is made for on trust, and buffers that grow."""
     records = [Record(n, n % 5, b"%d" % n, bytes(n % 50), (("h", b"x"),)) for n in range(17_000)]

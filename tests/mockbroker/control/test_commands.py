@@ -84,6 +84,7 @@ def test_ctl_has_the_commands_of_the_table_and_no_other() -> None:
         assert (made.help or "").startswith(command.help)
 
 
+@pytest.mark.slow
 def test_ctl_carries_out_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--brokers", "4", "--topic", "foo=1,2,3", "--profile", "kafka-2.4")
     with serving(*options, "--clock", "manual", "--control", "127.0.0.1:0") as (_, ready):

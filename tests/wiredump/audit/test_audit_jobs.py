@@ -33,8 +33,9 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize("jobs", ["2", pytest.param("5", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jobs", ["2", "5"])
 def test_captures_and_a_log(jobs: str, tmp_path: Path) -> None:
     torn = tmp_path / "a.pcap"
     torn.write_bytes(capture(8, connections=6, exchanges=6))

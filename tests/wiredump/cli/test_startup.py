@@ -90,6 +90,7 @@ def test_records_in_bulk_take_no_pandas(tmp_path: Path, version: int) -> None:
         assert version == 13 or "pyarrow.compute" not in modules
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["show", "table", "audit"])
 def test_help_takes_no_message_and_no_arrow(command: str) -> None:
     modules = imported("wiredump.cli", command, "--help")

@@ -71,6 +71,7 @@ def test_made_up_captures(data: bytes, tables: tuple[str, ...]):
     assert_same(data, tables)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if "everyday" not in name])
 def test_real_captures(name: str):
     for tables in WANTED:
