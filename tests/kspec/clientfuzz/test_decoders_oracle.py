@@ -12,7 +12,7 @@ from kspec.clientfuzz.bases import bases_of
 from kspec.clientfuzz.decoders.codecs import codecs
 from kspec.clientfuzz.decoders.expected import expected_differences
 from kspec.clientfuzz.decoders.kafka_classes import KafkaClasses
-from kspec.clientfuzz.decoders.run import Outcome, play
+from kspec.clientfuzz.decoders.run import DecoderComparison, play
 from kspec.clientfuzz.frame_cases import Sample
 from kspec.oracle.oracle import RELEASES
 from tests.support.toolchain import require
@@ -38,7 +38,7 @@ def classes() -> Iterator[list[KafkaClasses]]:
 
 
 @pytest.fixture(scope="module")
-def outcomes(classes: list[KafkaClasses]) -> list[Outcome]:
+def outcomes(classes: list[KafkaClasses]) -> list[DecoderComparison]:
     decoders = [codecs(KAFKA)[0], *classes]
     return [
         play(KAFKA, bases_of(KAFKA, [], "request"), decoders, seed=SEED, cases=CASES),
@@ -49,12 +49,12 @@ def outcomes(classes: list[KafkaClasses]) -> list[Outcome]:
     ]
 
 
-def test_every_disagreement_is_listed(outcomes: list[Outcome]) -> None:
+def test_every_disagreement_is_listed(outcomes: list[DecoderComparison]) -> None:
     for outcome in outcomes:
         assert [(str(each.cause), each.case.number) for each in outcome.findings] == []
 
 
-def test_every_listed_disagreement_happens(outcomes: list[Outcome]) -> None:
+def test_every_listed_disagreement_happens(outcomes: list[DecoderComparison]) -> None:
     """Those of Kafka's classes; what clients do depends on the clients."""
     listed = {row.id for row in expected_differences() if not row.who[0].startswith("client:")}
     assert listed - {name for outcome in outcomes for name in outcome.rows} == set()
