@@ -1,7 +1,7 @@
-"""What pyproject.toml cannot say: the repository's ``schemas/`` travels as ``kproto/_schemas``, and
-the C extensions are built where they can be. Without a compiler the install goes on without them,
-and what runs then is the same, in Python; with KPROTO_ENGINE=native in the environment it fails
-instead."""
+"""What pyproject.toml cannot express: the repository's ``schemas/`` is packaged as
+``kproto/_schemas``, and the C extensions are built if possible. Without a compiler the installation
+continues without them, and Python does the same work. With KPROTO_ENGINE=native in the environment
+it fails instead."""
 
 import os
 import sys
@@ -18,31 +18,31 @@ schema_packages = [
 
 flags = [] if os.name == "nt" else ["-O3", "-fvisibility=hidden", "-fno-strict-aliasing"]
 if sys.platform.startswith("linux"):
-    flags.append("-fno-plt")  # most calls go to the interpreter: straight there
+    flags.append("-fno-plt")  # most calls go to the interpreter; this makes them direct
 
 
 def extension(name: str) -> Extension:
-    """All the C of a module's folder."""
+    """Return the extension made of all C sources in a module's folder."""
     folder = Path(*name.split(".")[:-1])
     return Extension(
         name,
         sources=sorted(str(path) for path in folder.glob("*.c")),
         depends=sorted(str(path) for path in folder.glob("*.h")),
-        # KPROTO_CFLAGS comes last: sanitizers, warnings.
+        # KPROTO_CFLAGS comes last, for sanitizers and warnings.
         extra_compile_args=[*flags, *os.environ.get("KPROTO_CFLAGS", "").split()],
         optional=os.environ.get("KPROTO_ENGINE") != "native",
     )
 
 
 setup(
-    # The codecs' engine, and wiredump's quick way through captures.
+    # The codecs' engine, and wiredump's fast reader of captures.
     ext_modules=[extension("kproto.native._engine"), extension("wiredump.native._quick")],
     packages=[
         *find_packages(include=["kproto*", "mockbroker*", "wiredump*", "kspec*"]),
         *schema_packages,
     ],
     package_dir={SCHEMAS: "schemas"},
-    include_package_data=False,  # what the sdist has beside them, C sources for one, is not listed
+    include_package_data=False,  # the sdist contains further files, such as C sources
     package_data={
         **{package: ["*.json", "*.md"] for package in schema_packages},
         "kproto": ["py.typed"],
@@ -50,7 +50,7 @@ setup(
         "wiredump.native": ["*.pyi"],
         "mockbroker": ["py.typed", "profiles/*.json"],
         "mockbroker.control": ["*.html"],
-        # The adapters' sources are built where they run; cases, and what was found, are data.
+        # The adapters' sources are built where they run; cases and findings are data.
         "kspec": ["py.typed", "cases/*/*.yaml", "findings.yaml"],
         "kspec.oracle": ["*.java", "*.xml", "*.json"],
         "kspec.clientfuzz.decoders": ["*.yaml"],

@@ -9,8 +9,7 @@
     header, body = kproto.decode_request(frame)
 
 Importing the package chooses the engine (``KPROTO_ENGINE``) and loads the generator of codecs, so
-that the first use of a message does not pay for it; messages and dialects are loaded when first
-asked for.
+that the first use of a message is not slow. Messages and dialects are loaded on first use.
 """
 
 from __future__ import annotations
@@ -67,14 +66,15 @@ __all__ = [
 __version__ = "0.1.0"
 
 engine, engine_note = _choice.choose(os.environ.get("KPROTO_ENGINE", ""))
-"""Which engine runs the codecs, "native" or "pure"; and, where it is pure, why, or what the native
-one did to this interpreter. The second is empty where there is nothing to say."""
+"""``engine`` is "native" or "pure". ``engine_note`` explains why it is pure, or what the native
+engine changed in this interpreter; it is empty if there is nothing to report."""
 
 
 def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
-    """Header and body of a whole request frame, size included, in the dialect ``kafka``.
+    """Decode a whole request frame, size included, in the dialect ``kafka``. Returns header and
+    body.
 
-    Raises DecodeError (UnsupportedFrameError where the frame's api key or version is unknown).
+    Raises DecodeError (UnsupportedFrameError if the frame's api key or version is unknown).
     """
     return _kafka().decode_request(frame)
 
@@ -82,7 +82,7 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
 def decode_response(
     frame: Buffer, *, api_key: int, api_version: int
 ) -> tuple[ResponseHeader, Message]:
-    """Header and body of a whole response frame, read as the version that was asked for."""
+    """Decode a whole response frame at the version of its request. Returns header and body."""
     return _kafka().decode_response(frame, api_key=api_key, api_version=api_version)
 
 
@@ -94,7 +94,7 @@ def encode_request(
     client_id: str | None = None,
     unknown_tags: Mapping[int, bytes] | None = None,
 ) -> bytes:
-    """A whole request frame, size included. ``unknown_tags`` are the header's."""
+    """Return a whole request frame, size included. ``unknown_tags`` are the header's."""
     return _kafka().encode_request(
         body,
         api_version=api_version,
@@ -111,7 +111,7 @@ def encode_response(
     correlation_id: int,
     unknown_tags: Mapping[int, bytes] | None = None,
 ) -> bytes:
-    """A whole response frame, size included. ``unknown_tags`` are the header's."""
+    """Return a whole response frame, size included. ``unknown_tags`` are the header's."""
     return _kafka().encode_response(
         body, api_version=api_version, correlation_id=correlation_id, unknown_tags=unknown_tags
     )

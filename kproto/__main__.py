@@ -1,4 +1,4 @@
-"""``kproto``: look at messages, decode and encode them, and look after schemas."""
+"""The command line ``kproto``: show, decode and encode messages, and maintain schemas."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COMMANDS = {
     + (f": {kproto.engine_note}" if kproto.engine_note else ""),
 )
 def cli() -> None:
-    """The Kafka wire protocol, from its message schemas."""
+    """Work with the Kafka wire protocol through its message schemas."""
 
 
 def main() -> None:

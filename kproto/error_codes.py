@@ -1,9 +1,9 @@
-"""Kafka's error codes: number, name, whether a retry can help, and the generic text clients see.
+"""Kafka's error codes: number, name, whether a retry can help, and the generic text for clients.
 
 Facts as of Apache Kafka 4.4.0 (``org.apache.kafka.common.protocol.Errors``). A code from a newer
-broker is never an error here: ``name``, ``message`` and ``is_retriable`` take any integer, and
-decoded messages keep codes as plain ints. What raising one looks like is ``kproto.client``'s
-business; which call answers which code is the broker's.
+broker is never an error here: ``name``, ``message`` and ``is_retriable`` accept any integer, and
+decoded messages keep codes as plain ints. ``kproto.client`` defines the exceptions; the broker
+decides which call returns which code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["DESCRIPTION", "RETRIABLE", "ErrorCode", "is_retriable", "message", "
 
 
 class ErrorCode(IntEnum):
-    """Every code a broker may put in an error field (int16); ``NONE`` is success."""
+    """Every code that a broker may put in an error field (int16); ``NONE`` is success."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -430,19 +430,19 @@ DESCRIPTION: Final[dict[int, str]] = {
     ),
     136: "The given controller ID was not registered.",
 }
-"""The text a broker sends, and a client shows, when there is nothing more exact to say."""
+"""The text that a broker sends, and a client shows, if there is nothing more specific."""
 
 _NAMES: Final[dict[int, str]] = {code.value: code.name for code in ErrorCode}
 
 
 def name(code: int) -> str:
-    """``NOT_CONTROLLER`` for 41; ``UNKNOWN_CODE(999)`` for a code this Kafka did not have."""
+    """Return ``NOT_CONTROLLER`` for 41, and ``UNKNOWN_CODE(999)`` for an unknown code."""
     return _NAMES.get(code) or f"UNKNOWN_CODE({code})"
 
 
 def message(code: int) -> str:
-    """The generic text; a code of the future gets the text of ``UNKNOWN_SERVER_ERROR``, which is
-    what Kafka's own clients make of it."""
+    """Return the generic text. An unknown code has the text of ``UNKNOWN_SERVER_ERROR``, as in
+    Kafka's own clients."""
     return DESCRIPTION.get(code) or DESCRIPTION[ErrorCode.UNKNOWN_SERVER_ERROR]
 
 

@@ -1,11 +1,11 @@
-"""The journal's format: what was said on the wire, when, and by whom.
+"""The format of journals: frames on the wire, with their times and connections.
 
-An entry keeps the raw bytes and is decoded when it is read, so that writing one costs next to
-nothing on a broker's hot path and a frame no codec accepts is kept as well as any other. This file
-knows no sockets, no files (it reads and writes text files the caller opened) and no clock (times
-are arguments: nanoseconds since the Unix epoch, or of a virtual clock).
+An entry keeps the raw bytes and is decoded on reading, so that writing it costs almost nothing on a
+broker's hot path and frames that no codec accepts are kept too. This module knows no sockets, no
+files (it reads and writes text files that the caller opened) and no clock (times are arguments:
+nanoseconds since the Unix epoch, or of a virtual clock).
 
-As text a journal is JSON lines: one entry a line, fields at their defaults left out, ``raw`` in
+As text a journal is JSON lines: one entry per line, without fields at their defaults, ``raw`` in
 base64.
 """
 
@@ -44,7 +44,8 @@ Direction: TypeAlias = Literal["request", "response", "event"]
 
 CLOSED_BY_CLIENT: Final = "by the client"
 CLOSED_BY_BROKER: Final = "by the broker"
-"""Notes of ``disconnected``: which end closed. A reset has the operating system's words instead."""
+"""Notes of ``disconnected``: which side closed. For a reset, the note is the operating system's
+text."""
 
 DEFAULT_MAX_ENTRIES: Final = 100_000
 DEFAULT_MAX_BYTES: Final = 64 * 1024 * 1024
@@ -54,7 +55,7 @@ _UNSUPPORTED_VERSION: Final = b"\0\x23"
 
 
 class ClientSoftware(msgspec.Struct, frozen=True):
-    """What a client said it is in ApiVersions (KIP-511, version 3 and up)."""
+    """The client's name and version from ApiVersions (KIP-511, version 3 and up)."""
 
     name: str
     version: str = ""
@@ -66,12 +67,12 @@ class ClientSoftware(msgspec.Struct, frozen=True):
 class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One frame or one event on one connection.
 
-    ``sequence`` counts from 1 over a whole journal. ``raw`` is what the socket carried, size
-    included; for an event it is the frame the event is about, or empty. ``event`` names what
+    ``sequence`` counts from 1 over a whole journal. ``raw`` is the frame as on the socket, size
+    included; for an event it is the frame that the event is about, or empty. ``event`` names what
     happened (``connected``, ``disconnected``, ``unsupported``, ``unimplemented``, ``malformed``,
-    ``sasl-token``, a fault's name) and may also mark a request or response that was not an
-    ordinary one. ``api_version`` is the version the bytes are in: 0 for an ApiVersions response
-    that tells of an unsupported version.
+    ``sasl-token``, the name of a fault); it may also mark an unusual request or response.
+    ``api_version`` is the version of the bytes: 0 for an ApiVersions response that reports an
+    unsupported version.
     """
 
     sequence: int
@@ -91,8 +92,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     note: str = ""
 
     def decode(self, using: Dialect | None = None) -> Decoded:
-        """Header and body by ``using``, else by the dialect of that name. Never raises for what
-        the entry holds: bytes that cannot be decoded come back as ``Decoded.error``."""
+        """Decode header and body with ``using``, or else with the entry's dialect. Never raises
+        because of the entry's bytes: an error is returned as ``Decoded.error``."""
         if not self.raw or self.api_key is None or self.api_version is None:
             return _NOTHING
         try:
@@ -105,7 +106,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Decoded(NamedTuple):
-    """What an entry's bytes mean, ``version`` being the body's. All None: nothing to decode."""
+    """The content of an entry. ``version`` is the body's. All are None if there is nothing to
+    decode."""
 
     header: Any = None
     body: Any = None
@@ -117,8 +119,8 @@ _NOTHING: Final = Decoded()
 
 
 def _decode_response(codec: Dialect, raw: bytes, api_key: int, version: int) -> Decoded:
-    """A journal written from a capture only knows the request's version; ApiVersions error 35
-    comes in version 0 whatever that was (KIP-511)."""
+    """Decode a response. A journal made from a capture has only the request's version, but
+    ApiVersions error 35 is always in version 0 (KIP-511)."""
     try:
         return Decoded(*codec.decode_response(raw, api_key=api_key, api_version=version), version)
     except DecodeError:
@@ -130,12 +132,12 @@ def _decode_response(codec: Dialect, raw: bytes, api_key: int, version: int) -> 
 
 
 class Journal:
-    """A bounded ring of entries, oldest dropped first.
+    """A bounded ring of entries that drops the oldest first.
 
-    ``max_entries`` and ``max_bytes`` both bound it; the newest entry is always kept. Bytes are
-    those of raw frames, and the characters of client ids and notes, which peers choose as well.
-    ``dropped`` and ``dropped_bytes`` count what fell out. ``sink`` is called with every entry as
-    it is appended, before anything is dropped: a ``JournalWriter.write``, for example.
+    ``max_entries`` and ``max_bytes`` both bound it, but the newest entry is always kept. Bytes
+    include raw frames and the characters of client ids and notes, which peers choose too.
+    ``dropped`` and ``dropped_bytes`` count what was dropped. ``sink`` is called with every new
+    entry before anything is dropped: a ``JournalWriter.write``, for example.
     """
 
     def __init__(
@@ -173,7 +175,8 @@ class Journal:
         event: str = "",
         note: str = "",
     ) -> Entry:
-        """Append one entry, numbered here. Fields as in ``Entry``; positional on a hot path."""
+        """Append one entry and number it. Fields are as in ``Entry``; they are positional for the
+        hot path."""
         self._sequence += 1
         entry = Entry(
             self._sequence, timestamp_ns, broker_id, connection_id, direction, peer, api_key,
@@ -201,31 +204,32 @@ class Journal:
         return len(self._entries)
 
     def __iter__(self) -> Iterator[Entry]:
-        """The entries as of now; appending meanwhile does not disturb the iteration."""
+        """Iterate over the entries as of now; appending meanwhile does not affect the iteration."""
         return iter(list(self._entries))
 
     @property
     def last_sequence(self) -> int:
-        """The number of the newest entry, 0 before the first: a mark for ``select(after=...)``."""
+        """The number of the newest entry, 0 before the first; use it with ``select(after=...)``."""
         return self._sequence
 
     @property
     def size(self) -> int:
-        """Bytes held, as ``max_bytes`` counts them."""
+        """The number of bytes held, as ``max_bytes`` counts them."""
         return self._bytes
 
     def newer(self, after: int) -> list[Entry]:
-        """The entries numbered above ``after``, without looking at the others."""
+        """Yield the entries numbered above ``after``, without visiting the others."""
         found = list(islice(reversed(self._entries), max(self._sequence - after, 0)))
         found.reverse()
         return found
 
     def select(self, *, after: int = 0, **filters: Any) -> list[Entry]:
-        """The entries that pass every filter of the module's ``select``."""
+        """Yield the entries that pass every filter of the module's ``select``."""
         return list(select(self.newer(after), **filters))
 
     def clear(self) -> None:
-        """Forget every entry. Numbering goes on; nothing counts as dropped."""
+        """Remove all entries. Numbering continues, and the removed entries do not count as
+        dropped."""
         self._entries.clear()
         self._bytes = 0
 
@@ -246,11 +250,11 @@ def select(
     event: str | None = None,
     after: int = 0,
 ) -> Iterator[Entry]:
-    """The entries that pass every filter given, in order.
+    """Yield the entries that pass every given filter, in order.
 
     ``api`` is a key or any of its names (``ALTER_PARTITION_REASSIGNMENTS``,
-    ``AlterPartitionReassignments``); ``client_software`` the name alone (``kafka-python``) or with
-    its version; ``after`` leaves out sequences up to and including it.
+    ``AlterPartitionReassignments``). ``client_software`` is the name alone (``kafka-python``) or
+    with its version. ``after`` skips sequence numbers up to and including it.
     """
     wanted = squash(api) if isinstance(api, str) else None
     for entry in entries:
@@ -274,13 +278,13 @@ def _is_software(entry: Entry, wanted: str) -> bool:
 
 
 def squash(name: str) -> str:
-    """One form for ALTER_CONFIGS, AlterConfigs and AlterConfigsRequest."""
+    """Return one form for ALTER_CONFIGS, AlterConfigs and AlterConfigsRequest."""
     return name.replace("_", "").lower().removesuffix("request").removesuffix("response")
 
 
 def _api_name(entry: Entry) -> str:
-    """``AlterPartitionReassignments``; a number where neither the entry's dialect (which may be a
-    user's, not loaded here) nor the released protocol knows the key."""
+    """Return ``AlterPartitionReassignments``, or a number if neither the entry's dialect (which may
+    be a user's and not loaded) nor the released protocol has the key."""
     if entry.api_key is None:
         return ""
     for name in (entry.dialect, "kafka"):
@@ -294,29 +298,31 @@ def _api_name(entry: Entry) -> str:
 
 
 class TextSink(Protocol):
-    """The one method a writer needs of a text file."""
+    """The only method of a text file that a writer needs."""
 
     def write(self, text: str, /) -> object: ...
 
 
 class JournalWriter:
-    """Entries to a text file as JSON lines. The caller opens, flushes and closes the file."""
+    """Writes entries to a text file as JSON lines. The caller opens, flushes and closes the
+    file."""
 
     def __init__(self, file: TextSink) -> None:
         self._file = file
         self._encode = msgspec.json.Encoder().encode
 
     def write(self, entry: Entry) -> None:
-        """One line in one call, so that a reader at the same time sees at most a cut last one."""
+        """Write one line in one call, so that a concurrent reader sees at most a truncated last
+        line."""
         self._file.write(self._encode(entry).decode() + "\n")
 
 
 def read_journal(lines: Iterable[str]) -> Iterator[Entry]:
-    """Entries out of JSON lines: an open text file, or any lines with their line ends.
+    """Read entries from JSON lines: an open text file, or any lines with their line ends.
 
-    A last line without a line end that does not parse was cut by the writer's end, and is left
-    out. Any other bad line raises DecodeError with the line's number, and as offset the bytes in
-    front of it. Blank lines are passed over; fields of a newer format are ignored.
+    An invalid last line without a line end was truncated when the writer stopped, and is skipped.
+    Any other invalid line raises DecodeError with the line's number and the offset of its first
+    byte. Blank lines and fields of a newer format are ignored.
     """
     decode = msgspec.json.Decoder(Entry).decode
     offset = 0
@@ -324,7 +330,10 @@ def read_journal(lines: Iterable[str]) -> Iterator[Entry]:
         if line.strip():
             try:
                 entry = decode(line)
-            except (ValueError, RecursionError) as error:  # msgspec's own, or a lone surrogate
+            except (
+                ValueError,
+                RecursionError,
+            ) as error:  # msgspec's own error, or a lone surrogate
                 if not line.endswith("\n"):
                     return
                 raise DecodeError(
@@ -340,13 +349,13 @@ _ARROWS: Final[dict[str, str]] = {"request": "<-", "response": "->", "event": "-
 def describe(
     entry: Entry, *, since_ns: int = 0, width: int | None = 200, using: Dialect | None = None
 ) -> str:
-    """One readable line, for example::
+    """Return one readable line, for example::
 
         12.345 broker 2 <- kafka-python 3.0.12  AlterPartitionReassignments v0 #5 {"topics":[..]}
 
-    ``<-`` a request came in, ``->`` a response went out, ``--`` something happened. Times are
-    seconds from ``since_ns``; bodies are cut to ``width`` characters (None: not at all). Whatever
-    the peer sent, the line holds printable characters only.
+    ``<-`` is an incoming request, ``->`` an outgoing response, and ``--`` an event. Times are
+    seconds from ``since_ns``. Bodies are truncated to ``width`` characters (None: not at all). The
+    line contains only printable characters, whatever the peer sent.
     """
     seconds = (entry.timestamp_ns - since_ns) / 1e9
     software = entry.client_software
@@ -377,7 +386,8 @@ def _describe_body(entry: Entry, using: Dialect | None) -> str:
 
 
 def printable(text: str) -> str:
-    """Client ids are any text: no line ends or terminal escapes may reach the reader's screen."""
+    """Escape client ids, which are arbitrary text: no line ends or terminal escapes may reach the
+    screen."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

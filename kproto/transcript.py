@@ -1,15 +1,15 @@
-"""Transcripts: what a client and its brokers said, on one connection or several, as a text that
-can be read, kept, and said again.
+"""Transcripts: recorded exchanges between a client and its brokers, as text to read, edit and
+replay.
 
-``wiredump extract`` writes them, ``mockbroker serve --replay`` answers from them. This file is the
-format: it knows no sockets, no files (it reads and writes lines), and nothing of how anything was
-captured or is answered.
+``wiredump extract`` writes them and ``mockbroker serve --replay`` responds from them. This module
+is the format only: it knows no sockets and no files (it reads and writes lines), neither how
+traffic is captured nor how requests are answered.
 
-A transcript is JSON lines. The first is a ``Beginning``, the last an ``Ending``, and each between
-them an ``Exchange``, in the order of the requests; fields at their defaults are left out. Bodies
-are JSON as Kafka's own converters write it, at the version the exchange names. Lines may be edited,
-taken out or put in by hand. Readers pass over fields they do not know; a file of a newer ``FORMAT``
-is refused.
+A transcript is JSON lines. The first is a ``Beginning`` and the last an ``Ending``. Those in
+between are ``Exchange`` lines in the order of the requests. Fields at their defaults are left out.
+Bodies are JSON as Kafka's own converters write it, at the version in the exchange. Lines may be
+edited, removed or added by hand. Readers ignore unknown fields and refuse files of a newer
+``FORMAT``.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ __all__ = [
 FORMAT: Final = 1
 
 REDACTED: Final = "[redacted]"
-"""What stands in a body in the place of a secret, whatever the field's type."""
+"""Replaces a secret in a body, whatever the type of its field."""
 
 Outcome: TypeAlias = Literal["answered", "unanswered", "disconnected", "none-due", "unknown"]
-"""``unanswered``: later requests were answered, this one was not, or its client closed first.
-``disconnected``: the broker, or nobody knows who, ended the connection instead. ``none-due``: a
-Produce with acks=0. ``unknown``: the source does not have it."""
+"""Reasons for a missing response. ``unanswered``: the broker responded to later requests but not to
+this one, or the client closed first. ``disconnected``: the broker, or an unknown side, ended the
+connection. ``none-due``: a Produce with acks=0. ``unknown``: the source does not contain it."""
 
 
 class Said(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One side of an exchange. ``version`` is that of the body: 0 where ApiVersions fell back.
+    """One side of an exchange. ``version`` is that of the body: 0 if ApiVersions fell back.
 
-    ``body`` is None where nothing could be decoded. ``problem`` says why the body is not whole;
+    ``body`` is None if nothing could be decoded. ``problem`` says why the body is incomplete;
     ``raw`` is then the whole frame, size included, unless it had to be left out.
     """
 
@@ -62,11 +62,11 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One request, and what came of it.
+    """One request and its outcome.
 
-    ``at_ms`` counts from the first connection's beginning; ``latency_ms`` is the client's, None
-    where it is not known, and for ``disconnected`` how long after the request the end came.
-    ``api`` is for people. ``bare``: SASL tokens without a Kafka header (KIP-43).
+    ``at_ms`` counts from the beginning of the first connection. ``latency_ms`` is the client's,
+    None if unknown; for ``disconnected`` it is the time from the request to the end. ``api`` is for
+    readers. ``bare`` marks SASL tokens without a Kafka header (KIP-43).
     """
 
     number: int
@@ -88,9 +88,9 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Connected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One connection. ``number`` is what its exchanges call it, ``client`` and ``broker`` are
-    ``host:port``. ``from_start``: whether its first byte was captured; ``closed_at_ms`` is None
-    where the source ended first."""
+    """One connection. Its exchanges refer to it by ``number``; ``client`` and ``broker`` are
+    ``host:port``. ``from_start``: whether its first byte was captured. ``closed_at_ms`` is None if
+    the source ended first."""
 
     number: int
     client: str = ""
@@ -102,7 +102,7 @@ class Connected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Beginning(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``transcript`` is the format's version. ``hidden`` names what was replaced: ``secrets``,
+    """``transcript`` is the version of the format. ``hidden`` names what was replaced: ``secrets``,
     ``hosts``, ``records``, ``names``. ``made_by`` is the software."""
 
     transcript: int
@@ -112,7 +112,7 @@ class Beginning(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """``left_out`` counts responses whose requests were not seen."""
+    """``left_out`` counts responses whose requests were not captured."""
 
     end: bool = True
     left_out: int = 0
@@ -125,7 +125,7 @@ class Transcript(msgspec.Struct, frozen=True):
 
 
 def write_transcript(transcript: Transcript) -> Iterator[str]:
-    """Its lines, each with its end."""
+    """Yield the lines of a transcript, with line ends."""
     encode = msgspec.json.Encoder().encode
     yield encode(transcript.beginning).decode() + "\n"
     for exchange in transcript.exchanges:
@@ -134,10 +134,10 @@ def write_transcript(transcript: Transcript) -> Iterator[str]:
 
 
 def read_transcript(lines: Iterable[str]) -> Transcript:
-    """The transcript that an open text file, or any lines, hold.
+    """Read a transcript from an open text file, or from any lines.
 
-    Raises DecodeError, its path the line and its offset the bytes before it, for what is no
-    transcript, or one of a newer format, or is cut.
+    Raises DecodeError, with the line as path and the offset of its first byte, for text that is not
+    a transcript, has a newer format, or is truncated.
     """
     reader = _Reader()
     offset = 0
@@ -145,7 +145,10 @@ def read_transcript(lines: Iterable[str]) -> Transcript:
         if line.strip():
             try:
                 reader.take(line)
-            except (ValueError, RecursionError) as error:  # msgspec's own, ours, a lone surrogate
+            except (
+                ValueError,
+                RecursionError,
+            ) as error:  # msgspec's own error, one of ours, or a lone surrogate
                 raise DecodeError(str(error), offset=offset, path=f"line {number}") from None
         offset += len(line.encode(errors="replace"))
     if reader.beginning is None:
@@ -159,7 +162,7 @@ _ENDING: Final = re.compile(r'\s*\{\s*"end"\s*:')
 
 
 class _Reader:
-    """Takes lines in order; raises ValueError for one that does not belong there."""
+    """Takes lines in order. Raises ValueError for a line in the wrong place."""
 
     def __init__(self) -> None:
         self.beginning: Beginning | None = None

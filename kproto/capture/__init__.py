@@ -1,8 +1,8 @@
-"""Writing captures: what was said on a connection as packets that any capture tool opens.
+"""Write captures: a connection's bytes as packets that any capture tool can open.
 
-Pure: bytes come out, and the caller owns the file. ``container`` has pcap and pcapng, ``packets``
-the headers of Ethernet, IP and TCP, ``conversation`` a TCP connection made of them, and ``journal``
-the journal of a mock broker as a capture. Reading captures is ``wiredump``'s business.
+These are pure functions that return bytes; the caller owns the file. ``container`` contains pcap
+and pcapng, ``packets`` the headers of Ethernet, IP and TCP, ``conversation`` a TCP connection, and
+``journal`` the conversion of a mock broker's journal. ``wiredump`` reads captures.
 """
 
 from kproto.capture.conversation import Conversation

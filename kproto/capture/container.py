@@ -1,7 +1,7 @@
-"""pcap and pcapng as bytes: headers, interfaces, packets, secrets. Knows nothing of what is inside.
+"""pcap and pcapng as bytes: headers, interfaces, packets, secrets. Does not interpret the packets.
 
 Times are nanoseconds since the Unix epoch. ``order`` is ``<`` or ``>``, the byte order of a file or
-section; readers take either. pcapng is written with nanoseconds unless told otherwise.
+section; readers accept either. The default resolution of pcapng is nanoseconds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Options = Iterable[tuple[int, bytes]]
 def pcap_header(
     link_type: int, *, order: str = "<", nanoseconds: bool = False, snaplen: int = 262_144
 ) -> bytes:
-    """The 24 bytes a classic capture begins with."""
+    """Return the 24 bytes at the beginning of a classic capture."""
     magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
     return pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, link_type)
 
@@ -56,7 +56,7 @@ def pcap_record(
     nanoseconds: bool = False,
     original_length: int | None = None,
 ) -> bytes:
-    """One packet, of which ``data`` was captured."""
+    """Return the record of a packet of which ``data`` was captured."""
     seconds, rest = divmod(timestamp_ns, 1_000_000_000)
     fraction = rest if nanoseconds else rest // 1000
     original = len(data) if original_length is None else original_length
@@ -64,14 +64,14 @@ def pcap_record(
 
 
 def block(block_type: int, body: bytes, *, order: str = "<") -> bytes:
-    """Any pcapng block around its body, which is padded to 32 bits."""
+    """Return a pcapng block; its body is padded to 32 bits."""
     body += bytes(-len(body) % 4)
     length = len(body) + 12
     return pack(order + "II", block_type, length) + body + pack(order + "I", length)
 
 
 def pcapng_section(options: Options = (), *, order: str = "<") -> bytes:
-    """The block that begins a section, of unknown length."""
+    """Return the block that begins a section of unknown length."""
     head = pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1)
     return block(0x0A0D0D0A, head + _options(options, order), order=order)
 
@@ -84,7 +84,8 @@ def pcapng_interface(
     resolution: int = 9,
     options: Options = (),
 ) -> bytes:
-    """An interface; packets name it by its number in the section. ``resolution`` is if_tsresol."""
+    """Return an interface block. Packets refer to it by its number in the section. ``resolution``
+    is if_tsresol."""
     with_resolution = [(TIME_RESOLUTION, bytes((resolution,))), *options]
     head = pack(order + "HHI", link_type, 0, snaplen)
     return block(1, head + _options(with_resolution, order), order=order)
@@ -99,7 +100,7 @@ def pcapng_packet(
     original_length: int | None = None,
     options: Options = (),
 ) -> bytes:
-    """An enhanced packet block. ``timestamp`` is in the interface's units."""
+    """Return an enhanced packet block. ``timestamp`` is in the interface's units."""
     original = len(data) if original_length is None else original_length
     high, low = timestamp >> 32, timestamp & 0xFFFFFFFF
     head = pack(order + "5I", interface, high, low, len(data), original)
@@ -110,13 +111,13 @@ def pcapng_packet(
 def pcapng_simple_packet(
     data: bytes, *, order: str = "<", original_length: int | None = None
 ) -> bytes:
-    """A packet without a time, of the section's first interface."""
+    """Return a packet without a time, of the section's first interface."""
     original = len(data) if original_length is None else original_length
     return block(3, pack(order + "I", original) + data, order=order)
 
 
 def pcapng_secrets(data: bytes, *, secrets_type: int = 0x544C534B, order: str = "<") -> bytes:
-    """Decryption secrets; the default type is a TLS key log."""
+    """Return a block of decryption secrets; the default type is a TLS key log."""
     return block(0xA, pack(order + "II", secrets_type, len(data)) + data, order=order)
 
 

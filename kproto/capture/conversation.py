@@ -1,4 +1,5 @@
-"""One TCP connection as the IP packets that would have carried it. No clock: the caller has one."""
+"""One TCP connection as the IP packets that would have carried it. The caller supplies the
+times."""
 
 from __future__ import annotations
 
@@ -11,14 +12,15 @@ from kproto.capture.packets import ACK, FIN, PSH, RST, SYN, ip_packet, tcp_segme
 __all__ = ["LARGEST_SEGMENT", "Conversation"]
 
 LARGEST_SEGMENT: Final = 32 << 10
-"""More than any network's, as on a loopback interface: fewer packets, and they fit IP's length."""
+"""Larger than on any network, as on a loopback interface: fewer packets that still fit IP's
+length."""
 
 
 class Conversation:
-    """The packets of one connection, each direction in order and nothing lost.
+    """The packets of one connection, each direction in order and without loss.
 
     ``client`` and ``server`` are an address and a port, both IPv4 or both IPv6. The initial
-    sequence numbers may be any; a test of wrap-around takes high ones.
+    sequence numbers are arbitrary; high ones test wrap-around.
     """
 
     def __init__(
@@ -37,7 +39,7 @@ class Conversation:
         self._segment_size = segment_size
 
     def open(self) -> list[bytes]:
-        """The handshake: SYN, SYN-ACK, ACK."""
+        """Return the handshake: SYN, SYN-ACK, ACK."""
         packets = [self._packet(0, SYN, acknowledged=False)]
         self._next[0] += 1
         packets.append(self._packet(1, SYN | ACK))
@@ -45,7 +47,8 @@ class Conversation:
         return [*packets, self._packet(0, ACK)]
 
     def send(self, data: bytes, *, from_server: bool = False) -> Iterator[bytes]:
-        """``data`` in as many segments as it takes; the last has PSH, as real senders set it."""
+        """Return ``data`` in as many segments as necessary. The last has PSH, as with real
+        senders."""
         for start in range(0, len(data), self._segment_size):
             piece = data[start : start + self._segment_size]
             is_last = start + len(piece) == len(data)
@@ -53,11 +56,11 @@ class Conversation:
             self._next[from_server] += len(piece)
 
     def acknowledge(self, *, from_server: bool = False) -> bytes:
-        """A packet without data."""
+        """Return a packet without data."""
         return self._packet(from_server, ACK)
 
     def close(self, *, from_server: bool = False) -> list[bytes]:
-        """FIN from one side, FIN from the other, and its acknowledgement."""
+        """Return FIN from one side, FIN from the other, and its acknowledgement."""
         packets = []
         for side in (from_server, not from_server):
             packets.append(self._packet(side, FIN | ACK))
@@ -65,7 +68,7 @@ class Conversation:
         return [*packets, self._packet(from_server, ACK)]
 
     def reset(self, *, from_server: bool = False) -> bytes:
-        """RST, after which nothing follows."""
+        """Return RST, after which nothing follows."""
         return self._packet(from_server, RST | ACK)
 
     def _packet(

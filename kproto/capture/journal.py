@@ -1,12 +1,12 @@
-"""A journal's entries as a capture in pcapng, for tools that know packets and not our journals.
+"""Convert a journal to a pcapng capture, for tools that read packets.
 
-Bytes come out as entries go in: ``start`` first, then ``add`` for each. A connection's handshake
-is made up when it is first heard of, its end when the journal tells of it; frames are cut into
-segments with everything acknowledged. Events that are no bytes on the wire become the comment of a
+``start`` returns the first bytes and ``add`` those of each entry. The handshake of a connection is
+generated when its first entry arrives, and its end when the journal reports it. Frames are split
+into segments, all of which are acknowledged. An event that is not a frame becomes the comment of a
 packet without data.
 
-The brokers' addresses are made up too unless given (127.1.0.N or fd00::N, and Kafka's port 9092):
-the mock's own ports are free ones, and Wireshark knows Kafka by its port.
+Unless given, the brokers' addresses are generated too (127.1.0.N or fd00::N, and Kafka's port
+9092): the mock's ports are arbitrary, and Wireshark recognises Kafka by its port.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMMENT_LENGTH = 1024
 
 
 class JournalCapture:
-    """``brokers`` gives an address and a port for some broker ids or all."""
+    """``brokers`` maps some or all broker ids to an address and a port."""
 
     def __init__(self, brokers: Mapping[int, tuple[str, int]] | None = None) -> None:
         self._brokers = dict(brokers or {})
@@ -41,12 +41,12 @@ class JournalCapture:
         self._count = 0
 
     def start(self) -> bytes:
-        """What the file begins with."""
+        """Return the beginning of the file."""
         section = pcapng_section([(USER_APPLICATION, b"kproto")])
         return section + pcapng_interface(RAW_IP, options=[(INTERFACE_NAME, b"journal")])
 
     def add(self, entry: Entry) -> bytes:
-        """The packets of one entry, all at its time."""
+        """Return the packets of one entry, all with its time."""
         key = (entry.broker_id, entry.connection_id)
         packets: list[bytes] = []
         conversation = self._open.get(key)
@@ -63,7 +63,8 @@ class JournalCapture:
         return self._written(packets, entry.timestamp_ns, comment)
 
     def _written(self, packets: Iterable[bytes], timestamp_ns: int, comment: str) -> bytes:
-        """The comment goes with the last packet: the bytes, or the end, that it is about."""
+        """Return packets as bytes. The comment is attached to the last packet, the one it is
+        about."""
         plain = list(packets)
         if not plain:
             return b""
@@ -74,8 +75,8 @@ class JournalCapture:
         return b"".join([*written, pcapng_packet(timestamp_ns, last, options=options)])
 
     def _begin(self, entry: Entry) -> Conversation:
-        """Every connection has initial sequence numbers of its own, so that none is another's
-        retransmission where a port is used again."""
+        """Begin a connection. Each has initial sequence numbers of its own, so that reused ports do
+        not look like retransmissions."""
         self._count += 1
         client = _endpoint(entry.peer) or (f"127.2.{self._count >> 8 & 255}.{self._count & 255}", 0)
         is_ipv6 = isinstance(ip_address(client[0]), IPv6Address)
@@ -87,7 +88,7 @@ class JournalCapture:
 
 
 def _endpoint(peer: str) -> tuple[str, int] | None:
-    """``127.0.0.1:40001`` or ``[::1]:40001``; None for anything else."""
+    """Parse ``127.0.0.1:40001`` or ``[::1]:40001``; None for anything else."""
     host, _, port = peer.rpartition(":")
     try:
         address = ip_address(host.removeprefix("[").removesuffix("]").partition("%")[0])

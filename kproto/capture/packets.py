@@ -1,6 +1,6 @@
-"""Headers of TCP, IP and Ethernet as bytes, with checksums. Knows nothing of connections.
+"""Headers of TCP, IP and Ethernet as bytes, with checksums. Does not know connections.
 
-Addresses are ``ipaddress`` objects; both of a packet are of one family.
+Addresses are ``ipaddress`` objects; both addresses of a packet belong to the same family.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def tcp_segment(
     window: int = 65_535,
     options: bytes = b"",
 ) -> bytes:
-    """A TCP header and its payload. ``options`` are padded to 32 bits."""
+    """Return a TCP header and its payload. ``options`` are padded to 32 bits."""
     options += bytes(-len(options) % 4)
     words = 5 + len(options) // 4
 
@@ -73,10 +73,10 @@ def ip_packet(
     fragment: int = _DO_NOT_FRAGMENT,
     options: bytes = b"",
 ) -> bytes:
-    """An IPv4 or IPv6 header and what it carries.
+    """Return an IPv4 or IPv6 header and its payload.
 
-    ``identification``, ``fragment`` (flags and offset, as they stand in the header) and ``options``
-    are IPv4's.
+    ``identification``, ``fragment`` (flags and offset, as in the header) and ``options`` apply to
+    IPv4.
     """
     if isinstance(source, IPv6Address):
         head = pack(">IHBB", 6 << 28, len(payload), protocol, _TTL)
@@ -95,15 +95,17 @@ def ip_packet(
 
 
 def ethernet_frame(packet: bytes, *, vlans: tuple[int, ...] = ()) -> bytes:
-    """``packet`` on made-up hardware addresses, behind 802.1Q tags where ``vlans`` are given."""
+    """Return ``packet`` in a frame with generated hardware addresses, after 802.1Q tags if
+    ``vlans`` are given."""
     kind = 0x86DD if packet[0] >> 4 == 6 else 0x0800
     tags = b"".join(pack(">HH", 0x8100, vlan) for vlan in vlans)
     return b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01" + tags + pack(">H", kind) + packet
 
 
 def _checksum(data: bytes) -> int:
-    """The Internet checksum (RFC 1071): a sum of 16-bit words is the number modulo 2**16 - 1."""
+    """Return the Internet checksum (RFC 1071): the sum of 16-bit words is the number modulo 2**16 -
+    1."""
     number = int.from_bytes(data + bytes(len(data) % 2))
     total = number % 0xFFFF
-    # Where the words are not all zero the sum wraps to 0xffff, never to 0.
+    # If the words are not all zero, the sum wraps to 0xffff and never to 0.
     return ~(total or (0xFFFF if number else 0)) & 0xFFFF

@@ -1,1 +1,2 @@
-"""The ``kproto`` command line: one file a family of commands, run from ``kproto.__main__``."""
+"""The ``kproto`` command line: one module for each family of commands, run by
+``kproto.__main__``."""

@@ -1,7 +1,7 @@
-"""``kproto admin``: the group; its commands are in ``kafka_tools``.
+"""The group ``kproto admin``; its commands are in ``kafka_tools``.
 
-Loaded when one of them is asked for: they bring asyncio and TLS along, and everything else that
-``kproto`` does starts quicker without.
+They are imported on use because they need asyncio and TLS, which would slow the start of all other
+commands.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class _KafkaTools(click.Group):
         return sorted(_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        # A command line of Kafka's can stand behind "kproto admin" as it is.
+        # Any command line of Kafka's tools may follow "kproto admin" unchanged.
         return _commands().get(cmd_name.removeprefix("kafka-").removesuffix(".sh"))
 
 
@@ -28,7 +28,7 @@ def _commands() -> dict[str, click.Command]:
 
 @click.group("admin", cls=_KafkaTools, no_args_is_help=False)
 def admin_group() -> None:
-    """Kafka's command-line tools: their options, their output, their exit codes.
+    """Run Kafka's command-line tools, with their options, output and exit codes.
 
-    Each also goes by its name there, kafka-topics or kafka-topics.sh.
+    Each command is also available under Kafka's name, such as kafka-topics or kafka-topics.sh.
     """

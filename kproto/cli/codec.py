@@ -1,4 +1,4 @@
-"""``kproto decode`` and ``kproto encode``: bytes to JSON and back."""
+"""``kproto decode`` and ``kproto encode``: convert bytes to JSON and back."""
 
 from __future__ import annotations
 
@@ -57,12 +57,13 @@ def decode_command(
 ) -> None:
     """Decode a whole frame, its size included, to JSON.
 
-    FRAME is hexadecimal digits, - for hexadecimal or raw bytes on standard input, or a file of
-    either. The JSON has the dialect, the header and the body; with --bytes also a list of every
-    field with its offset from the first byte of the size, its length, path, type and value.
+    FRAME is hexadecimal digits, a file, or - for standard input; files and standard input may
+    contain hexadecimal digits or raw bytes. The JSON contains the dialect, the header and the body.
+    --bytes adds a list of all fields with offset (from the first byte of the size), length, path,
+    type and value.
 
-    With --partial, and always with --hex, a frame that does not decode is told as far as it goes;
-    the error comes after it.
+    With --partial, and always with --hex, a frame that does not decode is shown as far as possible,
+    followed by the error.
     """
     if is_request == (response is not None):
         raise click.UsageError("Say one of --request and --response KEY VERSION.")
@@ -131,12 +132,12 @@ def _fields(using: Dialect, data: bytes, response: tuple[int, int] | None) -> Pa
 
 def _is_drafts(data: bytes, response: tuple[int, int] | None) -> bool:
     key = int.from_bytes(data[4:6], "big", signed=True) if response is None else response[0]
-    # Of a frame that nobody can read whole, the released protocol tells most, where it has the key.
+    # For a frame that no dialect can decode, the released protocol explains most if it has the key.
     return key not in dialect("kafka").apis and key in dialect("kip-240").apis
 
 
 def _frame(argument: str) -> bytes:
-    """Bytes from hexadecimal text, standard input or a file of either."""
+    """Return the bytes of hexadecimal text, standard input or a file."""
     if argument == "-":
         raw = sys.stdin.buffer.read()
     elif _hexadecimal(argument.encode()) is not None:
@@ -146,7 +147,7 @@ def _frame(argument: str) -> bytes:
             raw = Path(argument).read_bytes()
         except OSError as error:
             digits = sum(char in string.hexdigits for char in argument)
-            if digits == len(argument):  # pasted, and one end missed
+            if digits == len(argument):  # pasted incompletely
                 raise KprotoError(
                     f"{digits} hexadecimal digits are no whole number of bytes"
                 ) from None
@@ -158,7 +159,7 @@ def _frame(argument: str) -> bytes:
 
 
 def _hexadecimal(text: bytes) -> bytes | None:
-    """The bytes that hexadecimal digits (with spaces, line ends or colons) stand for, or None."""
+    """Return the bytes of hexadecimal digits (with spaces, line ends or colons), or None."""
     try:
         digits = text.decode("ascii").replace(":", "")
         return bytes.fromhex(digits)
@@ -184,8 +185,8 @@ def _row(field: FrameField) -> dict[str, Any]:
 def encode_command(dialect_name: str, name: str, version: int, text: str) -> None:
     """Encode a message's JSON to lower-case hexadecimal.
 
-    The JSON is what Kafka's JsonConverter writes for that version; - reads it from standard
-    input. Only the body is written: no size and no header.
+    The JSON is as Kafka's JsonConverter writes it for that version; - reads it from standard input.
+    The output is the body, without size and header.
     """
     cls = named_dialect(dialect_name).message(name)
     if not issubclass(cls, Message):

@@ -1,4 +1,4 @@
-"""``kproto codegen``: regenerate the committed class modules, or look at a codec's source."""
+"""``kproto codegen``: regenerate the committed class modules, or print a codec's source."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def codegen_command(
 ) -> None:
     """Write the class modules of kproto/messages from schemas/kafka.
 
-    Codecs themselves are made from the same plan at first use; --show prints one, --all makes
-    all of them.
+    Codecs are generated at run time, on first use. --show prints the source of one, --all generates
+    all of them as a check.
     """
     if (show is not None) + make_all + check > 1:
         raise click.UsageError("Say one of --check, --all and --show NAME VERSION.")

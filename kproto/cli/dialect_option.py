@@ -1,4 +1,4 @@
-"""``--dialect``, which many commands of every command line have, and what it names."""
+"""The option ``--dialect`` of many commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ dialect_option = click.option(
 
 
 def named_dialect(name: str) -> Dialect:
-    """A dialect by name, or from a folder. Raises UnknownNameError or SchemaError."""
+    """Return a dialect by name, or from a folder. Raises UnknownNameError or SchemaError."""
     if name not in DIALECTS and Path(name).is_dir():
         return load_dialect(name)
     return dialect(name)

@@ -1,6 +1,6 @@
-"""``kproto admin`` with the surfaces of KIP-455's drafts: ``--profile kip-455-old|kip-455-new``.
+"""``kproto admin`` with the options of KIP-455's drafts: ``--profile kip-455-old|kip-455-new``.
 
-The brokers have to speak that draft, as a mock cluster of the profile of that name does.
+The brokers must speak that draft, as a mock cluster with the profile of that name does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The commands of ``kproto admin``: Kafka's command-line tools, by their options and output.
+"""The commands of ``kproto admin``: Kafka's command-line tools with their options and output.
 
-The surfaces that Kafka ships, and the table of all of them. Those of the drafts are in
-``draft_tools`` and ``zookeeper_tools``.
+This module contains the tools as Kafka ships them, and the table of all tools. The drafts' versions
+are in ``draft_tools`` and ``zookeeper_tools``.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _ELECTION_TIMEOUT_MS: Final = 30_000
 )
 @click.pass_context
 def reassign_partitions(context: click.Context, /, **given: Any) -> None:
-    """Move partitions between brokers, as kafka-reassign-partitions does."""
+    """Move partitions between brokers, like kafka-reassign-partitions."""
     action = checked(context, check_reassign)
 
     async def work(access: Access, write: Callable[[str], None]) -> None:
@@ -152,7 +152,7 @@ async def _with_plan(
 @value("path-to-json-file", "Elect for the partitions of a file.", "FILE")
 @click.pass_context
 def leader_election(context: click.Context, /, **given: Any) -> None:
-    """Have leaders elected, as kafka-leader-election does."""
+    """Elect leaders, like kafka-leader-election."""
     checked(context, check_election)
     if given["admin_config"] is not None:
         click.echo("--admin.config is deprecated; use --command-config", err=True)

@@ -1,5 +1,5 @@
-"""A group whose commands are imported when one is asked for: what one of them needs, the others
-start without."""
+"""A command group that imports each command on use, so that no command pays for another's
+imports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["LazyGroup"]
 
 
 class LazyGroup(click.Group):
-    """``lazy``: the name of each command -> where it is, as ``module:attribute``."""
+    """``lazy`` maps the name of each command to its location, ``module:attribute``."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

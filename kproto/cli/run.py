@@ -1,6 +1,6 @@
-"""How every command line of this distribution ends: 0 done, 1 failed, 2 used wrongly.
+"""Run a command line and exit: 0 for success, 1 for a failed operation, 2 for bad usage.
 
-Errors are one line on stderr. A traceback would mean a bug of ours, and is left to show.
+Errors are one line on stderr. A traceback indicates a bug of ours and is printed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["run"]
 
 
 def run(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run ``command`` with ``arguments`` (the process's own by default) and exit."""
+    """Run ``command`` with ``arguments`` (by default the process's own) and exit."""
     try:
         result = command.main(arguments, prog_name=name, standalone_mode=False)
         sys.exit(result if isinstance(result, int) else 0)
@@ -29,13 +29,13 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
     except click.Abort:
         _fail("interrupted", 130, name)
     except BrokenPipeError:
-        # The reader (head, less) has what it wanted. Point stdout elsewhere, or the interpreter
-        # complains again when it flushes at exit.
+        # The reader (head, less) has finished. Point stdout elsewhere, or the interpreter reports
+        # the error again when it flushes at exit.
         sys.stdout = None
         sys.exit(0)
     except SystemExit:
-        # Where the system says so, click takes care of it, and calls it a failure. The wrapper it
-        # leaves in stdout's place has no public name.
+        # If the system reports it, click handles it as a failure. The wrapper that it leaves in
+        # stdout's place has no public name.
         if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
             sys.exit(0)
         raise

@@ -1,7 +1,7 @@
-"""``kproto schema import | check | diff``: the command line over ``kproto.schema``.
+"""``kproto schema import | check | diff``: the command line of ``kproto.schema``.
 
-Results go to stdout, one finding a line (or JSON). Exit status 1 says that something was found
-that must be mended; errors are left to ``kproto.cli.run``.
+Results go to stdout, one finding per line (or as JSON). Exit status 1 means that at least one
+finding must be fixed; ``kproto.cli.run`` handles errors.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def schema_group() -> None:
 @click.option("--into", required=True, type=_Folder, help="Folder of schemas to merge into.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def import_command(sources: tuple[Path, ...], into: Path, as_json: bool) -> None:
-    """Import the facts of message JSON inside Kafka's jars (or in folders).
+    """Import message schemas from Kafka's jars (or from folders).
 
-    The folder then holds the union of every version: of the sources, and of what earlier imports
-    put there. Each source's name must end in its Kafka release, as Maven names jars.
+    The folder then contains the union of all versions in the sources and in earlier imports. The
+    name of each source must end in its Kafka release, as Maven names jars.
     """
     report = import_schemas(sources, into)
     click.echo(json.dumps(_report(report), indent=2) if as_json else _summary(report))
@@ -102,9 +102,9 @@ def _summary(report: ImportReport) -> str:
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check_command(paths: tuple[Path, ...], lenient: bool, strict: bool, as_json: bool) -> None:
-    """Lint folders of schemas as Kafka's own generator would, and more helpfully.
+    """Lint folders of schemas as Kafka's own generator would, with more helpful messages.
 
-    Exits with 1 where there is an error.
+    Exits with 1 if there is an error.
     """
     found: list[Finding] = []
     for path in paths:
@@ -131,10 +131,10 @@ def check_command(paths: tuple[Path, ...], lenient: bool, strict: bool, as_json:
 @click.option("--lenient", is_flag=True, help="Take boolean for bool.")
 @click.option("--json", "as_json", is_flag=True, help="Print the changes as JSON.")
 def diff_command(old: Path, new: Path, draft: bool, lenient: bool, as_json: bool) -> None:
-    """Compare two files or two folders: what is compatible, what breaks, and why.
+    """Compare two files or two folders: which changes are compatible, which break, and why.
 
-    Requests and responses are matched by api key, other messages by name. Exits with 1 where
-    something breaks.
+    Requests and responses are matched by api key, other messages by name. Exits with 1 if a change
+    breaks.
     """
     if old.is_dir() != new.is_dir():
         raise click.UsageError("compare two files, or two folders")

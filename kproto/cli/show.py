@@ -23,12 +23,12 @@ __all__ = ["show_command"]
 
 
 _WIDEST = 1000
-"""Columns to measure a table in. Narrower terminals wrap its lines: no word loses its end."""
+"""The width used to lay out a table. Narrower terminals wrap its lines without truncating words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One field: how deep it is nested, what it is called, and how it is written."""
+    """One field: its depth, its name and its encoding."""
 
     depth: int
     name: str
@@ -47,7 +47,7 @@ class Row:
 def show_command(dialect_name: str, as_json: bool, name: str, version: int | None) -> None:
     """Show the layout of a message at a version.
 
-    NAME is the schema's, such as MetadataRequest; VERSION is the newest unless given.
+    NAME is the schema's name, such as MetadataRequest. VERSION defaults to the newest.
     """
     cls = named_dialect(dialect_name).message(name)
     if not issubclass(cls, Message):
@@ -93,7 +93,7 @@ def show_command(dialect_name: str, as_json: bool, name: str, version: int | Non
 
 
 def _rows(plan: StructPlan, depth: int) -> Iterator[Row]:
-    """Inline fields in wire order, then the tagged section."""
+    """Return the inline fields in wire order, then the tagged section."""
     for item in plan.inline:
         yield from _field(item, depth, None)
     if plan.flexible:

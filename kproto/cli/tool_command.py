@@ -1,9 +1,9 @@
-"""What the commands of ``kproto admin`` have in common: their options, their errors, and which
-surface of a tool ``--profile`` asks for.
+"""The common part of the commands of ``kproto admin``: options, errors, and ``--profile``.
 
-Options become arguments of ``kproto.tools`` in the commands, and its errors exit codes here: what
-Kafka's tool writes to standard output about a failure is written there, and the failure as one line
-to standard error. Options that do not go together end with 2, where Kafka's tools end with 1.
+The commands pass their options to ``kproto.tools`` as arguments. Errors become exit codes here:
+what Kafka's tool writes to standard output about a failure goes there, and the failure itself is
+one line on standard error. Invalid combinations of options exit with 2, where Kafka's tools exit
+with 1.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ command_config = value("command-config", "A properties file for the client.", "F
 
 
 class Profiled(click.Command):
-    """One tool under several surfaces: ``--profile`` chooses the command that reads the rest."""
+    """One tool with several sets of options: ``--profile`` selects the command that parses the
+    rest."""
 
     def __init__(self, surfaces: Mapping[str, click.Command]) -> None:
         self._surfaces = surfaces
@@ -86,7 +87,7 @@ class Profiled(click.Command):
 
 
 def _split_profile(args: list[str]) -> tuple[str, list[str]]:
-    """The profile's name, and the other arguments."""
+    """Return the name of the profile, and the other arguments."""
     name, rest, given = SHIPPED, [], iter(args)
     for each in given:
         option, equals, inline = each.partition("=")
@@ -98,7 +99,7 @@ def _split_profile(args: list[str]) -> tuple[str, list[str]]:
 
 
 def checked(context: click.Context, check: Callable[[list[str]], Any]) -> Any:
-    """``check`` over the options that were given, in their order on the command line."""
+    """Run ``check`` on the given options, in their order on the command line."""
     long_names = {
         each.name: each.opts[0].removeprefix("--") for each in context.command.params if each.name
     }
@@ -123,7 +124,7 @@ def run_with_access(
     timeout_ms: int = 60_000,
     dialect: str = "kafka",
 ) -> None:
-    """Connect and ``work``; ``failure`` is what Kafka's tool prints of an unexpected error."""
+    """Connect and run ``work``. ``failure`` is what Kafka's tool prints for an unexpected error."""
     waiting = Waiting()
 
     async def session() -> None:
@@ -146,7 +147,7 @@ def run_with_access(
 
 
 def reassign_failure(error: Exception) -> str:
-    """What kafka-reassign-partitions prints of an error."""
+    """Return what kafka-reassign-partitions prints for an error."""
     if isinstance(error, BrokerError):
         return f"Error: {java_error(error.code, str(error))}"
     if isinstance(error, UnsupportedVersionError):
@@ -157,7 +158,7 @@ def reassign_failure(error: Exception) -> str:
 def run_tool(
     context: click.Context, work: Callable[[], None], *, failure: Callable[[Exception], str | None]
 ) -> None:
-    """``work``, with its errors as exit codes."""
+    """Run ``work`` and turn its errors into exit codes."""
     try:
         work()
     except ToolUsageError as error:
@@ -172,5 +173,5 @@ def _fail(context: click.Context, error: Exception, printed: str | None) -> None
     if printed is not None:
         click.echo(printed)
         if sys.stdout.isatty() and sys.stderr.isatty():
-            context.exit(1)  # Whoever looks at both has read it.
+            context.exit(1)  # A reader of both streams has seen it already.
     raise click.ClickException(str(error)) from None

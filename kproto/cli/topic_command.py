@@ -1,4 +1,4 @@
-"""``kproto admin topics``: kafka-topics as Kafka ships it, and as KIP-455's drafts have it."""
+"""``kproto admin topics``: kafka-topics as Kafka ships it, and with KIP-455's drafts."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ __all__ = ["topics_command", "topics_of"]
 @flag("exclude-internal", "Leave Kafka's own topics out.")
 @click.pass_context
 def topics_command(context: click.Context, /, **given: Any) -> None:
-    """Create, delete, list, describe and extend topics, as kafka-topics does."""
+    """Create, delete, list, describe and extend topics, like kafka-topics."""
     _topics(context, given, "kafka")
 
 
 def topics_of(draft: str) -> click.Command:
-    """The same for brokers that speak a draft of KIP-455: a partition that is being reassigned is
-    described by its ``targetReplicas``."""
+    """Return the command for brokers that speak a draft of KIP-455: a partition that is being
+    reassigned is described by its ``targetReplicas``."""
 
     def command(context: click.Context, /, **given: Any) -> None:
         _topics(context, given, draft)

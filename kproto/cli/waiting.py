@@ -1,4 +1,4 @@
-"""What a command is waiting for, shown on standard error while it waits, and only to a terminal."""
+"""Show on standard error what a command is waiting for, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ __all__ = ["Waiting"]
 
 
 class Waiting:
-    """In ``with``: ``doing`` changes the line, ``write`` prints to standard output around it."""
+    """In ``with``: ``doing`` changes the line, and ``write`` prints to standard output around
+    it."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)
         self._live: Live | None = None
         self._spinner = Spinner("dots", "connecting")
         if console.is_terminal:
-            # Not redirecting: standard output may be a file, and is none of this console's.
+            # Without redirection: standard output may be a file, which does not belong to this
+            # console.
             self._live = Live(
                 self._spinner,
                 console=console,
@@ -34,7 +36,7 @@ class Waiting:
         self._spinner.update(text=what)
 
     def write(self, text: str) -> None:
-        # The line has to be gone while others write: both may be one terminal.
+        # The line must be cleared before other output: both streams may be the same terminal.
         if self._live is not None:
             self._live.stop()
         click.echo(text, nl=False)

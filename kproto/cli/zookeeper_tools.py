@@ -1,6 +1,6 @@
-"""``kproto admin`` with the surfaces that go through ZooKeeper: KIP-236's drafts and KIP-183.
+"""``kproto admin`` with the tools that use ZooKeeper: KIP-236's drafts and KIP-183.
 
-``--zookeeper`` is a cluster's own place there, host:port/chroot. It needs the extra of that name.
+``--zookeeper`` is a cluster's address there, host:port/chroot. It needs the extra ``zookeeper``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _zookeeper = value("zookeeper", "The cluster's ZooKeeper path.", "HOST:PORT[/CHR
 
 @contextlib.contextmanager
 def _znodes(connect: str) -> Iterator[ZnodeAccess]:
-    """A session that ends with the command."""
+    """Open a session that ends with the command."""
     from kproto.client.zookeeper import KazooStore  # kazoo is an extra
 
     try:
@@ -85,7 +85,7 @@ def _reassign_partitions(draft: str, context: click.Context, /, **given: Any) ->
 
 
 def _failure(error: Exception) -> str:
-    """What the tool of the ZooKeeper era prints of an error."""
+    """Return what the tool of the ZooKeeper era prints for an error."""
     return f"{znode_reassign.FAILED}{error}"
 
 

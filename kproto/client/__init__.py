@@ -1,6 +1,6 @@
-"""Talking to brokers from asyncio: ``Admin`` for operators, ``Connection`` for any request.
+"""An asyncio client: ``Admin`` for operators, ``Connection`` for any request.
 
-The errors: ``errors`` draws the tree.
+``errors`` documents the tree of errors.
 """
 
 from kproto.client.admin import Admin

@@ -1,7 +1,7 @@
-"""``Admin``: what an operator asks a cluster, by the names of Kafka's own Admin client.
+"""``Admin``: the operations of Kafka's own Admin client, under the same names.
 
-Here arguments are checked and calls started; how a call is carried through is ``calls``'s, what
-requests say and answers mean is in one module a subject.
+This module checks arguments and starts calls. ``calls`` runs them, and one module for each subject
+builds requests and interprets responses.
 """
 
 from __future__ import annotations
@@ -60,27 +60,30 @@ T = TypeVar("T")
 
 
 class Admin:
-    """A client of one cluster, for its operators::
+    """A client of one cluster, for its operators.
+
+    ::
 
         async with Admin("localhost:9092") as admin:
             result = admin.alter_partition_reassignments({("foo", 0): [4, 5, 6]})
             await result.all()
             print(await admin.list_partition_reassignments())
 
-    No method waits: each returns futures, or a result that holds some. Requests for the controller
-    go to it; where it has moved, or a connection breaks, they are sent again after a pause that
-    doubles from ``retry_backoff_ms`` to ``retry_backoff_max_ms``, until the call's ``timeout_ms``
-    (None: ``default_timeout_ms``) is over. That a request may have been carried out although its
-    answer was lost is then possible, as it is with Kafka's own client.
+    No method waits: each returns futures, or a result that holds futures. Requests for the
+    controller are sent to it. If the controller has moved or a connection breaks, they are sent
+    again after a pause that doubles from ``retry_backoff_ms`` to ``retry_backoff_max_ms``, until
+    the call's ``timeout_ms`` (None: ``default_timeout_ms``) has passed. A request whose response
+    was lost may therefore be executed twice, as with Kafka's own client.
 
-    ``bootstrap`` is ``"host:port,host:port"`` or an iterable of such. ``dialect`` is a name or what
-    ``kproto.load_dialect`` returned; the drafts of KIP-455 and KIP-240 are spoken by naming them.
-    ``ssl`` is a context, or True for the system's certificates; ``sasl`` is ``SaslPlain`` or
-    ``SaslScram``; ``sasl_handshake_version`` 0 sends raw tokens (None: the best the broker has).
+    ``bootstrap`` is ``"host:port,host:port"`` or an iterable of addresses. ``dialect`` is a name or
+    a result of ``kproto.load_dialect``; the drafts of KIP-455 and KIP-240 are selected by name.
+    ``ssl`` is a context, or True for the system's certificates. ``sasl`` is ``SaslPlain`` or
+    ``SaslScram``. ``sasl_handshake_version`` 0 sends raw tokens (None: the best that the broker
+    supports).
 
-    Futures raise a BrokerError with the broker's code and text; UnsupportedVersionError where the
-    broker lacks what is asked, nothing being sent then; RequestTimeoutError; SaslExchangeError;
-    ``ssl.SSLError``; ConnectionClosedError once the client is closed.
+    Futures raise BrokerError with the broker's code and text; UnsupportedVersionError, before
+    anything is sent, if the broker lacks the API; RequestTimeoutError; SaslExchangeError;
+    ``ssl.SSLError``; and ConnectionClosedError once the client is closed.
     """
 
     def __init__(
@@ -126,8 +129,8 @@ class Admin:
         await self.close()
 
     async def close(self) -> None:
-        """Fail what is under way with ConnectionClosedError and close every connection. Calling it
-        twice does no harm."""
+        """Fail all calls in progress with ConnectionClosedError and close all connections. A second
+        call has no effect."""
         await self._calls.close()
 
     # ---- reassignments (KIP-455) -------------------------------------------------------------
@@ -139,10 +142,11 @@ class Admin:
         timeout_ms: int | None = None,
         allow_replication_factor_change: bool = True,
     ) -> KeyedResult[TopicPartition, None]:
-        """Start, change or (None) cancel reassignments; done once the controller recorded them.
+        """Start, change or (None) cancel reassignments. The futures are done once the controller
+        recorded them.
 
-        Raises ValueError for an empty list of replicas. A partition no request can carry fails
-        alone, with InvalidTopicError; an empty mapping sends nothing. With
+        Raises ValueError for an empty list of replicas. A partition that no request can carry fails
+        alone, with InvalidTopicError. An empty mapping sends nothing. With
         ``allow_replication_factor_change`` False (KIP-860, Kafka 4.1) a partition whose number of
         replicas would change fails with InvalidReplicationFactorError.
         """
@@ -166,10 +170,12 @@ class Admin:
     def cancel_all_partition_reassignments(
         self, *, timeout_ms: int | None = None
     ) -> asyncio.Future[list[BrokerError | None]]:
-        """Cancel whatever is in progress; one outcome a partition, None where it was cancelled.
+        """Cancel all reassignments in progress. Each partition has an outcome, None if it was
+        cancelled.
 
-        The drafts of KIP-455 have a request for it. Released Kafka has none: there all are listed
-        and cancelled one by one, and one that ends in between has NoReassignmentInProgressError.
+        The drafts of KIP-455 have a request for this. For released Kafka, which has none, all
+        reassignments are listed and cancelled one by one; one that ends in between fails with
+        NoReassignmentInProgressError.
         """
 
         milliseconds(timeout_ms)
@@ -195,11 +201,12 @@ class Admin:
         *,
         timeout_ms: int | None = None,
     ) -> asyncio.Future[dict[TopicPartition, PartitionReassignment]]:
-        """What is in progress: everything, or of these partitions, or of these whole topics.
+        """List reassignments in progress: all, or those of these partitions, or of these whole
+        topics.
 
         Raises TypeError for None and for a mixture of partitions and topics. Partitions that are
-        idle or unknown are not in the answer; one that no request can carry fails the whole call
-        with InvalidTopicError.
+        idle or unknown are not in the result. A partition that no request can carry fails the whole
+        call with InvalidTopicError.
         """
         wanted = partitions_or_topics(partitions)
         problem = next(filter(None, map(problem_of, wanted or ())), None)
@@ -221,7 +228,7 @@ class Admin:
         *,
         timeout_ms: int | None = None,
     ) -> ElectLeadersResult:
-        """Elect leaders; None means every partition, and one named twice is asked for once."""
+        """Elect leaders. None means every partition; a partition given twice is requested once."""
         kind = ElectionType(election_type)
         wanted = None if partitions is None else distinct(partitions)
         call = self._call(
@@ -234,7 +241,7 @@ class Admin:
     def elect_preferred_leaders(
         self, partitions: Partitions | None = None, *, timeout_ms: int | None = None
     ) -> ElectLeadersResult:
-        """Make the first replica of each partition its leader; None means every partition."""
+        """Make the first replica of each partition its leader. None means every partition."""
         return self.elect_leaders(ElectionType.PREFERRED, partitions, timeout_ms=timeout_ms)
 
     # ---- reassignments with an identity (KIP-240; the dialect kip-240) -----------------------
@@ -242,8 +249,8 @@ class Admin:
     def list_reassignments(
         self, partitions: Partitions | None = None, *, timeout_ms: int | None = None
     ) -> ListReassignmentsResult:
-        """What is in progress, None meaning everywhere. A partition that does not exist fails the
-        whole call with UnknownTopicOrPartitionError."""
+        """List reassignments in progress; None means of all partitions. A partition that does not
+        exist fails the whole call with UnknownTopicOrPartitionError."""
         wanted = None if partitions is None else distinct(partitions)
         call = self._call(
             self._nodes.controller, lambda attempt: kip_240.list_all(attempt, wanted), timeout_ms
@@ -253,7 +260,8 @@ class Admin:
     def describe_reassignments(
         self, reassignments: Iterable[Reassignment] | None = None, *, timeout_ms: int | None = None
     ) -> DescribeReassignmentsResult:
-        """How these stand, None meaning all; those that are over by then are not described."""
+        """Describe these reassignments; None means all. Those that are over by then are left
+        out."""
         wanted = None if reassignments is None else list(dict.fromkeys(reassignments))
         call = self._call(
             self._nodes.controller, lambda attempt: kip_240.describe(attempt, wanted), timeout_ms
@@ -265,7 +273,8 @@ class Admin:
     def describe_cluster(
         self, *, include_fenced_brokers: bool = False, timeout_ms: int | None = None
     ) -> asyncio.Future[ClusterDescription]:
-        """Its id, its controller and its live brokers; fenced ones on request (Kafka 4.0)."""
+        """Return the cluster's id, its controller and its live brokers; optionally fenced ones
+        (Kafka 4.0)."""
         return self._call(
             self._nodes.any,
             lambda attempt: topic_calls.describe_cluster(
@@ -277,7 +286,7 @@ class Admin:
     def list_topics(
         self, *, list_internal: bool = False, timeout_ms: int | None = None
     ) -> asyncio.Future[list[str]]:
-        """The names of all topics, ascending."""
+        """Return the names of all topics in ascending order."""
         return self._call(
             self._nodes.any,
             lambda attempt: topic_calls.list_names(attempt, internal=list_internal),
@@ -287,7 +296,7 @@ class Admin:
     def describe_topics(
         self, names: Iterable[str], *, timeout_ms: int | None = None
     ) -> KeyedResult[str, TopicDescription]:
-        """Each topic as one broker, any of them, knows it now."""
+        """Describe each topic as one broker (any of them) knows it now."""
         result: KeyedResult[str, TopicDescription] = KeyedResult(dict.fromkeys(names))
         sendable = refuse(result, result.values, unrepresentable_topic)
         if sendable:
@@ -307,7 +316,7 @@ class Admin:
         timeout_ms: int | None = None,
         validate_only: bool = False,
     ) -> KeyedResult[str, None]:
-        """Create topics. Raises ValueError if two have one name."""
+        """Create topics. Raises ValueError if two have the same name."""
         wanted = list(new_topics)
         topics = {topic.name: topic for topic in wanted}
         if len(topics) != len(wanted):
@@ -348,7 +357,7 @@ class Admin:
     def describe_configs(
         self, resources: Iterable[ConfigResource], *, timeout_ms: int | None = None
     ) -> KeyedResult[ConfigResource, dict[str, ConfigEntry]]:
-        """Every config by name. A broker's own are asked of that broker."""
+        """Return all configs by name. A broker's own configs are requested from that broker."""
         result: KeyedResult[ConfigResource, dict[str, ConfigEntry]] = KeyedResult(
             dict.fromkeys(resources)
         )
@@ -370,7 +379,8 @@ class Admin:
         timeout_ms: int | None = None,
         validate_only: bool = False,
     ) -> KeyedResult[ConfigResource, None]:
-        """Change single configs (KIP-339). A broker's own are sent to that broker."""
+        """Change single configs (KIP-339). Changes of a broker's own configs are sent to that
+        broker."""
         result: KeyedResult[ConfigResource, None] = KeyedResult(changes)
         for broker_id, group in config_calls.by_broker(changes).items():
             self._follow(

@@ -1,4 +1,4 @@
-"""Reading what callers of ``Admin`` pass: what is refused at once, and by whose error. No I/O."""
+"""Validate the arguments of ``Admin``. No I/O."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Partitions = Iterable[tuple[str, int]]
 
 
 class Everything:
-    """The type of an argument left out; an explicit None is not it."""
+    """The type of an omitted argument, as distinct from None."""
 
     def __repr__(self) -> str:
         return "everything"
@@ -49,7 +49,7 @@ def fixed_dialect(wanted: str | Dialect) -> Dialect:
 
 
 def milliseconds(timeout_ms: int | None) -> int | None:
-    """What an int32 can carry."""
+    """Return milliseconds as an int32 can carry them."""
     if timeout_ms is not None and not 0 <= timeout_ms < 2**31:
         raise ValueError(f"timeout_ms is {timeout_ms}; it has to be 0 to {2**31 - 1}")
     return timeout_ms
@@ -95,7 +95,7 @@ def refuse(
     keys: Iterable[Any],
     problem: Callable[[Any], InvalidTopicError | None],
 ) -> list[Any]:
-    """Fail what no request can carry; return the others."""
+    """Fail the futures of what no request can carry. Returns the others."""
     fine = []
     for key in keys:
         error = problem(key)

@@ -1,8 +1,8 @@
-"""Carrying a call through: to the right broker, again where that can help, until its deadline.
+"""Run calls: choose the broker, retry if that can help, and stop at the deadline.
 
-What a request says and an answer means is the callers'; this file knows NOT_CONTROLLER(41) and
-broken connections. A call runs in a task of its own and its outcome is a future: who waits for it
-may be cancelled, which ends the call, and ``close`` fails those that are left.
+The callers build requests and interpret responses; this module only knows NOT_CONTROLLER (41) and
+broken connections. Each call runs in a task of its own and its outcome is a future. Cancelling the
+future ends the call, and ``close`` fails the calls that are left.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ Where = Callable[[Deadline], Awaitable[Connection]]
 
 
 class Attempt:
-    """One try of a call: a connection, and the time there is."""
+    """One attempt of a call: a connection, and the time that remains."""
 
     def __init__(
         self, connection: Connection, dialect: Dialect, deadline: Deadline, timeout_ms: int
     ) -> None:
         self.dialect = dialect
         self.timeout_ms = timeout_ms
-        """For the request: how long the broker may take."""
+        """The request's own time-out: how long the broker may take."""
         self._connection = connection
         self._deadline = deadline
 
     def version(self, api_key: int, allowed: Versions | None = None) -> int:
-        """The highest common version. Raises UnsupportedVersionError."""
+        """Return the highest common version. Raises UnsupportedVersionError."""
         return self._connection.version_for(api_key, allowed)
 
     def serves(self, api_key: int) -> bool:
-        """Whether the broker advertises it."""
+        """Whether the broker advertises the API."""
         return api_key in (self._connection.peer_versions or ())
 
     async def request(self, body: Any, version: int | None = None) -> Any:
-        """The response's body; see ``Connection.request``."""
+        """Send a request and return the response's body; see ``Connection.request``."""
         return await self._connection.request(body, version, timeout=self._deadline.for_an_answer)
 
 
 class Calls:
-    """Runs calls, and keeps track of those under way."""
+    """Runs calls and keeps track of those in progress."""
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class Calls:
         self._closed = False
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        """Run ``work``; cancelling the future cancels it. Its error is no complaint of the event
-        loop's where nobody asks for it: other futures of the same call carry it too."""
+        """Run ``work``; cancelling the future cancels it. The event loop does not report its error
+        as never retrieved, since other futures of the same call carry it too."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         if self._closed:
             work.close()
@@ -103,11 +103,12 @@ class Calls:
     async def run(
         self, where: Where, attempt: Callable[[Attempt], Awaitable[T]], timeout_ms: int | None
     ) -> T:
-        """Try until it is answered for good, or the time is over.
+        """Attempt a call until it has a final response or the time has passed.
 
-        ``timeout_ms`` None is the client's default. The first request says it to the broker as it
-        is, later ones what is left of it. Raises what ``attempt`` does; at the end of the time
-        NotControllerError where that was the last answer, or else RequestTimeoutError.
+        ``timeout_ms`` None is the client's default. The first request carries the time-out
+        unchanged, later ones what remains of it. Raises what ``attempt`` raises. When the time has
+        passed, raises NotControllerError if that was the last response, otherwise
+        RequestTimeoutError.
         """
         allowed = self._timeout_ms if timeout_ms is None else timeout_ms
         deadline = Deadline(allowed)
@@ -118,7 +119,7 @@ class Calls:
                 connection = await where(deadline)
                 return await attempt(Attempt(connection, self._dialect, deadline, wire_timeout))
             except ssl.SSLError:
-                # Certificates do not get better by asking again.
+                # Retrying does not help with certificates.
                 raise
             except (NotControllerError, OSError) as error:
                 self.nodes.forget()
@@ -132,7 +133,7 @@ class Calls:
             wire_timeout = deadline.remaining_ms
 
     async def close(self) -> None:
-        """Fail what is under way, and close every connection."""
+        """Fail all calls in progress and close all connections."""
         self._closed = True
         tasks = list(self._tasks)
         for task in tasks:

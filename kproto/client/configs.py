@@ -1,4 +1,5 @@
-"""DescribeConfigs (32) and IncrementalAlterConfigs (44): bodies, and what answers mean. No I/O."""
+"""DescribeConfigs (32) and IncrementalAlterConfigs (44): build bodies and interpret responses. No
+I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _DEFAULT_CONFIG: Final = 5
 
 
 def by_broker(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
-    """Resources by the broker that alone can answer for them, None for any."""
+    """Group resources by the only broker that can respond for them, None for any."""
     groups: dict[int | None, list[ConfigResource]] = {}
     for each in resources:
         groups.setdefault(each.broker_id, []).append(each)
@@ -30,7 +31,7 @@ async def alter_incrementally(
     *,
     validate_only: bool,
 ) -> Mapping[ConfigResource, BrokerError | None]:
-    """What became of each resource."""
+    """Return the outcome of each resource."""
     request: Any = attempt.dialect.message("IncrementalAlterConfigsRequest")
     resource, config = request.STRUCTS["AlterConfigsResource"], request.STRUCTS["AlterableConfig"]
     body = request(
@@ -59,7 +60,7 @@ async def alter_incrementally(
 async def describe(
     attempt: Attempt, resources: Sequence[ConfigResource]
 ) -> Mapping[ConfigResource, dict[str, ConfigEntry] | BrokerError]:
-    """Every config of each resource, by name."""
+    """Return all configs of each resource, by name."""
     version = attempt.version(DESCRIBE_CONFIGS)
     request: Any = attempt.dialect.message("DescribeConfigsRequest")
     resource = request.STRUCTS["DescribeConfigsResource"]

@@ -1,8 +1,8 @@
-"""One connection to one broker, on asyncio: any request out, its response back.
+"""An asyncio connection to one broker: send any request, return its response.
 
-Time-outs and SASL live here, the socket in ``transport``; every rule of the protocol is in
-``kproto.connection``. Retries, finding the controller and error codes in bodies are not this
-file's business: a response is returned as it came.
+This module contains time-outs and SASL; ``transport`` contains the socket and ``kproto.connection``
+every rule of the protocol. Retries, finding the controller and interpreting error codes in bodies
+are left to others: a response is returned as received.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ T = TypeVar("T")
 _SASL_HANDSHAKE: Final = 17
 _SASL_AUTHENTICATE: Final = 36
 _SESSION_USED: Final = 0.85
-"""How much of a session is over when it is begun anew, as in Kafka's own clients at the least."""
+"""The fraction of a session after which it is re-authenticated, the least that Kafka's own clients
+use."""
 
 
 class Connection:
-    """Made by ``Connection.open``; close it, or use it in ``async with``.
+    """Made by ``Connection.open``. Close it, or use it in ``async with``.
 
-    ``request`` may be called from any number of tasks at once: requests are pipelined and each
-    caller gets its own response. A caller that is cancelled or times out disturbs no other; its
-    late answer is dropped.
+    Any number of tasks may call ``request`` at once: requests are pipelined and each caller gets
+    its own response. A caller that is cancelled or times out does not affect others; its late
+    response is discarded.
     """
 
     def __init__(self, protocol: Protocol, peer: str, timeout: float | None) -> None:
@@ -66,11 +67,12 @@ class Connection:
         software_version: str = "0",
         ssl: ssl_module.SSLContext | bool | None = None,
     ) -> Connection:
-        """Connect, and negotiate versions unless told not to.
+        """Connect and, unless disabled, negotiate versions.
 
         ``timeout`` (seconds, None: no limit) bounds connecting and negotiating together, and each
-        request that gives none of its own. Raises OSError where nobody listens,
-        RequestTimeoutError, ConnectionClosedError, or a BrokerError if ApiVersions is refused.
+        request without a time-out of its own. Raises OSError if nothing listens,
+        RequestTimeoutError, ConnectionClosedError, or a BrokerError if the broker refuses
+        ApiVersions.
         """
         peer = f"{host}:{port}"
         wire = ClientConnection(
@@ -99,7 +101,7 @@ class Connection:
 
     @property
     def peer_versions(self) -> Mapping[int, Versions] | None:
-        """What the broker said it serves, by api key; None without a negotiation."""
+        """The versions that the broker serves, by api key; None without a negotiation."""
         return self._protocol.wire.peer_versions
 
     @property
@@ -112,7 +114,7 @@ class Connection:
         return self._protocol.reason is not None
 
     def version_for(self, api_key: int, allowed: Versions | None = None) -> int:
-        """The highest common version; see ``ClientConnection.version_for``."""
+        """Return the highest common version; see ``ClientConnection.version_for``."""
         return self._protocol.wire.version_for(api_key, allowed)
 
     async def request(
@@ -121,11 +123,10 @@ class Connection:
         """Send a request and return the body of its response; None for Produce with acks=0.
 
         ``version`` None is the highest common one. Raises UnsupportedVersionError or EncodeError
-        before anything is sent, DecodeError for a response that does not follow its schema,
-        RequestTimeoutError, or ConnectionClosedError. Error codes in the body are the caller's.
-
-        Where the broker throttles, the request waits until that is over (KIP-219), and is not sent
-        at all where that would be longer than ``timeout``.
+        before anything is sent, DecodeError for a response that does not match its schema,
+        RequestTimeoutError, or ConnectionClosedError. Error codes in the body are left to the
+        caller. If the broker throttles, the request waits until the throttle time has passed
+        (KIP-219); it is not sent if that would take longer than ``timeout``.
         """
         seconds = self._timeout if timeout is None else timeout
         pause = self._protocol.pause
@@ -138,13 +139,13 @@ class Connection:
         return await self._within(seconds, waiting, f"response to {type(body).__name__}")
 
     async def _in_turn(self, body: Any, version: int | None) -> Any:
-        """While a session is begun anew, nothing else may be sent."""
+        """Wait while the connection re-authenticates, since nothing else may be sent then."""
         while self._authenticating is not None:
             await asyncio.shield(self._authenticating)
         return await self._protocol.request(body, version)
 
     async def _ask(self, body: Any, version: int | None) -> Any:
-        """A request of SASL's own."""
+        """Send one of SASL's own requests."""
         waiting = self._protocol.request(body, version)
         return await self._within(self._timeout, waiting, f"response to {type(body).__name__}")
 
@@ -166,16 +167,16 @@ class Connection:
         *,
         handshake_version: int | None = None,
     ) -> None:
-        """Run a SASL mechanism. ``exchange`` gets each token of the broker's (first b"") and gives
-        the next of ours, or None when it is satisfied.
+        """Run a SASL mechanism. ``exchange`` gets each token of the broker (first b"") and returns
+        our next token, or None once it is satisfied.
 
-        SaslHandshake v0 is followed by raw tokens, v1 by SaslAuthenticate; None takes the best
-        that the broker has. Raises a BrokerError with what the broker answered, or
-        SaslExchangeError where it closed instead, as it does on wrong credentials in raw tokens;
-        the caller closes the connection then.
+        Raw tokens follow SaslHandshake v0, and SaslAuthenticate requests follow v1; None uses the
+        best that the broker supports. Raises a BrokerError with the broker's code, or
+        SaslExchangeError if the broker closed the connection instead, as it does on wrong
+        credentials in raw tokens. The caller then closes the connection.
 
-        Again on a connection that has authenticated, it begins its session anew (KIP-368): requests
-        of others wait as long.
+        On an authenticated connection, this re-authenticates (KIP-368); other requests wait
+        meanwhile.
         """
         self._authenticating = asyncio.get_running_loop().create_future()
         try:
@@ -186,8 +187,8 @@ class Connection:
 
     @property
     def session_due(self) -> bool:
-        """Whether it is time to authenticate again: the session that the broker has given is over
-        soon, and then it closes the connection on whatever else is asked."""
+        """Whether to re-authenticate: the session granted by the broker ends soon, after which the
+        broker closes the connection on any other request."""
         if self._session_due is None:
             return False
         return asyncio.get_running_loop().time() >= self._session_due
@@ -209,7 +210,7 @@ class Connection:
             raise broker_error(
                 answer.error_code, f"{mechanism} is not enabled; the broker offers: {offered}"
             )
-        # A listener without SASL answers ILLEGAL_SASL_STATE(34).
+        # A listener without SASL responds with ILLEGAL_SASL_STATE (34).
         raise_for_code(answer.error_code)
         received = b""
         while (token := exchange(received)) is not None:
@@ -227,13 +228,14 @@ class Connection:
         protocol.wire.complete_sasl()
 
     def _best_handshake(self) -> int:
-        """Version 1 is of no use with a broker that lacks SaslAuthenticate (before Kafka 1.0)."""
+        """Return the version of SaslHandshake. Version 1 is useless with a broker that lacks
+        SaslAuthenticate (before Kafka 1.0)."""
         framed = _SASL_AUTHENTICATE in (self.peer_versions or ())
         return self.version_for(_SASL_HANDSHAKE, None if framed else Versions(0, 0))
 
     async def _framed_token(self, token: bytes) -> bytes:
         wire = self._protocol.wire
-        # Without a negotiation v0, which every broker that knows the handshake's v1 serves.
+        # Without a negotiation v0, which every broker that supports v1 serves.
         version = 0 if wire.peer_versions is None else wire.version_for(_SASL_AUTHENTICATE)
         authenticate: Any = wire.dialect.message("SaslAuthenticateRequest")
         answer = await self._ask(authenticate(auth_bytes=token), version)
@@ -245,10 +247,10 @@ class Connection:
         return received
 
     async def close(self, *, flush: float = 1.0) -> None:
-        """Close; every request still waiting fails with ConnectionClosedError. Never raises.
+        """Close the connection; pending requests fail with ConnectionClosedError. Never raises.
 
-        What is written but not sent yet gets ``flush`` seconds to leave: a peer that has stopped
-        reading must not hold us.
+        Bytes that are not sent yet have ``flush`` seconds to leave, so that a peer that stopped
+        reading cannot block the caller.
         """
         self._protocol.close("closed by us")
         try:

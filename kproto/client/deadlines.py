@@ -1,4 +1,4 @@
-"""How long a call goes on, and how long it pauses between attempts. Time is the event loop's."""
+"""Deadlines of calls and pauses between attempts, in the event loop's time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ __all__ = ["Backoff", "Deadline"]
 
 _GRACE: Final = 1.0
 _SHARE: Final = 0.1
-"""An answer may be late by this share of the time there was, and by ``_GRACE`` seconds at most: a
-broker that gives up in time still has to say so."""
+"""The share of the time-out by which a response may be late, at most ``_GRACE`` seconds: a broker
+that reports a time-out needs time to do so."""
 
 
 class Deadline:
@@ -23,29 +23,29 @@ class Deadline:
 
     @property
     def remaining(self) -> float:
-        """Seconds left, never negative."""
+        """Return the remaining seconds, at least 0."""
         return max(0.0, self._at - self._loop.time())
 
     @property
     def remaining_ms(self) -> int:
-        """Milliseconds left for a broker to work, at least one."""
+        """Return the remaining milliseconds for the broker's work, at least one."""
         return max(1, round(self.remaining * 1000))
 
     @property
     def for_an_answer(self) -> float:
-        """Seconds to wait for an answer to what is sent now."""
+        """Return the seconds to wait for the response to a request sent now."""
         return self.remaining + min(_GRACE, _SHARE * self.timeout_ms / 1000)
 
 
 class Backoff:
-    """Pauses that double, up to a bound."""
+    """Pauses that double up to a bound."""
 
     def __init__(self, first_ms: int, longest_ms: int) -> None:
         self._next_ms = first_ms
         self._longest_ms = longest_ms
 
     def next(self) -> float:
-        """Seconds."""
+        """Return the next pause in seconds."""
         pause = min(self._next_ms, self._longest_ms)
         self._next_ms = pause * 2
         return pause / 1000

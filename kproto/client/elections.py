@@ -1,6 +1,7 @@
-"""ElectLeaders (43, KIP-183 and KIP-460): the body, what answers mean, and the result.
+"""ElectLeaders (43, KIP-183 and KIP-460): build the body, interpret responses, and hold the result.
 
-Version 0 is ElectPreferredLeaders, of releases 2.2 and 2.3: no election type, no top-level error.
+Version 0 is ElectPreferredLeaders of releases 2.2 and 2.3, which has neither an election type nor a
+top-level error.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Elections = Mapping[TopicPartition, BrokerError | None]
 async def elect(
     attempt: Attempt, election_type: ElectionType, partitions: Collection[TopicPartition] | None
 ) -> Elections:
-    """Send one request; what became of each partition the broker speaks of."""
+    """Send one request. Returns the outcome of each partition in the response."""
     api = attempt.dialect.api(ELECT_LEADERS)
     version = attempt.version(ELECT_LEADERS)
     if version == 0 and election_type != ElectionType.PREFERRED:
@@ -46,7 +47,7 @@ async def elect(
     if version:
         fields["election_type"] = int(election_type)
     response = await attempt.request(request(**fields), version)
-    # Where a version has no top-level error it reads as 0.
+    # At a version without a top-level error, the field is 0.
     raise_for_code(getattr(response, "error_code", 0))
     found = {
         TopicPartition(topic.topic, row.partition_id): (
@@ -57,10 +58,10 @@ async def elect(
     }
     outcomes = list(found.values())
     if outcomes and all(isinstance(each, NotControllerError) for each in outcomes):
-        # Nothing was done anywhere, so it can be asked elsewhere.
+        # Nothing was done, so another broker may be tried.
         raise NotControllerError(outcomes[0].text if outcomes[0] else None)
     if version == 0 and partitions is None and not found:
-        # A broker of that time names every partition, unless it will not name any.
+        # A broker of version 0 lists every partition, or none.
         raise ClusterAuthorizationError()
     return found
 
@@ -82,16 +83,17 @@ class ElectLeadersResult:
         self._type = election_type
 
     def partitions(self) -> asyncio.Future[dict[TopicPartition, BrokerError | None]]:
-        """The partitions an election was attempted for, each with its error, None for none.
+        """Return the partitions for which an election was attempted, each with its error, None for
+        none.
 
-        Of all partitions, those with the preferred leader already are not there (Kafka 2.4 and
-        newer).
+        For a request of all partitions, those that already have their preferred leader are left out
+        (Kafka 2.4 and newer).
         """
         return derive(self._call, dict)
 
     def partition_result(self, partition: tuple[str, int]) -> asyncio.Future[None]:
-        """None once elected. Raises the partition's error; UnknownTopicOrPartitionError where no
-        election was attempted for it."""
+        """Return None if elected. Raises the partition's error, or UnknownTopicOrPartitionError if
+        no election was attempted for it."""
         key = TopicPartition(*partition)
 
         def pick(found: Elections) -> None:
@@ -105,8 +107,8 @@ class ElectLeadersResult:
         return derive(self._call, pick)
 
     async def all(self) -> None:
-        """Raises the error of the first partition that has one."""
-        # Shielded: whoever waits may be cancelled, and the election goes on.
+        """Raise the error of the first partition that has one."""
+        # Shielded, so that cancelling the caller does not stop the election.
         for error in (await asyncio.shield(self._call)).values():
             _raise(error)
 

@@ -1,19 +1,19 @@
-"""What goes wrong when talking to a broker: what it says (by code), and the connection's own end.
+"""Errors of talking to a broker: those that it reports by code, and those of the connection.
 
 ::
 
     BrokerError                     an error code in a response: ``code``, ``name``, ``retriable``
-    ├── UnknownTopicOrPartitionError, NotControllerError, ...      one a code, see BY_CODE
+    ├── UnknownTopicOrPartitionError, NotControllerError, ...      one per code, see BY_CODE
     KprotoError
-    ├── ConnectionClosedError       (also ConnectionError) no answer will come any more
-    ├── NodeUnavailableError        (also ConnectionError) no broker to send to, for now
-    ├── RequestTimeoutError         (also TimeoutError) no answer came in time
-    ├── SaslExchangeError           a SASL mechanism broke off without an error code of the broker's
-    └── NotRequestedError           (also KeyError) a result is asked for what was not in the call
+    ├── ConnectionClosedError       (also ConnectionError) no further response will arrive
+    ├── NodeUnavailableError        (also ConnectionError) currently no broker to send to
+    ├── RequestTimeoutError         (also TimeoutError) no response arrived in time
+    ├── SaslExchangeError           a SASL mechanism ended without an error code of the broker
+    └── NotRequestedError           (also KeyError) the call did not request this result
 
-A code without a class of its own is a plain ``BrokerError``; that is true of codes of the future
-too. The peer's code 35 is ``BrokerUnsupportedVersionError``, which is not our own refusal to send,
-``kproto.errors.UnsupportedVersionError``.
+A code without a class of its own, such as a code from a newer release, is a plain ``BrokerError``.
+The peer's code 35 is ``BrokerUnsupportedVersionError``, as distinct from
+``kproto.errors.UnsupportedVersionError``, with which we refuse to send.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ __all__ = [
 
 
 class BrokerError(Exception):
-    """An error code that a broker answered.
+    """An error code in a broker's response.
 
-    ``text`` is the broker's message, or None where it sent none; ``str()`` of the error is that
-    message, or else the code's generic text.
+    ``text`` is the broker's message, or None without one. ``str()`` of the error is that message,
+    or else the generic text of the code.
     """
 
     code: int
@@ -111,8 +111,8 @@ class NotLeaderOrFollowerError(BrokerError):
 
 
 class RequestTimedOutError(BrokerError):
-    """The broker gave up within the time the request allowed it. See ``RequestTimeoutError`` for
-    the broker that does not answer at all."""
+    """The broker gave up within the time that the request allowed. If the broker does not respond
+    at all, the error is ``RequestTimeoutError``."""
 
     CODE = ErrorCode.REQUEST_TIMED_OUT
 
@@ -200,7 +200,7 @@ BY_CODE: Final[dict[int, type[BrokerError]]] = {
 
 
 def broker_error(code: int, text: str | None = None) -> BrokerError:
-    """The error of ``code``, carrying the broker's ``text`` if it sent any."""
+    """Return the error of ``code`` with the broker's ``text``, if it sent any."""
     return BY_CODE.get(code, BrokerError)(text, code=code)
 
 
@@ -211,12 +211,12 @@ def raise_for_code(code: int, text: str | None = None) -> None:
 
 
 class ConnectionClosedError(KprotoError, ConnectionError):
-    """The connection ended, by us, by the peer or by its breaking the protocol: the cause, if any,
-    is ``__cause__``."""
+    """The connection ended: we or the peer closed it, or the peer broke the protocol. ``__cause__``
+    is the cause, if there is one."""
 
 
 class NodeUnavailableError(KprotoError, ConnectionError):
-    """No broker can be reached, or none of them is the controller; it may be otherwise soon."""
+    """No broker can be reached, or none of them is the controller at the moment."""
 
 
 class RequestTimeoutError(KprotoError, TimeoutError):
@@ -224,12 +224,12 @@ class RequestTimeoutError(KprotoError, TimeoutError):
 
 
 class SaslExchangeError(KprotoError):
-    """A SASL exchange that cannot go on: the broker closed the connection in the midst of it, as
-    it does on wrong credentials after SaslHandshake v0, or its own proof is wrong."""
+    """A SASL exchange that cannot continue: the broker closed the connection during it, as it does
+    on wrong credentials after SaslHandshake v0, or the broker's own proof is wrong."""
 
 
 class NotRequestedError(KprotoError, KeyError):
-    """The result of a call holds nothing for this, because the call did not ask for it."""
+    """The result of a call does not contain this, because the call did not request it."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""

@@ -1,7 +1,8 @@
 """Reassignments with an identity: ListReassignments and DescribeReassignments of KIP-240.
 
-No Kafka has them; a broker of the dialect ``kip-240`` does. Their api keys are the dialect's. An
-answer to the latter says neither topic nor partition: descriptions are matched by id.
+No Kafka release has them; a broker of the dialect ``kip-240`` does. The dialect defines their api
+keys. A response to the latter contains neither topic nor partition, so descriptions are matched by
+id.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Descriptions = Mapping[Reassignment, ReassignmentDescription]
 
 
 def message(dialect: Dialect, name: str) -> Any:
-    """A message of the proposal. Raises UnsupportedVersionError in a dialect without it."""
+    """Return a message of the proposal. Raises UnsupportedVersionError in a dialect without it."""
     try:
         return dialect.message(name)
     except UnknownNameError:
@@ -36,7 +37,7 @@ def message(dialect: Dialect, name: str) -> Any:
 async def list_all(
     attempt: Attempt, partitions: Collection[TopicPartition] | None
 ) -> list[Reassignment]:
-    """What is in progress, of ``partitions`` or at all."""
+    """List reassignments in progress, of ``partitions`` or of all."""
     request = message(attempt.dialect, "ListReassignmentsRequest")
     struct = request.STRUCTS["TopicPartition"]
     topics = None if partitions is None else [
@@ -57,7 +58,7 @@ async def list_all(
 async def describe(
     attempt: Attempt, reassignments: Collection[Reassignment] | None
 ) -> Descriptions:
-    """How those still in progress stand."""
+    """Describe those that are still in progress."""
     request = message(attempt.dialect, "DescribeReassignmentsRequest")
     topics = None if reassignments is None else _topics(request, reassignments)
     response = await attempt.request(
@@ -65,7 +66,8 @@ async def describe(
     )
     raise_for_code(response.error_code, response.error_message)
     if reassignments is None and response.descriptions:
-        # Asked afterwards, so that whatever was described and goes on has its partition here.
+        # Requested afterwards, so that every described reassignment still in progress has its
+        # partition here.
         reassignments = await list_all(attempt, None)
     by_id = {each._id: each for each in reassignments or ()}
     return {
@@ -111,8 +113,8 @@ class ListReassignmentsResult:
         return list(await asyncio.shield(self._call))
 
     def get(self, partition: tuple[str, int]) -> asyncio.Future[Reassignment | None]:
-        """None where the partition is not being reassigned. Raises NotRequestedError, at once,
-        for one that was not asked about."""
+        """Return None if the partition is not being reassigned. Raises NotRequestedError at once
+        for one that the call did not request."""
         key = TopicPartition(*partition)
         if self._asked is not None and key not in self._asked:
             raise NotRequestedError(f"{key} was not in the call that this is the result of")
@@ -131,15 +133,15 @@ class DescribeReassignmentsResult:
         self._asked = asked
 
     async def reassignments(self) -> list[Reassignment]:
-        """Those described: of use where all were asked about."""
+        """Return the described reassignments; useful if all were requested."""
         return list(await asyncio.shield(self._call))
 
     async def all(self) -> dict[Reassignment, ReassignmentDescription]:
         return dict(await asyncio.shield(self._call))
 
     def get(self, reassignment: Reassignment) -> asyncio.Future[ReassignmentDescription | None]:
-        """None where it was over when the request was processed. Raises NotRequestedError, at
-        once, for one that was not asked about."""
+        """Return None if it was over when the request was processed. Raises NotRequestedError at
+        once for one that the call did not request."""
         if self._asked is not None and reassignment not in self._asked:
             raise NotRequestedError(
                 f"{reassignment} was not in the call that this is the result of"

@@ -1,7 +1,7 @@
-"""Where to send: the brokers of a cluster, connections to them, and which is the controller.
+"""The brokers of a cluster, the connections to them, and the controller.
 
-A connection is made when first needed and kept, one a broker. Retries and deadlines' ends are
-``calls``'s; here a broker that cannot be reached is an OSError, as the socket said it.
+A connection is made on first use and kept, one for each broker. Retries and deadlines belong to
+``calls``; here a broker that cannot be reached raises OSError, as the socket does.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kproto.schema.versions import Versions
 __all__ = ["Address", "Nodes", "Opener", "Renewer", "parse_bootstrap"]
 
 _METADATA: Final = 3
-# Version 0 names no controller.
+# Version 0 does not name a controller.
 _WITH_CONTROLLER: Final = Versions(1, 2**15 - 1)
 _NO_CONTROLLER: Final = -1
 _PATIENCE: Final = 10.0
-"""Seconds one broker gets to tell about the cluster, before the next one is asked."""
+"""Seconds that one broker has for describing the cluster before the next is tried."""
 
 
 class Address(NamedTuple):
@@ -37,13 +37,14 @@ class Address(NamedTuple):
 
 
 Opener = Callable[[Address, float], Awaitable[Connection]]
-"""Opens, and authenticates where needed, within so many seconds."""
+"""Opens a connection within the given seconds, and authenticates if needed."""
 Renewer = Callable[[Connection], Awaitable[None]]
-"""Authenticates anew where a session is over soon, or closes and raises."""
+"""Re-authenticates if the session ends soon, or closes and raises."""
 
 
 def parse_bootstrap(servers: str | Iterable[str]) -> list[Address]:
-    """``"host:port,host:port"`` or an iterable of such. Raises ValueError naming what is wrong."""
+    """Parse ``"host:port,host:port"`` or an iterable of such. Raises ValueError with the invalid
+    part."""
     texts = servers.split(",") if isinstance(servers, str) else list(servers)
     found = [_parse_address(text.strip()) for text in texts if text.strip()]
     if not found:
@@ -81,14 +82,15 @@ class Nodes:
     # ---- asking for a connection -------------------------------------------------------------
 
     async def any(self, deadline: Deadline) -> Connection:
-        """To any broker; an open connection is preferred."""
+        """Return a connection to any broker, preferably an open one."""
         for address, connection in self._connections.items():
             if not connection.closed:
                 return await self._connect(address, deadline)
         return await self._first_reachable(deadline)
 
     async def controller(self, deadline: Deadline) -> Connection:
-        """To the controller. Raises NodeUnavailableError while there is none."""
+        """Return a connection to the controller. Raises NodeUnavailableError while there is
+        none."""
         if self._controller == _NO_CONTROLLER:
             await self._refresh(deadline)
         address = self._brokers.get(self._controller)
@@ -97,7 +99,8 @@ class Nodes:
         return await self._connect(address, deadline)
 
     async def broker(self, broker_id: int, deadline: Deadline) -> Connection:
-        """To one broker. Raises NodeUnavailableError while no live broker has that id."""
+        """Return a connection to one broker. Raises NodeUnavailableError while no live broker has
+        that id."""
         if broker_id not in self._brokers:
             await self._refresh(deadline)
         address = self._brokers.get(broker_id)
@@ -106,12 +109,13 @@ class Nodes:
         return await self._connect(address, deadline)
 
     def forget(self) -> None:
-        """Something was not where it was thought to be: ask anew before the next request."""
+        """Refresh the cluster's metadata before the next request, because it proved to be
+        outdated."""
         self._controller = _NO_CONTROLLER
         self._brokers = {}
 
     async def close(self) -> None:
-        """Close every connection; those being opened will be."""
+        """Close all connections, and those that are being opened as soon as they are."""
         self._closed = True
         connections, self._connections = list(self._connections.values()), {}
         await asyncio.gather(*(connection.close() for connection in connections))
@@ -119,8 +123,8 @@ class Nodes:
     # ---- inside ------------------------------------------------------------------------------
 
     async def _connect(self, address: Address, deadline: Deadline) -> Connection:
-        # Under a lock rather than in a shared task: whoever is cancelled while opening takes only
-        # his own attempt along, and the next in line makes another.
+        # A lock rather than a shared task: a caller that is cancelled while opening ends only its
+        # own attempt, and the next in line makes another.
         async with self._opening[address]:
             known = self._connections.get(address)
             if known is not None and not known.closed:
@@ -148,7 +152,7 @@ class Nodes:
     async def _refresh(self, deadline: Deadline) -> None:
         seen = self._refreshed
         async with self._refreshing:
-            # Whoever held the lock before may have found out already.
+            # The previous holder of the lock may have refreshed the metadata already.
             if self._refreshed != seen:
                 return
             failures: list[OSError] = []
@@ -177,8 +181,8 @@ class Nodes:
         self._refreshed += 1
 
     def _candidates(self) -> Iterator[Address]:
-        """Everyone who may be asked. Another comes first each time: one that is behind the others
-        must not be believed for ever."""
+        """Yield the brokers to try, a different one first each time, so that outdated metadata of
+        one broker is not used forever."""
         connected = [address for address, each in self._connections.items() if not each.closed]
         everyone = [*dict.fromkeys([*connected, *self._brokers.values(), *self._bootstrap])]
         start = self._turn % len(everyone)

@@ -1,10 +1,10 @@
-"""AlterPartitionReassignments (45) and ListPartitionReassignments (46): bodies, and what answers
-mean. No I/O.
+"""AlterPartitionReassignments (45) and ListPartitionReassignments (46): build bodies, interpret
+responses.
 
-Released Kafka and the drafts of KIP-455 share keys and versions and differ in layout. Which one a
-dialect has is seen from its classes: an answer of the drafts has no topics, its entries stand in
-the order of the request's partitions; and their list request has no topic names, so that its
-answer is filtered here.
+Released Kafka and the drafts of KIP-455 share keys and versions but differ in layout. The classes
+of a dialect show which layout it has: responses of the drafts have no topics, and their entries are
+in the order of the request's partitions. The drafts' list request has no topic names, so its
+response is filtered here. No I/O.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["alter", "cancel_all", "count_mismatch", "list_ongoing"]
 ALTER: Final = 45
 LIST: Final = 46
 
-# Kafka's sentence, by which its own client refuses.
+# Kafka's own client refuses with this sentence.
 _NO_GUARD: Final = (
     "The broker does not support the AllowReplicationFactorChange option for the "
     "AlterPartitionReassignments API. Consider re-sending the request without the option or "
@@ -45,7 +45,8 @@ async def alter(
     *,
     allow_replication_factor_change: bool,
 ) -> Outcome:
-    """Send one request for all of ``wanted``, None cancelling; what became of each partition."""
+    """Send one request for all of ``wanted``, where None cancels. Returns the outcome of each
+    partition."""
     api = attempt.dialect.api(ALTER)
     by_topic = group_by_topic(wanted)
     topic: Any = api.request.STRUCTS["ReassignableTopic"]
@@ -66,8 +67,8 @@ async def alter(
 
 
 async def cancel_all(attempt: Attempt) -> list[BrokerError | None] | None:
-    """The drafts' null topics: cancel whatever is in progress. One outcome a partition it
-    affected, by topic and partition; None where the dialect has no such request."""
+    """Send the drafts' null topics, which cancel all reassignments in progress. Returns the outcome
+    of each affected partition, or None if the dialect has no such request."""
     api = attempt.dialect.api(ALTER)
     if not _is_positional(api):
         return None
@@ -84,7 +85,7 @@ async def _send_alter(
     request: Any = api.request
     fields = {"timeout_ms": attempt.timeout_ms, "topics": topics}
     if not allow_replication_factor_change:
-        # Also where all are cancelled, which it has no effect on: the option alone decides.
+        # Sent even when cancelling all, where it has no effect: only the option decides.
         if version < 1:
             raise UnsupportedVersionError(_NO_GUARD)
         fields["allow_replication_factor_change"] = False
@@ -104,13 +105,14 @@ def _positional(asked: Sequence[TopicPartition], response: Any) -> Outcome:
 
 
 def _raise_if_refused(rows: Sequence[BrokerError | None]) -> None:
-    """Without a top-level error, NOT_CONTROLLER is repeated in every entry."""
+    """Raise if the response refuses the whole request. Without a top-level error, NOT_CONTROLLER is
+    repeated in every entry."""
     if rows and all(isinstance(row, NotControllerError) for row in rows):
         raise NotControllerError(rows[0].text if rows[0] else None)
 
 
 def _keyed(asked: Sequence[TopicPartition], response: Any) -> Outcome:
-    # The top-level error is that of every partition, echoed or not.
+    # The top-level error applies to every partition, whether listed or not.
     raise_for_code(response.error_code, response.error_message)
     rows = {
         TopicPartition(topic.name, row.partition_index): _outcome(row.error_code, row.error_message)
@@ -120,7 +122,7 @@ def _keyed(asked: Sequence[TopicPartition], response: Any) -> Outcome:
     received = sum(len(topic.partitions) for topic in response.responses)
     if received != len(asked) and not any(rows.values()):
         raise count_mismatch(len(asked), received)
-    # Kafka's own client leaves those waiting for ever that are not there beside an error.
+    # Kafka's own client never completes partitions that are missing beside an error.
     return {each: rows.get(each, count_mismatch(len(asked), received)) for each in asked}
 
 
@@ -129,7 +131,7 @@ def _outcome(code: int, text: str | None) -> BrokerError | None:
 
 
 def count_mismatch(expected: int, received: int) -> UnknownServerError:
-    """Kafka's words, the missing blank included."""
+    """Kafka's text, including its missing blank."""
     quantity = "many" if received > expected else "less"
     return UnknownServerError(
         f"The server returned too {quantity} results.Expected {expected} but received {received}"
@@ -139,7 +141,7 @@ def count_mismatch(expected: int, received: int) -> UnknownServerError:
 async def list_ongoing(
     attempt: Attempt, wanted: Sequence[TopicPartition] | Sequence[str] | None
 ) -> dict[TopicPartition, PartitionReassignment]:
-    """What is in progress, of ``wanted`` (partitions, or whole topics; None: everything)."""
+    """Return reassignments in progress of ``wanted`` (partitions, or whole topics; None: all)."""
     api = attempt.dialect.api(LIST)
     request: Any = api.request
     body = request(timeout_ms=attempt.timeout_ms, topics=_listed_topics(api, wanted))
@@ -167,7 +169,7 @@ def _listed_topics(
     fields = struct.__struct_fields__
     if "name" in fields:
         ids = "partition_indexes" if "partition_indexes" in fields else "partition_ids"
-        # Only everything, or partition by partition: whole topics are picked from everything.
+        # The request selects all or single partitions: whole topics are selected from all.
         return None if names else [
             struct(name=topic, **{ids: [each.partition for each in group]})
             for topic, group in group_by_topic(partitions).items()
@@ -182,7 +184,8 @@ def _listed_topics(
 
 
 def _can_encode(api: Api, topics: list[Any]) -> bool:
-    """Null ids mean every partition in the newer draft; the older has no null there."""
+    """Whether the request can be encoded. Null ids mean every partition in the newer draft; the
+    older one has no null there."""
     request: Any = api.request
     try:
         request(topics=topics).encode(api.valid_versions.highest)
@@ -203,7 +206,7 @@ def _reassignment(row: Any) -> PartitionReassignment:
 
 
 def group_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
-    """Each topic once, in the order of its first partition."""
+    """Group by topic, in the order of each topic's first partition."""
     groups: dict[str, list[TopicPartition]] = {}
     for each in partitions:
         groups.setdefault(each.topic, []).append(each)
@@ -211,5 +214,5 @@ def group_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[Topic
 
 
 def first_unrepresentable(partitions: Iterable[TopicPartition]) -> BrokerError | None:
-    """The error of the first partition no request can carry."""
+    """Return the error of the first partition that no request can carry."""
     return next((error for each in partitions if (error := unrepresentable(each))), None)

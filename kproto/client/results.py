@@ -1,4 +1,4 @@
-"""Outcomes by key: one future a partition, topic or resource, and all of them at once."""
+"""Outcomes by key: one future for each partition, topic or resource."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 
 def derive(call: asyncio.Future[T], pick: Callable[[T], V]) -> asyncio.Future[V]:
-    """A future of what ``pick`` returns, or raises, given the outcome of ``call``: one for each
-    who asks, so that cancelling it is no one else's matter."""
+    """Return a future of what ``pick`` returns or raises for the outcome of ``call``. Each caller
+    gets a future of its own, so cancelling one does not affect the others."""
     future: asyncio.Future[V] = call.get_loop().create_future()
 
     def settle(done: asyncio.Future[T]) -> None:
@@ -37,7 +37,7 @@ def derive(call: asyncio.Future[T], pick: Callable[[T], V]) -> asyncio.Future[V]
 
 
 def _look(future: asyncio.Future[V]) -> None:
-    """An error nobody asks for is no complaint of the event loop's."""
+    """Retrieve the error, so that the event loop does not report it."""
     if not future.cancelled():
         future.exception()
 
@@ -53,15 +53,15 @@ class KeyedResult(Generic[K, V]):
         self.values: Mapping[K, asyncio.Future[V]] = MappingProxyType(futures)
 
     async def all(self) -> dict[K, V]:
-        """Every value, once all are there. Raises the first error, in the order of the keys, if
-        any failed. Being cancelled here cancels nothing of the call."""
+        """Return all values once all are available. Raises the first error, in the order of the
+        keys. Cancelling this does not cancel the call."""
         pending = [future for future in self.values.values() if not future.done()]
         if pending:
             await asyncio.wait(pending)
         return {key: future.result() for key, future in self.values.items()}
 
     def resolve(self, key: K, outcome: V | BaseException) -> None:
-        """Only the first outcome of a key counts."""
+        """Set the outcomes. Only the first outcome of a key counts."""
         future = self.values[key]
         if future.done():
             return
@@ -76,8 +76,8 @@ class KeyedResult(Generic[K, V]):
         keys: Iterable[K],
         missing: Callable[[K], Exception],
     ) -> None:
-        """Let ``call`` decide about ``keys``: its error is that of all of them, and one it says
-        nothing about gets ``missing``."""
+        """Resolve ``keys`` from ``call``. Its error applies to all of them; a key without an
+        outcome gets ``missing``."""
         asked = list(keys)
 
         def settle(done: asyncio.Future[Mapping[K, V | BaseException]]) -> None:

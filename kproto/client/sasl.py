@@ -1,6 +1,7 @@
-"""SASL mechanisms, the client's side: what tokens say. ``Connection.authenticate`` carries them.
+"""The client's side of SASL mechanisms: what the tokens contain. ``Connection.authenticate`` sends
+them.
 
-SCRAM's computation is the package ``scramp``'s (the extra ``sasl``), imported when used.
+The package ``scramp`` (extra ``sasl``) computes SCRAM; it is imported on use.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from kproto.client.errors import SaslExchangeError
 __all__ = ["SCRAM_MECHANISMS", "Exchange", "SaslMechanism", "SaslPlain", "SaslScram"]
 
 Exchange = Callable[[bytes], bytes | None]
-"""Given the broker's token (first ``b""``), ours; None once satisfied."""
+"""Takes the broker's token (first ``b""``) and returns ours; None once satisfied."""
 
 SCRAM_MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MOST_ITERATIONS: Final = 1_000_000
-"""Rounds of hashing that a broker may ask for: some tenths of a second, in which the event loop
-stands still. Kafka's own credentials have 4096 to 16,384 (ScramMechanism, 4.4.0)."""
+"""The number of hash iterations a broker may request: a few tenths of a second, during which the
+event loop is blocked. Kafka's own credentials have 4096 to 16,384 (ScramMechanism, 4.4.0)."""
 
 
 class SaslMechanism(Protocol):
-    """What ``Admin(sasl=...)`` takes: a mechanism of your own needs no more than this."""
+    """The interface of ``Admin(sasl=...)``, also for mechanisms of your own."""
 
     @property
     def mechanism(self) -> str:
-        """As SaslHandshake names it."""
+        """The name in SaslHandshake."""
 
     def exchange(self) -> Exchange:
-        """A new exchange, one a connection."""
+        """Start an exchange, one for each connection."""
 
 
 @dataclass(frozen=True)
 class SaslPlain:
-    """PLAIN (RFC 4616): the password itself travels; use TLS. Neither part may contain NUL."""
+    """PLAIN (RFC 4616). It sends the password itself, so use TLS. Neither part may contain NUL."""
 
     username: str
     password: str = field(repr=False)
@@ -53,8 +54,9 @@ class SaslPlain:
 
 @dataclass(frozen=True)
 class SaslScram:
-    """SCRAM (RFC 5802, KIP-84): the password does not travel, and the broker proves that it knows
-    it. Needs the package ``scramp``; raises ImportError naming the extra where it is absent."""
+    """SCRAM (RFC 5802, KIP-84). It does not send the password, and the broker proves that it knows
+    the password. Needs the package ``scramp``; raises ImportError with the extra's name without
+    it."""
 
     mechanism: str
     username: str

@@ -1,5 +1,7 @@
 """Topics and the cluster: Metadata (3), DescribeTopicPartitions (75), DescribeCluster (60),
-CreateTopics (19), DeleteTopics (20). Bodies, and what answers mean. No I/O.
+CreateTopics (19), DeleteTopics (20).
+
+Builds bodies and interprets responses. No I/O.
 """
 
 from __future__ import annotations
@@ -48,13 +50,13 @@ Topics = Mapping[str, TopicDescription | BrokerError]
 
 
 async def list_names(attempt: Attempt, *, internal: bool) -> list[str]:
-    """Every topic, ascending."""
+    """Return all topics in ascending order."""
     response = await _metadata(attempt, None)
     return sorted(each.name for each in response.topics if internal or not each.is_internal)
 
 
 async def describe(attempt: Attempt, names: Sequence[str]) -> Topics:
-    """What the broker asked knows of each."""
+    """Return what the broker knows of each topic."""
     if attempt.serves(DESCRIBE_TOPIC_PARTITIONS) and names:
         return await _describe_in_pages(attempt, names)
     response = await _metadata(attempt, names)
@@ -68,7 +70,7 @@ async def _metadata(attempt: Attempt, names: Sequence[str] | None) -> Any:
     if names is None:
         return await _checked(attempt, request(topics=None), version)
     if version < _CAN_FORBID_CREATION:
-        # Naming a topic would create it on a broker that does so; naming none does not.
+        # A broker may create a topic that a request names, but not if the request names none.
         return await _checked(attempt, request(topics=None), version)
     topic = request.STRUCTS["MetadataRequestTopic"]
     body = request(topics=[topic(name=name) for name in names], allow_auto_topic_creation=False)
@@ -82,7 +84,8 @@ async def _checked(attempt: Attempt, body: Any, version: int) -> Any:
 
 
 async def _describe_in_pages(attempt: Attempt, names: Sequence[str]) -> Topics:
-    """KIP-966: the answer stops at a number of partitions and says where to go on."""
+    """Describe topics in pages (KIP-966): a response has a limited number of partitions and the
+    position of the next page."""
     request: Any = attempt.dialect.message("DescribeTopicPartitionsRequest")
     topic, cursor_type = request.STRUCTS["TopicRequest"], request.STRUCTS["Cursor"]
     left = sorted(set(names))
@@ -135,7 +138,7 @@ def _partition(row: Any) -> PartitionDescription:
 
 
 async def describe_cluster(attempt: Attempt, *, include_fenced_brokers: bool) -> ClusterDescription:
-    """From DescribeCluster, or from Metadata where the broker is older than that."""
+    """Use DescribeCluster, or Metadata if the broker is older than that."""
     if not attempt.serves(DESCRIBE_CLUSTER) and not include_fenced_brokers:
         request: Any = attempt.dialect.message("MetadataRequest")
         version = attempt.version(METADATA, _NULL_IS_ALL)
@@ -159,7 +162,7 @@ async def describe_cluster(attempt: Attempt, *, include_fenced_brokers: bool) ->
 async def create(
     attempt: Attempt, topics: Sequence[NewTopic], *, validate_only: bool
 ) -> Mapping[str, BrokerError | None]:
-    """What became of each."""
+    """Return the outcome of each topic."""
     version = attempt.version(CREATE_TOPICS)
     request: Any = attempt.dialect.message("CreateTopicsRequest")
     if version < _DEFAULTS and any(_needs_defaults(topic) for topic in topics):
@@ -203,7 +206,7 @@ def _creatable(request: Any, topic: NewTopic) -> Any:
 
 
 async def delete(attempt: Attempt, names: Collection[str]) -> Mapping[str, BrokerError | None]:
-    """What became of each."""
+    """Return the outcome of each topic."""
     version = attempt.version(DELETE_TOPICS)
     request: Any = attempt.dialect.message("DeleteTopicsRequest")
     if version >= _BY_STATE:
@@ -224,5 +227,5 @@ def _outcomes(rows: Any) -> Mapping[str, BrokerError | None]:
 
 
 def silent(name: str) -> UnknownServerError:
-    """Kafka's words for a topic the answer leaves out."""
+    """Return Kafka's error for a topic that the response leaves out."""
     return UnknownServerError(f"The controller response did not contain a result for topic {name}")

@@ -1,5 +1,7 @@
-"""Between a socket and the rules of ``kproto.connection``: bytes in, results to those who wait for
-them, and the pauses that a broker asks for. Time is the event loop's.
+"""Connect a socket to ``kproto.connection``: feed bytes, complete futures, and observe throttle
+times.
+
+Time is the event loop's.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Protocol(asyncio.Protocol):
         before = len(self.wire.pending)
         data = self.wire.send_request(body, version, context=future)
         awaited = len(self.wire.pending) > before
-        # Written before anything is awaited: frames leave in the order of their correlation ids.
+        # Written before any await, so that frames leave in the order of their correlation ids.
         self._write(data)
         try:
             await self._writable.wait()
@@ -66,7 +68,7 @@ class Protocol(asyncio.Protocol):
                 return None
             return await future
         finally:
-            # Whoever gave up waiting wants neither the late answer nor a late error.
+            # A caller that gave up needs neither the late response nor a late error.
             future.cancel()
 
     async def negotiate(self, max_version: int | None) -> None:
@@ -100,8 +102,8 @@ class Protocol(asyncio.Protocol):
             self._transport.abort()
 
     def leave_a_stalled_frame(self) -> None:
-        """Close, where a part has come of an answer that nobody waits for any more: whatever is
-        asked next on this connection would be answered into that frame."""
+        """Close the connection if part of a response has arrived that no caller awaits any more:
+        the peer may have stalled in the middle of that frame, and later responses are behind it."""
         pending = self.wire.pending
         awaited = pending[0].context if pending else None
         if self.wire.buffered and awaited is not None and awaited.done():
@@ -114,7 +116,7 @@ class Protocol(asyncio.Protocol):
     # ---- what asyncio calls ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not checked: uvloop's transports are such without deriving from the class.
+        # Not checked: uvloop's transports implement the class without deriving from it.
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
@@ -179,12 +181,12 @@ class Protocol(asyncio.Protocol):
         self._quiet_until = max(self._quiet_until, self._loop.time() + milliseconds / 1000)
 
     async def _keep_quiet(self) -> None:
-        """Until the broker reads again, or the connection is over."""
+        """Return once the broker reads again or the connection is closed."""
         while self.pause and self.reason is None:
             await asyncio.wait({self._lost}, timeout=self.pause)
 
     def _fail(self, reason: str, cause: BaseException | None = None) -> None:
-        """The first reason is kept, and every waiting caller gets it."""
+        """Fail every waiting caller. The first reason is kept."""
         if self.reason is not None:
             return
         self.reason, self._cause = reason, cause

@@ -1,7 +1,7 @@
-"""What callers of ``Admin`` pass in and get back, as plain values. Knows no message and no socket.
+"""Arguments and results of ``Admin`` as plain values. This module knows no messages and no sockets.
 
-Names are those of Kafka's Admin in snake_case; where a proposal's draft named a thing differently
-(``target_brokers`` for ``target_replicas``), both names read.
+Names are those of Kafka's Admin in snake_case. If a proposal's draft uses another name
+(``target_brokers`` for ``target_replicas``), both names can be read.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = [
 ]
 
 UNTHROTTLED: Final = 2**63 - 1
-"""The throttle, in bytes a second, of a broker without one (KIP-240)."""
+"""The throttle, in bytes per second, of a broker without a throttle (KIP-240)."""
 
 _MAX_NAME: Final = 2**15 - 1
-"""Bytes of the longest string that a message of no flexible version can carry."""
+"""The size of the longest string that a message without flexible versions can carry, in bytes."""
 
 
 class TopicPartition(NamedTuple):
-    """Equal to the plain tuple ``("foo", 0)``, which is taken wherever this is."""
+    """Equal to the plain tuple ``("foo", 0)``, which is accepted wherever this is."""
 
     topic: str
     partition: int
@@ -52,7 +52,7 @@ class TopicPartition(NamedTuple):
 
 
 def unrepresentable_topic(topic: object) -> InvalidTopicError | None:
-    """The error of a topic name no request can carry; None for any other."""
+    """Return the error of a topic name that no request can carry; None for any other."""
     if isinstance(topic, str) and 0 < len(topic.encode(errors="replace")) <= _MAX_NAME:
         return None
     shown = topic if topic is None or not isinstance(topic, str) else topic[:80]
@@ -60,7 +60,7 @@ def unrepresentable_topic(topic: object) -> InvalidTopicError | None:
 
 
 def unrepresentable(partition: TopicPartition) -> InvalidTopicError | None:
-    """The error of a partition no request can carry; None for any other."""
+    """Return the error of a partition that no request can carry; None for any other."""
     problem = unrepresentable_topic(partition.topic)
     if problem is None and partition.partition < 0:
         return InvalidTopicError(f"The given partition index {partition.partition} is not valid.")
@@ -71,9 +71,10 @@ def unrepresentable(partition: TopicPartition) -> InvalidTopicError | None:
 
 
 class NewPartitionReassignment:
-    """The replicas a partition shall have, the preferred leader first. Raises ValueError if empty.
+    """The target replicas of a partition, preferred leader first. Raises ValueError if there are
+    none.
 
-    ``Admin`` takes a plain list of broker ids as well.
+    ``Admin`` also accepts a plain list of broker ids.
     """
 
     __slots__ = ("target_replicas",)
@@ -87,7 +88,7 @@ class NewPartitionReassignment:
 
     @property
     def target_brokers(self) -> list[int]:
-        """``target_replicas``, as KIP-455 names them."""
+        """``target_replicas`` under its name in KIP-455."""
         return self.target_replicas
 
     def __eq__(self, other: object) -> bool:
@@ -106,10 +107,10 @@ class NewPartitionReassignment:
 class PartitionReassignment:
     """A reassignment in progress.
 
-    ``replicas`` are the brokers the partition resides on now, those being added and removed
-    included. ``target_replicas`` is what it will be: ``replicas`` without ``removing_replicas``
-    in released Kafka; the drafts of KIP-455 say it on the wire, and what is added and removed
-    follows from it.
+    ``replicas`` are the brokers that hold the partition now, including those being added and
+    removed. ``target_replicas`` are those it will have. In released Kafka they are ``replicas``
+    without ``removing_replicas``; the drafts of KIP-455 send them, and the replicas added and
+    removed follow from them.
     """
 
     replicas: list[int]
@@ -124,7 +125,7 @@ class PartitionReassignment:
 
     @classmethod
     def towards(cls, current: list[int], target: list[int]) -> PartitionReassignment:
-        """From the two lists of a draft."""
+        """Make it from the two lists of a draft."""
         return cls(
             replicas=current,
             adding_replicas=[each for each in target if each not in current],
@@ -134,12 +135,12 @@ class PartitionReassignment:
 
     @property
     def current_brokers(self) -> list[int]:
-        """``replicas``, as KIP-455 names them."""
+        """``replicas`` under its name in KIP-455."""
         return self.replicas
 
     @property
     def target_brokers(self) -> list[int]:
-        """``target_replicas``, as KIP-455 names them."""
+        """``target_replicas`` under its name in KIP-455."""
         return self.target_replicas
 
 
@@ -154,10 +155,10 @@ class ElectionType(IntEnum):
 
 
 class Reassignment:
-    """One reassignment of a partition, while it lasts; from ``Admin.list_reassignments``.
+    """One reassignment of a partition while it is in progress; from ``Admin.list_reassignments``.
 
-    Two of the same partition are equal only if they are the same reassignment: what tells them
-    apart is kept here and never shown.
+    Two of the same partition are equal only if they are the same reassignment. The id that
+    distinguishes them is stored here and never shown.
     """
 
     __slots__ = ("_id", "topic_partition")
@@ -180,11 +181,11 @@ class Reassignment:
 
 @dataclass(frozen=True)
 class ReassignmentDescription:
-    """How a reassignment stands.
+    """The state of a reassignment.
 
-    ``start_time`` is in ms since the Unix epoch and never changes; throttles are in bytes a
-    second, ``UNTHROTTLED`` for none. ``new_assigned_brokers`` is in order, the preferred leader
-    first, and ``new_assigned_throttles`` has exactly these keys.
+    ``start_time`` is in ms since the Unix epoch and never changes. Throttles are in bytes per
+    second, ``UNTHROTTLED`` for none. ``new_assigned_brokers`` is in order, preferred leader first,
+    and ``new_assigned_throttles`` has exactly these keys.
     """
 
     start_time: int
@@ -199,7 +200,7 @@ class ReassignmentDescription:
 
 @dataclass(frozen=True)
 class Node:
-    """A broker, and where clients reach it."""
+    """A broker and the address at which clients reach it."""
 
     id: int
     host: str
@@ -210,7 +211,7 @@ class Node:
 
 @dataclass(frozen=True)
 class ClusterDescription:
-    """``controller_id`` is -1 where no controller is known; a KRaft broker names any live one."""
+    """``controller_id`` is -1 if no controller is known. A KRaft broker names any live broker."""
 
     cluster_id: str | None
     controller_id: int
@@ -219,8 +220,8 @@ class ClusterDescription:
 
 @dataclass(frozen=True)
 class PartitionDescription:
-    """``leader`` is -1 where there is none. ``eligible_leader_replicas`` and ``last_known_elr``
-    are None where the broker does not tell (KIP-966)."""
+    """``leader`` is -1 if there is none. ``eligible_leader_replicas`` and ``last_known_elr`` are
+    None if the broker does not report them (KIP-966)."""
 
     index: int
     leader: int
@@ -234,7 +235,7 @@ class PartitionDescription:
 
 @dataclass(frozen=True)
 class TopicDescription:
-    """Partitions in ascending order. ``topic_id`` is None from a broker without topic ids."""
+    """Partitions are in ascending order. ``topic_id`` is None from a broker without topic ids."""
 
     name: str
     topic_id: UUID | None
@@ -274,7 +275,7 @@ class ConfigResourceType(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """What is configured. A broker's name is its id; ``""`` is the default of all brokers."""
+    """A configured entity. A broker's name is its id; ``""`` is the default of all brokers."""
 
     type: ConfigResourceType
     name: str
@@ -285,12 +286,12 @@ class ConfigResource(NamedTuple):
 
     @classmethod
     def broker(cls, broker_id: int | None) -> ConfigResource:
-        """None: the default of all brokers."""
+        """The resource of a broker; None is the default of all brokers."""
         return cls(ConfigResourceType.BROKER, "" if broker_id is None else str(broker_id))
 
     @property
     def broker_id(self) -> int | None:
-        """The broker whose own this is, which alone can answer; None where any can."""
+        """The only broker that can respond for this resource; None if any can."""
         if self.type in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER) and self.name:
             return int(self.name)
         return None
@@ -315,8 +316,8 @@ class AlterConfigOp(NamedTuple):
 
 @dataclass(frozen=True)
 class ConfigEntry:
-    """``source`` is Kafka's code: 1 topic, 2 broker, 3 all brokers, 4 static, 5 default; -1 where
-    the broker does not tell. ``value`` is None where it is sensitive."""
+    """``source`` is Kafka's code: 1 topic, 2 broker, 3 all brokers, 4 static, 5 default; -1 if the
+    broker does not report it. ``value`` is None if it is sensitive."""
 
     name: str
     value: str | None

@@ -1,7 +1,7 @@
-"""A znode store on a real ZooKeeper server, through kazoo. The only file that knows kazoo.
+"""A znode store on a real ZooKeeper server, through kazoo. No other module imports kazoo.
 
-Gives ``kproto.znodes.ZnodeStore`` and decides nothing about what is kept in it. Needs the
-``zookeeper`` extra. kazoo runs threads of its own: ``wakeup`` is called on one of them.
+It implements ``kproto.znodes.ZnodeStore`` and does not interpret what is stored. Needs the extra
+``zookeeper``. kazoo runs threads of its own and calls ``wakeup`` on one of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Suspend: TypeAlias = Callable[[Register], bool]
 
 _CLOSE_SECONDS = 2.0
 _RECONNECT_SECONDS = 1.0
-"""At most so long between two attempts to connect."""
+"""The longest pause between two attempts to connect, in seconds."""
 
 _ERRORS: dict[int, type[ZnodeError]] = {
     kind.code: kind
@@ -78,21 +78,21 @@ _EVENTS = {
 
 class KazooStore:
     """One session on the servers of ``connect``: "host:port[,host:port...][/chroot]", as Kafka's
-    ``zookeeper.connect``. The chroot is made where it is missing, as Kafka does.
+    ``zookeeper.connect``. A missing chroot is created, as in Kafka.
 
-    ``timeout`` (seconds) bounds the connecting and each call. ``session_timeout`` (seconds) is
-    what the server is asked for; it has limits of its own. Raises ``ConnectionLossError`` where no
-    server answers in time.
+    ``timeout`` (seconds) bounds connecting and each call. ``session_timeout`` (seconds) is
+    requested from the server, which has limits of its own. Raises ``ConnectionLossError`` if no
+    server responds in time.
 
-    A connection that breaks is made anew behind the scenes, and the session lives on if that was
-    in time; its watches do not (``EventType.CONNECTION_LOST``). A session that expired stays so
+    A broken connection is replaced in the background. The session survives if that happens in time,
+    but its watches do not (``EventType.CONNECTION_LOST``). A session that expired stays expired
     until ``renew``.
 
-    ``suspend`` is for callers that must not block: given a function that registers a callback, it
-    returns True once that callback was called, on whatever thread, or False at once where it cannot
-    suspend its caller. A call that is suspended has no time-out, and what a broken connection cost
-    is sent again, as Kafka's ``retryRequestUntilConnected`` does: only the end of the session ends
-    it. ``take_events`` then asks the server only after a write.
+    ``suspend`` is for callers that must not block. Given a function that registers a callback, it
+    returns True once that callback was called, on any thread, or False at once if it cannot suspend
+    its caller. A suspended call has no time-out, and requests lost with a broken connection are
+    sent again, as in Kafka's ``retryRequestUntilConnected``, until the session ends.
+    ``take_events`` then queries the server only after a write.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class KazooStore:
         for name in self._chroot.split("/")[1:]:
             path += f"/{name}"
             if self._call(path, methodcaller("exists_async", path)) is None:
-                with contextlib.suppress(NodeExistsError):  # another one was quicker
+                with contextlib.suppress(NodeExistsError):  # another thread was quicker
                     self._call(path, methodcaller("create_async", path))
 
     @property
@@ -241,7 +241,8 @@ class KazooStore:
                 transaction.check(path, operation.version)
 
     def _raise_first(self, operations: Sequence[Operation], outcomes: Sequence[Any]) -> None:
-        """Where a multi failed, every outcome is an error: only one says why."""
+        """Raise the cause of a failed multi: every outcome is an error, but only one names the
+        cause."""
         from kazoo.exceptions import RolledBackError, RuntimeInconsistency
 
         for index, outcome in enumerate(outcomes):
@@ -268,10 +269,11 @@ class KazooStore:
         return events
 
     def _catch_up(self) -> None:
-        """Wait until what the server sent before now is in the queue.
+        """Wait until everything that the server has sent so far is in the queue.
 
-        It sends events before the answer to whatever is asked after the change, and kazoo hands
-        out events one by one in that order: so ask something, then stand in line.
+        The server sends events before the response to any request that follows the change, and
+        kazoo delivers events one by one in that order. So this sends a request and then queues
+        behind the events.
         """
         if self._ended or (self._suspend is not None and not self._wrote):
             return
@@ -281,7 +283,7 @@ class KazooStore:
         try:
             self._call(ROOT, lambda client: client.exists_async(self._chroot or ROOT))
         except ZnodeError:
-            return  # the connection is gone, and what it had sent with it
+            return  # the connection is lost, and the server's events with it
         handler = self._client.handler
         self._wait(lambda done: handler.dispatch_callback(Callback("watch", done, ())))
 
@@ -289,7 +291,7 @@ class KazooStore:
         return self._fired if watch else None
 
     def _fired(self, event: Any) -> None:
-        """Called by kazoo, twice for one event where both a data and a child watch were left."""
+        """Called by kazoo, twice for one event if both a data and a child watch were set."""
         if event is self._last_event:
             return
         self._last_event = event
@@ -299,11 +301,11 @@ class KazooStore:
             self._tell(WatchedEvent(kind, path))
 
     def _state_changed(self, state: str) -> None:
-        """Called by kazoo before it does anything about the change."""
+        """Called by kazoo before it acts on the change."""
         with self._lock:
             ends = state == "LOST" and not self._ended
             if ends:
-                # kazoo goes on with a new session, without the ephemeral znodes of the old one.
+                # kazoo continues with a new session, without the ephemeral znodes of the old one.
                 self._ended = True
             waiters, self._state_waiters = self._state_waiters, []
         if ends:
@@ -320,11 +322,11 @@ class KazooStore:
 
     @property
     def expired(self) -> bool:
-        """Whether the session has ended, not by ``close``, and no other began since."""
+        """Whether the session expired and no other has begun since. ``close`` does not count."""
         return self._ended and not self._closed
 
     def renew(self) -> None:
-        """Go on with the session that kazoo begins after one that expired."""
+        """Continue with the session that kazoo begins after an expired one."""
         while True:
             with self._lock:
                 if self._closed:
@@ -339,7 +341,8 @@ class KazooStore:
                 raise ConnectionLossError("", detail)
 
     def close(self) -> None:
-        """Returns within ``timeout``, also where the server hangs: then it finds out by itself."""
+        """Close the session. Returns within ``timeout`` even if the server hangs, which then ends
+        the session itself."""
         self._closed = True
         closing = threading.Thread(target=self._close, name="zookeeper-close", daemon=True)
         closing.start()
@@ -356,9 +359,9 @@ class KazooStore:
         self._client.close()
 
     def _call(self, path: str, ask: Callable[[KazooClient], Any], size: int = 0) -> Any:
-        """Send a request and wait for its answer; kazoo's errors become ours. ``size`` is the
-        request's, which the server would break the connection over: again and again, where that
-        is why it is sent again."""
+        """Send a request and wait for its response; kazoo's errors become ours. ``size`` is the
+        size of the request, since the server breaks the connection on a request that is too large,
+        each time that it is sent."""
         from kazoo.exceptions import ConnectionLoss, KazooException
         from kazoo.handlers.threading import KazooTimeoutError
 
@@ -380,7 +383,7 @@ class KazooStore:
                 raise _ours(error, path) from error
 
     def _until_connected(self) -> None:
-        """Or until the session has ended."""
+        """Wait until connected, or until the session has ended."""
         while not self._client.connected and not self._ended:
             if not self._wait(self._on_state_change):
                 return
@@ -389,13 +392,13 @@ class KazooStore:
         with self._lock:
             self._state_waiters.append(done)
         if self._client.connected or self._closed:
-            done()  # that was before it could be registered
+            done()  # connected before the callback was registered
 
     def _suspended(self, register: Register) -> bool:
         return self._suspend is not None and self._suspend(register)
 
     def _wait(self, register: Register) -> bool:
-        """Until the registered callback is called; False after the time-out."""
+        """Wait until the registered callback is called. Returns False after the time-out."""
         if self._suspended(register):
             return True
         reached = threading.Event()
@@ -406,12 +409,12 @@ class KazooStore:
         return self._chroot + path if path != ROOT else self._chroot or ROOT
 
     def _own(self, path: str) -> str:
-        """A path as the server has it, seen from the chroot."""
+        """Return a path of the server relative to the chroot."""
         return path[len(self._chroot) :] or ROOT
 
 
 def _call_back(request: Any, done: Callable[[], None]) -> None:
-    """Once kazoo has an answer to the request."""
+    """Called when kazoo has a response to the request."""
     request.rawlink(lambda _: done())
 
 
@@ -429,7 +432,7 @@ def _client(hosts: str, session_timeout: float) -> KazooClient:
 
 
 def _ours(error: Exception, path: str) -> ZnodeError:
-    """The error of the same code; one whose code has no class keeps code and name."""
+    """Return our error with the same code. A code without a class keeps its code and name."""
     from kazoo.exceptions import ConnectionClosedError
 
     if isinstance(error, ConnectionClosedError):

@@ -1,8 +1,8 @@
 """Connections without I/O: bytes in, events out, for both sides.
 
-``client`` sends requests and matches responses, ``server`` the other way round, ``negotiation``
-picks versions, ``states`` says what may happen when, ``events`` what is reported. Sockets belong
-to ``kproto.client`` and to the mock's server.
+``client`` sends requests and matches responses, ``server`` does the reverse, ``negotiation``
+chooses versions, ``states`` defines what may happen when, and ``events`` defines what is reported.
+Sockets belong to ``kproto.client`` and ``mockbroker``.
 
 A client's first exchange::
 

@@ -1,8 +1,8 @@
 """The client's side of a connection: requests out, responses in. No I/O.
 
-Knows correlation ids, the order of responses, which requests have none, negotiation and the two
-ways SASL tokens travel. What may happen when is in ``states``; which version to speak in
-``negotiation``; how a mechanism makes its tokens is the caller's.
+This module knows correlation ids, the order of responses, which requests have none, negotiation,
+and the two ways of sending SASL tokens. ``states`` defines what may happen when, and
+``negotiation`` which version to use. The caller's mechanism makes the tokens.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ _read_int32: Final = Struct(">i").unpack_from
 
 
 def has_response(api_key: int, body: Any) -> bool:
-    """Whether brokers answer this request: all but Produce with acks=0."""
+    """Whether brokers respond to this request: all but Produce with acks=0."""
     return api_key != _PRODUCE or getattr(body, "acks", None) != 0
 
 
 class ClientConnection:
-    """Feed it what the socket gave, write what it returns, ask it for events.
+    """Feed it bytes from the socket, write what it returns, and fetch its events.
 
-    ``codec`` is the dialect spoken (``kafka`` if None). ``client_id`` goes into every request
-    header, the software name and version into ApiVersions v3 and up (KIP-511).
+    ``codec`` is the dialect (``kafka`` if None). ``client_id`` is in every request header; the
+    software name and version are in ApiVersions v3 and up (KIP-511).
 
-    After a RemoteProtocolError the connection is closed for good and each ``next_event`` raises
-    that error again.
+    After a RemoteProtocolError the connection stays closed and each ``next_event`` raises that
+    error again.
     """
 
     def __init__(
@@ -92,23 +92,25 @@ class ClientConnection:
 
     @property
     def pending(self) -> tuple[SentRequest, ...]:
-        """The requests whose responses are awaited, oldest first."""
+        """The requests without a response so far, oldest first."""
         return tuple(self._pending)
 
     @property
     def buffered(self) -> int:
-        """Bytes of a frame that is not whole yet."""
+        """The number of bytes of an incomplete frame."""
         return self._splitter.buffered
 
     @property
     def peer_versions(self) -> Mapping[int, Versions] | None:
-        """What the peer said it serves, by api key; None before a negotiation."""
+        """The versions that the peer serves, by api key; None before a negotiation."""
         return self._versions
 
     def version_for(self, api_key: int, allowed: Versions | None = None) -> int:
-        """The highest version of ``api_key`` both sides have, within ``allowed`` if given.
+        """Return the highest version of ``api_key`` that both sides have, within ``allowed`` if
+        given.
 
-        Raises UnsupportedVersionError if there is none, LocalProtocolError before a negotiation.
+        Raises UnsupportedVersionError if there is none, and LocalProtocolError before a
+        negotiation.
         """
         api = self._api(api_key)
         if self._versions is None:
@@ -124,8 +126,8 @@ class ClientConnection:
     ) -> bytes:
         """Return the frame of a request. ``api_version`` None is the highest common one.
 
-        ``context`` comes back with the response. Nothing changes if this raises:
-        UnsupportedVersionError or EncodeError from the codec, LocalProtocolError where the
+        ``context`` is returned with the response. If this raises, nothing changes:
+        UnsupportedVersionError or EncodeError from the codec, LocalProtocolError if the
         connection's state does not allow it.
         """
         api = self._api_of(body)
@@ -134,10 +136,10 @@ class ClientConnection:
         return self._send(_input_for(api.api_key, api_version), api, api_version, body, context)
 
     def begin_negotiation(self, max_version: int | None = None) -> bytes:
-        """Return an ApiVersions request at ``max_version``, or at the highest we have.
+        """Return an ApiVersions request at ``max_version``, or at the highest version we have.
 
-        Until ``Negotiated`` or ``NegotiationFailed`` is reported nothing else may be sent but the
-        data of ``NegotiationRetry``.
+        Until ``Negotiated`` or ``NegotiationFailed`` is reported, only the data of
+        ``NegotiationRetry`` may be sent.
         """
         api = self._api(negotiation.API_VERSIONS_KEY)
         version = api.valid_versions.highest if max_version is None else max_version
@@ -146,18 +148,20 @@ class ClientConnection:
         return data
 
     def send_sasl_token(self, token: bytes) -> bytes:
-        """Return the frame of a raw token. Only after SaslHandshake v0 was accepted."""
+        """Return the frame of a raw token. Only allowed after the broker accepted SaslHandshake
+        v0."""
         self._machine.advance(ClientInput.SEND_TOKEN)
         return encode_frame(token)
 
     def complete_sasl(self) -> None:
-        """The mechanism is satisfied: requests may be sent."""
+        """Finish authentication: requests may be sent."""
         if self._pending:
             raise LocalProtocolError(f"cannot complete SASL while {self._pending[0]} is unanswered")
         self._machine.advance(ClientInput.COMPLETE_SASL)
 
     def close(self) -> None:
-        """Nothing more will be sent or reported. ``pending`` keeps what was not answered."""
+        """Close: nothing more is sent or reported. ``pending`` keeps the requests without a
+        response."""
         self._machine.advance(ClientInput.CLOSE)
 
     def _send(self, action: ClientInput, api: Api, version: int, body: Any, context: Any) -> bytes:
@@ -208,17 +212,18 @@ class ClientConnection:
     # ---- receiving ----------------------------------------------------------------------------
 
     def receive_data(self, data: bytes) -> None:
-        """Take bytes from the socket; never raises. Ask for events afterwards."""
+        """Add bytes from the socket; never raises. Call ``next_event`` afterwards."""
         self._splitter.feed(data)
 
     def receive_eof(self) -> None:
-        """The peer will send no more. ``next_event`` raises if it stopped inside a frame."""
+        """Signal that the peer will send no more. ``next_event`` raises if it stopped inside a
+        frame."""
         self._eof = True
 
     def next_event(self) -> ClientEvent | None:
-        """The next event, or None until more bytes come.
+        """Return the next event, or None until more bytes arrive.
 
-        Raises RemoteProtocolError where the peer broke a rule, after every event before it.
+        Raises RemoteProtocolError if the peer broke a rule, after every event before it.
         """
         if self._failure is not None:
             raise RemoteProtocolError(self._failure)
@@ -259,7 +264,8 @@ class ClientConnection:
         return ResponseReceived(sent, header, body, frame)
 
     def _match(self, frame: bytes) -> SentRequest:
-        """The request this frame answers: the oldest one, or the peer broke the order."""
+        """Return the request of this response, which must be the oldest, or the peer broke the
+        order."""
         if len(frame) < SIZE_LENGTH + 4:
             raise RemoteProtocolError(
                 f"a response of {len(frame) - SIZE_LENGTH} bytes has no correlation id"
@@ -284,7 +290,8 @@ class ClientConnection:
         )
 
     def _end_handshake(self, sent: SentRequest, *, accepted: bool) -> None:
-        """The handshake is always the last request sent, so its answer is the last pending one."""
+        """The handshake is always the last request sent, so its response is the last pending
+        one."""
         if sent.api.api_key == _SASL_HANDSHAKE:
             self._machine.advance(
                 ClientInput.HANDSHAKE_ACCEPTED if accepted else ClientInput.HANDSHAKE_REFUSED
@@ -298,8 +305,8 @@ class ClientConnection:
                 raise RemoteProtocolError(
                     f"the answer to {sent} cannot be read: {error}"
                 ) from error
-            # A peer that refuses in a layout of no version (librdkafka's mock cluster, for one)
-            # has still said all that version 0 needs.
+            # A peer that refuses with a body of no version's layout (such as librdkafka's mock
+            # cluster) has still sent all that version 0 needs.
             return self._retry(sent, 0)
         if body.error_code == ErrorCode.UNSUPPORTED_VERSION:
             rows = negotiation.advertised(body)

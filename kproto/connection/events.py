@@ -1,4 +1,4 @@
-"""What the connections report. Plain values: this file knows no bytes and no states."""
+"""The events of connections, as plain values. This module knows no bytes and no states."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class SentRequest(msgspec.Struct, frozen=True, eq=False):
-    """A request a response belongs to; ``context`` is what the caller gave along with it."""
+    """The request of a response. ``context`` is the caller's."""
 
     api: Api
     api_version: int
@@ -41,7 +41,7 @@ class SentRequest(msgspec.Struct, frozen=True, eq=False):
 
 
 class ResponseReceived(msgspec.Struct, frozen=True, eq=False):
-    """The answer to ``request``. ``frame`` is what the socket carried, size included."""
+    """The response to ``request``. ``frame`` is as on the socket, size included."""
 
     request: SentRequest
     header: Any
@@ -50,8 +50,8 @@ class ResponseReceived(msgspec.Struct, frozen=True, eq=False):
 
 
 class MalformedResponse(msgspec.Struct, frozen=True, eq=False):
-    """The answer to ``request`` came, and its body does not follow the schema. The connection can
-    go on: sizes and correlation ids still agree."""
+    """The body of the response to ``request`` does not match the schema. The connection can
+    continue, since sizes and correlation ids are still consistent."""
 
     request: SentRequest
     error: DecodeError
@@ -59,14 +59,14 @@ class MalformedResponse(msgspec.Struct, frozen=True, eq=False):
 
 
 class NegotiationRetry(msgspec.Struct, frozen=True, eq=False):
-    """The peer refused our ApiVersions version; send ``data``, which asks at ``api_version``."""
+    """The peer refused our ApiVersions version. Send ``data``, which requests ``api_version``."""
 
     data: bytes
     api_version: int
 
 
 class Negotiated(msgspec.Struct, frozen=True, eq=False):
-    """The versions the peer serves, by api key, and the whole ApiVersions response."""
+    """The versions that the peer serves, by api key, and the whole ApiVersions response."""
 
     versions: Mapping[int, Versions]
     body: Any
@@ -74,7 +74,7 @@ class Negotiated(msgspec.Struct, frozen=True, eq=False):
 
 
 class NegotiationFailed(msgspec.Struct, frozen=True, eq=False):
-    """ApiVersions was answered with an error no other version helps against."""
+    """The peer refused ApiVersions with an error that no other version avoids."""
 
     error_code: int
     body: Any
@@ -82,16 +82,17 @@ class NegotiationFailed(msgspec.Struct, frozen=True, eq=False):
 
 
 class SaslTokenReceived(msgspec.Struct, frozen=True, eq=False):
-    """A raw SASL token, as follows SaslHandshake v0. Its size is not included."""
+    """A raw SASL token, as follows SaslHandshake v0, without its size."""
 
     token: bytes
 
 
 class RequestReceived(msgspec.Struct, frozen=True, eq=False):
-    """A request of a key and version we serve. ``frame`` includes its size.
+    """A request with a key and version we serve. ``frame`` includes its size.
 
-    ``number`` orders the answers of one connection; ``expects_response`` is False for Produce with
-    acks=0 alone. ``dialect`` is the one that read it, never ``auto``; the answer goes out in it.
+    ``number`` orders the responses of one connection. ``expects_response`` is False only for
+    Produce with acks=0. ``dialect`` is the one that decoded it, never ``auto``; the response is
+    encoded in it.
     """
 
     number: int
@@ -104,7 +105,7 @@ class RequestReceived(msgspec.Struct, frozen=True, eq=False):
 
 
 class UnsupportedRequest(msgspec.Struct, frozen=True, eq=False):
-    """A request of a key or version we do not serve. Brokers answer ApiVersions (see
+    """A request with a key or version we do not serve. Brokers respond to ApiVersions (see
     ``negotiation.refusal``) and close the connection on any other."""
 
     number: int
@@ -117,8 +118,8 @@ class UnsupportedRequest(msgspec.Struct, frozen=True, eq=False):
 
 
 class UnexpectedRequest(msgspec.Struct, frozen=True, eq=False):
-    """A request of any kind where SaslAuthenticate was due. Brokers answer ILLEGAL_SASL_STATE(34)
-    and close the connection; nothing else will be read from it."""
+    """A request of any kind where SaslAuthenticate was due. Brokers respond with ILLEGAL_SASL_STATE
+    (34) and close the connection; nothing more is read from it."""
 
     number: int
     api_key: int
@@ -130,8 +131,8 @@ class UnexpectedRequest(msgspec.Struct, frozen=True, eq=False):
 
 
 class MalformedRequest(msgspec.Struct, frozen=True, eq=False):
-    """A frame that is no request; ids are None where it is too short to hold them. Brokers close
-    the connection on it."""
+    """A frame that is not a request. Ids are None if it is too short to contain them. Brokers close
+    the connection."""
 
     number: int
     api_key: int | None

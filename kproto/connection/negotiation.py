@@ -1,6 +1,6 @@
-"""Which version to speak: ApiVersions, its fallback (KIP-511), and the highest common version.
+"""Choose versions: ApiVersions, its fallback (KIP-511), and the highest common version.
 
-Pure functions over decoded messages and version ranges; the connections send and receive.
+These are pure functions of decoded messages and version ranges; the connections send and receive.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class ApiVersionsReply(NamedTuple):
     header: Any
     body: Any
     body_version: int
-    """The version the body is in: 0 where the peer refused ours."""
+    """The version of the body: 0 if the peer refused ours."""
 
 
 def read_reply(dialect: Dialect, frame: bytes, version: int) -> ApiVersionsReply:
-    """Decode the answer to ApiVersions ``version``. Raises DecodeError.
+    """Decode the response to ApiVersions ``version``. Raises DecodeError.
 
-    A broker that does not serve that version answers error 35 in a body of version 0, since it
-    cannot know a layout both share. A body in the version asked for is taken too.
+    A broker that does not serve that version responds with error 35 in a body of version 0, since
+    it cannot know a layout that both share. A body in the requested version is accepted too.
     """
     if version != 0 and is_refusal(frame):
         try:
@@ -59,23 +59,23 @@ def _decode(dialect: Dialect, frame: bytes, version: int) -> ApiVersionsReply:
 
 
 def is_refusal(frame: bytes) -> bool:
-    """Whether an ApiVersions response says error 35, which every version has in the same place."""
+    """Whether an ApiVersions response has error 35, which every version has in the same place."""
     if len(frame) < _ERROR_CODE_OFFSET + 2:
         return False
     return bool(_read_error_code(frame, _ERROR_CODE_OFFSET)[0] == ErrorCode.UNSUPPORTED_VERSION)
 
 
 def advertised(body: Any) -> dict[int, Versions]:
-    """The rows of an ApiVersionsResponse, as they are: an absurd range is an empty one."""
+    """Return the rows of an ApiVersionsResponse unchanged; an invalid range is an empty one."""
     return {row.api_key: Versions(row.min_version, row.max_version) for row in body.api_keys}
 
 
 def next_attempt(refused: int, attempt: int, rows: Mapping[int, Versions]) -> int | None:
-    """The ApiVersions version to ask at after ``refused`` was answered with error 35.
+    """Return the ApiVersions version to request after ``refused`` failed with error 35.
 
-    The peer's row for key 18 is believed once (``attempt`` counts from 1) and only if it leads
-    down; then version 0 is the last resort, and None means give up. So a peer that names the very
-    version it refuses costs three requests, never a loop.
+    The peer's row for key 18 is used once (``attempt`` counts from 1) and only if it leads to a
+    lower version. Then version 0 is the last resort, and None means giving up. A peer that names
+    the version it refuses therefore costs three requests and cannot cause a loop.
     """
     if refused == 0:
         return None
@@ -86,7 +86,8 @@ def next_attempt(refused: int, attempt: int, rows: Mapping[int, Versions]) -> in
 
 
 def choose_version(api: Api, peer: Mapping[int, Versions], allowed: Versions | None = None) -> int:
-    """The highest version that ``allowed`` (all of ours if None) and the peer have in common.
+    """Return the highest version that ``allowed`` (all of ours if None) and the peer have in
+    common.
 
     Raises UnsupportedVersionError in the words of Kafka's own clients.
     """
@@ -106,9 +107,9 @@ def choose_version(api: Api, peer: Mapping[int, Versions], allowed: Versions | N
 
 
 def refusal(dialect: Dialect, served: Versions | None) -> Any:
-    """The body, to be encoded at version 0, that answers an ApiVersions version not served.
+    """Return the body, to be encoded at version 0, for an ApiVersions version that is not served.
 
-    ``served`` is our range for key 18; brokers send it since Kafka 2.4 (KIP-511). Before that
+    ``served`` is our range for key 18, which brokers send since Kafka 2.4 (KIP-511). Before that
     they sent no row: pass None.
     """
     response: Any = dialect.message("ApiVersionsResponse")

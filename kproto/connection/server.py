@@ -1,9 +1,9 @@
 """The broker's side of a connection: requests in, responses out in order. No I/O.
 
-Knows how to tell requests we serve from those we do not and from rubbish, the order of responses,
-which requests have none, and the two ways SASL tokens travel. What may happen when is in
-``states``. What to answer, and whether to close, is the caller's: a mock may differ on purpose
-from what brokers do, which each event's docstring says.
+This module distinguishes requests we serve from others and from invalid frames. It knows the order
+of responses, which requests have none, and the two ways of sending SASL tokens. ``states`` defines
+what may happen when. The caller decides how to respond and whether to close: a mock may deviate
+from brokers deliberately. Each event's docstring says what brokers do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kproto.schema.versions import Versions
 __all__ = ["Answerable", "ServerConnection"]
 
 Answerable = RequestReceived | UnsupportedRequest | UnexpectedRequest | MalformedRequest
-"""The events a response can be given to."""
+"""The events that allow a response."""
 
 _INPUTS: Final[dict[int, ServerInput]] = {
     17: ServerInput.RECEIVE_HANDSHAKE,
@@ -48,7 +48,7 @@ _PREFIX: Final = Struct(">hhi")
 _CLIENT_ID_AT: Final = SIZE_LENGTH + _PREFIX.size
 _read_int16: Final = Struct(">h").unpack_from
 
-# While one of these lasts the meaning of the next frame depends on our answer, so none is read.
+# During these, the meaning of the next frame depends on our response, so none is read.
 _PAUSED: Final = frozenset(
     {
         ServerState.HANDSHAKING,
@@ -62,16 +62,16 @@ _PAUSED: Final = frozenset(
 
 
 class ServerConnection:
-    """Feed it what the socket gave, ask it for events, answer them, write what it returns.
+    """Feed it bytes from the socket, fetch its events, respond to them, and write what it returns.
 
-    ``served`` gives the version range of each api key (all that ``codec`` has if None; keys and
-    versions the codec lacks are unsupported in any case). ``sasl_required`` refuses everything but
-    ApiVersions and SASL until ``complete_sasl``. ``max_size`` bounds a frame,
-    ``max_size_before_sasl`` one that comes before that (Kafka's ``sasl.server.max.receive.size``).
+    ``served`` is the version range of each api key (all that ``codec`` has if None; keys and
+    versions that the codec lacks are unsupported in any case). ``sasl_required`` refuses everything
+    except ApiVersions and SASL until ``complete_sasl``. ``max_size`` bounds a frame, and
+    ``max_size_before_sasl`` a frame before that (Kafka's ``sasl.server.max.receive.size``).
 
-    Every event with ``expects_response`` must be answered in some way (``send_response``,
-    ``send_bytes``, ``drop_response``) or the connection closed: later answers wait behind it.
-    After a RemoteProtocolError the connection is closed; each ``next_event`` raises it again.
+    Every event with ``expects_response`` needs a ``send_response``, ``send_bytes`` or
+    ``drop_response``, or the connection must be closed, since later responses wait for it. After a
+    RemoteProtocolError the connection is closed; each ``next_event`` raises it again.
     """
 
     def __init__(
@@ -104,19 +104,19 @@ class ServerConnection:
 
     @property
     def paused(self) -> bool:
-        """Whether events stop until something is answered; a good time to stop reading."""
+        """Whether events stop until a response is given, which is a good time to stop reading."""
         return self._machine.state in _PAUSED
 
     @property
     def buffered(self) -> int:
-        """Bytes received that no event has come of yet."""
+        """The number of bytes received that no event covers yet."""
         return self._splitter.buffered
 
     @property
     def idle(self) -> bool:
-        """Whether a frame that begins now would be the next event, and its answer the next to go
-        out: no bytes are held back, nothing waits for an answer, no SASL is under way. A caller
-        that knows the answer to a frame by its bytes may then send it without asking here."""
+        """Whether a frame that begins now would be the next event and its response the next to be
+        sent: no bytes are buffered, no response is due, and no SASL exchange is in progress. A
+        caller that knows the response to a frame by its bytes may then send it directly."""
         return (
             self._machine.state is ServerState.OPEN
             and not self._splitter.buffered
@@ -126,23 +126,24 @@ class ServerConnection:
 
     @property
     def unanswered(self) -> int:
-        """How many events still want an answer."""
+        """The number of events that still need a response."""
         return self._received - self._sent - len(self._waiting)
 
     # ---- receiving ----------------------------------------------------------------------------
 
     def receive_data(self, data: bytes) -> None:
-        """Take bytes from the socket; never raises. Ask for events afterwards."""
+        """Add bytes from the socket; never raises. Call ``next_event`` afterwards."""
         self._splitter.feed(data)
 
     def receive_eof(self) -> None:
-        """The peer will send no more. ``next_event`` raises if it stopped inside a frame."""
+        """Signal that the peer will send no more. ``next_event`` raises if it stopped inside a
+        frame."""
         self._eof = True
 
     def next_event(self) -> ServerEvent | None:
-        """The next event, or None until more bytes come or a SASL step is answered.
+        """Return the next event, or None until more bytes arrive or a SASL step has its response.
 
-        Raises RemoteProtocolError where the peer broke a rule (a bad size, a request before
+        Raises RemoteProtocolError if the peer broke a rule (a bad size, a request before
         authentication, an end inside a frame), after every event before it.
         """
         if self._failure is not None:
@@ -199,7 +200,7 @@ class ServerConnection:
         return RequestReceived(-1, codec, api, header, body, frame, expects_response=False)
 
     def _check_served(self, api_key: int, version: int) -> None:
-        """What the caller narrowed; the codec itself refuses what it lacks."""
+        """Refuse what the caller does not serve. The codec itself refuses what it lacks."""
         if self._served is not None and version not in self._served.get(api_key, Versions.NONE):
             raise UnsupportedVersionError(f"api key {api_key} is not served at version {version}")
 
@@ -217,13 +218,13 @@ class ServerConnection:
     def send_response(
         self, request: Answerable, body: Any, *, api_version: int | None = None
     ) -> bytes:
-        """Return what may be written by now: ``request``'s response and those that waited for it,
-        or nothing while an earlier request is unanswered.
+        """Return what may be written now: the response to ``request`` and those that waited for it,
+        or nothing while an earlier request has no response.
 
-        ``api_version`` None is the request's own; give 0 for an ApiVersions refusal. A
-        SaslHandshake is accepted by a body without error. Nothing changes if this raises:
-        UnsupportedVersionError or EncodeError from the codec, LocalProtocolError for an answer
-        given twice or to a request that wants none.
+        ``api_version`` None is the request's own; pass 0 for an ApiVersions refusal. A body without
+        an error accepts a SaslHandshake. If this raises, nothing changes: UnsupportedVersionError
+        or EncodeError from the codec, LocalProtocolError for a second response or for a request
+        that expects none.
         """
         self._check_answer(request)
         version, correlation_id = _version_and_correlation_id(request)
@@ -238,29 +239,30 @@ class ServerConnection:
         return self._in_order(request.number, data)
 
     def send_bytes(self, request: Answerable, data: bytes) -> bytes:
-        """As ``send_response``, with any bytes at all in the response's place: a frame encoded
-        before, or a damaged one. A SaslHandshake answered this way is not accepted."""
+        """As ``send_response``, with arbitrary bytes as response: a frame encoded earlier, or a
+        damaged one. They do not accept a SaslHandshake."""
         self._check_answer(request)
         if isinstance(request, RequestReceived):
             self._answer_sasl(request, accepted=False)
         return self._in_order(request.number, data)
 
     def drop_response(self, request: Answerable) -> bytes:
-        """Never answer ``request``, which no broker does; return the answers it held up."""
+        """Never respond to ``request``, which no broker does. Returns the responses that waited for
+        it."""
         return self.send_bytes(request, b"")
 
     def send_sasl_token(self, token: bytes) -> bytes:
-        """Return the frame that answers a raw token."""
+        """Return the frame that responds to a raw token."""
         self._machine.advance(ServerInput.SEND_TOKEN)
         return encode_frame(token)
 
     def complete_sasl(self) -> None:
-        """The client has authenticated (its last token being answered): requests are served."""
+        """Finish authentication, after the response to the last token: requests are served."""
         self._machine.advance(ServerInput.COMPLETE_SASL)
         self._splitter.max_size = self._max_size
 
     def close(self) -> None:
-        """Nothing more will be reported or sent."""
+        """Close: nothing more is reported or sent."""
         self._machine.advance(ServerInput.CLOSE)
         self._waiting.clear()
 
@@ -306,8 +308,8 @@ def _version_and_correlation_id(request: Answerable) -> tuple[int, int]:
 
 
 def _client_id(frame: bytes) -> str | None:
-    """The client id of a request whose header version is not known: v1 and v2 agree on its place.
-    None where it does not look like one."""
+    """Return the client id of a request whose header version is unknown: v1 and v2 have it in the
+    same place. None if the bytes there are not plausible."""
     if len(frame) < _CLIENT_ID_AT + 2:
         return None
     (length,) = _read_int16(frame, _CLIENT_ID_AT)

@@ -1,11 +1,11 @@
-"""Everything that decides which state a connection is in and what may happen there.
+"""The states of a connection and what may happen in each.
 
-Rule: the two tables below are the only places where a state follows from another. The connections
-look up; they never compare states to find out what is legal. Codes, bytes and correlation ids are
-not known here.
+Rule: the two tables below are the only places where one state follows from another. The connections
+look inputs up and never compare states to find out what is legal. This module knows no codes, bytes
+or correlation ids.
 
-An input a table does not list is a broken rule: ours (LocalProtocolError) if the input is an
-action of ours, the peer's (RemoteProtocolError) if the peer did it.
+An input that a table does not list breaks a rule: it is a LocalProtocolError if the input is our
+action, and a RemoteProtocolError if it is the peer's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class _Name(Enum):
-    """Members are looked up on every frame; Enum's own hash is a Python function."""
+    """Members are looked up on every frame, and Enum's own hash is a slow Python function."""
 
     __hash__ = object.__hash__
 
@@ -170,7 +170,7 @@ SERVER_TRANSITIONS: Final[ServerTable] = MappingProxyType(
         },
         _S.RAW_TOKEN_PENDING: {
             _SI.SEND_TOKEN: _S.RAW_TOKENS,
-            # Some mechanisms end without a last token of the server's.
+            # Some mechanisms end without a last token from the server.
             _SI.COMPLETE_SASL: _S.OPEN,
             _SI.CLOSE: _S.CLOSED,
         },
@@ -182,7 +182,7 @@ SERVER_TRANSITIONS: Final[ServerTable] = MappingProxyType(
             _SI.COMPLETE_SASL: _S.OPEN,
             _SI.CLOSE: _S.CLOSED,
         },
-        # Nothing is served in it, whatever it is answered.
+        # Nothing is served in it, whatever the response.
         _S.OUT_OF_TURN: {_SI.CLOSE: _S.CLOSED},
         _S.AUTHENTICATE_PENDING: {
             _SI.ANSWER_AUTHENTICATE: _S.AUTHENTICATING,
@@ -216,7 +216,8 @@ class Machine(Generic[StateT, InputT]):
         self.state = start
 
     def after(self, happened: InputT) -> StateT:
-        """The state ``happened`` would lead to; the error of whoever broke the rule if none."""
+        """Return the state that ``happened`` leads to. Raises the error of the side that broke the
+        rule if there is none."""
         following = self._table[self.state].get(happened)
         if following is not None:
             return following

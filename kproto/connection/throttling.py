@@ -1,7 +1,7 @@
-"""For how long a response asks the client to leave its connection alone (KIP-219). No clock.
+"""How long a client must leave its connection alone after a response (KIP-219). No clock.
 
-Brokers before Kafka 2.0, and in older versions those after, hold a response back for as long as
-they throttle, and tell the time in it for information only. From the versions below on they answer
+Brokers before Kafka 2.0, and later ones in older versions of an API, hold a response back for the
+throttle time, which it then contains for information only. From the versions below on they respond
 at once, and do not read from the connection until the time has passed.
 """
 
@@ -20,11 +20,13 @@ _SINCE: Final[Mapping[int, int]] = MappingProxyType(
         34: 1, 35: 1, 37: 1, 38: 1, 39: 1, 40: 1, 41: 1, 42: 1,
     }
 )  # fmt: skip
-"""Api key -> the first version that is answered before it is throttled. Younger apis all are."""
+"""Api key -> the first version whose response is sent before throttling. It applies to all versions
+of newer APIs."""
 
 
 def pause_ms(api_key: int, api_version: int, body: Any) -> int:
-    """Milliseconds from the response on in which the broker does not read; never negative."""
+    """Return the milliseconds after the response during which the broker does not read, at least
+    0."""
     if api_version < _SINCE.get(api_key, 0):
         return 0
     return max(0, getattr(body, "throttle_time_ms", 0))

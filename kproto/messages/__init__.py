@@ -1,7 +1,7 @@
-"""Every message of the released protocol, one module each, imported when first asked for.
+"""All messages of the released protocol, one module each, imported on first use.
 
-``from kproto.messages import MetadataRequest`` loads that module alone. Structs whose name only
-one message uses are exported too; for the rest, import from the message's own module.
+``from kproto.messages import MetadataRequest`` loads that module only. Structs whose name is unique
+are exported too; import the others from their message's own module.
 """
 
 from __future__ import annotations

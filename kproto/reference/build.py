@@ -1,4 +1,4 @@
-"""From the schema model to constructs: which encoding each field has at one version."""
+"""Build constructs from the schema model: the encoding of each field at one version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["construct_for"]
 
 @lru_cache(maxsize=4096)
 def construct_for(schema: MessageSchema, version: int) -> Any:
-    """The construct of the message's body at a version that must be valid."""
+    """Return the construct of the message's body at a version, which must be valid."""
     return _Builder(schema, version).struct(schema.root, schema.name)
 
 
@@ -90,7 +90,7 @@ class _Builder:
         return Located(value, "", str(type_), leaf=True)
 
     def least(self, type_: FieldType, compact: bool) -> int:
-        """The size in bytes of the shortest encoding of a value of this type."""
+        """Return the size in bytes of the shortest encoding of a value of this type."""
         if type_.struct is not None:
             return self.least_struct(type_.struct)
         return FIXED_SIZES.get(type_.kind) or (1 if compact else 2 if type_.kind == "string" else 4)

@@ -1,6 +1,7 @@
-"""Constructs of what holds fields: a located field, arrays, structs and tagged sections.
+"""Constructs that contain fields: located fields, arrays, structs and tagged sections.
 
-The rules are those documented in ``kproto.reference``; ``build`` puts these together."""
+``kproto.reference`` documents the rules; ``build`` combines these constructs.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _VARINT = UnsignedVarint()
 
 
 class Located(construct.Subconstruct):  # type: ignore[misc]  # construct has no types
-    """A value with a place: ``segment`` joins the path, and its extent becomes a span."""
+    """A value with a location: ``segment`` is added to the path, and its extent becomes a span."""
 
     def __init__(self, subcon: Any, segment: str, type_: str, *, leaf: bool) -> None:
         super().__init__(subcon)
@@ -115,16 +116,17 @@ class MaybeStruct(construct.Subconstruct):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class KnownTag:
-    """``value`` is located without a segment: the section adds it, around tag and size too."""
+    """``value`` is located without a segment: the section adds it, since it also covers tag and
+    size."""
 
     field: Field
     value: Located
 
 
 class TaggedSection(construct.Construct):  # type: ignore[misc]
-    """The tagged fields at the end of a struct (KIP-482). Parses to the struct's share of its
-    tree: the known ones by name, the rest in ``unknown_tags``. ``elsewhere`` names the fields
-    that other versions of the struct have under a tag."""
+    """The tagged fields at the end of a struct (KIP-482). Parses to entries of the struct's tree:
+    known fields by name, the rest in ``unknown_tags``. ``elsewhere`` names the fields that other
+    versions of the struct have under a tag."""
 
     def __init__(
         self, known: Mapping[int, KnownTag], elsewhere: Mapping[int, str], version: int
@@ -234,7 +236,8 @@ class TaggedSection(construct.Construct):  # type: ignore[misc]
 
 
 class Message(construct.Adapter):  # type: ignore[misc]
-    """A struct at one version, between its tree and a ``construct.Struct`` of what travels."""
+    """Converts between the tree of a struct at one version and a ``construct.Struct`` of its
+    encoded fields."""
 
     def __init__(
         self,

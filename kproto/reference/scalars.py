@@ -1,7 +1,8 @@
-"""Constructs of the values that have no fields: numbers, lengths, strings, bytes, uuid.
+"""Constructs of values without fields: numbers, lengths, strings, bytes, uuid.
 
-Each reads what ``kproto.reference`` documents and raises through the ``Walk`` that the parse
-carries in its context, so that an error knows its offset and path."""
+They implement what ``kproto.reference`` documents. Errors are raised through the ``Walk`` in the
+parse's context, so that they have an offset and a path.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ _PYTHON_TYPES: Final[dict[str, Any]] = {
 
 
 def camel_case(name: str) -> str:
-    """The name as Kafka's own error texts print it."""
+    """Return the name as Kafka's own error texts print it."""
     return name[:1].lower() + name[1:]
 
 
@@ -49,7 +50,7 @@ def walk_of(context: Any) -> Walk:
 
 
 class Fixed(construct.Construct):  # type: ignore[misc]  # construct has no types
-    """A value whose width never changes."""
+    """A value of constant width."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -75,7 +76,7 @@ class Fixed(construct.Construct):  # type: ignore[misc]  # construct has no type
 
 
 class UnsignedVarint(construct.Construct):  # type: ignore[misc]
-    """Seven bits a byte, least significant first, the top bit set on all but the last."""
+    """Seven bits per byte, least significant first; the top bit is set on all but the last byte."""
 
     def _parse(self, stream: BinaryIO, context: Any, path: str) -> int:
         walk = walk_of(context)
@@ -99,9 +100,9 @@ class UnsignedVarint(construct.Construct):  # type: ignore[misc]
 
 
 class Length(construct.Construct):  # type: ignore[misc]
-    """A length or count that may say null. Parses to None for null, where that is allowed.
+    """A length or count. Parses to None for null if that is allowed.
 
-    ``label`` names the field in Kafka's texts.
+    ``label`` is the field's name in Kafka's texts.
     """
 
     def __init__(self, kind: str, *, compact: bool, nullable: bool, label: str) -> None:
@@ -155,7 +156,7 @@ class Blob(construct.Construct):  # type: ignore[misc]
 
 
 class Text(construct.Construct):  # type: ignore[misc]
-    """A string: the length in bytes of its UTF-8, then that."""
+    """A string: the length of its UTF-8 in bytes, then the bytes."""
 
     def __init__(self, length: Length) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Plain trees of a message: their defaults and their shape. No bytes."""
+"""Plain trees of a message: defaults and structure. No bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["complete", "default_tree", "default_value", "is_default"]
 
 
 def default_value(field: Field) -> Any:
-    """The field's default; a list or dict is a new one each time."""
+    """Return the field's default; a list or dict is a new one each time."""
     default = field.default
     if isinstance(default, NewStruct):
         assert field.type.struct is not None
@@ -26,14 +26,14 @@ def default_tree(struct: Struct) -> dict[str, Any]:
 
 
 def is_default(field: Field, value: Any) -> bool:
-    """Whether the value of a complete tree is what an absent field would decode to."""
+    """Whether the value in a complete tree equals the decoded value of an absent field."""
     return bool(value == default_value(field))
 
 
 def complete(struct: Struct, tree: Any, walk: Walk) -> dict[str, Any]:
-    """A copy of ``tree`` in which every field has a value: the default where it gave none.
+    """Return a copy of ``tree`` in which every field has a value, by default its default.
 
-    Raises EncodeError for a struct that is no mapping and for a key that names no field.
+    Raises EncodeError for a struct that is not a mapping and for a key that is not a field.
     """
     if not isinstance(tree, Mapping):
         walk.refuse(f"{type(tree).__name__} is not a value for {struct.name}")

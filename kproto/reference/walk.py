@@ -1,5 +1,7 @@
-"""Where a parse or a build is in the message: path, first byte of each open field, spans so far.
-It knows nothing of schemas or encodings; the constructs of this package report to it."""
+"""Track the position of a parse or a build: path, first byte of each open field, and spans.
+
+This module knows neither schemas nor encodings; the constructs of this package report to it.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,20 @@ __all__ = ["FieldSpan", "Walk"]
 
 
 _MOST_SPANS = 32
-"""To a byte: far more than structs nest. Elements of no bytes at all could go on without end where
-data is known to be a beginning only."""
+"""Limit on elements of zero bytes, which could otherwise continue without end if the data is only
+the beginning of a message. It far exceeds the nesting of structs."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldSpan:
-    """A run of bytes and what it means.
+    """A run of bytes and its meaning.
 
-    ``offset`` and ``length`` are in bytes, from the start of the data passed. ``type`` is the
-    schema's (``int32``, ``[]ReassignableTopic``) or one of ``count`` (an array's), ``presence``
-    (a nullable struct's marker), ``tagged fields`` (a whole section), ``tag count``, ``tag`` (a
-    tag number with its size; the value is the number), ``unknown tag``. The leaves tile the data:
-    sorted as given, each begins where the one before ended. A leaf covers its own length prefix.
-    Spans that are not leaves (structs, arrays, sections) cover the leaves inside them.
+    ``offset`` and ``length`` are in bytes from the start of the data. ``type`` is the schema's
+    (``int32``, ``[]ReassignableTopic``) or one of ``count`` (an array's), ``presence`` (a nullable
+    struct's marker), ``tagged fields`` (a whole section), ``tag count``, ``tag`` (a tag number with
+    its size; the value is the number), ``unknown tag``. Leaves are contiguous: each begins where
+    the previous one ended. A leaf includes its own length prefix. Other spans (structs, arrays,
+    sections) cover the leaves inside them.
     """
 
     offset: int
@@ -39,8 +41,8 @@ class FieldSpan:
 
 
 class Walk:
-    """The state of one parse (``end`` is the length of the data, which may be known to be the
-    beginning of ``size`` bytes) or one build."""
+    """The state of one build, or of one parse. ``end`` is the length of the data; ``size`` is the
+    length of the whole message if the data is only its beginning."""
 
     def __init__(self, end: int = 0, *, keep_spans: bool = False, size: int | None = None) -> None:
         self.end = end
@@ -59,12 +61,13 @@ class Walk:
 
     @property
     def spans(self) -> list[FieldSpan]:
-        """In the order of the data, each container before what it holds."""
+        """The spans in the order of the data, each container before its content."""
         return [span for span in self._spans or () if span is not None]
 
     @contextmanager
     def inside(self, segment: str = "", start: int = 0) -> Iterator[None]:
-        """Within, errors carry ``segment`` in their path and ``start`` as their offset."""
+        """Within this context, errors have ``segment`` in their path and ``start`` as their
+        offset."""
         self._starts.append(start)
         if segment:
             self._segments.append(segment)
@@ -75,7 +78,7 @@ class Walk:
         self._starts.pop()
 
     def reserve(self) -> int:
-        """Keep the place of a container's span, which comes before the spans inside it."""
+        """Reserve the place of a container's span, which precedes the spans inside it."""
         if self._spans is None:
             return -1
         if len(self._spans) > _MOST_SPANS * (self.end + 1):
@@ -101,7 +104,7 @@ class Walk:
         return self.end - stream.tell()
 
     def room(self, stream: BinaryIO) -> int:
-        """The most bytes that may follow, were the data whole."""
+        """Return the largest number of bytes that could follow if the data were whole."""
         return self.size - stream.tell()
 
     def need(self, stream: BinaryIO, size: int) -> None:

@@ -1,7 +1,7 @@
-"""What the tools ask of a cluster, each question a coroutine with a plain answer.
+"""The tools' requests to a cluster, as coroutines that return plain values.
 
-On ``Admin``, with the requests it has no method for: CreatePartitions (37), DescribeLogDirs (35),
-AlterReplicaLogDirs (34). Nothing is printed here: ``doing`` is told what is being waited for.
+They use ``Admin``, and requests that it has no method for: CreatePartitions (37), DescribeLogDirs
+(35), AlterReplicaLogDirs (34). Nothing is printed here; ``doing`` receives a text for each wait.
 """
 
 from __future__ import annotations
@@ -47,22 +47,23 @@ T = TypeVar("T")
 
 _OPTIONAL: Final = frozenset({ErrorCode.REPLICA_NOT_AVAILABLE})
 NewPartitions = Mapping[str, tuple[int, Sequence[Sequence[int]] | None]]
-"""By topic: how many partitions it shall have, and the brokers of the new ones if not any."""
+"""By topic: the new number of partitions, and the brokers of the new ones unless chosen by the
+cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLogDir:
-    """The directory a replica is in, and the one it is moving to; None where there is none."""
+    """The directory of a replica, and the one to which it is moving; None if there is none."""
 
     current: str | None = None
     future: str | None = None
 
 
 class Access(Admin):
-    """An ``Admin`` that the tools ask; made and closed like one.
+    """An ``Admin`` for the tools; made and closed like one.
 
-    With ``controllers`` the bootstrap addresses are a KRaft quorum's controllers, and everything is
-    asked of those (KIP-919, Kafka 3.7).
+    With ``controllers`` the bootstrap addresses are those of a KRaft quorum's controllers, and all
+    requests go to them (KIP-919, Kafka 3.7).
     """
 
     doing: Callable[[str], None] = staticmethod(lambda _what: None)
@@ -98,7 +99,7 @@ class Access(Admin):
             self._calls.nodes = self._nodes
 
     def _broker(self, broker_id: int | None) -> Where:
-        # A controller takes the configs of every broker.
+        # A controller accepts the configs of every broker.
         return self._nodes.controller if self._of_controllers else super()._broker(broker_id)
 
     # ---- reassignments -----------------------------------------------------------------------
@@ -106,7 +107,7 @@ class Access(Admin):
     async def reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """What is in progress, of these partitions or of all."""
+        """Return reassignments in progress, of these partitions or of all."""
         self.doing("listing reassignments")
         if partitions is None:
             return await self.list_partition_reassignments()
@@ -118,7 +119,7 @@ class Access(Admin):
         *,
         allow_replication_factor_change: bool = True,
     ) -> dict[TopicPartition, Exception]:
-        """Start or (None) cancel; the errors of those partitions that were refused."""
+        """Start or (None) cancel reassignments. Returns the errors of refused partitions."""
         self.doing("altering reassignments")
         wanted: dict[tuple[str, int], Sequence[int] | NewPartitionReassignment | None] = {}
         wanted.update(targets.items())
@@ -128,10 +129,10 @@ class Access(Admin):
         return {key: each for key, each in (await _settled(result.values)).items() if each}
 
     async def cancel_all_reassignments(self) -> list[BrokerError | None]:
-        """One outcome a partition that was being reassigned.
+        """Cancel all reassignments. Returns the outcome of each affected partition.
 
-        A draft's request is malformed to a released broker, which closes the connection: there the
-        reassignments are listed and cancelled one by one.
+        A released broker considers a draft's request malformed and closes the connection; the
+        reassignments are then listed and cancelled one by one.
         """
         self.doing("cancelling reassignments")
         outcomes = await self._once(reassignments.cancel_all)
@@ -140,12 +141,13 @@ class Access(Admin):
         async with self._speaking(dialect="kafka") as released:
             released.doing = self.doing
             if await released._once(lambda each: reassignments.list_ongoing(each, None)) is None:
-                # It closed that connection, too: then it may just have gone.
+                # If the broker closed that connection too, it may just have stopped.
                 return await self.cancel_all_partition_reassignments()
             return await released.cancel_all_partition_reassignments()
 
     async def _once(self, work: Callable[[Attempt], Awaitable[T]]) -> T | None:
-        """Ask the controller; None where it closes the connection instead of an answer."""
+        """Send a request to the controller. Returns None if it closes the connection instead of
+        responding."""
 
         async def attempt(each: Attempt) -> T | None:
             try:
@@ -158,21 +160,21 @@ class Access(Admin):
     async def elect(
         self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, BrokerError | None]:
-        """What became of each partition for which an election was attempted."""
+        """Return the outcome of each partition for which an election was attempted."""
         self.doing("electing leaders")
         return await self.elect_leaders(election_type, partitions).partitions()
 
     # ---- topics and the cluster --------------------------------------------------------------
 
     async def cluster(self) -> ClusterDescription:
-        """Brokers, or controllers where those are asked."""
+        """Return the brokers, or the controllers if requests go to those."""
         self.doing("asking for the brokers")
         if not self._of_controllers:
             return await self.describe_cluster()
         return await self._call(self._nodes.any, describe_controllers, None)
 
     async def topic_names(self) -> list[str]:
-        """All of them, ascending, internal ones too."""
+        """Return all topics in ascending order, internal ones included."""
         self.doing("listing topics")
         return sorted(await self.list_topics(list_internal=True))
 
@@ -193,7 +195,7 @@ class Access(Admin):
         await self.delete_topics(names).all()
 
     async def create_partitions(self, wanted: NewPartitions) -> None:
-        """Raises the first topic's error. CreatePartitions (37, KIP-195)."""
+        """Add partitions (CreatePartitions (37), KIP-195). Raises the first topic's error."""
         self.doing("creating partitions")
         attempt = partial(_create_partitions, wanted=wanted)
         for error in await self._call(self._nodes.controller, attempt, None):
@@ -202,7 +204,7 @@ class Access(Admin):
     # ---- configs -----------------------------------------------------------------------------
 
     async def topic_configs(self, names: Iterable[str]) -> dict[str, list[ConfigEntry]]:
-        """Every config of each topic, defaults included, in the broker's order."""
+        """Return all configs of each topic, defaults included, in the broker's order."""
         self.doing("describing configs")
         found = await self.describe_configs(map(ConfigResource.topic, names)).all()
         return {resource.name: [*entries.values()] for resource, entries in found.items()}
@@ -216,7 +218,8 @@ class Access(Admin):
     # ---- log directories (KIP-113) -----------------------------------------------------------
 
     async def replica_log_dirs(self, replicas: Iterable[Replica]) -> dict[Replica, ReplicaLogDir]:
-        """Where each replica is; of one that its broker does not have, nothing."""
+        """Return the directory of each replica; replicas that their broker does not have are left
+        out."""
         found = dict.fromkeys(replicas, ReplicaLogDir())
         for broker_id, mine in sorted(_by_broker(found).items()):
             self.doing(f"asking broker {broker_id} for log directories")
@@ -234,7 +237,8 @@ class Access(Admin):
         return found
 
     async def alter_replica_log_dirs(self, targets: Mapping[Replica, str]) -> set[Replica]:
-        """Those moves that were accepted; the rest are not on their broker yet.
+        """Move replicas. Returns the accepted moves; the other replicas are not on their broker
+        yet.
 
         Raises ToolError for any other error.
         """
@@ -292,7 +296,7 @@ async def _describe_log_dirs(attempt: Attempt, *, wanted: Iterable[Replica]) -> 
 def _placed(response: Any, broker_id: int) -> Iterable[tuple[Replica, str, bool]]:
     for directory in response.results:
         if directory.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
-            continue  # Offline: what was in it is in no live directory.
+            continue  # Offline: its replicas are in no live directory.
         raise_for_code(directory.error_code)
         for topic in directory.topics:
             for row in topic.partitions:
@@ -342,7 +346,8 @@ def _by_topic(replicas: Iterable[Replica]) -> dict[str, list[int]]:
 
 
 async def _settled(futures: Mapping[Any, Any]) -> dict[Any, Exception | None]:
-    """Each future's error, None for none. Being cancelled is no outcome and goes through."""
+    """Return each future's error, None for none. Being cancelled is not an outcome and
+    propagates."""
     errors: dict[Any, Exception | None] = {}
     for key, future in futures.items():
         try:

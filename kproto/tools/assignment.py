@@ -1,8 +1,8 @@
-"""Replicas for the partitions of a topic, spread over brokers: what ``--generate`` proposes. Pure.
+"""Spread the replicas of a topic's partitions over brokers, as ``--generate`` proposes. Pure.
 
 The placement is that of ``AdminUtils.assignReplicasToBrokers`` (Kafka 3.9 and before; KIP-36 for
-racks): first replicas go round the brokers from a start, the others follow at a distance that
-grows by one with each round. Start and distance are random; here the caller gives the generator.
+racks): first replicas go round-robin over the brokers from a start, the others follow at a distance
+that grows by one with each round. Start and distance are random; the caller passes the generator.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def assign_replicas(
     replication_factor: int,
     rng: random.Random,
 ) -> list[tuple[int, ...]]:
-    """Replica lists of partitions 0 to ``partitions`` - 1.
+    """Return the replica lists of partitions 0 to ``partitions`` - 1.
 
-    ``brokers`` gives each broker's rack; with all None racks play no part, with some None it is a
-    ToolError. The same ``rng`` state gives the same lists.
+    ``brokers`` maps each broker to its rack. If all are None, racks are ignored; if some are None,
+    raises ToolError. The same state of ``rng`` gives the same lists.
     """
     _check(brokers, partitions, replication_factor)
     start, shift = rng.randrange(len(brokers)), rng.randrange(len(brokers))
@@ -38,8 +38,8 @@ def place_replicas(
     start: int,
     shift: int,
 ) -> list[tuple[int, ...]]:
-    """As ``assign_replicas``, the first partition's leader being broker number ``start`` of the
-    arranged ones and its second replica ``shift`` (+1) further on."""
+    """As ``assign_replicas``. The first partition's leader is broker number ``start`` in the
+    arranged order, and its second replica is ``shift`` (+1) further on."""
     _check(brokers, partitions, replication_factor)
     racks = {broker: rack for broker, rack in brokers.items() if rack is not None}
     if racks and len(racks) != len(brokers):
@@ -60,7 +60,8 @@ def place_replicas(
 
 
 def rack_alternated(racks: Mapping[int, str]) -> list[int]:
-    """Brokers ordered so that neighbours are in different racks: one of each rack in turn."""
+    """Return the brokers in an order where neighbours are in different racks: one of each rack in
+    turn."""
     remaining = {
         rack: sorted(broker for broker in racks if racks[broker] == rack)
         for rack in sorted(set(racks.values()))
@@ -78,7 +79,7 @@ def _across_racks(
     first: int,
     distance: int,
 ) -> tuple[int, ...]:
-    """No rack gets a second replica while another has none."""
+    """Choose followers so that no rack gets a second replica while another has none."""
     all_racks = set(racks.values())
     chosen = [arranged[first]]
     step = 0
@@ -92,7 +93,7 @@ def _across_racks(
 
 
 def _follower(first: int, distance: int, arranged: Sequence[int]) -> int:
-    """The broker ``distance`` places on, never the first one itself."""
+    """Return the broker ``distance`` places on, never the first one itself."""
     return arranged[(first + 1 + distance % (len(arranged) - 1)) % len(arranged)]
 
 

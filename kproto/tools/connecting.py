@@ -1,6 +1,6 @@
-"""From a bootstrap address and a properties file to an ``Access``: the files behind the settings.
+"""Make an ``Access`` from a bootstrap address and a properties file.
 
-What settings mean is ``properties``'s; here PEM files are read and a TLS context is made of them.
+``properties`` interprets the settings; this module reads PEM files and makes the TLS context.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TIMEOUT_MS: Final = 60_000
 
 
 def read_text(path: str) -> str:
-    """A file the command line names. Raises ToolError with its path."""
+    """Read a file that the command line names. Raises ToolError with its path."""
     try:
         return Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -29,7 +29,7 @@ def read_text(path: str) -> str:
 
 
 def read_settings(path: str | None) -> Settings:
-    """Of a properties file; without one everything is as the tool has it."""
+    """Read the settings of a properties file; without a file, use the tool's defaults."""
     return Settings() if path is None else settings(parse_properties(read_text(path)), path)
 
 
@@ -42,12 +42,12 @@ def connect(
     controllers: bool = False,
     dialect: str = "kafka",
 ) -> Access:
-    """A client that has sent nothing yet; use it in ``async with``.
+    """Return a client that has sent nothing yet; use it in ``async with``.
 
-    ``controllers``: the addresses are those of a KRaft quorum's controllers, not of brokers.
-    ``dialect`` is what the brokers speak.
-    ``client_id`` and ``timeout_ms`` are the tool's own, which ``found`` goes before. Raises
-    ToolUsageError for an address that is none, ToolError for certificates that cannot be used.
+    ``controllers``: the addresses are those of a KRaft quorum's controllers instead of brokers.
+    ``dialect`` is the brokers' dialect. ``client_id`` and ``timeout_ms`` are the tool's defaults,
+    which ``found`` overrides. Raises ToolUsageError for an invalid address, and ToolError for
+    certificates that cannot be used.
     """
     context = None if found.tls is None else _context(found.tls)
     try:
@@ -69,7 +69,7 @@ def _context(tls: Tls) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=tls.trusted_path, cadata=tls.trusted_text)
         context.check_hostname = tls.check_hostname
         if tls.key_path is not None:
-            # "" rather than None: OpenSSL would ask for a password on the terminal.
+            # "" rather than None, with which OpenSSL would prompt for a password on the terminal.
             context.load_cert_chain(tls.key_path, password=tls.key_password or "")
     except OSError as error:
         message = f"TLS: the certificates of the properties file cannot be used: {error}"

@@ -1,7 +1,7 @@
-"""The controllers of a KRaft quorum, asked themselves: ``--bootstrap-controller`` (KIP-919).
+"""Direct requests to the controllers of a KRaft quorum: ``--bootstrap-controller`` (KIP-919).
 
-They serve no Metadata; DescribeCluster of endpoint type 2 says who they are and which is active. A
-broker refuses that with MISMATCHED_ENDPOINT_TYPE(114).
+Controllers do not serve Metadata. DescribeCluster with endpoint type 2 lists them and the active
+one; a broker refuses that with MISMATCHED_ENDPOINT_TYPE (114).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Controllers(Nodes):
 
 
 async def describe_controllers(attempt: Attempt) -> ClusterDescription:
-    """The controllers as the cluster's nodes."""
+    """Return the controllers as the cluster's nodes."""
     request: Any = attempt.dialect.message("DescribeClusterRequest")
     version = attempt.version(_DESCRIBE_CLUSTER, _WITH_ENDPOINT_TYPE)
     response = await attempt.request(request(endpoint_type=_CONTROLLERS), version)

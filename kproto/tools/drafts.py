@@ -1,9 +1,9 @@
-"""``kafka-reassign-partitions`` as the drafts of KIP-455 would have it.
+"""``kafka-reassign-partitions`` according to the drafts of KIP-455.
 
-In both, ``--list`` prints the plan that would ask for what is in progress, or ``{}``. The older one
-takes a plan for all there is to do, unless ``--incremental``; the newer one always adds to what is
-in progress, and has ``--cancel-all``. Throttles, ``--generate`` and ``--verify`` are those of
-``reassign``; nothing of this goes through ZooKeeper any more.
+In both drafts, ``--list`` prints a plan that would request what is in progress, or ``{}``. In the
+older one, a plan replaces everything in progress unless ``--incremental`` is given; in the newer
+one a plan always adds to it, and there is ``--cancel-all``. Throttles, ``--generate`` and
+``--verify`` are those of ``reassign``. Nothing here uses ZooKeeper.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ Write = Callable[[str], None]
 
 
 def is_kip_455_draft(dialect: Dialect) -> bool:
-    """Whether brokers of that dialect tell targets, and not what is added and removed."""
+    """Whether the brokers of that dialect report target replicas instead of those added and
+    removed."""
     return dialect.name.startswith("kip-455-")
 
 
 async def list_as_plan(access: Access, write: Write) -> None:
-    """What is in progress, as a plan that asks for it: its replicas are the targets."""
+    """Return a plan that requests what is in progress: its replicas are the targets."""
     ongoing = await access.reassignments()
     targets = {partition: each.target_brokers for partition, each in ongoing.items()}
     write(f"{format_plan(targets) if targets else '{}'}\n")
@@ -43,9 +44,9 @@ async def execute_newer(access: Access, write: Write, plan: Plan, *, throttle: i
 async def execute_older(
     access: Access, write: Write, plan: Plan, *, incremental: bool, throttle: int = -1
 ) -> None:
-    """Do what the plan says, and cancel what it does not name; a plan without partitions cancels
-    everything. ``incremental`` leaves alone what the plan does not name, and cancels those of its
-    partitions whose replicas are null or empty."""
+    """Execute the plan and cancel reassignments that it does not contain; a plan without partitions
+    cancels all. With ``incremental``, other reassignments are left alone, and partitions of the
+    plan with null or empty replicas are cancelled."""
     if incremental:
         cancelled = plan.without_replicas()
         if cancelled and len(cancelled) == len(plan.partitions):
@@ -66,8 +67,8 @@ async def execute_older(
 
 
 async def cancel_all(access: Access, write: Write) -> None:
-    """Cancel whatever is in progress: by one request that names nothing, or, of brokers that are
-    released Kafka, each by its name."""
+    """Cancel all reassignments: by one request that names none, or one by one if the brokers are
+    released Kafka."""
     outcomes = await access.cancel_all_reassignments()
     failed = [error for error in outcomes if error is not None]
     if failed:

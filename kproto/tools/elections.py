@@ -1,7 +1,7 @@
-"""``kafka-leader-election``: have leaders elected, and say which were (KIP-460).
+"""``kafka-leader-election``: elect leaders and print the results (KIP-460).
 
-Follows Kafka's ``LeaderElectionCommand``: results on standard output, the failure as a whole on
-standard error.
+Follows Kafka's ``LeaderElectionCommand``: results go to standard output, the failure of the whole
+command to standard error.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ async def elect_leaders(
     election_type: ElectionType,
     partitions: Iterable[TopicPartition] | None,
 ) -> None:
-    """Elect for these partitions; None is all of them, those that need no election left out.
+    """Elect leaders for these partitions; None is all that need an election.
 
-    Partitions are printed in order. Raises ToolError if one could not be elected.
+    Partitions are printed in order. Raises ToolError if an election failed.
     """
     try:
         results = await access.elect(election_type, partitions)
@@ -60,10 +60,10 @@ async def elect_leaders(
 
 
 def shown_error(error: Exception) -> str:
-    """A partition's error as Kafka's tools print it: with its class, where it is a broker's."""
+    """Return a partition's error as Kafka's tools print it, with its class if it is a broker's."""
     return java_error(error.code, str(error)) if isinstance(error, BrokerError) else str(error)
 
 
 def printed(message: str) -> ToolError:
-    """A failure that says the same on standard output."""
+    """Return a failure that has the same text on standard output."""
     return ToolError(message, printed=message)

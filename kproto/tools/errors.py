@@ -1,9 +1,9 @@
-"""How a tool ends badly. Knows which text goes where, and nothing of brokers.
+"""Errors of the tools and the stream that each text goes to. Knows nothing of brokers.
 
 ::
 
     KprotoError
-    ├── ToolUsageError      the options make no sense together: nothing was sent
+    ├── ToolUsageError      invalid combination of options; nothing was sent
     └── ToolError           the operation failed; ``str()`` is the text for stderr
 """
 
@@ -15,14 +15,14 @@ __all__ = ["ToolError", "ToolUsageError"]
 
 
 class ToolUsageError(KprotoError, ValueError):
-    """Options that Kafka's tool refuses too, in its words."""
+    """Options that Kafka's tool refuses too, with its text."""
 
 
 class ToolError(KprotoError):
     """An operation that failed.
 
-    ``printed`` is what Kafka's tool writes to standard output about it (several lines at times), or
-    None where it writes there nothing.
+    ``printed`` is what Kafka's tool writes about it to standard output (possibly several lines), or
+    None if it writes nothing there.
     """
 
     def __init__(self, message: str, *, printed: str | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Log directories of replicas: where they are, and moving them (KIP-113).
+"""Log directories of replicas: querying and moving them (KIP-113).
 
-A replica can be moved between the directories of one broker; until it has come to a broker at all,
-that broker answers REPLICA_NOT_AVAILABLE and is asked again.
+A replica can be moved between the directories of one broker. Until the replica is on that broker,
+the broker responds with REPLICA_NOT_AVAILABLE and the request is repeated.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _PAUSE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """``lines`` as ``--verify`` prints them; ``moving_from`` has each replica that is on its way
-    now, with the directory it still is in; ``moving`` is whether anything is unfinished."""
+    """``lines`` are printed by ``--verify``. ``moving_from`` maps each replica that is moving now
+    to its current directory. ``moving`` is whether anything is unfinished."""
 
     lines: tuple[str, ...]
     moving_from: Mapping[Replica, str]
@@ -33,7 +33,7 @@ class States:
 
 
 async def states(access: Access, targets: Mapping[Replica, str]) -> States:
-    """How replicas stand that were to go to these directories."""
+    """Return the state of replicas that should move to these directories."""
     found = await access.replica_log_dirs(targets)
     ordered = sorted(targets, key=_by_broker)
     return States(
@@ -76,7 +76,7 @@ async def move(
     targets: Mapping[Replica, str],
     timeout_ms: int,
 ) -> None:
-    """Ask for each move until its broker has accepted it. Raises ToolError after ``timeout_ms``."""
+    """Request each move until its broker accepts it. Raises ToolError after ``timeout_ms``."""
     pending = dict(targets)
     loop = asyncio.get_running_loop()
     end = loop.time() + timeout_ms / 1000

@@ -1,7 +1,8 @@
-"""Which options of a tool go together. Pure: names in, a ToolUsageError in Kafka's words out.
+"""Which options of a tool may be combined. Pure: takes names and raises ToolUsageError in Kafka's
+words.
 
-Options are named without dashes (``reassignment-json-file``) and given in the order in which they
-stood on the command line: the first that is out of place is the one that is named.
+Options are named without dashes (``reassignment-json-file``) and passed in the order of the command
+line, since the error names the first one that is out of place.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ _DRAFT_PERMITTED: Final = {
     "verify": (),
     "list": (),
 }
-"""What KIP-455's drafts have in common; see ``check_draft_reassign``."""
+"""Common to KIP-455's drafts; see ``check_draft_reassign``."""
 
 
 def check_draft_reassign(draft: str, given: Sequence[str]) -> str:
-    """As ``check_reassign``, for "kip-455-old", where ``--execute`` takes ``--incremental``, or
+    """As ``check_reassign``, for "kip-455-old", where ``--execute`` accepts ``--incremental``, or
     "kip-455-new", which has the action ``--cancel-all``."""
     permitted: dict[str, tuple[str, ...]] = dict(_DRAFT_PERMITTED)
     if draft == "kip-455-old":
@@ -85,17 +86,17 @@ _ZOOKEEPER_MORE: Final = {
     "kip-236-old": {"generate-extra": "generate", "execute-extra": "execute",
                     "verify-extra": "verify", "remove-cancel": "cancel"},
 }  # fmt: skip
-"""Actions that each draft of KIP-236 adds, and whose options they take."""
+"""Actions that each draft of KIP-236 adds, and the action whose options they accept."""
 _ZOOKEEPER_LACKS: Final = {
     "generate": "both --topics-to-move-json-file and --broker-list options",
     "execute": f"--{_PLAN} that was output during the --generate option",
     "verify": f"--{_PLAN} that was used during the --execute option",
 }
-"""In the words of Kafka 2.4."""
+"""Kafka 2.4's text."""
 
 
 def check_zookeeper_reassign(draft: str, given: Sequence[str]) -> str:
-    """As ``check_reassign``, for the drafts of KIP-236, which go through ``--zookeeper`` only."""
+    """As ``check_reassign``, for the drafts of KIP-236, which only use ``--zookeeper``."""
     likes = {action: action for action in _ZOOKEEPER_PERMITTED} | _ZOOKEEPER_MORE[draft]
     action = _one_action(given, tuple(likes))
     like = likes[action]
@@ -111,7 +112,7 @@ def check_zookeeper_reassign(draft: str, given: Sequence[str]) -> str:
 
 
 def check_preferred_election(given: Sequence[str]) -> None:
-    """KIP-183: through ZooKeeper, or by the brokers, and not both."""
+    """Check KIP-183's options: either ``--zookeeper`` or ``--bootstrap-server``."""
     ways = [option for option in (_ZOOKEEPER, _SERVER) if option in given]
     if len(ways) == 2:
         raise ToolUsageError("Only one of --zookeeper and --bootstrap-server can be used at a time")
@@ -122,7 +123,7 @@ def check_preferred_election(given: Sequence[str]) -> None:
 
 
 def check_reassign(given: Sequence[str]) -> str:
-    """The action, once everything else given goes with it."""
+    """Return the action after checking that all other options are valid for it."""
     action = _one_action(given, _REASSIGN_ACTIONS)
     if _SERVER in given and _CONTROLLER in given:
         raise ToolUsageError(
@@ -157,7 +158,7 @@ def _refuse_others(given: Sequence[str], action: str, fitting: Collection[str]) 
 
 
 def check_election(given: Sequence[str]) -> None:
-    """Kafka's ``LeaderElectionCommandOptions.validate``."""
+    """Check options as Kafka's ``LeaderElectionCommandOptions.validate`` does."""
     missing = [option for option in (_SERVER, "election-type") if option not in given]
     if missing:
         raise ToolUsageError(f"Missing required option(s): {', '.join(missing)}")
@@ -194,7 +195,7 @@ _TOPIC_GOES_WITH: Final = {
 
 
 def check_topics(given: Sequence[str]) -> str:
-    """The action, once everything else given goes with it."""
+    """Return the action after checking that all other options are valid for it."""
     actions = [action for action in _TOPIC_ACTIONS if action in given]
     if len(actions) != 1:
         raise ToolUsageError(

@@ -1,8 +1,8 @@
 """The JSON files of the tools: reassignment plans, topics to move, partitions to elect. Pure.
 
-Checks everything that can be checked without a cluster and says where in the file the trouble is.
-Whether brokers and partitions exist is not known here. Texts of refusals that Kafka's tools have
-too are theirs (``AdminCommandFailedException``, ``AdminOperationException``; Kafka 3.9 and 4.x).
+This module checks everything that needs no cluster, and errors state the place in the file. It does
+not know which brokers and partitions exist. Errors that Kafka's tools have too use their texts
+(``AdminCommandFailedException``, ``AdminOperationException``; Kafka 3.9 and 4.x).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _INT32: Final = range(-(2**31), 2**31)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a ``--reassignment-json-file`` says, in its order and with its duplicates.
+    """The content of a ``--reassignment-json-file``, in its order and with its duplicates.
 
-    ``log_dirs`` has the replicas for which it names a directory rather than "any".
+    ``log_dirs`` holds the replicas with a directory other than "any".
     """
 
     partitions: Sequence[tuple[TopicPartition, tuple[int, ...]]]
@@ -51,21 +51,22 @@ class Plan:
         return {partition.topic for partition, _ in self.partitions}
 
     def without_replicas(self) -> list[TopicPartition]:
-        """Partitions whose replicas are null or empty: the older draft of KIP-455 cancels them."""
+        """Partitions with null or empty replicas, which the older draft of KIP-455 cancels."""
         return [partition for partition, replicas in self.partitions if not replicas]
 
     def restricted_to(self, partitions: Iterable[TopicPartition]) -> Plan:
-        """The same for these partitions only; log directories are left out."""
+        """Return the plan for these partitions only, without log directories."""
         kept = set(partitions)
         return Plan([(p, replicas) for p, replicas in self.partitions if p in kept])
 
     def executable(
         self, *, empty: str = "Partition reassignment list cannot be empty"
     ) -> dict[TopicPartition, tuple[int, ...]]:
-        """The target replicas of each partition, or a ToolError where a plan cannot be started.
+        """Return the target replicas of each partition. Raises ToolError if the plan cannot be
+        executed.
 
-        Kafka's checks in Kafka's order: no partitions (``empty`` says so), an empty replica list,
-        a partition twice, a broker twice.
+        These are Kafka's checks in Kafka's order: no partitions (with the text ``empty``), an empty
+        replica list, a duplicate partition, a duplicate broker.
         """
         if not self.partitions:
             raise _refused(empty)
@@ -91,11 +92,11 @@ class Plan:
 
 
 def parse_plan(text: str, source: str = "the plan", *, null_replicas: bool = False) -> Plan:
-    """Read a reassignment plan; ``source`` names it in errors.
+    """Parse a reassignment plan. ``source`` is its name in errors.
 
-    The form: ``{"version": 1, "partitions": [{"topic": "foo", "partition": 0, "replicas": [1, 2],
+    The form is ``{"version": 1, "partitions": [{"topic": "foo", "partition": 0, "replicas": [1, 2],
     "log_dirs": ["any", "/data"]}]}``; ``version`` and ``log_dirs`` may be absent. With
-    ``null_replicas`` those of a partition may be null, and then read as none. Raises ToolError.
+    ``null_replicas``, replicas may be null, which means none. Raises ToolError.
     """
     document = _document(text, source)
     partitions: list[tuple[TopicPartition, tuple[int, ...]]] = []
@@ -119,10 +120,10 @@ def parse_plan(text: str, source: str = "the plan", *, null_replicas: bool = Fal
 
 
 def format_plan(assignment: Mapping[TopicPartition, Sequence[int]]) -> str:
-    """The JSON that ``parse_plan`` reads, one line, partitions in order, keys in Kafka's order.
+    """Return the JSON of a plan on one line, partitions in order, keys in Kafka's order.
 
-    Every log directory is "any", as in Kafka 3.9; the tool of 4.3 looks the present directories
-    up, and its rollback then has to move log directories too.
+    Every log directory is "any", as in Kafka 3.9. The tool of 4.3 queries the present directories,
+    so that its rollback also moves log directories.
     """
     return _compact(
         {
@@ -141,7 +142,7 @@ def format_plan(assignment: Mapping[TopicPartition, Sequence[int]]) -> str:
 
 
 def parse_topics_to_move(text: str, source: str = "the topics file") -> list[str]:
-    """Read ``{"version": 1, "topics": [{"topic": "foo"}]}``; a topic twice is refused."""
+    """Parse ``{"version": 1, "topics": [{"topic": "foo"}]}``. A duplicate topic is an error."""
     rows = _rows(_document(text, source), "topics", source)
     topics = [_string(row, "topic", where) for where, row in rows]
     if twice := _duplicates(topics):
@@ -150,7 +151,7 @@ def parse_topics_to_move(text: str, source: str = "the topics file") -> list[str
 
 
 def parse_broker_list(text: str) -> list[int]:
-    """Read ``--broker-list``: ids with commas between them; an id twice is refused."""
+    """Parse ``--broker-list``: ids separated by commas. A duplicate id is an error."""
     try:
         brokers = [int(part) for part in text.split(",")]
     except ValueError:
@@ -163,10 +164,10 @@ def parse_broker_list(text: str) -> list[int]:
 def parse_election_partitions(
     text: str, source: str = "the partitions file"
 ) -> set[TopicPartition]:
-    """Read ``{"partitions": [{"topic": "foo", "partition": 1}]}``.
+    """Parse ``{"partitions": [{"topic": "foo", "partition": 1}]}``.
 
-    Raises ToolError as Kafka's ``LeaderElectionCommand`` does for a file without that field, and
-    for a partition twice.
+    Raises ToolError as Kafka's ``LeaderElectionCommand`` does for a file without that field and for
+    a duplicate partition.
     """
     document = _parse(text, source)
     if "partitions" not in document:
@@ -207,7 +208,7 @@ def _parse(text: str, source: str) -> dict[str, Any]:
 def _rows(
     document: Mapping[str, Any], name: str, source: str
 ) -> list[tuple[str, Mapping[str, Any]]]:
-    """Each object of an array with its place, for errors. An absent array is an empty one."""
+    """Yield each object of an array with its place, for errors. An absent array is an empty one."""
     rows = document.get(name, [])
     if not isinstance(rows, list):
         raise _wrong(f"{source}: {name}", "an array", rows)
@@ -243,7 +244,7 @@ def _integer(row: Mapping[str, Any], name: str, where: str) -> int:
 
 
 def _checked_integer(value: object, where: str) -> int:
-    # A bool is an int to Python and not to JSON.
+    # Python considers a bool an int; JSON does not.
     if not isinstance(value, int) or isinstance(value, bool):
         raise _wrong(where, "an integer", value)
     if value not in _INT32:
@@ -281,7 +282,7 @@ def _refused(message: str) -> ToolError:
 
 
 def _duplicates(values: Iterable[Any]) -> list[Any]:
-    """What occurs more than once, in order."""
+    """Return the elements that occur more than once, in order."""
     return sorted(value for value, times in Counter(values).items() if times > 1)
 
 

@@ -1,7 +1,8 @@
-"""``kafka-preferred-replica-election``, as KIP-183 changed it: by the brokers, or by ZooKeeper.
+"""``kafka-preferred-replica-election`` as changed by KIP-183: through the brokers or through
+ZooKeeper.
 
-The tool of Kafka 2.2 to 2.8. By the brokers it waits for the outcome; through ZooKeeper it leaves a
-znode for the controller to act on, and says no more than that it did.
+The tool existed in Kafka 2.2 to 2.8. Through the brokers it waits for the outcome; through
+ZooKeeper it creates a znode for the controller and reports no more than that.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ Not needed where brokers have auto.leader.rebalance.enable=true: they do it by t
 async def elect_by_brokers(
     access: Access, write: Write, partitions: Collection[TopicPartition] | None
 ) -> None:
-    """Ask the controller and wait for the results; None is every partition. Controllers before
-    Kafka 2.4 do not tell apart which had their preferred leader already."""
+    """Request elections from the controller and wait for the results; None is every partition.
+    Controllers before Kafka 2.4 do not report which partitions had their preferred leader
+    already."""
     try:
         results = await access.elect(ElectionType.PREFERRED, partitions)
     except (RequestTimedOutError, RequestTimeoutError):
@@ -76,7 +78,7 @@ async def elect_by_brokers(
 def elect_by_znode(
     access: ZnodeAccess, write: Write, partitions: Collection[TopicPartition] | None
 ) -> None:
-    """Leave the znode; None is every partition there is now."""
+    """Create the znode; None is every partition that exists now."""
     known = set(access.every_partition())
     wanted = sorted(known if partitions is None else known & set(partitions))
     if not access.submit_election(wanted):

@@ -1,9 +1,10 @@
-"""``--command-config``: Java properties files, and what they mean for our client. Pure.
+"""``--command-config``: parse Java properties files and turn them into settings of our client.
+Pure.
 
-Understood: TLS by PEM files, SASL PLAIN and SCRAM, client id and time-outs. Any other ``ssl.``,
-``sasl.`` or ``security.`` setting is refused rather than passed over: a client that is less secure
-than its file says is worse than none. Settings of other kinds have no effect here and are ignored,
-as Kafka's tools ignore names they do not know.
+Supported are TLS with PEM files, SASL PLAIN and SCRAM, client id and time-outs. Any other ``ssl.``,
+``sasl.`` or ``security.`` setting is an error, since a client that is less secure than its file
+says is worse than none. Other settings have no effect and are ignored, as Kafka's tools ignore
+unknown names.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SECURITY: Final = ("ssl.", "sasl.", "security.")
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Paths of PEM files, or texts. None: the system's certificates, no key of ours."""
+    """Paths or contents of PEM files. None means the system's certificates, and no key."""
 
     trusted_path: str | None = None
     trusted_text: str | None = None
@@ -35,7 +36,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of one properties file; None where it says nothing."""
+    """The settings of one properties file; None for those it does not contain."""
 
     client_id: str | None = None
     timeout_ms: int | None = None
@@ -44,8 +45,8 @@ class Settings:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Read Java's properties format: ``key=value``, ``key: value`` or ``key value``, comments with
-    # or !, lines continued by a backslash, its escapes. The last of one name counts."""
+    """Parse Java's properties format: ``key=value``, ``key: value`` or ``key value``, comments with
+    # or !, lines continued by a backslash, and Java's escapes. The last value of a key counts."""
     found = {}
     for line in _logical_lines(text):
         key, value = _split(line)
@@ -71,7 +72,8 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """At the first blank, = or : that no backslash precedes; one = or : may stand among blanks."""
+    """Split at the first blank, = or : without a preceding backslash; one = or : may follow
+    blanks."""
     match = re.match(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", line, re.DOTALL)
     assert match is not None  # Every part may be empty.
     return match[1], match[2]
@@ -90,12 +92,12 @@ def _unescaped(text: str) -> str:
 
 
 def settings(properties: Mapping[str, str], source: str = "the properties") -> Settings:
-    """What the client shall do. Raises ToolError naming ``source`` and the setting."""
+    """Return the client's settings. Raises ToolError with ``source`` and the setting."""
     left = {name: value.strip() for name, value in properties.items()}
     protocol = left.pop("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise _refused(source, "security.protocol", f"is one of {', '.join(_PROTOCOLS)}")
-    # Taken in any case: a file may hold settings its protocol does not use.
+    # Parsed in any case: a file may contain settings that its protocol does not use.
     tls = _tls(left, source)
     sasl = _sasl(left, source, wanted=protocol.startswith("SASL"))
     timeout = _integer(left, "default.api.timeout.ms", source)

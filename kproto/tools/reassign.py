@@ -1,8 +1,8 @@
 """``kafka-reassign-partitions``: generate, execute, verify, cancel and list reassignments.
 
-What is asked of the cluster, in which order, and what is printed, as Kafka's
-``ReassignPartitionsCommand`` does (KIP-455, KIP-73, KIP-860). Files and options are read elsewhere;
-``write`` takes text for standard output. A failure is a ToolError, or what the admin client raised.
+Requests, their order and the output follow Kafka's ``ReassignPartitionsCommand`` (KIP-455, KIP-73,
+KIP-860). Other modules read files and options. ``write`` takes text for standard output. A failure
+raises ToolError, or an error of the admin client.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _RUN_VERIFY: Final = (
 
 
 async def list_reassignments(access: Access, write: Write) -> None:
-    """Every reassignment in progress."""
+    """List every reassignment in progress."""
     ongoing = await access.reassignments()
     if not ongoing:
         write("No partition reassignments found.\n")
@@ -103,8 +103,8 @@ async def generate(
 ) -> None:
     """Print the present assignment of ``topics`` and a proposed one over ``brokers``.
 
-    Kafka's placement begins at random; here a topic's name decides, so that the same question gets
-    the same answer.
+    Kafka's placement begins at random. Here the topic's name decides, so that the same input gives
+    the same proposal.
     """
     described = await _replicas(access, topics)
     racks = await _racks(access, brokers, rack_aware=rack_aware)
@@ -147,7 +147,7 @@ async def execute(
     timeout_ms: int = 10000,
     allow_replication_factor_change: bool = True,
 ) -> None:
-    """Start what the plan says, throttled to so many bytes a second where not negative.
+    """Execute the plan, throttled to a number of bytes per second unless negative.
 
     ``timeout_ms`` bounds the wait until replicas can be moved to their log directories.
     """
@@ -180,7 +180,7 @@ async def execute(
 
 
 async def check_brokers(access: Access, wanted: set[int]) -> None:
-    """Raises ToolError for a broker that the cluster does not have."""
+    """Raise ToolError for a broker that the cluster does not have."""
     known = {node.id for node in (await access.cluster()).nodes}
     if unknown := sorted(wanted - known):
         raise _failed(f"Unknown broker id {unknown[0]}")
@@ -194,7 +194,7 @@ async def start_throttle(
     rate: int,
     ongoing: Mapping[TopicPartition, PartitionReassignment] = MappingProxyType({}),
 ) -> None:
-    """Let what moves, and shall move, do so at ``rate`` bytes a second."""
+    """Limit ongoing and planned moves to ``rate`` bytes per second."""
     moves = proposed_moves(ongoing, proposed, current)
     leaders, followers = leader_throttles(moves), follower_throttles(moves)
     await access.alter_configs(
@@ -227,13 +227,11 @@ async def _set_on_brokers(
     )
 
 
-# ---- --verify ----------------------------------------------------------------------------------
-
-
 async def verify(
     access: Access, write: Write, plan: Plan, *, preserve_throttles: bool = False
 ) -> None:
-    """Say how each partition of the plan stands; once nothing moves any more, clear throttles."""
+    """Print the state of each partition of the plan. Once nothing moves any more, remove the
+    throttles."""
     ongoing = await access.reassignments()
     targets = dict(plan.partitions)
     idle = {partition for partition in targets if partition not in ongoing}
@@ -242,7 +240,7 @@ async def verify(
     for partition in sorted(targets):
         write(f"{_status_line(partition, targets[partition], present.get(partition))}\n")
     directories = await log_dirs.states(access, plan.log_dirs)
-    # An empty line where no directory was asked about: Kafka prints the empty list of them.
+    # An empty line if no directory was requested: Kafka prints the empty list of them.
     write("".join(f"{line}\n" for line in directories.lines) or "\n")
     if not ongoing and not directories.moving and not preserve_throttles:
         await _clear_throttles(access, write, plan)
@@ -263,7 +261,7 @@ def _status_line(
 
 
 async def _present_replicas(access: Access, partitions: set[TopicPartition]) -> Replicas:
-    """The replicas of each; none for a topic or partition that does not exist."""
+    """Return the replicas of each partition; none for a topic or partition that does not exist."""
     present: dict[TopicPartition, Sequence[int]] = dict.fromkeys(partitions, ())
     described = await access.topics_or_errors({partition.topic for partition in partitions})
     for topic, description in described.items():
@@ -278,7 +276,7 @@ async def _present_replicas(access: Access, partitions: set[TopicPartition]) -> 
 
 
 async def _clear_throttles(access: Access, write: Write, plan: Plan) -> None:
-    """Every broker's, since nobody knows any more which ones took part."""
+    """Remove the throttles of all brokers, since it is not known which ones took part."""
     named = {broker for _, replicas in plan.partitions for broker in replicas}
     brokers = sorted(named | {node.id for node in (await access.cluster()).nodes})
     write(f"Clearing broker-level throttles on broker{plural(len(brokers))} {joined(brokers)}\n")
@@ -307,12 +305,12 @@ async def cancel(
     preserve_throttles: bool = False,
     timeout_ms: int = 10000,
 ) -> None:
-    """Cancel those reassignments of the plan's partitions that are in progress.
+    """Cancel reassignments in progress of the plan's partitions.
 
-    Also one that only adds replicas, which Kafka's tool of 3.9 passes over.
+    This includes one that only adds replicas, which Kafka's tool of 3.9 ignores.
     """
     asked = {partition for partition, _ in plan.partitions}
-    # An empty plan names no partition; asking about none must not turn into asking about all.
+    # An empty plan names no partition, and a request without partitions would mean all.
     ongoing = await access.reassignments(asked) if asked else {}
     if ongoing:
         errors = await access.alter_reassignments(dict.fromkeys(ongoing, None))
@@ -329,7 +327,7 @@ async def cancel(
     if moving:
         await log_dirs.move(access, write, moving, timeout_ms)
     else:
-        # No line end: Kafka's tool writes none, and what follows stands on the same line.
+        # No line end: Kafka's tool writes none, so the next text is on the same line.
         write("None of the specified partition moves are active.")
     if not preserve_throttles:
         await _clear_throttles(access, write, plan)
@@ -351,7 +349,8 @@ async def _replicas(access: Access, topics: Iterable[str]) -> dict[TopicPartitio
 
 
 async def replicas_of(access: Access, partitions: Iterable[TopicPartition]) -> Replicas:
-    """The present replicas of each. Raises UnknownTopicOrPartitionError for what there is none."""
+    """Return the present replicas of each partition. Raises UnknownTopicOrPartitionError for one
+    that does not exist."""
     wanted = set(partitions)
     found = await _replicas(access, {partition.topic for partition in wanted})
     if missing := wanted - found.keys():
@@ -362,7 +361,7 @@ async def replicas_of(access: Access, partitions: Iterable[TopicPartition]) -> R
 
 
 def partitions_failed(what: str, errors: Mapping[TopicPartition, Exception]) -> ToolError:
-    """A line a partition, under ``what``."""
+    """Return an error with one line per partition under ``what``."""
     lines = [f"{show_partition(partition)}: {errors[partition]}" for partition in sorted(errors)]
     return ToolError(f"{what} {'; '.join(lines)}", printed="\n".join([what, *lines]))
 

@@ -1,4 +1,5 @@
-"""How Kafka's tools write partitions, lists and errors. Whole outputs are the tools' own."""
+"""The notation of partitions, lists and errors in Kafka's tools. Each tool composes its own
+output."""
 
 from __future__ import annotations
 
@@ -20,33 +21,33 @@ __all__ = [
 
 
 def show_partition(partition: tuple[str, int]) -> str:
-    """``foo-0``."""
+    """Return ``foo-0``."""
     topic, index = partition
     return f"{topic}-{index}"
 
 
 def show_partitions(partitions: Iterable[tuple[str, int]], separator: str = ",") -> str:
-    """By topic, then by index: ``bar-0,foo-2,foo-10``."""
+    """Return partitions sorted by topic, then index: ``bar-0,foo-2,foo-10``."""
     return separator.join(map(show_partition, sorted(partitions)))
 
 
 def joined(values: Iterable[object]) -> str:
-    """``1,2,3``."""
+    """Return ``1,2,3``."""
     return ",".join(map(str, values))
 
 
 def java_list(values: Iterable[object]) -> str:
-    """As Java writes a collection: ``[1, 2, 3]``."""
+    """Return a collection in Java's notation: ``[1, 2, 3]``."""
     return f"[{', '.join(map(str, values))}]"
 
 
 def plural(count: int) -> str:
-    """What Kafka's tools put after "partition reassignment": nothing for one, else an s."""
+    """Return the ending of "partition reassignment": none for one, else an s."""
     return "" if count == 1 else "s"
 
 
 JAVA_ERRORS: Final = "org.apache.kafka.common.errors."
-"""The package of the exceptions that Kafka's tools print by name."""
+"""The package of exceptions whose names Kafka's tools print."""
 _SUFFIX: Final = re.compile(r"_(FAILED|EXCEPTION|ERROR)$")
 _IRREGULAR: Final = {
     "CORRUPT_MESSAGE": "CorruptRecordException",
@@ -71,10 +72,8 @@ _IRREGULAR: Final = {
 
 
 def java_error(code: int, message: str) -> str:
-    """An error as a Java tool prints the exception of that code: class name, then message.
-
-    The class name is the code's own in camel case but for a few; scripts look for it.
-    """
+    """Return an error as a Java tool prints the exception of that code: class name, then message.
+    With few exceptions, the class name is the code's name in camel case; scripts look for it."""
     name = error_codes.name(code)
     words = re.sub(r"[^A-Z0-9]+", " ", _SUFFIX.sub("", name)).split()
     regular = "".join(word.capitalize() for word in words) + "Exception"

@@ -1,8 +1,8 @@
-"""Which configs throttle a reassignment, and with what values. Pure.
+"""The configs that throttle a reassignment, and their values. Pure.
 
-KIP-73: a rate on every broker that takes part, and per topic the replicas that it applies to:
-leaders that send (``leader.replication.throttled.replicas``) and followers that receive. Texts are
-lists of ``partition:broker``.
+KIP-73: each participating broker has a rate, and each topic lists the replicas it applies to:
+leaders that send (``leader.replication.throttled.replicas``) and followers that receive. The lists
+have the form ``partition:broker,...``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TOPIC_THROTTLES: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 
 class Reassigning(Protocol):
-    """What is needed of an ongoing reassignment."""
+    """The required attributes of an ongoing reassignment."""
 
     @property
     def replicas(self) -> Sequence[int]: ...
@@ -51,7 +51,7 @@ class Reassigning(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Brokers that have a partition, and brokers that get it. No broker is in both."""
+    """Brokers that have a partition and brokers that get it. No broker is in both."""
 
     sources: frozenset[int]
     destinations: frozenset[int]
@@ -65,9 +65,9 @@ def proposed_moves(
     proposed: Mapping[TopicPartition, Iterable[int]],
     current: Mapping[TopicPartition, Iterable[int]],
 ) -> dict[TopicPartition, Move]:
-    """Ongoing moves, overlaid with the proposed ones.
+    """Return ongoing moves overlaid with the proposed ones.
 
-    The sources of a partition that is being reassigned already are those of the ongoing move.
+    The sources of a partition that is already being reassigned are those of the ongoing move.
     """
     moves = {
         partition: Move(
@@ -84,17 +84,17 @@ def proposed_moves(
 
 
 def leader_throttles(moves: Moves) -> dict[str, str]:
-    """By topic: every partition with every broker it moves from."""
+    """Return, by topic, every partition with every broker it moves from."""
     return _throttled(moves, lambda move: move.sources)
 
 
 def follower_throttles(moves: Moves) -> dict[str, str]:
-    """By topic: every partition with every broker it moves to; "" where nothing does."""
+    """Return, by topic, every partition with every broker it moves to; "" if there is none."""
     return _throttled(moves, lambda move: move.destinations)
 
 
 def moving_brokers(moves: Moves) -> list[int]:
-    """Every broker that sends or receives, ascending."""
+    """Return every broker that sends or receives, in ascending order."""
     return sorted({b for move in moves.values() for b in move.sources | move.destinations})
 
 

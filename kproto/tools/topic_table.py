@@ -1,7 +1,7 @@
-"""``kafka-topics --describe``: topics and their partitions, a line each.
+"""``kafka-topics --describe``: one line for each topic and each partition.
 
-Reassignments come from the controller and replicas from any broker, so that the two may disagree
-for a moment (KIP-860); each is printed as it was told.
+Reassignments come from the controller and replicas from any broker, so the two may disagree for a
+moment (KIP-860); each is printed as received.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _MIN_ISR: Final = "min.insync.replicas"
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """What to leave out: with any of the first four only partitions that are in such a state, with
-    the last only topics that have configs of their own, without their partitions."""
+    """Filters. Any of the first four selects partitions in that state; the last selects topics with
+    configs of their own, without their partitions."""
 
     under_replicated: bool = False
     unavailable: bool = False
@@ -61,7 +61,7 @@ async def describe(
     exclude_internal: bool = False,
     reports: Reports | None = None,
 ) -> None:
-    """Describe matching topics, by name; ``topic_id`` goes before ``pattern``."""
+    """Describe matching topics, by name. ``topic_id`` takes precedence over ``pattern``."""
     reports = reports or Reports()
     described = await _described(
         access,
@@ -113,7 +113,8 @@ async def _described(
 async def _reassignments(
     access: Access, topics: Iterable[TopicDescription]
 ) -> Mapping[TopicPartition, PartitionReassignment]:
-    """None where the cluster cannot tell, or not us: the rest is worth printing."""
+    """Return None if the cluster cannot list reassignments or refuses to: the rest is worth
+    printing."""
     wanted = {
         TopicPartition(topic.name, each.index) for topic in topics for each in topic.partitions
     }
@@ -156,7 +157,7 @@ def _partition_line(
         f"Isr: {joined(partition.isr)}",
     ]
     if with_targets:
-        # The drafts of KIP-455, whose brokers know nothing of eligible leader replicas.
+        # The drafts of KIP-455, whose brokers do not know eligible leader replicas.
         if moving is not None:
             parts.append(f"targetReplicas: {joined(moving.target_brokers)}")
         return "\t".join(parts) + "\n"
@@ -192,10 +193,8 @@ def _reported(
 def _replication_factor(
     partition: PartitionDescription, moving: PartitionReassignment | None
 ) -> int:
-    """Without the replicas being added: what it is meant to have while it moves.
-
-    A reassignment that the replicas show no trace of is over already, and not counted.
-    """
+    """Return the number of replicas without those being added, which is the target during a
+    reassignment. A reassignment that the replicas no longer show is over and ignored."""
     if moving is not None:
         changing = {*moving.adding_replicas, *moving.removing_replicas}
         if changing & {*partition.replicas}:
@@ -208,7 +207,7 @@ def _overrides(configs: Sequence[ConfigEntry]) -> list[ConfigEntry]:
 
 
 def parse_topic_id(text: str) -> UUID | None:
-    """Kafka's form of an id: base64, URL-safe, unpadded. None for the id of zeros."""
+    """Parse Kafka's form of an id: URL-safe base64 without padding. None for the id of zeros."""
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:

@@ -1,7 +1,7 @@
 """``kafka-topics``: create, delete, list and alter topics; ``topic_table`` describes them.
 
-Follows Kafka's ``TopicCommand``. Names given with ``--topic`` are regular expressions but for
-``--create``. A failure is a ToolError, or what the admin client raised.
+Follows Kafka's ``TopicCommand``. Names given with ``--topic`` are regular expressions except for
+``--create``. A failure raises ToolError, or an error of the admin client.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def create(
     configs: Mapping[str, str] | None = None,
     if_not_exists: bool = False,
 ) -> None:
-    """Create a topic; None leaves a number to the cluster."""
+    """Create a topic. None leaves a number to the cluster."""
     if {".", "_"} & {*topic}:
         write(
             "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore "
@@ -73,7 +73,8 @@ async def create(
 async def list_topics(
     access: Access, write: Write, pattern: str | None, *, exclude_internal: bool = False
 ) -> None:
-    """Their names, ascending; an empty line if there are none, as Kafka's tool writes."""
+    """Print the names in ascending order, and an empty line if there are none, as Kafka's tool
+    does."""
     found = await find_topics(access, pattern, exclude_internal=exclude_internal)
     write("\n".join(found) + "\n")
 
@@ -88,7 +89,7 @@ async def add_partitions(
 ) -> None:
     """Raise the number of partitions of every matching topic to ``partitions``.
 
-    ``assignment`` is for all of a topic's partitions; those of existing ones are passed over.
+    ``assignment`` covers all of a topic's partitions; the entries of existing ones are ignored.
     """
     topics = await find_topics(access, pattern, must_exist=not if_exists)
     counts: dict[str, tuple[int, list[list[int]] | None]] = {}
@@ -120,7 +121,8 @@ async def find_topics(
     exclude_internal: bool = False,
     must_exist: bool = False,
 ) -> list[str]:
-    """The topics that match, ascending; None matches all. Raises ToolError for none, on demand."""
+    """Return matching topics in ascending order; None matches all. Optionally raises ToolError if
+    there are none."""
     names = await access.topic_names()
     if exclude_internal:
         names = [name for name in names if name not in _INTERNAL]
@@ -134,7 +136,8 @@ async def find_topics(
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """As Kafka's ``TopicFilter`` reads one: a comma means "or", blanks and outer quotes nothing."""
+    """Compile a pattern as Kafka's ``TopicFilter`` does: a comma means "or"; blanks and outer
+    quotes are ignored."""
     text = pattern.strip().replace(",", "|").replace(" ", "").strip("\"'")
     try:
         return re.compile(text)
@@ -143,7 +146,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
-    """``retention.ms=5`` and the like; the last of one name counts."""
+    """Parse ``retention.ms=5`` and the like. The last value of a name counts."""
     configs: dict[str, str] = {}
     for pair in pairs:
         parts = re.split(r"\s*=\s*", pair)
@@ -157,7 +160,8 @@ def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def parse_replica_assignment(text: str) -> dict[int, list[int]]:
-    """``1:2,2:3``: brokers of partition 0, brokers of partition 1. All lists are equally long."""
+    """Parse ``1:2,2:3``: brokers of partition 0, brokers of partition 1. All lists have equal
+    length."""
     assignment: dict[int, list[int]] = {}
     for index, part in enumerate(text.split(",")):
         try:

@@ -1,4 +1,5 @@
-"""What the tools of the ZooKeeper era ask of a cluster: its znodes, read and written directly.
+"""Access to a cluster's znodes for the tools of the ZooKeeper era, which read and write them
+directly.
 
 Nothing is printed here. ``store`` is a session on the cluster's own ZooKeeper path.
 """
@@ -41,11 +42,11 @@ _POLL_SECONDS: Final = 0.05
 
 
 class ZnodeAccess:
-    """Raises ``kproto.znodes.ZnodeError`` where ZooKeeper fails, MalformedZnodeError where a znode
-    of Kafka's cannot be read."""
+    """Raises ``kproto.znodes.ZnodeError`` if ZooKeeper fails, and MalformedZnodeError if a znode of
+    Kafka's cannot be read."""
 
     doing: Callable[[str], None] = staticmethod(lambda _what: None)
-    """Told what is being waited for."""
+    """Receives a text for each wait."""
 
     def __init__(self, store: ZnodeStore) -> None:
         self._store = store
@@ -53,7 +54,7 @@ class ZnodeAccess:
     # ---- what there is -----------------------------------------------------------------------
 
     def brokers(self) -> dict[int, str | None]:
-        """The live brokers' racks, by id."""
+        """Return the live brokers' racks, by id."""
         found: dict[int, str | None] = {}
         for name in self._children(BROKER_IDS):
             path = broker_path(int(name))
@@ -63,7 +64,8 @@ class ZnodeAccess:
         return found
 
     def replicas(self, topics: Iterable[str]) -> dict[TopicPartition, Sequence[int]]:
-        """Of every partition of these topics; a topic that does not exist has none."""
+        """Return the replicas of every partition of these topics. A topic that does not exist has
+        none."""
         found: dict[TopicPartition, Sequence[int]] = {}
         for topic in sorted(set(topics)):
             path = topic_path(topic)
@@ -74,7 +76,7 @@ class ZnodeAccess:
         return found
 
     def plan(self, path: str) -> dict[TopicPartition, PlannedReplicas] | None:
-        """A plan submitted at ``path`` and not done yet; None without one."""
+        """Return the pending plan at ``path``; None without one."""
         data = self._data(path)
         if data is None:
             return None
@@ -82,7 +84,7 @@ class ZnodeAccess:
         return {TopicPartition(*partition): planned for partition, planned in found.items()}
 
     def every_partition(self) -> list[TopicPartition]:
-        """In order of topic and index."""
+        """Return all partitions, ordered by topic and index."""
         return sorted(self.replicas(self._children(TOPICS)))
 
     def is_there(self, path: str) -> bool:
@@ -91,7 +93,8 @@ class ZnodeAccess:
     # ---- what is asked for -------------------------------------------------------------------
 
     def submit_plan(self, path: str, plan: Mapping[TopicPartition, Sequence[int]]) -> bool:
-        """Whether it was taken: a plan is, while no other is there."""
+        """Submit a plan. Returns False if another plan is pending, in which case nothing is
+        submitted."""
         planned = {(each.topic, each.partition): PlannedReplicas(plan[each]) for each in plan}
         return self.create(path, encode_reassign_partitions(planned))
 
@@ -101,7 +104,7 @@ class ZnodeAccess:
         return self.create(PREFERRED_REPLICA_ELECTION, data)
 
     def create(self, path: str, data: bytes = b"") -> bool:
-        """False where there is one already."""
+        """Create a znode. Returns False if it exists."""
         self._make_parents(path)
         try:
             self._store.create(path, data)
@@ -110,7 +113,7 @@ class ZnodeAccess:
         return True
 
     def delete(self, path: str) -> bool:
-        """False where there is none."""
+        """Delete a znode. Returns False if it does not exist."""
         try:
             self._store.delete(path)
         except NoNodeError:
@@ -118,7 +121,7 @@ class ZnodeAccess:
         return True
 
     def wait_until_gone(self, path: str, seconds: float) -> None:
-        """Raises ToolError where the controller has not removed it by then."""
+        """Wait until the controller has removed the znode. Raises ToolError after the time-out."""
         self.doing(f"waiting for the controller to remove {path}")
         deadline = time.monotonic() + seconds
         while self.is_there(path):
@@ -136,8 +139,8 @@ class ZnodeAccess:
         name: str,
         change: Callable[[dict[str, str]], dict[str, str]],
     ) -> bool:
-        """Change the overrides of a topic (2) or broker (4) and tell the brokers of it; whether
-        there was anything to change."""
+        """Change the overrides of a topic (2) or broker (4) and notify the brokers. Returns whether
+        anything changed."""
         path = config_path(resource_type, name)
         data = self._data(path)
         before = {} if data is None else decode_config(path, data)

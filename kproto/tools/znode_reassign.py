@@ -1,8 +1,8 @@
-"""``kafka-reassign-partitions --zookeeper``: the tool before KIP-455, and what KIP-236 adds to it.
+"""``kafka-reassign-partitions --zookeeper``: the tool before KIP-455, with KIP-236's additions.
 
-A plan is submitted as the text of a znode, of which the controller takes what it has finished.
-``path`` is ``/admin/reassign_partitions``, or the znode of one draft of KIP-236 for plans that come
-while others are in progress. Throttles are configs, written to znodes as well.
+A plan is submitted as the text of a znode, from which the controller removes finished partitions.
+``path`` is ``/admin/reassign_partitions``, or the znode of one draft of KIP-236 for plans submitted
+while others are in progress. Throttles are configs, which are written to znodes as well.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ __all__ = [
 ]
 
 FAILED: Final = "Partitions reassignment failed due to "
-"""What the tool prints before whatever it was."""
+"""Printed by the tool before any error."""
 
 Write = Callable[[str], None]
 Replicas = Mapping[TopicPartition, Sequence[int]]
 
 CANCEL_SECONDS: Final = 60.0
-"""How long a controller may take to roll back what is pending."""
+"""The time that a controller may take to roll back pending reassignments."""
 
 _RUN_VERIFY: Final = (
     "Warning: You must run Verify periodically, until the reassignment completes, to ensure the "
@@ -98,10 +98,10 @@ def execute(
     path: str = REASSIGN_PARTITIONS,
     throttle: int = -1,
 ) -> None:
-    """Submit the plan, throttled to so many bytes a second where not negative."""
+    """Submit the plan, throttled to a number of bytes per second unless negative."""
     wanted = plan.executable(empty="Partition reassignment data file is empty")
     if access.is_there(REASSIGN_CANCEL):
-        # The older draft of KIP-236: nobody reassigns anything until it is gone.
+        # The older draft of KIP-236: no reassignment starts until this znode is deleted.
         raise _failed(f"Reassignments are disabled while {REASSIGN_CANCEL} is there")
     current = _checked(access, wanted)
     if access.is_there(path):
@@ -129,7 +129,7 @@ def _busy(
     current: Replicas,
     throttle: int,
 ) -> None:
-    """A plan is there already: only the rates of brokers can be changed; a queued one waits."""
+    """Handle a pending plan: only the brokers' rates can be changed, and a queued plan waits."""
     if path != REASSIGN_PARTITIONS:
         raise _failed(f"{path} is there already: what is queued has to be taken up first")
     write("There is an existing assignment running.\n")
@@ -138,8 +138,8 @@ def _busy(
 
 
 def _checked(access: ZnodeAccess, wanted: Replicas) -> dict[TopicPartition, Sequence[int]]:
-    """The present replicas of every partition of the plan's topics. Raises ToolError where it names
-    what there is not."""
+    """Return the present replicas of every partition of the plan's topics. Raises ToolError if the
+    plan names anything that does not exist."""
     found = access.replicas({each.topic for each in wanted})
     if missing := sorted(each for each in wanted if each not in found):
         listed = ", ".join(map(show_partition, missing))
@@ -152,8 +152,8 @@ def _checked(access: ZnodeAccess, wanted: Replicas) -> dict[TopicPartition, Sequ
 
 
 def _throttle(access: ZnodeAccess, wanted: Replicas, current: Replicas) -> None:
-    """Say whose replication is throttled: of partitions that get replicas all that had them, as any
-    of these may lead, and those that come."""
+    """Set the throttled replicas. For partitions that get replicas these are all previous replicas,
+    since any of them may lead, and the new ones."""
     for topic in sorted({each.topic for each in wanted}):
         mine = sorted(each for each in wanted if each.topic == topic)
         coming = {each: [b for b in wanted[each] if b not in current[each]] for each in mine}
@@ -169,7 +169,7 @@ def _listed(replicas: Replicas) -> str:
 
 
 def _limit(access: ZnodeAccess, wanted: Replicas, current: Replicas, rate: int) -> None:
-    """Give brokers of the plan, and of what else its topics have, their rate."""
+    """Set the rate of brokers of the plan, and of the other partitions of its topics."""
     rates = {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}
     for broker in sorted({b for each in (wanted, current) for row in each.values() for b in row}):
         access.change_configs(BROKER, str(broker), partial(_with, rates))
@@ -186,11 +186,11 @@ def verify(
     path: str = REASSIGN_PARTITIONS,
     cancellable: bool = False,
 ) -> None:
-    """Say how each partition of the plan stands; once all are done, remove the throttle.
+    """Print the state of each partition of the plan. Once all are done, remove the throttle.
 
-    ``cancellable``: as KIP-236's newer draft needs it, whose ``--cancel`` sends its user here for
-    the throttles of what was done before. A partition that is neither pending nor where the plan
-    has it was cancelled, and keeps no throttle of the plan's other partitions.
+    ``cancellable`` is for KIP-236's newer draft, whose ``--cancel`` leaves the throttles of
+    finished partitions to this command. A partition that is neither pending nor at its target was
+    cancelled, and does not keep the throttle of the plan's other partitions.
     """
     pending = {**(access.plan(REASSIGN_PARTITIONS) or {}), **(access.plan(path) or {})}
     targets = dict(plan.partitions)
@@ -209,13 +209,13 @@ def verify(
         else:
             write(f"Reassignment of partition {name} failed\n")
             left += 1
-    # Of all brokers: nobody knows any more which took part.
+    # Of all brokers, since it is not known which took part.
     if not left and _remove_throttles(access, plan.topics, access.brokers()):
         write("Throttle was removed.\n")
 
 
 def _remove_throttles(access: ZnodeAccess, topics: Iterable[str], brokers: Iterable[int]) -> bool:
-    """Whether there were any."""
+    """Remove the throttles. Returns whether there were any."""
     changed = [
         access.change_configs(TOPIC, topic, partial(_without, TOPIC_THROTTLES))
         for topic in sorted(set(topics))
@@ -239,7 +239,8 @@ def _without(names: Sequence[str], known: dict[str, str]) -> dict[str, str]:
 
 
 def cancel_newer(access: ZnodeAccess, write: Write, *, seconds: float = CANCEL_SECONDS) -> None:
-    """KIP-236, newer draft: roll back what is pending, wait for it, and take its throttle away."""
+    """KIP-236, newer draft: roll back pending reassignments, wait for that, and remove their
+    throttle."""
     pending = _submit_cancellation(access, write, CANCEL_REASSIGNMENT_IN_PROGRESS)
     access.wait_until_gone(CANCEL_REASSIGNMENT_IN_PROGRESS, seconds)
     still = access.plan(REASSIGN_PARTITIONS) or {}
@@ -253,8 +254,8 @@ def cancel_newer(access: ZnodeAccess, write: Write, *, seconds: float = CANCEL_S
 
 
 def cancel_older(access: ZnodeAccess, write: Write) -> None:
-    """KIP-236, older draft: the znode that cancels stays, and disables reassignments until
-    ``remove_cancel``."""
+    """KIP-236, older draft: create the znode that cancels. It stays and disables reassignments
+    until ``remove_cancel``."""
     _submit_cancellation(access, write, REASSIGN_CANCEL)
 
 
@@ -276,7 +277,7 @@ def _submit_cancellation(
 
 
 def _as_scala_map(pending: Mapping[TopicPartition, PlannedReplicas]) -> str:
-    """As the page prints it: Scala's maps and buffers."""
+    """Return Scala's notation of maps and buffers, as the KIP prints it."""
     return f"Map({', '.join(_entry(each, pending[each]) for each in pending)})"
 
 
@@ -294,7 +295,7 @@ def _buffer(brokers: Sequence[int]) -> str:
 def _remove_throttles_of(
     access: ZnodeAccess, cancelled: Mapping[TopicPartition, PlannedReplicas]
 ) -> None:
-    """Of these partitions only; of brokers where nothing else is throttled any more."""
+    """Remove the throttles of these partitions only, and of brokers without other throttles."""
     for topic in sorted({each.topic for each in cancelled}):
         gone = {each.partition for each in cancelled if each.topic == topic}
         access.change_configs(TOPIC, topic, partial(_without_partitions, gone))
@@ -313,7 +314,7 @@ def _remove_throttles_of(
 
 
 def _without_partitions(gone: set[int], known: dict[str, str]) -> dict[str, str]:
-    """The throttled replicas, "partition:broker,...", without those of some partitions."""
+    """Return the throttled replicas ("partition:broker,...") without those of some partitions."""
     left = dict(known)
     for name in TOPIC_THROTTLES:
         entries = [each for each in left.pop(name, "").split(",") if each]

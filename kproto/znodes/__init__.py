@@ -1,11 +1,11 @@
-"""ZooKeeper as the controllers of Kafka 2.4 to 3.9, and of the drafts, need it.
+"""ZooKeeper as used by the controllers of Kafka 2.4 to 3.9, and by the drafts.
 
-``ZnodeTree`` is a server's data in memory, pure: no I/O, time passed in. ``EmbeddedStore`` is one
-session on it, ``kproto.client.zookeeper.KazooStore`` one on a real server, and ``ZnodeStore`` the
-interface of both. ``kafka_znodes`` and ``plan_znodes`` hold the paths and texts of what Kafka keeps
-there, ``request_znodes`` those of KIP-236's older draft.
+``ZnodeTree`` is a server's data in memory, without I/O or a clock. ``EmbeddedStore`` is one session
+on it and ``kproto.client.zookeeper.KazooStore`` one on a real server; ``ZnodeStore`` is the
+interface of both. ``kafka_znodes`` and ``plan_znodes`` contain the paths and texts of Kafka's
+znodes, ``request_znodes`` those of KIP-236's older draft.
 
-Start at ``store`` for what a caller sees, at ``transaction`` for the rules of each operation.
+Start at ``store`` for the interface, and at ``transaction`` for the rules of each operation.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What ZooKeeper says no with, under ZooKeeper's names, codes and text; and znodes nobody can read.
+"""ZooKeeper's errors with its names, codes and texts, and the error of an unreadable znode.
 
 ::
 
     kproto.KprotoError
-    ├── ZnodeError                          any answer of ZooKeeper's: ``code``, ``name``, ``path``
+    ├── ZnodeError                          any error of ZooKeeper: ``code``, ``name``, ``path``
     │   ├── ConnectionLossError                 -4
     │   ├── BadArgumentsError                   -8
     │   ├── NoNodeError                         -101
@@ -12,10 +12,10 @@
     │   ├── NodeExistsError                     -110
     │   ├── NotEmptyError                       -111
     │   └── SessionExpiredError                 -112
-    └── MalformedZnodeError                 data of a znode of Kafka's that Kafka could not read
+    └── MalformedZnodeError                 data of a Kafka znode that Kafka could not read
 
 The codes are those of ``org.apache.zookeeper.KeeperException.Code``. A code without a class here
-(no ACL of ours leads to one) is a plain ``ZnodeError`` with that code and name.
+(our ACLs cause none) is a plain ``ZnodeError`` with that code and name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ZnodeError(KprotoError):
     """An operation that ZooKeeper refused or could not finish.
 
     The text begins as Java's does: ``KeeperErrorCode = NoNode for /a``. ``operation`` is the index
-    of the operation of a ``multi`` that failed, None outside one.
+    of the failed operation in a ``multi``, None outside one.
     """
 
     code = 0
@@ -68,50 +68,50 @@ class ZnodeError(KprotoError):
         super().__init__(f"KeeperErrorCode = {self.name}{where}{which}{why}")
 
     def in_multi(self, operation: int) -> ZnodeError:
-        """The same error, naming which operation of a ``multi`` met it."""
+        """Return the same error with the index of the operation in a ``multi``."""
         return type(self)(
             self.path, self.detail, code=self.code, name=self.name, operation=operation
         )
 
 
 class ConnectionLossError(ZnodeError):
-    """The connection broke before the answer. Whether a write was applied is not known, except
-    where the server refused the request for its size: then it was not."""
+    """The connection broke before the response. It is unknown whether a write was applied, unless
+    the server refused the request for its size: then it was not."""
 
     code = -4
     name = "ConnectionLoss"
 
 
 class BadArgumentsError(ZnodeError):
-    """A path or version that no server takes; nothing was sent."""
+    """A path or version that no server accepts; nothing was sent."""
 
     code = -8
     name = "BadArguments"
 
 
 class NoNodeError(ZnodeError):
-    """No such znode, or no parent for one to create."""
+    """There is no such znode, or no parent for a znode to create."""
 
     code = -101
     name = "NoNode"
 
 
 class BadVersionError(ZnodeError):
-    """The znode is at another version than the one expected."""
+    """The znode does not have the expected version."""
 
     code = -103
     name = "BadVersion"
 
 
 class NoChildrenForEphemeralsError(ZnodeError):
-    """The parent is ephemeral, and those are leaves."""
+    """The parent is ephemeral and cannot have children."""
 
     code = -108
     name = "NoChildrenForEphemerals"
 
 
 class NodeExistsError(ZnodeError):
-    """A znode of that path is there already."""
+    """A znode with that path already exists."""
 
     code = -110
     name = "NodeExists"
@@ -125,14 +125,15 @@ class NotEmptyError(ZnodeError):
 
 
 class SessionExpiredError(ZnodeError):
-    """The session has ended, by closing or by expiring; its ephemeral znodes are gone."""
+    """The session was closed or has expired; its ephemeral znodes are deleted."""
 
     code = -112
     name = "Session expired"
 
 
 class MalformedZnodeError(KprotoError, ValueError):
-    """A znode's data is not what Kafka keeps there. ``path`` says where, ``reason`` why."""
+    """A znode's data is not in Kafka's format. ``path`` is the znode's and ``reason`` the
+    problem."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path

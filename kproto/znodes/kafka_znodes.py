@@ -1,9 +1,9 @@
-"""What Kafka's brokers and ZooKeeper controllers keep in znodes: paths, texts, and reading them.
+"""The znodes of Kafka's brokers and ZooKeeper controllers: paths, texts, and parsing.
 
-Data and pure functions; nothing is stored here. The texts are those of ``kafka.zk``'s encoders, to
-the byte, as Kafka 2.4.1 and 3.9.2 (Scala 2.13) wrote them; what differs between releases is an
-argument. Unknown fields are passed over on reading, as Kafka does. What users submit for the
-controller to act on is in ``plan_znodes``.
+This module contains data and pure functions and stores nothing. The texts are those of
+``kafka.zk``'s encoders, byte for byte, as written by Kafka 2.4.1 and 3.9.2 (Scala 2.13);
+differences between releases are arguments. Unknown fields are ignored on reading, as in Kafka.
+``plan_znodes`` contains what users submit to the controller.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def partition_state_path(topic: str, partition: int) -> str:
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """A listener: its name, where it is, and its security protocol ("PLAINTEXT", "SASL_SSL")."""
+    """A listener: its name, its address, and its security protocol ("PLAINTEXT", "SASL_SSL")."""
 
     listener: str
     host: str
@@ -80,7 +80,8 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker's registration. ``timestamp`` is ms since the epoch; ``jmx_port`` -1 is none."""
+    """A broker's registration. ``timestamp`` is ms since the epoch; a ``jmx_port`` of -1 means
+    none."""
 
     endpoints: tuple[Endpoint, ...]
     timestamp: int
@@ -89,9 +90,9 @@ class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_broker(broker: BrokerRegistration, version: int = 5) -> bytes:
-    """Version 5 since Kafka 2.7 (features, here always none), 4 since 0.10.2.
+    """Encode version 5 since Kafka 2.7 (features, always none here), and version 4 since 0.10.2.
 
-    ``host`` and ``port`` are those of the first PLAINTEXT endpoint, null and -1 without one.
+    ``host`` and ``port`` are those of the first PLAINTEXT endpoint, or null and -1 without one.
     """
     plain = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
     text: dict[str, Any] = {"features": {}} if version >= 5 else {}
@@ -118,7 +119,7 @@ class _BrokerText(msgspec.Struct):
 
 
 def decode_broker(path: str, data: bytes) -> BrokerRegistration:
-    """Versions 4 and 5."""
+    """Decode versions 4 and 5."""
     text = decode(path, data, _BrokerText)
     endpoints = []
     for endpoint in text.endpoints:
@@ -141,7 +142,7 @@ def decode_broker(path: str, data: bytes) -> BrokerRegistration:
 
 
 class TopicAssignment(msgspec.Struct, frozen=True, kw_only=True):
-    """The replicas of each partition, and what a reassignment is adding and removing (KIP-455).
+    """The replicas of each partition, and those that a reassignment adds and removes (KIP-455).
 
     ``topic_id`` is Kafka's base64 text of the id, None before 2.8.
     """
@@ -153,7 +154,7 @@ class TopicAssignment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_topic(topic: TopicAssignment, version: int = 3) -> bytes:
-    """Version 3 since Kafka 2.8 (topic ids), 2 since 2.4 (reassignments), 1 before."""
+    """Encode version 3 since Kafka 2.8 (topic ids), 2 since 2.4 (reassignments), and 1 before."""
     partitions = _by_partition(topic.partitions)
     if version < 2:
         return encode({"version": version, "partitions": partitions})
@@ -168,7 +169,7 @@ def encode_topic(topic: TopicAssignment, version: int = 3) -> bytes:
 
 
 def _by_partition(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
-    """Partitions without replicas are left out, as in Kafka's adding and removing maps."""
+    """Leave out partitions without replicas, as Kafka's adding and removing maps do."""
     texts = {str(index): list(ids) for index, ids in replicas.items() if ids}
     return {index: texts[index] for index in scala_order(texts)}
 
@@ -184,7 +185,7 @@ class _TopicText(msgspec.Struct):
 
 
 def decode_topic(path: str, data: bytes) -> TopicAssignment:
-    """Any version."""
+    """Decode any version."""
     text = decode(path, data, _TopicText)
     return TopicAssignment(
         partitions=_by_index(text.partitions),
@@ -202,10 +203,11 @@ def _by_index(replicas: Mapping[str, Ids]) -> dict[int, Ids]:
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
-    """Leader and ISR. ``leader`` is -1 where there is none.
+    """Leader and ISR. ``leader`` is -1 if there is none.
 
-    ``leader_recovery_state`` (Kafka 3.2) is 1 after an unclean election until the leader has
-    recovered. ``target_replicas`` is the draft's of KIP-455, None where nothing is under way.
+    ``leader_recovery_state`` (Kafka 3.2) is 1 from an unclean election until the leader has
+    recovered. ``target_replicas`` belongs to the draft of KIP-455 and is None if no reassignment is
+    in progress.
     """
 
     leader: Int32
@@ -217,7 +219,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_partition_state(state: PartitionState) -> bytes:
-    """As Kafka writes it; with target replicas in the order that the draft of KIP-455 prints."""
+    """Encode as Kafka does; with target replicas, in the order of KIP-455's draft."""
     isr = list(state.isr)
     if state.target_replicas is not None:
         return encode(
@@ -251,7 +253,8 @@ def decode_partition_state(path: str, data: bytes) -> PartitionState:
 
 
 def encode_controller(broker_id: int, timestamp: int, version: int = 2) -> bytes:
-    """Version 2 since Kafka 3.4 (``kraftControllerEpoch``: -1, no migration), 1 before."""
+    """Encode version 2 since Kafka 3.4 (``kraftControllerEpoch``: -1, no migration), and 1
+    before."""
     text = {"version": version, "brokerid": broker_id, "timestamp": str(timestamp)}
     return encode(text | ({"kraftControllerEpoch": -1} if version >= 2 else {}))
 
@@ -261,12 +264,12 @@ class _ControllerText(msgspec.Struct):
 
 
 def decode_controller(path: str, data: bytes) -> int:
-    """The controller's broker id."""
+    """Return the controller's broker id."""
     return decode(path, data, _ControllerText).brokerid
 
 
 def encode_controller_epoch(epoch: int) -> bytes:
-    """A number, not quoted: also legal JSON."""
+    """Encode a number without quotes, which is also valid JSON."""
     return str(epoch).encode()
 
 
@@ -277,17 +280,18 @@ def decode_controller_epoch(path: str, data: bytes) -> int:
 # ---- /config/topics/T, /config/brokers/N, /config/changes/... ----------------------------------
 
 _CONFIG_FOLDERS = {2: "topics", 4: "brokers"}
-"""By the wire's number of the resource type (``ConfigResource.Type``)."""
+"""By the resource type's number on the wire (``ConfigResource.Type``)."""
 _DEFAULT = "<default>"
 
 
 def config_path(resource_type: int, name: str) -> str:
-    """Of a topic (2), or a broker (4) where the empty name is the cluster-wide default."""
+    """Return the path of a topic (2) or of a broker (4), whose empty name is the cluster-wide
+    default."""
     return f"/config/{_CONFIG_FOLDERS[resource_type]}/{name or _DEFAULT}"
 
 
 def encode_config(values: Mapping[str, str]) -> bytes:
-    """Overrides only, in the order given."""
+    """Encode overrides only, in the given order."""
     return encode({"version": 1, "config": dict(values)})
 
 
@@ -300,7 +304,7 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
 
 
 def encode_config_change(resource_type: int, name: str) -> bytes:
-    """A notification, as Kafka 0.10 and later write it: version 2, the entity by its path."""
+    """Encode a notification as Kafka 0.10 and later do: version 2, the entity by its path."""
     path = config_path(resource_type, name).removeprefix("/config/")
     return encode({"version": 2, "entity_path": path})
 
@@ -310,7 +314,7 @@ class _ConfigChangeText(msgspec.Struct):
 
 
 def decode_config_change(path: str, data: bytes) -> tuple[int, str] | None:
-    """What a notification is about: resource type and name; None for users and clients."""
+    """Return the resource type and name in a notification; None for users and clients."""
     folder, _, name = decode(path, data, _ConfigChangeText).entity_path.partition("/")
     for resource_type, known in _CONFIG_FOLDERS.items():
         if folder == known and name and "/" not in name:

@@ -1,7 +1,6 @@
-"""The values that go in and out of a znode store: stats, watch events, the operations of a multi.
+"""The arguments and results of a znode store: stats, watch events, and the operations of a multi.
 
-Field names are those of ZooKeeper's own records (``Stat``, ``WatcherEvent``), in Python's
-spelling. Nothing here acts.
+Field names are those of ZooKeeper's own records (``Stat``, ``WatcherEvent``) in snake_case.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ __all__ = [
 ]
 
 ANY_VERSION = -1
-"""As an expected version: whatever version the znode is at."""
+"""As an expected version, this matches any version."""
 
 
 class Stat(NamedTuple):
-    """A znode's bookkeeping, in the order of ZooKeeper's record.
+    """A znode's metadata, in the order of ZooKeeper's record.
 
-    ``czxid``, ``mzxid``, ``pzxid`` are the transactions that created it, last set its data, and
-    last added or removed a child. ``ctime`` and ``mtime`` are ms since the epoch. ``version``
-    counts the sets, ``cversion`` the children added and removed. ``ephemeral_owner`` is the
-    session an ephemeral znode goes with, 0 for a persistent one.
+    ``czxid``, ``mzxid`` and ``pzxid`` are the transactions that created the znode, last set its
+    data, and last added or removed a child. ``ctime`` and ``mtime`` are ms since the epoch.
+    ``version`` counts the sets and ``cversion`` the children added and removed. ``ephemeral_owner``
+    is the session that owns an ephemeral znode, 0 for a persistent one.
     """
 
     czxid: int
@@ -51,26 +50,27 @@ class Stat(NamedTuple):
 
 
 class Znode(NamedTuple):
-    """What a get returns."""
+    """The result of a get."""
 
     data: bytes
     stat: Stat
 
 
 class EventType(Enum):
-    """Why a watch fired. The first four are ZooKeeper's; the others tell of the session itself."""
+    """The reason for a watch event. The first four are ZooKeeper's; the others concern the
+    session."""
 
     NODE_CREATED = "NodeCreated"
     NODE_DELETED = "NodeDeleted"
     NODE_DATA_CHANGED = "NodeDataChanged"
     NODE_CHILDREN_CHANGED = "NodeChildrenChanged"
     CONNECTION_LOST = "ConnectionLost"
-    """The session may live on, but its watches are gone: read again, and watch again."""
+    """The session may survive, but its watches are lost: read again, and set new watches."""
     SESSION_EXPIRED = "SessionExpired"
 
 
 class WatchedEvent(NamedTuple):
-    """One firing. ``path`` is empty where the event is about the session."""
+    """One event. ``path`` is empty if the event concerns the session."""
 
     type: EventType
     path: str
@@ -101,7 +101,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Change nothing; fail unless the znode is there at this version."""
+    """Change nothing, and fail unless the znode exists with this version."""
 
     path: str
     version: int = ANY_VERSION
@@ -109,4 +109,4 @@ class Check:
 
 Operation: TypeAlias = Create | SetData | Delete | Check
 OperationResult: TypeAlias = str | Stat | None
-"""Of a Create the path made, of a SetData the new Stat, of the others nothing."""
+"""The path of a Create, the new Stat of a SetData, None for the others."""

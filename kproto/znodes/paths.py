@@ -1,4 +1,4 @@
-"""Which paths ZooKeeper takes, and the parent of one. Knows nothing of any tree."""
+"""Valid paths in ZooKeeper, and the parent of a path. This module knows no tree."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["join", "parent_of", "validate"]
 
 ROOT = "/"
 
-# org.apache.zookeeper.common.PathUtils. Java walks UTF-16 units, and surrogates are in the first
-# refused range, so that nothing beyond the basic plane is a legal name either.
+# org.apache.zookeeper.common.PathUtils. Java iterates over UTF-16 units, and surrogates are in the
+# first refused range, so no name outside the basic plane is valid either.
 _REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
 
 
 def validate(path: str) -> None:
-    """Raise ``BadArgumentsError`` unless ``path`` is one that ZooKeeper accepts.
+    """Raise ``BadArgumentsError`` unless ZooKeeper accepts ``path``.
 
-    A Java client refuses the others before sending; a server answers BadArguments.
+    A Java client refuses other paths before sending; a server responds with BadArguments.
     """
     problem = _problem(path)
     if problem:
@@ -26,7 +26,7 @@ def validate(path: str) -> None:
 
 
 def _problem(path: str) -> str:
-    """One reason the path is illegal, or nothing."""
+    """Return one reason why the path is invalid, or ""."""
     if not path:
         return "a path has at least one character"
     if path[0] != "/":
@@ -47,15 +47,15 @@ def _problem(path: str) -> str:
 
 
 def _printable(path: str) -> str:
-    """The path on one line, whatever is in it."""
+    """Return the path on one line, whatever it contains."""
     return path if path.isprintable() else ascii(path)[1:-1]
 
 
 def parent_of(path: str) -> str:
-    """The path one name shorter; the root is its own parent."""
+    """Return the path without its last name. The root is its own parent."""
     return path.rpartition("/")[0] or ROOT
 
 
 def join(parent: str, name: str) -> str:
-    """The path of a child."""
+    """Return the path of a child."""
     return ROOT + name if parent == ROOT else f"{parent}/{name}"

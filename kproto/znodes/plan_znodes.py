@@ -1,9 +1,10 @@
-"""What users put under ``/admin`` for a ZooKeeper controller to act on: paths, texts, reading them.
+"""What users submit under ``/admin`` to a ZooKeeper controller: paths, texts, and parsing.
 
-Data and pure functions, the texts those of Kafka 2.4.1 and 3.9.2. Reading is as strict as Kafka's:
-a field that Kafka does not know makes ``/admin/reassign_partitions`` malformed; a partition named
-twice takes the last. Stricter on purpose: a missing field (Kafka fails with a
-NullPointerException, or keeps the null), a number in quotes or with a fraction, a negative id.
+This module contains data and pure functions; the texts are those of Kafka 2.4.1 and 3.9.2. Parsing
+is as strict as Kafka's: an unknown field makes ``/admin/reassign_partitions`` malformed, and the
+last of duplicate partitions counts. It is deliberately stricter for a missing field (Kafka fails
+with a NullPointerException, or keeps the null), a number in quotes or with a fraction, and a
+negative id.
 """
 
 from __future__ import annotations
@@ -30,27 +31,28 @@ __all__ = [
 
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 REASSIGN_PARTITIONS_QUEUE = "/admin/reassign_partitions_queue"
-"""Of KIP-236's draft: more of the same, to be moved there while something is in flight."""
+"""KIP-236's draft: further plans, which are moved there while others are in progress."""
 CANCEL_REASSIGNMENT_IN_PROGRESS = "/admin/cancel_reassignment_in_progress"
-"""Of KIP-236's draft: that it is there asks for a rollback; what it holds says nothing."""
+"""KIP-236's draft: the existence of this znode requests a rollback; its data means nothing."""
 PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
 DELETE_TOPICS = "/admin/delete_topics"
 
 
 def delete_topic_path(topic: str) -> str:
-    """The znode that asks for a topic's deletion; it has no data."""
+    """Return the path of the znode that requests a topic's deletion; it has no data."""
     return f"{DELETE_TOPICS}/{topic}"
 
 
 class PlannedReplicas(msgspec.Struct, frozen=True):
-    """Where a partition shall go. ``original_replicas`` (KIP-236's draft) is where it was."""
+    """The target of a partition. ``original_replicas`` (KIP-236's draft) are its previous
+    replicas."""
 
     replicas: Sequence[int]
     original_replicas: Sequence[int] | None = None
 
 
 def encode_reassign_partitions(plan: Mapping[tuple[str, int], PlannedReplicas]) -> bytes:
-    """Partitions in the order given."""
+    """Encode partitions in the given order."""
     partitions = []
     for (topic, partition), planned in plan.items():
         entry = {"topic": topic, "partition": partition, "replicas": list(planned.replicas)}
@@ -73,7 +75,7 @@ class _PlanText(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def decode_reassign_partitions(path: str, data: bytes) -> dict[tuple[str, int], PlannedReplicas]:
-    """The plan by topic and partition, in the order of the text."""
+    """Return the plan by topic and partition, in the order of the text."""
     return {
         (entry.topic, entry.partition): PlannedReplicas(entry.replicas, entry.original_replicas)
         for entry in decode(path, data, _PlanText).partitions
@@ -81,7 +83,7 @@ def decode_reassign_partitions(path: str, data: bytes) -> dict[tuple[str, int], 
 
 
 def encode_preferred_replica_election(partitions: Iterable[tuple[str, int]]) -> bytes:
-    """Partitions in the order given."""
+    """Encode partitions in the given order."""
     texts = [{"topic": topic, "partition": index} for topic, index in partitions]
     return encode({"version": 1, "partitions": texts})
 
@@ -96,6 +98,6 @@ class _ElectionText(msgspec.Struct):
 
 
 def decode_preferred_replica_election(path: str, data: bytes) -> list[tuple[str, int]]:
-    """The partitions in the order of the text, each once."""
+    """Return the partitions in the order of the text, each once."""
     entries = decode(path, data, _ElectionText).partitions
     return list(dict.fromkeys((entry.topic, entry.partition) for entry in entries))

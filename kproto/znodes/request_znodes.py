@@ -1,8 +1,8 @@
-"""What the older revision of KIP-236 keeps in znodes: requests, a znode a reassignment, its switch.
+"""The znodes of KIP-236's older revision: requests, one znode per reassignment, and the switch.
 
-Data and pure functions. The page prints a request without commas between its fields; here it is
-JSON, written and read. What a reassignment's own znode holds the page leaves open but for the
-replicas, the legacy flag and ``top``. A field that is none of these makes a text malformed.
+This module contains data and pure functions. The KIP prints a request without commas between its
+fields; here it is valid JSON. Except for the replicas, the legacy flag and ``top``, the KIP does
+not define the content of a reassignment's own znode. Any other field makes a text malformed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = [
 
 REASSIGNMENT_REQUESTS = "/admin/reassignment_requests"
 REQUEST_PREFIX = f"{REASSIGNMENT_REQUESTS}/request_"
-"""Of persistent sequence znodes."""
+"""Prefix of persistent sequential znodes."""
 REASSIGNMENTS = "/admin/reassignments"
 REASSIGN_CANCEL = "/admin/reassign_cancel"
-"""While it is there, whatever its data, nothing is reassigned."""
+"""While this znode exists, whatever its data, nothing is reassigned."""
 REASSIGN_PARTITIONS_EXTRA = "/admin/reassign_partitions_extra"
 """Its text is that of ``/admin/reassign_partitions``."""
 
@@ -44,14 +44,15 @@ def reassignment_path(topic: str, partition: int) -> str:
 
 
 class ReassignmentRequest(msgspec.Struct, frozen=True):
-    """Where partitions shall go. ``legacy``: it came through ``/admin/reassign_partitions``."""
+    """The targets of partitions. ``legacy``: it came through ``/admin/reassign_partitions``."""
 
     assignments: Mapping[tuple[str, int], Sequence[int]]
     legacy: bool = False
 
 
 def encode_request(request: ReassignmentRequest) -> bytes:
-    """Topics in the order of their first partition, partitions of a topic in the order given."""
+    """Encode topics in the order of their first partition, and a topic's partitions in the given
+    order."""
     topics: dict[str, dict[str, list[int]]] = {}
     for (topic, partition), replicas in request.assignments.items():
         topics.setdefault(topic, {})[str(partition)] = list(replicas)
@@ -68,7 +69,7 @@ class _RequestText(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def decode_request(path: str, data: bytes) -> ReassignmentRequest:
-    """Without a legacy flag it is none; in the order of the text."""
+    """Decode a request, in the order of the text. Without a legacy flag it is not a legacy one."""
     text = decode(path, data, _RequestText)
     return ReassignmentRequest(
         {
@@ -81,8 +82,8 @@ def decode_request(path: str, data: bytes) -> ReassignmentRequest:
 
 
 class RequestedReassignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One partition's reassignment. ``top`` is how many replicas it had when this began, the most
-    that a change of it on the way keeps without being asked to."""
+    """One partition's reassignment. ``top`` is its number of replicas at the start, the most that a
+    change during the reassignment keeps unless requested."""
 
     replicas: Annotated[Ids, msgspec.Meta(min_length=1)]
     top: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]

@@ -1,14 +1,13 @@
-"""What a request looks like from outside: is it legal, and how many bytes is it on the wire?
+"""Check requests before sending: validity, and size on the wire.
 
-ZooKeeper limits neither znodes nor their data but whole requests: a server closes the connection
-of a client whose request is longer than ``jute.maxbuffer`` (1,048,575 bytes unless configured),
-counted without the four bytes that carry the length, and applies nothing of it. A request of
-exactly that length passes. Held against ZooKeeper 3.8.4 by the tests beside this package. What is
-read back is not limited by the server.
+ZooKeeper does not limit znodes or their data but whole requests. If a client's request is longer
+than ``jute.maxbuffer`` (1,048,575 bytes by default), not counting the four bytes of its length, the
+server closes the connection and applies nothing. A request of exactly that length passes. The tests
+compare this with ZooKeeper 3.8.4. The server does not limit what is read.
 
-So the largest data a create takes is 1,048,575 - 47 - the path's UTF-8 length (the other fields
-are the header, two lengths, flags, and the ACL ``world:anyone``, which is all Kafka sets without
-SASL), and the largest of a set 1,048,575 - 20 - the path's.
+The largest data of a create is therefore 1,048,575 - 47 - the path's UTF-8 length (the other fields
+are the header, two lengths, flags, and the ACL ``world:anyone``, the only one that Kafka sets
+without SASL), and the largest of a set is 1,048,575 - 20 - the path's.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from kproto.znodes.model import Check, Create, Delete, Operation, SetData
 __all__ = ["MAX_REQUEST_BYTES", "check_size", "multi_size", "request_size", "validate"]
 
 MAX_REQUEST_BYTES = 0xFFFFF
-"""``jute.maxbuffer``'s default: one byte less than 1 MiB."""
+"""The default of ``jute.maxbuffer``: one byte less than 1 MiB."""
 
 _INT = 4
 _HEADER = 2 * _INT  # xid, type
@@ -32,9 +31,9 @@ _VERSIONS = range(-(2**31), 2**31)
 
 
 def validate(operation: Operation) -> None:
-    """Raise ``BadArgumentsError`` for a path or version that is not sent at all.
+    """Raise ``BadArgumentsError`` for a path or version that clients do not send.
 
-    A sequential path may not end in "/" here (ZooKeeper would take the digits as the whole name):
+    A sequential path may not end in "/" here (ZooKeeper would use the digits as the whole name):
     kazoo drops that slash inside a multi, and Kafka always gives a prefix.
     """
     paths.validate(operation.path)
@@ -48,12 +47,12 @@ def validate(operation: Operation) -> None:
 
 
 def request_size(operation: Operation) -> int:
-    """Bytes of the request on the wire, its own length left out."""
+    """Return the size of the request on the wire in bytes, without its own length."""
     return _HEADER + _body_size(operation)
 
 
 def multi_size(operations: Sequence[Operation]) -> int:
-    """The same for several operations as one request."""
+    """Return the size of several operations as one request."""
     bodies = sum(_MULTI_HEADER + _body_size(operation) for operation in operations)
     return _HEADER + bodies + _MULTI_HEADER
 
@@ -70,7 +69,7 @@ def _body_size(operation: Operation) -> int:
 
 
 def check_size(path: str, size: int, limit: int) -> None:
-    """Raise what a client sees of a request that is too long: its connection breaks."""
+    """Raise what a client sees for a request that is too long: its connection breaks."""
     if size > limit:
         raise ConnectionLossError(
             path, f"the request has {size} bytes, and the server takes {limit} (jute.maxbuffer)"

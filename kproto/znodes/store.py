@@ -1,8 +1,8 @@
-"""The interface that a ZooKeeper controller is written against, and its embedded backend.
+"""The interface between ZooKeeper controllers and their znodes, and its embedded backend.
 
-``ZnodeStore`` is one session on one server. Two backends: ``EmbeddedStore`` here, on a
-``ZnodeTree`` in this process, and ``kproto.client.zookeeper.KazooStore`` on a real one. Both pass
-the same tests.
+``ZnodeStore`` is one session on one server. ``EmbeddedStore`` is the backend on a ``ZnodeTree`` in
+this process, ``kproto.client.zookeeper.KazooStore`` the one on a real server. Both pass the same
+tests.
 """
 
 from __future__ import annotations
@@ -27,76 +27,76 @@ __all__ = ["EmbeddedStore", "ZnodeStore"]
 
 
 class ZnodeStore(Protocol):
-    """A session's view of the znodes. Every call returns when it is done.
+    """A session's view of the znodes. Calls return when they are done.
 
-    All raise ``kproto.znodes.errors``: ``BadArgumentsError`` for a path that is none,
-    ``SessionExpiredError`` once the session has ended, ``ConnectionLossError`` where the
-    connection broke (also for a request over the size limit), and what each names.
+    All raise ``kproto.znodes.errors``: ``BadArgumentsError`` for an invalid path,
+    ``SessionExpiredError`` once the session has ended, ``ConnectionLossError`` if the connection
+    broke (also for a request over the size limit), and the errors that each method names.
 
-    Watches are one-shot and pulled: what fired is handed out by ``take_events``, in the order of
-    the changes. An event about a change made before ``take_events`` was called, by whomever, is
-    among those it returns.
+    Watches are one-shot, and events are polled: ``take_events`` returns them in the order of the
+    changes. It includes the events of all changes made before the call, by whichever session.
     """
 
     @property
     def session_id(self) -> int:
-        """As in the ``ephemeral_owner`` of the session's own znodes."""
+        """The value in ``ephemeral_owner`` of the session's own znodes."""
         ...
 
     @property
     def expired(self) -> bool:
-        """Whether the session has ended, and not by ``close``."""
+        """Whether the session has ended other than by ``close``."""
         ...
 
     def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Returns the path made, digits included. NoNode (parent), NodeExists,
+        """Create a znode and return its path, digits included. NoNode (parent), NodeExists,
         NoChildrenForEphemerals."""
         ...
 
     def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
-        """NoNode, BadVersion."""
+        """Set the data. NoNode, BadVersion."""
         ...
 
     def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """NoNode, BadVersion, NotEmpty."""
+        """Delete the znode. NoNode, BadVersion, NotEmpty."""
         ...
 
     def multi(self, operations: Sequence[Operation]) -> list[OperationResult]:
-        """All or nothing; the error's ``operation`` is the index of the first that failed."""
+        """Apply all operations or none. ``operation`` of the error is the index of the first that
+        failed."""
         ...
 
     def get(self, path: str, *, watch: bool = False) -> Znode:
-        """NoNode, and then no watch is left."""
+        """Return the znode. NoNode, in which case no watch is set."""
         ...
 
     def exists(self, path: str, *, watch: bool = False) -> Stat | None:
-        """None where there is none; a watch is left either way."""
+        """Return the stat, or None if there is no znode. The watch is set either way."""
         ...
 
     def children(self, path: str, *, watch: bool = False) -> list[str]:
-        """Names, sorted. NoNode, and then no watch is left."""
+        """Return the names of the children, sorted. NoNode, in which case no watch is set."""
         ...
 
     def take_events(self) -> list[WatchedEvent]:
-        """What fired since the last call, oldest first."""
+        """Return the events since the last call, oldest first."""
         ...
 
     def renew(self) -> None:
         """Begin another session after this one ended, without watches and events. Raises
-        ConnectionLoss where the server does not give one."""
+        ConnectionLoss if the server does not grant one."""
         ...
 
     def close(self) -> None:
-        """End the session: its ephemeral znodes go. Twice is once."""
+        """End the session and delete its ephemeral znodes. A second call has no effect."""
         ...
 
 
 class EmbeddedStore:
-    """A session on a ``ZnodeTree``. ``now_ms`` is asked for the time at every write.
+    """A session on a ``ZnodeTree``. ``now_ms`` returns the time of each write.
 
-    ``wakeup`` is called when there are events to take that were not there before.
+    ``wakeup`` is called when new events are available.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""JSON as Kafka writes it into znodes, and reading it back with an error that says where.
+"""Kafka's JSON in znodes, and parsing it with errors that state the position.
 
-Kafka writes through Jackson: no blanks, everything beyond ASCII as it is. The order of keys is
-that of Scala's maps. Where a map is small, fixed and literal its order is spelled out by whoever
-writes it; ``scala_order`` is for the maps keyed by partition.
+Kafka uses Jackson: no blanks, and characters beyond ASCII unescaped. The order of keys is that of
+Scala's maps. Where a map is small, fixed and literal, its caller spells out the order;
+``scala_order`` is for maps keyed by partition.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ Ids = tuple[BrokerId, ...]
 
 
 def encode(value: Any) -> bytes:
-    """Compact JSON with the keys in the order given."""
+    """Encode compact JSON with the keys in the given order."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decode(path: str, data: bytes, shape: type[T]) -> T:
-    """Read ``data`` as ``shape``; ``MalformedZnodeError`` names ``path`` and the place in it."""
+    """Parse ``data`` as ``shape``. ``MalformedZnodeError`` names ``path`` and the position in
+    it."""
     if not data:
         raise MalformedZnodeError(path, "empty, and not JSON")
     try:
@@ -43,11 +44,11 @@ def decode(path: str, data: bytes, shape: type[T]) -> T:
 
 
 def scala_order(keys: Iterable[str]) -> list[str]:
-    """Keys in the order in which Scala 2.13's ``mutable.HashMap`` walks them, as Kafka does.
+    """Return keys in the iteration order of Scala 2.13's ``mutable.HashMap``, as Kafka does.
 
-    By bucket, and within one by hash; the table has 16 buckets and doubles where it would become
-    three quarters full. So up to eleven partitions come in ascending order, and of twelve the
-    last comes first.
+    The order is by bucket, and within one by hash. The table has 16 buckets and doubles before it
+    becomes three quarters full. Up to eleven partitions are therefore in ascending order; of
+    twelve, the last comes first.
     """
     hashes = {key: _hash(key) for key in keys}
     buckets = 16
@@ -57,7 +58,8 @@ def scala_order(keys: Iterable[str]) -> list[str]:
 
 
 def _hash(key: str) -> int:
-    """Java's String.hashCode, as Scala's maps improve it, unsigned. Digits and ASCII only."""
+    """Return Java's String.hashCode as improved by Scala's maps, unsigned. Digits and ASCII
+    only."""
     value = 0
     for character in key:
         value = (31 * value + ord(character)) & 0xFFFFFFFF

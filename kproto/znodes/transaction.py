@@ -1,7 +1,7 @@
 """One transaction on the nodes: its operations in order, all of them or none.
 
-Knows the rules of each operation and what it does to the bookkeeping. Knows nothing of sessions'
-lives, watches, limits, or when a transaction begins: that is ``tree``.
+This module contains the rules of each operation and its effect on the metadata. Sessions, watches,
+limits, and the begin of a transaction belong to ``tree``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = ["Node", "Transaction", "ZnodeWrite", "node_at"]
 
 @dataclass(frozen=True, slots=True)
 class ZnodeWrite:
-    """One change of one znode, as the log keeps it.
+    """One change of one znode, as logged.
 
-    ``op`` is "create", "set" or "delete". ``before`` and ``after`` are the data, None where there
-    was, or is, no znode. Writes of one multi, and the deletions at a session's end, share a
-    ``zxid``. ``session`` is who asked; ``at_ms`` the clock that was passed in.
+    ``op`` is "create", "set" or "delete". ``before`` and ``after`` are the data, None if there was
+    or is no znode. Writes of one multi, and the deletions at a session's end, share a ``zxid``.
+    ``session`` is the session that requested it, and ``at_ms`` the caller's time.
     """
 
     zxid: int
@@ -51,7 +51,7 @@ class ZnodeWrite:
 
 @dataclass(slots=True)
 class Node:
-    """A znode. ``creates`` counts children ever made: the next sequential child's number."""
+    """A znode. ``creates`` counts all children ever created: the next sequential child's number."""
 
     data: bytes
     owner: int
@@ -83,7 +83,8 @@ class Node:
 
 
 def node_at(nodes: dict[str, Node], path: str, asked: str | None = None) -> Node:
-    """The node at ``path``; the error names ``asked`` where that is what the client named."""
+    """Return the node at ``path``. The error names ``asked`` instead, if the client named that
+    path."""
     node = nodes.get(path)
     if node is None:
         raise NoNodeError(asked or path)
@@ -91,7 +92,7 @@ def node_at(nodes: dict[str, Node], path: str, asked: str | None = None) -> Node
 
 
 class Transaction:
-    """Applies operations to ``nodes`` at once, and can take them all back."""
+    """Applies operations to ``nodes`` at once, and can undo them all."""
 
     def __init__(self, nodes: dict[str, Node], *, zxid: int, session: int, now_ms: int) -> None:
         self._nodes = nodes
@@ -102,7 +103,7 @@ class Transaction:
         self.writes: list[ZnodeWrite] = []
 
     def apply(self, operation: Operation) -> OperationResult:
-        """Do one operation; what it raises leaves the nodes as this operation found them."""
+        """Apply one operation. If it raises, the nodes are as before the operation."""
         match operation:
             case Create():
                 return self._create(operation)
@@ -115,7 +116,7 @@ class Transaction:
         return None
 
     def roll_back(self) -> None:
-        """Undo every operation so far."""
+        """Undo all operations so far."""
         for path, node in self._saved.items():
             if node is None:
                 self._nodes.pop(path, None)

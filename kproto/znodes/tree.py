@@ -1,16 +1,16 @@
 """A ZooKeeper server's data as a value: sessions, znodes, watches, and the log of every write.
 
-No I/O and no clock: ``now_ms`` is passed in, sessions end when told to. Held against a real
-ZooKeeper 3.8.4 by random sequences of operations, which agree in results, errors, stats (zxids
-included: every write request takes the next one, also one that fails, and so do the opening and the
-end of a session) and watch events. What it leaves out on purpose:
+There is no I/O and no clock: ``now_ms`` is an argument, and sessions end explicitly. Random
+sequences of operations were compared with a real ZooKeeper 3.8.4; results, errors, stats and watch
+events agree. Zxids agree too: every write request takes the next one, even if it fails, and so do
+the opening and the end of a session. Deliberately left out:
 
-* ACLs, quotas, TTL and container nodes, persistent watches; everyone may do everything.
+* ACLs, quotas, TTL and container nodes, persistent watches; everything is permitted.
 * ``/zookeeper``: the root starts empty, as a chroot does, its cversion at 0.
-* Expiry by silence: ``end_session`` ends a session, however it came to that.
+* Expiry of silent sessions: ``end_session`` ends a session, whatever the reason.
 
-The ephemeral znodes of a session that ends go in the order of their paths; a server's order is
-that of a Java hash set, which nobody should rely on.
+The ephemeral znodes of a session that ends are deleted in the order of their paths. A server's
+order is that of a Java hash set, on which nothing should rely.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ __all__ = ["ZnodeTree"]
 class ZnodeTree:
     """Znodes from the root down, shared by any number of sessions.
 
-    ``now_ms`` is the clock at which the root is made. ``max_request_bytes`` is ``jute.maxbuffer``.
-    ``zxid`` is that of the last transaction before any of these: the tree of a server that has run
-    for long, whose zxids have its epoch in their upper 32 bits.
-    ``on_write`` is told each write as it is logged, after all writes of its transaction were
-    applied and before any watch event is handed out.
+    ``now_ms`` is the time at which the root is created. ``max_request_bytes`` is
+    ``jute.maxbuffer``. ``zxid`` is the last transaction before any of these; a server that has been
+    running for long has its epoch in the upper 32 bits. ``on_write`` is called with each write as
+    it is logged, after all writes of its transaction were applied and before any watch event is
+    available.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class ZnodeTree:
     # ---- sessions ------------------------------------------------------------------------------
 
     def open_session(self, *, wakeup: Callable[[], None] | None = None) -> int:
-        """A new session's id. ``wakeup`` is called whenever it has events it did not have before;
-        it may call the tree, which is in order by then."""
+        """Open a session and return its id. ``wakeup`` is called whenever the session has new
+        events; it may call the tree, which is consistent by then."""
         self._zxid += 1
         self._last_session += 1
         self._sessions[self._last_session] = wakeup
@@ -74,7 +74,8 @@ class ZnodeTree:
         return self._last_session
 
     def end_session(self, session: int, *, now_ms: int) -> None:
-        """Close or expire it: its ephemeral znodes go, as one transaction. Twice is once."""
+        """Close or expire a session. Its ephemeral znodes are deleted in one transaction. A second
+        call has no effect."""
         if session not in self._sessions:
             return
         wakeup = self._sessions.pop(session)
@@ -91,20 +92,21 @@ class ZnodeTree:
         return session in self._sessions
 
     def take_events(self, session: int) -> list[WatchedEvent]:
-        """The watch events since the last call, oldest first, also of a session that ended."""
+        """Return the watch events since the last call, oldest first, also for a session that
+        ended."""
         return self._watches.take(session)
 
     # ---- reading -------------------------------------------------------------------------------
 
     def get(self, session: int, path: str, *, watch: bool = False) -> Znode:
-        """Data and stat. A watch is left only where the znode is there."""
+        """Return data and stat. A watch is set only if the znode exists."""
         node = self._read(session, path)
         if watch:
             self._watches.watch_data(session, path)
         return Znode(node.data, node.stat)
 
     def exists(self, session: int, path: str, *, watch: bool = False) -> Stat | None:
-        """The stat, or None. A watch is left either way."""
+        """Return the stat, or None. The watch is set either way."""
         try:
             stat = self._read(session, path).stat
         except NoNodeError:
@@ -114,7 +116,7 @@ class ZnodeTree:
         return stat
 
     def children(self, session: int, path: str, *, watch: bool = False) -> list[str]:
-        """The names of the children, sorted. A watch is left only where the znode is there."""
+        """Return the names of the children, sorted. A watch is set only if the znode exists."""
         self._read(session, path)
         if watch:
             self._watches.watch_children(session, path)
@@ -129,16 +131,16 @@ class ZnodeTree:
 
     @property
     def zxid(self) -> int:
-        """The last transaction's."""
+        """The zxid of the last transaction."""
         return self._zxid
 
     @property
     def log(self) -> Sequence[ZnodeWrite]:
-        """Every write so far, oldest first."""
+        """All writes so far, oldest first."""
         return tuple(self._log)
 
     def write(self, session: int, operation: Operation, *, now_ms: int) -> OperationResult:
-        """Do one operation: a request of its own."""
+        """Apply one operation as a request of its own."""
         requests.validate(operation)
         self._check_session(session, operation.path)
         requests.check_size(operation.path, requests.request_size(operation), self._limit)
@@ -150,7 +152,8 @@ class ZnodeTree:
     def multi(
         self, session: int, operations: Sequence[Operation], *, now_ms: int
     ) -> list[OperationResult]:
-        """Do all of them under one zxid, or none: then the first that failed says why."""
+        """Apply all operations under one zxid, or none; then the first that failed has the
+        error."""
         for index, operation in enumerate(operations):
             with _Naming(index):
                 requests.validate(operation)
@@ -187,7 +190,7 @@ class ZnodeTree:
                 wakeup()
 
     def _index(self, write: ZnodeWrite) -> None:
-        """Keep the names of each parent's children, so that listing them is not a search."""
+        """Index the names of each parent's children, so that listing them needs no search."""
         parent, _, name = write.path.rpartition("/")
         if write.op == "create":
             self._names[parent or paths.ROOT].add(name)
@@ -202,7 +205,7 @@ class ZnodeTree:
 
 
 class _Naming:
-    """Errors raised inside say which operation of a multi they are about."""
+    """Adds the index of the operation in a multi to errors raised inside."""
 
     def __init__(self, index: int) -> None:
         self._index = index

@@ -1,8 +1,8 @@
-"""Who watches what, and which events a write sends whom.
+"""The watches of each session, and the events that a write causes.
 
-Watches are one-shot and per session: the same session watching a path twice hears once. Data
-watches are left by get and exists (also of a znode that is not there yet), child watches by
-children. Events wait in the session's queue, in the order of the writes, until it takes them.
+Watches are one-shot and per session: a session that watches a path twice gets one event. get and
+exists set data watches (exists also on a missing znode); children sets child watches. Events are
+queued per session in the order of the writes until the session takes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DATA_EVENTS = {
 
 
 class Watches:
-    """The watches of every session, and the events not taken yet."""
+    """The watches of all sessions, and the events that they have not taken yet."""
 
     def __init__(self) -> None:
         self._data: defaultdict[str, set[int]] = defaultdict(set)
@@ -34,7 +34,7 @@ class Watches:
         self._queues[session] = deque()
 
     def end(self, session: int) -> None:
-        """Forget the session's watches; its last event says that it ended."""
+        """Remove the session's watches; its last event reports its end."""
         for table in (self._data, self._children):
             for path in [path for path, watchers in table.items() if session in watchers]:
                 table[path].discard(session)
@@ -49,19 +49,19 @@ class Watches:
         self._children[path].add(session)
 
     def take(self, session: int) -> list[WatchedEvent]:
-        """The session's events so far, oldest first; they are handed out once."""
+        """Return the session's events so far, oldest first, and remove them from the queue."""
         queue = self._queues[session]
         events = list(queue)
         queue.clear()
         return events
 
     def fire(self, write: ZnodeWrite) -> set[int]:
-        """Queue what one write sends; returns the sessions that have something new."""
+        """Queue the events of one write. Returns the sessions that have new events."""
         told = self._send(self._data, write.path, _DATA_EVENTS[write.op], set())
         if write.op == "set":
             return told
         if write.op == "delete":
-            # One who watched both the data and the children hears of the deletion once.
+            # A session that watched both the data and the children gets one event of the deletion.
             told |= self._send(self._children, write.path, EventType.NODE_DELETED, told)
         parent = paths.parent_of(write.path)
         return told | self._send(self._children, parent, EventType.NODE_CHILDREN_CHANGED, set())
