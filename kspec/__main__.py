@@ -1,8 +1,8 @@
-"""``python -m kspec``: the command line of ``runner.cli``."""
+"""``python -m kspec``: the command line of ``cli``."""
 
 from __future__ import annotations
 
-from kspec.runner.cli import main
+from kspec.cli import main
 
 if __name__ == "__main__":
     main()

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 import kproto.__main__
-import kspec.runner.cli
+import kspec.cli
 import mockbroker.cli
 import wiredump.cli
 
@@ -32,7 +32,7 @@ TOOLS = {
     "kproto": kproto.__main__.cli,
     "mockbroker": mockbroker.cli.cli,
     "wiredump": wiredump.cli.cli,
-    "kspec": kspec.runner.cli.commands,
+    "kspec": kspec.cli.commands,
 }
 
 

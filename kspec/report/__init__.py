@@ -1,4 +1,4 @@
-"""A run as JSON, as JUnit XML, and as an HTML page. ``runner.cli`` writes the files."""
+"""A run as JSON, as JUnit XML, and as an HTML page. ``cli`` writes the files."""
 
 from kspec.report.data import as_json, as_junit
 from kspec.report.page import as_html

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kproto.error_codes import ErrorCode
-from kspec.wrong import calls
 from kspec.wrong.client import Client
 from kspec.wrong.link import Link
 from kspec.wrong.registry import misbehaves
+from kspec.wrong.rules import outcome
 
 __all__: list[str] = []
 
@@ -91,7 +91,7 @@ class MatchesByPosition(Client):
         found: dict[str, Any] = {}
         for place, key in enumerate(asked):
             code, message = given[place] if place < len(given) else (0, None)
-            found[key] = calls.outcome(code, message) if code else None
+            found[key] = outcome(code, message) if code else None
         return found
 
 

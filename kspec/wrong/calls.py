@@ -6,16 +6,13 @@ docs/adapters.md documents each call's arguments and result.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from kproto import error_codes
 from kproto.dialects import dialect
+from kspec.wrong.link import Link
+from kspec.wrong.rules import ClientRules, outcome
 
-if TYPE_CHECKING:
-    from kspec.wrong.client import Client
-    from kspec.wrong.link import Link
-
-__all__ = ["CALLS", "outcome"]
+__all__ = ["CALLS"]
 
 _ELECT_LEADERS: Final = 43
 _ALTER_REASSIGNMENTS: Final = 45
@@ -24,15 +21,6 @@ _GUARD_SINCE: Final = 1
 _TYPES_SINCE: Final = 1
 
 Arguments = Mapping[str, Any]
-
-
-def outcome(code: int, message: str | None) -> dict[str, Any]:
-    """Return an error in the form of the adapter protocol."""
-    return {
-        "error": error_codes.name(code),
-        "code": code,
-        "message": message or error_codes.message(code),
-    }
 
 
 def _message(name: str) -> Any:
@@ -47,7 +35,7 @@ def _none(_answer: Any) -> int:
     return 0
 
 
-async def describe_cluster(client: Client, _arguments: Arguments) -> dict[str, Any]:
+async def describe_cluster(client: ClientRules, _arguments: Arguments) -> dict[str, Any]:
     link = await client.any_link()
     if _DESCRIBE_CLUSTER in link.versions:
         answer = await client.ask(client.any_link, _message("DescribeClusterRequest")(), _top)
@@ -63,7 +51,7 @@ async def describe_cluster(client: Client, _arguments: Arguments) -> dict[str, A
     return {"brokers": sorted(brokers), "controller": answer.controller_id}
 
 
-async def describe_topics(client: Client, arguments: Arguments) -> dict[str, Any]:
+async def describe_topics(client: ClientRules, arguments: Arguments) -> dict[str, Any]:
     topic = _message("MetadataRequest.MetadataRequestTopic")
     request = _message("MetadataRequest")(
         topics=[topic(name=name) for name in arguments["topics"]],
@@ -97,12 +85,12 @@ def _partitions(rows: Any) -> dict[str, Any]:
     }
 
 
-async def list_topics(client: Client, _arguments: Arguments) -> list[str]:
+async def list_topics(client: ClientRules, _arguments: Arguments) -> list[str]:
     answer = await client.ask(client.any_link, _message("MetadataRequest")(topics=None), _none)
     return sorted(each.name for each in answer.topics)
 
 
-async def create_topics(client: Client, arguments: Arguments) -> dict[str, Any]:
+async def create_topics(client: ClientRules, arguments: Arguments) -> dict[str, Any]:
     topic = _message("CreateTopicsRequest.CreatableTopic")
     request = _message("CreateTopicsRequest")(
         topics=[
@@ -125,7 +113,7 @@ def _first_not_controller(answer: Any) -> int:
     return not_controller if any(t.error_code == not_controller for t in answer.topics) else 0
 
 
-async def alter_reassignments(client: Client, arguments: Arguments) -> dict[str, Any]:
+async def alter_reassignments(client: ClientRules, arguments: Arguments) -> dict[str, Any]:
     wanted: Mapping[str, list[int] | None] = arguments["assignments"]
     guarded = arguments.get("allow_replication_factor_change") is False
     topic = _message("AlterPartitionReassignmentsRequest.ReassignableTopic")
@@ -167,7 +155,7 @@ def _by_topic(keys: Any) -> dict[str, list[int]]:
     return found
 
 
-async def list_reassignments(client: Client, arguments: Arguments) -> dict[str, Any]:
+async def list_reassignments(client: ClientRules, arguments: Arguments) -> dict[str, Any]:
     topic = _message("ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics")
     asked = arguments.get("partitions")
     topics = None if asked is None else [
@@ -188,7 +176,7 @@ async def list_reassignments(client: Client, arguments: Arguments) -> dict[str, 
     }
 
 
-async def elect_leaders(client: Client, arguments: Arguments) -> dict[str, Any]:
+async def elect_leaders(client: ClientRules, arguments: Arguments) -> dict[str, Any]:
     topic = _message("ElectLeadersRequest.TopicPartitions")
     asked = arguments.get("partitions")
     unclean = arguments.get("type", "preferred") == "unclean"
@@ -215,7 +203,7 @@ async def elect_leaders(client: Client, arguments: Arguments) -> dict[str, Any]:
     return client.outcomes(list(rows) if asked is None else list(asked), rows)
 
 
-CALLS: Final[Mapping[str, Callable[[Client, Arguments], Awaitable[Any]]]] = {
+CALLS: Final[Mapping[str, Callable[[ClientRules, Arguments], Awaitable[Any]]]] = {
     "describe_cluster": describe_cluster,
     "describe_topics": describe_topics,
     "list_topics": list_topics,

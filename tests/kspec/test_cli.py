@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from kproto.journal import read_journal
-from kspec.runner.cli import commands, main
+from kspec.cli import commands, main
 
 FAST = ["--case", "reassignment/004", "--case", "negotiation/004", "--jobs", "8"]
 

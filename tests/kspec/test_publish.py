@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from kspec.catalog import CLIENTS
 from kspec.catalog import client as client_named
+from kspec.cli import commands
+from kspec.cli.publish import FINDINGS, read_sentences
 from kspec.errors import KspecError
-from kspec.runner.cli import commands
 from kspec.runner.files import load_cases
-from kspec.runner.publish_command import FINDINGS, read_sentences
 from tests.kspec.which import program
 
 ROOT = Path(__file__).resolve().parents[2]

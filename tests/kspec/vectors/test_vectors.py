@@ -19,7 +19,7 @@ import kproto
 from kproto import reference
 from kproto.codec.registry import schema_of
 from kproto.errors import DecodeError
-from kspec.runner.vectors import vectors_command
+from kspec.cli.vectors import vectors_command
 from kspec.vectors import Vector, file_lines, vectors
 from kspec.vectors.damage import KINDS
 from kspec.vectors.values import PATTERNS

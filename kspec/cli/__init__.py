@@ -24,6 +24,8 @@ import kproto
 from kproto.errors import KprotoError
 from kproto.journal import JournalWriter
 from kspec.catalog import CLIENTS
+from kspec.cli.publish import publish_command
+from kspec.cli.vectors import vectors_command
 from kspec.clientfuzz.cli import fuzz
 from kspec.report import as_html, as_json, as_junit
 from kspec.results import Greeting, Report, Result, new_failures
@@ -34,8 +36,6 @@ from kspec.runner.clients import select_clients
 from kspec.runner.files import CASES, choose, load_cases
 from kspec.runner.processes import interruptible
 from kspec.runner.proof import prove
-from kspec.runner.publish_command import publish_command
-from kspec.runner.vectors import vectors_command
 from kspec.wrong.catalog import MISBEHAVIOURS
 
 __all__ = ["main"]
