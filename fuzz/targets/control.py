@@ -32,7 +32,7 @@ from fuzz.mutations import Mutate, with_words
 from mockbroker import MockCluster
 from mockbroker.control import ROUTES, ControlServer
 from mockbroker.control.hosting import Hosting
-from mockbroker.control.options import OPTIONS
+from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.routes import JSON, STREAM, Route
 from mockbroker.errors import ClusterError
 from mockbroker.serving.server import BrokerListener
@@ -175,7 +175,7 @@ def seeds() -> Iterator[bytes]:
         if isinstance(route.body, tuple):
             body = {each.name: values[each.name] for each in route.body if each.required}
         yield _joined([(route, b"" if route.body is None else json.dumps(body).encode())])
-    clusters = next(each for each in _ROUTES if each.body is OPTIONS)
+    clusters = next(each for each in _ROUTES if each.body is CLUSTER_OPTIONS)
     options = {
         "brokers": 2, "topics": ["a:1:1"], "profile": "kafka-2.4", "apis": {"45": "off"},
         "broker_levels": {"2": "3=0-5"}, "faults": [{"api": 46, "error": 41}],

@@ -1,7 +1,7 @@
 """The ``mockbroker`` command: ``serve``, ``ctl``, ``profiles``, ``scenario`` and ``fuzz``.
 
-How it ends, errors included, is ``kproto.cli.run``'s. ``fuzz`` is kspec's, which is built on this
-package: it is known here by its name alone, and looked for when it is asked for.
+``kproto.cli.run`` handles errors and exit codes. ``fuzz`` belongs to kspec, which is built on this
+package, so it is imported by name when it is used.
 """
 
 from __future__ import annotations

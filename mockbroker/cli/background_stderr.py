@@ -1,8 +1,8 @@
-"""A stderr that never blocks. The process that started ``mockbroker serve`` may not read its pipe,
-and a full pipe would hold up the event loop, control port included.
+"""A stderr that never blocks. A parent process may not read the pipe of ``mockbroker serve``, and a
+full pipe would block the event loop, including the control port.
 
-Text goes to a bounded queue, and a thread writes it out. What finds no room is counted, and the
-count is written once there is room again.
+Text goes to a bounded queue that a thread writes out. If the queue is full, lines are dropped and
+counted; the count is written once there is room again.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["background_stderr"]
 
 _MAX_BYTES: Final = 1 << 20
 _END_SECONDS: Final = 1.0
-"""How long the end of the process waits for a reader."""
+"""How long the process waits for a reader when it ends."""
 
 
 @contextlib.contextmanager
 def background_stderr(max_bytes: int = _MAX_BYTES) -> Iterator[None]:
-    """Replace ``sys.stderr`` while this is open; at most ``max_bytes`` wait to be written."""
+    """Replace ``sys.stderr`` inside the block; the queue holds at most ``max_bytes``."""
     before = sys.stderr
     try:
         before.flush()
         raw = _Queue(before.fileno(), max_bytes)
-    except (AttributeError, OSError, ValueError):  # no file: a test's capture, pythonw
+    except (AttributeError, OSError, ValueError):  # not a file: captured by a test, or pythonw
         yield
         return
     sys.stderr = io.TextIOWrapper(
@@ -74,7 +74,7 @@ class _Queue(io.RawIOBase):
         return len(text)
 
     def end(self, seconds: float) -> None:
-        """Wait until everything is written, but not for long."""
+        """Wait until everything is written, or the time is over."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -98,5 +98,5 @@ class _Queue(io.RawIOBase):
                 return text
             dropped, self._dropped = self._dropped, 0
         if dropped:
-            return b"mockbroker: %d lines were not written: nobody read stderr\n" % dropped
+            return b"mockbroker: dropped %d lines because stderr was not read\n" % dropped
         return None

@@ -1,4 +1,4 @@
-"""The client of a control port, for the command line. Needs no codec and no aiohttp."""
+"""The client of a control port, for the command line. It imports neither codecs nor aiohttp."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ __all__ = ["ControlClient"]
 
 _TIMEOUT_SECONDS: Final = 90
 _OF_THE_PORT: Final = ("/clusters", "/scenarios")
-"""Routes that are about no cluster in particular."""
+"""Routes that do not refer to one cluster."""
 
 
 class ControlClient:
-    """One control port, and one cluster behind it. Failures raise ClickException: one line, exit
-    1."""
+    """A control port and one of its clusters. Failures raise ClickException: one line, exit 1."""
 
     def __init__(self, url: str, token: str | None, cluster: str | None = None) -> None:
         self._url = url
@@ -31,7 +30,7 @@ class ControlClient:
 
     @cached_property
     def _address(self) -> tuple[str, int]:
-        """Looked at with the first request, so that any URL will do for a command's --help."""
+        """Parsed with the first request, so that --help works with any URL."""
         url = self._url
         try:
             parts = urlsplit(url if "//" in url else f"//{url}", scheme="http")
@@ -39,14 +38,14 @@ class ControlClient:
         except ValueError:
             port = None
         if port is None or parts.scheme != "http" or not parts.hostname:
-            raise click.UsageError(f"{url!r} is no control URL; use http://HOST:PORT")
+            raise click.UsageError(f"{url!r} is not a control URL; use http://HOST:PORT")
         return parts.hostname, port
 
     def get(self, where: str, **query: Any) -> Any:
         return self._ask("GET", _with_query(where, query), None)[0]
 
     def get_with(self, header: str, where: str, **query: Any) -> tuple[Any, str | None]:
-        """The answer, and what a header of it says."""
+        """The answer, and the value of one of its headers."""
         answer, headers = self._ask("GET", _with_query(where, query), None)
         return answer, headers[header]
 
@@ -57,7 +56,7 @@ class ControlClient:
         return self._ask("DELETE", path, None)[0]
 
     def follow(self, where: str, **query: Any) -> Iterator[tuple[str, Any]]:
-        """Name and data of each event of a stream, until the server ends it."""
+        """The name and data of each event of a stream, until the server ends it."""
         with closing(self._connection()) as connection:
             response = self._send(connection, "GET", _with_query(where, query), None)
             if response.status != 200:

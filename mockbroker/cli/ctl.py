@@ -1,4 +1,8 @@
-"""``mockbroker ctl URL COMMAND``: the client of a control port. Needs no codec and no aiohttp."""
+"""``mockbroker ctl URL COMMAND``: the client of a control port.
+
+The commands of a tester come from ``mockbroker.commands``; the others read a cluster or administer
+the control port. Nothing here imports codecs or aiohttp.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +25,12 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.group(no_args_is_help=False)
 @click.argument("url")
 @click.option("--token", envvar="MOCKBROKER_TOKEN", show_envvar=True,
-              help="The control token, if the port wants one.")  # fmt: skip
+              help="The control token, if the port requires one.")  # fmt: skip
 @click.option("--cluster", "cluster_id", metavar="ID",
-              help="Which of the port's clusters, as `cluster list` has it. The first unless "
-                   "given.")  # fmt: skip
+              help="The cluster's id, from `cluster list`. Default: the first.")  # fmt: skip
 @click.pass_context
 def ctl(context: click.Context, url: str, token: str | None, cluster_id: str | None) -> None:
-    """Steer a running cluster by its control URL."""
+    """Control a running cluster through its control URL."""
     context.obj = ControlClient(url, token, cluster_id)
 
 
@@ -80,7 +83,7 @@ ctl.add_command(frame)
 
 @ctl.group("znode")
 def znode() -> None:
-    """Read and write znodes, where the profile's controller keeps its state in ZooKeeper."""
+    """Read and write znodes (ZooKeeper mode)."""
 
 
 @znode.command("get")
@@ -88,7 +91,7 @@ def znode() -> None:
 @_as_json
 @click.pass_obj
 def znode_get(client: ControlClient, path: str, as_json: bool) -> None:
-    """Show a znode's text and stat, and the names below it."""
+    """Show a znode's text, its stat and its children."""
     answer = client.get("/znode", path=path)
     if as_json:
         click.echo(json.dumps(answer))
@@ -103,8 +106,10 @@ def znode_get(client: ControlClient, path: str, as_json: bool) -> None:
 @click.argument("path")
 @click.argument("text", required=False)
 @click.option("--file", "file", type=click.File(encoding="utf-8"), metavar="FILE|-",
-              help="Read the text from this file, as one too long for a command line.")  # fmt: skip
-@click.option("--sequential", is_flag=True, help="Make a new znode with ten digits after PATH.")
+              help="Read the text from this file.")  # fmt: skip
+@click.option(
+    "--sequential", is_flag=True, help="Create a sequential znode: append ten digits to PATH."
+)
 @_as_json
 @click.pass_obj
 def znode_set(
@@ -115,9 +120,12 @@ def znode_set(
     sequential: bool,
     as_json: bool,
 ) -> None:
-    """Create a znode or change it; a controller that watches it acts at once."""
+    """Create or change a znode.
+
+    A controller that watches the znode reacts at once.
+    """
     if (text is None) == (file is None):
-        raise click.UsageError("give the znode's TEXT, or --file FILE")
+        raise click.UsageError("give either TEXT or --file FILE")
     text = text if file is None else file.read()
     command = "append-znode" if sequential else "write-znode"
     _post(client, command, {"path": path, "text": text}, as_json)
@@ -128,7 +136,7 @@ def znode_set(
 @_as_json
 @click.pass_obj
 def znode_delete(client: ControlClient, path: str, as_json: bool) -> None:
-    """Remove a znode."""
+    """Delete a znode."""
     _post(client, "delete-znode", {"path": path}, as_json)
 
 
@@ -136,18 +144,18 @@ def znode_delete(client: ControlClient, path: str, as_json: bool) -> None:
 @_as_json
 @click.pass_obj
 def state(client: ControlClient, as_json: bool) -> None:
-    """Show controller, brokers and partitions."""
+    """Show the controller, brokers and partitions."""
     answer = client.get("/state")
     click.echo(json.dumps(answer)) if as_json else _print_state(answer)
 
 
 @ctl.command("log")
-@click.option("--since", type=click.IntRange(0), help="Leave out the actions before this offset.")
-@click.option("--follow", is_flag=True, help="Go on with what happens from now on.")
+@click.option("--since", type=click.IntRange(0), help="Start at this offset.")
+@click.option("--follow", is_flag=True, help="Print new actions as they happen.")
 @_as_json
 @click.pass_obj
 def log(client: ControlClient, since: int | None, follow: bool, as_json: bool) -> None:
-    """Show everything that happened to the cluster, in order."""
+    """Show the action log of the cluster."""
     if follow:
         for event, action in client.follow("/log/stream", since=since):
             if event == "action":
@@ -161,7 +169,7 @@ def log(client: ControlClient, since: int | None, follow: bool, as_json: bool) -
         click.echo(_describe_action(action))
 
 
-# ---- for eyes ------------------------------------------------------------------------------------
+# ---- output --------------------------------------------------------------------------------------
 
 
 def _describe_action(action: dict[str, Any]) -> str:
@@ -195,7 +203,7 @@ def _print_state(answer: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    # Wider than any table: a narrow terminal wraps the lines, and no list loses its end.
+    # Wider than any table: a narrow terminal wraps lines, but rich must not cut them.
     console = Console(width=1000)
     console.print(
         f"controller {answer['controller']}, epoch {answer['controller_epoch']}; brokers "

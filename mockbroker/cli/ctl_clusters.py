@@ -1,4 +1,4 @@
-"""``mockbroker ctl URL cluster`` and ``scenario``: what a control port does beside its cluster."""
+"""``mockbroker ctl URL cluster`` and ``scenario``: the clusters and scenarios of a control port."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mockbroker.cli.control_client import ControlClient
 __all__ = ["cluster", "scenario"]
 
 _LISTS: Final = frozenset({"topics", "sasl"})
-"""Options that are given once an element."""
+"""Options that are lists; each use adds an element."""
 _TEXTS: Final = frozenset({"profile", "host", "advertise", "dialect", "clock", "zookeeper"})
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -21,14 +21,14 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group("cluster")
 def cluster() -> None:
-    """Make clusters in the process that serves this port, and remove them."""
+    """List, create and remove clusters."""
 
 
 @cluster.command("list")
 @_as_json
 @click.pass_obj
 def list_clusters(client: ControlClient, as_json: bool) -> None:
-    """Show every one, and where it is."""
+    """List the clusters and their addresses."""
     answer = client.get("/clusters")
     if as_json:
         click.echo(json.dumps(answer))
@@ -42,10 +42,11 @@ def list_clusters(client: ControlClient, as_json: bool) -> None:
 @_as_json
 @click.pass_obj
 def add(client: ControlClient, options: tuple[str, ...], as_json: bool) -> None:
-    """Make one and start it.
+    """Create and start a cluster.
 
-    Its options are MockCluster's arguments, as in brokers=5 profile=kafka-2.4 topics=foo:2:3
-    topics=bar=1,2; what is neither a number nor a text is JSON, or give one JSON object.
+    The options are those of MockCluster, such as brokers=5 profile=kafka-2.4 topics=foo:2:3
+    topics=bar=1,2. A VALUE that is neither a number nor a string is JSON; so is an argument that
+    starts with a brace, which holds several options.
     """
     body: dict[str, Any] = {}
     for text in options:
@@ -58,11 +59,11 @@ def _take(body: dict[str, Any], text: str) -> None:
         try:
             body.update(json.loads(text))
         except (ValueError, RecursionError) as error:
-            raise click.UsageError(f"{text!r} is no JSON: {error}") from None
+            raise click.UsageError(f"{text!r} is not JSON: {error}") from None
         return
     name, equals, value = text.partition("=")
     if not equals:
-        raise click.UsageError(f"{text!r}: use NAME=VALUE, as in brokers=5, or a JSON object")
+        raise click.UsageError(f"{text!r}: use NAME=VALUE, such as brokers=5, or a JSON object")
     if name in _LISTS:
         body.setdefault(name, []).append(value)
     elif name in _TEXTS:
@@ -79,7 +80,7 @@ def _take(body: dict[str, Any], text: str) -> None:
 @_as_json
 @click.pass_obj
 def remove(client: ControlClient, cluster_id: str, as_json: bool) -> None:
-    """Stop one that was made here."""
+    """Stop a cluster that `cluster add` created."""
     answer = client.delete(f"/clusters/{quote(cluster_id, safe='')}")
     if as_json:
         click.echo(json.dumps(answer))
@@ -95,14 +96,14 @@ def _show(each: dict[str, Any], as_json: bool) -> None:
 
 @click.group("scenario")
 def scenario() -> None:
-    """Let the process that serves this port tell and check a known story."""
+    """Run scenarios on the server."""
 
 
 @scenario.command("list")
 @_as_json
 @click.pass_obj
 def list_scenarios(client: ControlClient, as_json: bool) -> None:
-    """Name them."""
+    """List the scenarios."""
     answer = client.get("/scenarios")
     if as_json:
         click.echo(json.dumps(answer))
@@ -117,7 +118,10 @@ def list_scenarios(client: ControlClient, as_json: bool) -> None:
 @_as_json
 @click.pass_obj
 def run_scenario(client: ControlClient, name: str, as_json: bool) -> None:
-    """Tell one, on clusters of its own. Exit 1 if it does not come out as it has to."""
+    """Run a scenario on its own clusters.
+
+    Exits with 1 if one of its claims is false.
+    """
     answer = client.post(f"/scenarios/{quote(name, safe='')}", {})
     if as_json:
         click.echo(json.dumps(answer))
@@ -126,4 +130,4 @@ def run_scenario(client: ControlClient, name: str, as_json: bool) -> None:
     if not answer["ok"]:
         raise click.ClickException(f"{name}: {answer['error']}")
     if not as_json:
-        click.echo(f"\n   {answer['facts']} facts hold.")
+        click.echo(f"\n   {answer['facts']} claims checked.")

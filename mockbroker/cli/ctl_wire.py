@@ -1,4 +1,4 @@
-"""``mockbroker ctl URL journal`` and ``frame``: what was said on the wire, for eyes or as JSON."""
+"""``mockbroker ctl URL journal`` and ``frame``: the recorded traffic, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -18,22 +18,29 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.command("journal")
-@click.option("--api", help="Only this api key, or name.")
-@click.option("--broker", type=click.IntRange(0), help="Only at this broker.")
-@click.option("--connection", type=click.IntRange(0), help="Only on this connection.")
-@click.option("--client-id", help="Only of this client id.")
-@click.option("--client-software", help="Only of clients that say they are this.")
-@click.option("--direction", type=click.Choice(["request", "response", "event"]))
-@click.option("--event", help="Only entries marked so, as in unsupported.")
-@click.option("--after", type=click.IntRange(0), help="Leave out entries up to this sequence.")
-@click.option("--limit", type=click.IntRange(0), help="The first so many.")
-@click.option("--last", type=click.IntRange(0), help="The newest so many.")
-@click.option("--follow", is_flag=True, help="Go on with what is said from now on.")
+@click.option("--api", help="Only this API key or name.")
+@click.option("--broker", type=click.IntRange(0), help="Only this broker.")
+@click.option("--connection", type=click.IntRange(0), help="Only this connection.")
+@click.option("--client-id", help="Only this client id.")
+@click.option("--client-software", help="Only this client software, with or without a version.")
+@click.option(
+    "--direction",
+    type=click.Choice(["request", "response", "event"]),
+    help="Only entries of this kind.",
+)
+@click.option("--event", help="Only entries with this event, such as unsupported.")
+@click.option("--after", type=click.IntRange(0), help="Only entries after this sequence number.")
+@click.option("--limit", type=click.IntRange(0), help="Only the first LIMIT entries.")
+@click.option("--last", type=click.IntRange(0), help="Only the newest LAST entries.")
+@click.option("--follow", is_flag=True, help="Print new entries as they arrive.")
 @_as_json
 @click.pass_obj
 def journal(client: ControlClient, /, follow: bool, as_json: bool, **filters: Any) -> None:
-    """Show what was said on the wire. With --follow, JSON is a line an entry. How many entries
-    the journal has let go of, whatever is asked for, is on stderr."""
+    """Show the recorded traffic.
+
+    With --follow, JSON has one line per entry. A warning on stderr counts the entries that the
+    journal has dropped.
+    """
     last, limit = filters.pop("last"), filters.pop("limit")
     entries: list[dict[str, Any]] = []
     if not follow or last is not None:
@@ -41,8 +48,10 @@ def journal(client: ControlClient, /, follow: bool, as_json: bool, **filters: An
             "Journal-Dropped", "/journal", last=last, limit=limit, **filters
         )
         if dropped not in (None, "0"):
-            told = f"the journal has dropped its oldest entries, {dropped} of them"
-            click.echo(f"mockbroker: {told} (serve --journal-entries, --journal-bytes)", err=True)
+            warning = f"the journal has dropped its oldest {dropped} entries"
+            click.echo(
+                f"mockbroker: {warning} (serve --journal-entries, --journal-bytes)", err=True
+            )
     if as_json and not follow:
         click.echo(json.dumps(entries))
         return
@@ -56,8 +65,8 @@ def journal(client: ControlClient, /, follow: bool, as_json: bool, **filters: An
         if event == "entry":
             _show_entry(data, as_json)
         elif event == "gap":
-            told = f"entries {data['after'] + 1} to {data['next'] - 1} were dropped"
-            click.echo(f"mockbroker: {told}", err=True)
+            first, last = data["after"] + 1, data["next"] - 1
+            click.echo(f"mockbroker: entries {first} to {last} were dropped", err=True)
 
 
 def _show_entry(entry: dict[str, Any], as_json: bool) -> None:
@@ -89,7 +98,7 @@ def _short(value: Any) -> str:
 @_as_json
 @click.pass_obj
 def frame(client: ControlClient, sequence: int, as_json: bool) -> None:
-    """Show the bytes of one entry, a line a field."""
+    """Show the bytes of an entry, field by field."""
     answer = client.get(f"/journal/{sequence}")
     if as_json:
         click.echo(json.dumps(answer))
@@ -102,7 +111,7 @@ def frame(client: ControlClient, sequence: int, as_json: bool) -> None:
             click.echo(_line(row["offset"], data, row["length"], f"{row['path']} {value}"))
     if answer["end"] < len(data):
         left = len(data) - answer["end"]
-        click.echo(_line(answer["end"], data, left, "(in no field)"))
+        click.echo(_line(answer["end"], data, left, "(outside all fields)"))
     if "problem" in answer:
         click.echo(f"!! {answer['problem']}")
 

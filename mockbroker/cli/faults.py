@@ -1,4 +1,4 @@
-"""Faults on the command line: the options of ``mockbroker serve``, and ``ctl URL fault``."""
+"""Fault rules on the command line: options of ``mockbroker serve``, and ``ctl URL fault``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TEXTS: Final = frozenset(
         "trailing", "follow_with", "unknown_tag_data",
     }
 )  # fmt: skip
-"""Members whose value is text, even where it looks like a number."""
+"""Members whose value is text, even if it looks like a number."""
 _LISTS: Final = frozenset({"steps_before", "steps_after", "unknown_tags"})
 
 
@@ -45,13 +45,13 @@ def fault_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "fault_files",
             multiple=True,
             metavar="FILE",
-            help="Rules that say which requests to answer otherwise than a broker would, as YAML "
-            "or JSON (docs/faults.md). Repeatable; rules of the first file are asked first.",
+            help="Load fault rules from a YAML or JSON file (docs/faults.md). Repeatable; the "
+            "rules of the first file are tried first.",
         ),
         click.option(
             "--faults-must-hit",
             is_flag=True,
-            help="Exit with 1 if a rule was never hit. They are named on stderr in any case.",
+            help="Exit with 1 if a rule has no hits. Such rules are listed on stderr in any case.",
         ),
     )
     for option in reversed(options):
@@ -60,12 +60,12 @@ def fault_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def faults_into(mock: MockCluster, options: dict[str, Any]) -> None:
-    """Raises click.UsageError for a file that holds no rules of ours."""
+    """Raises click.UsageError for a file that does not hold fault rules."""
     files = options["fault_files"]
     if options["faults_must_hit"] and not files and options["control"] is None:
-        raise click.UsageError("--faults-must-hit: there are no --faults, and no --control for any")
+        raise click.UsageError("--faults-must-hit needs --faults or --control")
     try:
-        for file in reversed(files):  # what is added last is asked first
+        for file in reversed(files):  # rules added last are tried first
             mock.load_faults(_read(file))
     except MissingExtraError as error:
         raise click.ClickException(str(error)) from None
@@ -79,20 +79,20 @@ def _read(file: str) -> list[Any]:
     with Path(file).open("rb") as opened:
         data = opened.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
-        raise click.UsageError(f"{file}: rules of more than {_MOST_BYTES} bytes")
+        raise click.UsageError(f"{file}: larger than {_MOST_BYTES} bytes")
     try:
         return list(read_faults(data.decode(), source=file))
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"{file}: no UTF-8: {error.reason}") from None
+        raise click.UsageError(f"{file}: not UTF-8: {error.reason}") from None
 
 
 def report_unused(mock: MockCluster, *, must_hit: bool) -> None:
-    """Name on stderr the rules that were never hit. Raises ClickException for them if asked to."""
+    """List on stderr the rules without a hit. Raises ClickException if ``must_hit``."""
     unused = mock.unused_faults()
     for rule in unused:
-        click.echo(f"mockbroker: never hit: {rule.name}: {rule.fault.describe()}", err=True)
+        click.echo(f"mockbroker: no request hit {rule.name}: {rule.fault.describe()}", err=True)
     if unused and must_hit:
-        raise click.ClickException(f"{len(unused)} of the faults were never hit")
+        raise click.ClickException(f"no request hit {len(unused)} of the fault rules")
 
 
 # ---- ctl -----------------------------------------------------------------------------------------
@@ -103,21 +103,21 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group("fault")
 def fault() -> None:
-    """Add rules that answer requests otherwise than a broker would, and see what they hit."""
+    """Add, list and remove fault rules."""
 
 
 @fault.command("add")
 @click.argument("members", nargs=-1, metavar="[NAME=VALUE|JSON]...")
-@click.option("--file", "file", metavar="FILE", help="Rules as YAML or JSON.")
+@click.option("--file", "file", metavar="FILE", help="Load rules from a YAML or JSON file.")
 @_as_json
 @click.pass_obj
 def add(client: _Client, members: tuple[str, ...], file: str | None, as_json: bool) -> None:
-    """Use a rule from now on, before those there are.
+    """Add a rule in front of the existing ones.
 
-    As members, api=45 error=NOT_CONTROLLER times=1; as a JSON object; or as a file of rules.
+    Give its members, such as api=45 error=NOT_CONTROLLER times=1, or a JSON object, or a file.
     """
     if bool(members) == (file is not None):
-        raise click.UsageError("give the members of a rule, or --file FILE")
+        raise click.UsageError("give either the members of a rule or --file FILE")
     if file is not None:
         try:
             rules = [each.to_dict() for each in _read(file)]
@@ -136,11 +136,11 @@ def _members(text: str) -> dict[str, Any]:
         try:
             parsed = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise click.UsageError(f"{text!r} is no JSON: {error}") from None
+            raise click.UsageError(f"{text!r} is not JSON: {error}") from None
         return dict(parsed)
     name, equals, value = text.partition("=")
     if not equals:
-        raise click.UsageError(f"{text!r}: use NAME=VALUE, as in times=1, or a JSON object")
+        raise click.UsageError(f"{text!r}: use NAME=VALUE, such as times=1, or a JSON object")
     if name in _TEXTS:
         return {name: value}
     try:
@@ -153,7 +153,7 @@ def _members(text: str) -> dict[str, Any]:
 @_as_json
 @click.pass_obj
 def list_faults(client: _Client, as_json: bool) -> None:
-    """Show every rule, in the order in which they are asked, and its hits."""
+    """List the rules with their hits, in the order in which they are tried."""
     _show(client.get("/faults"), as_json)
 
 
@@ -162,7 +162,7 @@ def list_faults(client: _Client, as_json: bool) -> None:
 @_as_json
 @click.pass_obj
 def remove(client: _Client, name: str, as_json: bool) -> None:
-    """Remove one."""
+    """Remove a rule."""
     _show(client.delete(f"/faults/{quote(name, safe='')}"), as_json)
 
 
@@ -170,18 +170,20 @@ def remove(client: _Client, name: str, as_json: bool) -> None:
 @_as_json
 @click.pass_obj
 def clear(client: _Client, as_json: bool) -> None:
-    """Remove all."""
+    """Remove every rule."""
     _show(client.delete("/faults"), as_json)
 
 
 @fault.command("wait")
 @click.argument("name")
-@click.option("--hits", type=click.IntRange(1), default=1, show_default=True, help="In all.")
-@click.option("--timeout", default="10s", show_default=True, help="Exit with 1 after that.")
+@click.option(
+    "--hits", type=click.IntRange(1), default=1, show_default=True, help="The total number of hits."
+)
+@click.option("--timeout", default="10s", show_default=True, help="Exit with 1 after this time.")
 @_as_json
 @click.pass_obj
 def wait(client: _Client, name: str, hits: int, timeout: str, as_json: bool) -> None:
-    """Return when a rule has been hit so often."""
+    """Wait until a rule has a number of hits."""
     path = f"/faults/{quote(name, safe='')}/wait"
     _show(client.get(path, hits=hits, timeout=timeout), as_json)
 

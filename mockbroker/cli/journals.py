@@ -1,4 +1,4 @@
-"""``--journal FILE``: everything said on the wire, as JSON lines or as a capture, by its ending."""
+"""``--journal FILE``: the traffic as JSON lines or as a capture, by the file's extension."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["journal_file", "journal_sink"]
 
 
 def journal_file(text: str) -> Path:
-    """The option's value. Raises ClusterError for an ending that says nothing."""
+    """The option's value. Raises ClusterError for an unknown extension."""
     if not text.endswith((".jsonl", ".pcapng")):
-        raise ClusterError(f"{text!r}: journals are FILE.jsonl or FILE.pcapng")
+        raise ClusterError(f"{text!r}: the extension must be .jsonl or .pcapng")
     return Path(text)
 
 
 @contextlib.contextmanager
 def journal_sink(path: Path) -> Iterator[Callable[[Entry], None]]:
-    """Entry by entry, so that what a client has seen answered is in the file already. A full disk
-    ends the file, not the broker."""
+    """A function that writes each entry at once, so that an answer is in the file before the client
+    has it. A full disk ends the file, but not the broker."""
     with _writer(path) as write:
         failed = False
 
@@ -39,7 +39,7 @@ def journal_sink(path: Path) -> Iterator[Callable[[Entry], None]]:
                 write(entry)
             except OSError as error:
                 failed = True
-                click.echo(f"mockbroker: --journal {path}: {error}; it ends here", err=True)
+                click.echo(f"mockbroker: --journal {path}: {error}; the file ends here", err=True)
 
         yield sink
 

@@ -1,4 +1,4 @@
-"""The options of ``mockbroker serve`` about how much clients may take, and how much is kept."""
+"""The options of ``mockbroker serve`` that limit clients and the journal."""
 
 from __future__ import annotations
 
@@ -31,68 +31,67 @@ class _IdleTimeout(click.ParamType):  # type: ignore[type-arg, unused-ignore]  #
         except ClusterError as error:
             self.fail(str(error), param, ctx)
         if milliseconds < 1:
-            self.fail("the shortest is 1ms; use off for none", param, ctx)
+            self.fail("must be at least 1ms; use off for no time-out", param, ctx)
         return milliseconds
 
 
-# Defaults are those of ``mockbroker.serving.limits``, which is slow to import for --help; a test
-# holds them together.
+# Importing ``mockbroker.serving.limits`` would slow down --help; a test compares the defaults.
 _OPTIONS = (
     click.option(
         "--max-frame-bytes",
         type=click.IntRange(1, 100 * _MEBIBYTE),
         default=100 * _MEBIBYTE,
         show_default=True,
-        help="The largest request; who announces a larger one is closed on.",
+        help="The largest request. A connection that announces a larger one is closed.",
     ),
     click.option(
         "--max-connections",
         type=click.IntRange(1, 1_000_000),
         default=1000,
         show_default=True,
-        help="To one broker at a time; one more is closed at once.",
+        help="The most connections of one broker. Further ones are closed at once.",
     ),
     click.option(
         "--max-buffered-bytes",
         type=click.IntRange(1),
         default=512 * _MEBIBYTE,
         show_default=True,
-        help="What all connections together may hold of requests not whole or not answered yet and "
-        "of answers unread; over it, the one that holds most is closed.",
+        help="The most bytes of incomplete requests, pending requests and unread answers, over all "
+        "connections. Beyond it, the connection with the most is closed.",
     ),
     click.option(
         "--idle-timeout",
         type=_IdleTimeout(),
         default="10m",
         show_default=True,
-        help="Close a connection on which nothing comes or goes for so long.",
+        help="Close connections that are idle for this long.",
     ),
     click.option(
         "--journal-entries",
         type=click.IntRange(1),
         default=100_000,
         show_default=True,
-        help="How many of the newest entries the journal in memory keeps.",
+        help="The most entries that the journal in memory keeps.",
     ),
     click.option(
         "--journal-bytes",
         type=click.IntRange(0),
         default=64 * _MEBIBYTE,
         show_default=True,
-        help="How many bytes of frames it keeps at most, client ids and notes included.",
+        help="The most bytes of frames, client ids and notes that it keeps.",
     ),
 )
 
 
 def limit_options(command: CommandT) -> CommandT:
-    """Give a command these options."""
+    """Add these options to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def limits_of(options: dict[str, Any]) -> dict[str, Any]:
-    """What they say, as arguments of ``MockCluster``."""
+    """The options as fields of ``ClusterOptions``."""
     return {
         "max_frame_bytes": options["max_frame_bytes"],
         "max_connections": options["max_connections"],

@@ -1,7 +1,7 @@
-"""``--exit-with-parent``: what somebody started must not outlive them.
+"""``--exit-with-parent``: end when the parent process has ended.
 
-Knows who the parent was when this process came up. Where that ends, an orphan is given another
-parent: that is what is looked for, since no signal says so.
+No signal announces that. But the system gives an orphan another parent, so the parent's id is
+compared with the one at the start.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ __all__ = ["parent_option", "when_orphaned"]
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 _PARENT: Final = os.getppid()
-_LOOK_SECONDS: Final = 0.2
+_CHECK_SECONDS: Final = 0.2
 
 
 def parent_option(command: CommandT) -> CommandT:
-    """Give a command this option."""
+    """Add this option to a command."""
     return click.option(
         "--exit-with-parent",
         is_flag=True,
-        callback=_where_possible,
-        help="End when the process that started this one has ended, however it did.",
+        callback=_check_platform,
+        help="Stop when the parent process ends, for whatever reason.",
     )(command)
 
 
-def _where_possible(_context: Any, _option: Any, wanted: bool) -> bool:
+def _check_platform(_context: Any, _option: Any, wanted: bool) -> bool:
     if wanted and sys.platform == "win32":
-        raise click.UsageError("--exit-with-parent: Windows gives an orphan no other parent")
+        raise click.UsageError("--exit-with-parent is not available on Windows")
     return wanted
 
 
 async def when_orphaned() -> None:
     """Return once the parent has ended."""
     while os.getppid() == _PARENT:
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_CHECK_SECONDS)

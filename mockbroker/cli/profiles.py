@@ -1,4 +1,4 @@
-"""``mockbroker profiles``: the releases the mock can behave as, and what each changes."""
+"""``mockbroker profiles``: the releases that the mock can behave as, and their differences."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ _COLUMNS: Final = {
     45: "AlterPartitionReassignments",
     46: "ListPartitionReassignments",
 }
-"""The api keys whose versions are shown."""
+"""The API keys whose versions the table shows."""
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every api key's versions.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, with the versions of every API key."
+)
 def profiles(as_json: bool) -> None:
-    """List the profiles and what each changes."""
+    """List the profiles and their differences."""
     from mockbroker.profiles import DEFAULT_PROFILE, all_profiles
 
     found = all_profiles()
@@ -61,7 +63,7 @@ def _row(profile: Profile, *, default: bool) -> dict[str, Any]:
 
 
 def _print_table(found: list[Profile], default: str) -> None:
-    """Within 80 columns: what the profiles change is a letter each, explained below."""
+    """A table of 80 columns: letters stand for the differences, which are listed below it."""
     from rich.console import Console
     from rich.table import Table
 
@@ -76,7 +78,7 @@ def _print_table(found: list[Profile], default: str) -> None:
         name = f"{profile.name} (default)" if profile.name == default else profile.name
         mark = letters.get(profile.summary, profile.summary)
         table.add_row(name, profile.release, profile.mode, str(len(profile.versions)), *cells, mark)
-    # Piped, the table must not be cut to the 80 columns that rich assumes there.
+    # rich assumes 80 columns for a pipe, and would cut the table.
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     console.print(table)
     names = ", ".join(f"{key} {name}" for key, name in _COLUMNS.items())

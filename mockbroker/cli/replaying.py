@@ -1,4 +1,4 @@
-"""The options of ``mockbroker serve`` that answer out of a transcript."""
+"""The options of ``mockbroker serve`` that answer from a transcript."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ def replay_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--replay",
             metavar="FILE",
-            help="Answer from this file, which `wiredump extract` wrote; what it has no answer "
-            "for is answered as without it.",
+            help="Answer from a transcript that `wiredump extract` has written. Requests without a "
+            "recorded answer are answered as usual.",
         ),
-        click.option(
-            "--replay-latency", is_flag=True, help="Answer from it as late as was recorded."
-        ),
+        click.option("--replay-latency", is_flag=True, help="Repeat the recorded response times."),
     )
     for option in reversed(options):
         command = option(command)
@@ -35,11 +33,11 @@ def replay_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def replay_into(mock: MockCluster, options: dict[str, Any]) -> None:
-    """Raises click.UsageError for a file that is no transcript."""
+    """Raises click.UsageError for a file that is not a transcript."""
     file = options["replay"]
     if file is None:
         if options["replay_latency"]:
-            raise click.UsageError("--replay-latency: there is no --replay FILE")
+            raise click.UsageError("--replay-latency needs --replay")
         return
     from kproto.transcript import read_transcript
 

@@ -1,4 +1,4 @@
-"""``mockbroker scenario``: the known stories, told and checked."""
+"""``mockbroker scenario``: narrated and checked scenarios of reassignments."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["scenario"]
 
 @click.group("scenario", no_args_is_help=False)
 def scenario() -> None:
-    """Known stories of reassignments, told and checked on a mock cluster."""
+    """Run narrated scenarios of reassignments on mock clusters."""
 
 
 @scenario.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_scenarios(as_json: bool) -> None:
-    """Name them."""
+    """List the scenarios."""
     from mockbroker.scenarios import SCENARIOS
 
     if as_json:
@@ -38,14 +38,17 @@ def list_scenarios(as_json: bool) -> None:
 @scenario.command("run")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 def run_scenarios(names: tuple[str, ...]) -> None:
-    """Tell these, or `all`. Exit 1 if one does not come out as it has to."""
+    """Run scenarios by name, or `all` of them.
+
+    Exits with 1 if a claim is false.
+    """
     from mockbroker.scenarios import SCENARIOS, Scenario, ScenarioError, Story, find
 
-    async def tell(each: Scenario) -> None:
+    async def narrate(each: Scenario) -> None:
         story = Story(click.echo)
         click.echo(f"{each.name}: {each.title}")
         await each.run(story)
-        click.echo(f"\n   {story.facts} facts hold.\n")
+        click.echo(f"\n   {story.facts} claims checked.\n")
 
     try:
         chosen = list(SCENARIOS.values()) if names == ("all",) else [find(name) for name in names]
@@ -53,6 +56,6 @@ def run_scenarios(names: tuple[str, ...]) -> None:
         raise click.UsageError(str(error)) from None
     for each in chosen:
         try:
-            asyncio.run(tell(each))
+            asyncio.run(narrate(each))
         except ScenarioError as error:
             raise click.ClickException(f"{each.name}: {error}") from None

@@ -1,6 +1,6 @@
-"""The options of ``mockbroker serve`` about who may connect and do what; reads the certificates.
+"""The options of ``mockbroker serve`` for authentication, TLS and authorization.
 
-Names are Kafka's where it has any: super users, allow everyone if no ACL is found.
+Names follow Kafka's configs: super users, allow everyone if no ACL found.
 """
 
 from __future__ import annotations
@@ -20,50 +20,50 @@ _OPTIONS = (
         "--sasl",
         multiple=True,
         metavar="MECHANISM:USER:PASSWORD",
-        help="Have clients authenticate; this user may. PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. "
-        "Repeatable, also for one user with several mechanisms.",
+        help="Require clients to authenticate, and add a user. MECHANISM is PLAIN, SCRAM-SHA-256 "
+        "or SCRAM-SHA-512. Repeatable, also for one user with several mechanisms.",
     ),
     click.option(
         "--tls",
         metavar="CERT[:KEY]",
-        help="Serve TLS with this certificate chain and private key, PEM files or one of both.",
+        help="Serve TLS with this certificate chain and private key, in one PEM file or two.",
     ),
     click.option(
         "--tls-client-ca",
         metavar="FILE",
-        help="With --tls: clients must have a certificate that these authorities (PEM) issued, and "
-        "are whom it names, unless they authenticate by SASL.",
+        help="With --tls: require client certificates of these authorities (PEM). The certificate "
+        "names the principal, unless the client authenticates with SASL.",
     ),
     click.option(
         "--authorizer",
         is_flag=True,
-        help="Enforce access rules: who is neither a super user nor allowed by a rule may do "
-        "nothing. Without it everybody may do everything.",
+        help="Enforce access rules: deny everything to principals that are neither super users nor "
+        "allowed by a rule. Default: everything is allowed.",
     ),
     click.option(
         "--super-user",
         "super_users",
         multiple=True,
         metavar="PRINCIPAL",
-        help="With --authorizer: one who may do everything, as in User:admin. Repeatable.",
+        help="With --authorizer: allow this principal everything, such as User:admin. Repeatable.",
     ),
     click.option(
         "--allow-everyone-if-no-acl-found",
         is_flag=True,
-        help="With --authorizer: everybody may do everything with what no rule is about.",
+        help="With --authorizer: allow everything on resources without a rule.",
     ),
 )
 
 
 def security_options(command: CommandT) -> CommandT:
-    """Give a command these options."""
+    """Add these options to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def security_of(options: dict[str, Any]) -> dict[str, Any]:
-    """What they say, as arguments of ``MockCluster``. Raises ClusterError, click.UsageError."""
+    """The options as fields of ``ClusterOptions``. Raises ClusterError or click.UsageError."""
     return {
         "sasl": options["sasl"],
         "tls": _tls(options["tls"], options["tls_client_ca"]),
@@ -79,19 +79,19 @@ def _authorizer(options: dict[str, Any]) -> Any:
         return Authorizer(frozenset(options["super_users"]), open_otherwise)
     if options["super_users"] or open_otherwise:
         name = "--super-user" if options["super_users"] else "--allow-everyone-if-no-acl-found"
-        raise click.UsageError(f"{name} says nothing without --authorizer")
+        raise click.UsageError(f"{name} needs --authorizer")
     return None
 
 
 def _tls(files: str | None, client_ca: str | None) -> ssl.SSLContext | None:
     if files is None:
         if client_ca is not None:
-            raise click.UsageError("--tls-client-ca says nothing without --tls")
+            raise click.UsageError("--tls-client-ca needs --tls")
         return None
     certificate, colon, key = files.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # Given an empty password OpenSSL refuses an encrypted key; else it asks at the terminal.
+        # With an empty password OpenSSL refuses an encrypted key; without, it prompts for one.
         context.load_cert_chain(certificate if colon else files, key if colon else None, "")
     except (OSError, ValueError) as error:  # a broken PEM file is an SSLError, which is an OSError
         raise click.UsageError(f"--tls: {files!r} cannot be used: {error}") from None

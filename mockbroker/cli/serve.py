@@ -1,4 +1,4 @@
-"""``mockbroker serve``: options in, a running cluster until a signal says stop."""
+"""``mockbroker serve``: runs a cluster until a signal stops it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["serve"]
 
 
 class _Parsed(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic in newer click
-    """An option read by a function of ours, whose ClusterError is bad usage."""
+    """An option that ``parse`` reads; its ClusterError becomes a usage error."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
@@ -57,7 +57,7 @@ class _Parsed(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
 def _listen(text: str) -> tuple[str, int]:
     host, port = parse_endpoint(text)
     if port is None:
-        raise ClusterError(f"{text!r} has no port; use HOST:PORT, port 0 for a free one")
+        raise ClusterError(f"{text!r} has no port; use HOST:PORT, where port 0 takes a free one")
     return host, port
 
 
@@ -70,7 +70,7 @@ def _auto_progress(text: str) -> int | None:
         return None
     milliseconds = parse_milliseconds(text)
     if milliseconds < 1:
-        raise ClusterError("the shortest interval is 1ms; use off for none")
+        raise ClusterError("must be at least 1ms; use off to disable it")
     return milliseconds
 
 
@@ -79,7 +79,7 @@ def _propagation(text: str) -> int:
 
 
 def _api(text: str) -> tuple[int, Versions | None]:
-    # Codecs are slow to import for a command line that may only want --help.
+    # Importing codecs would slow down --help.
     from mockbroker.serving.served_versions import parse_api_override
 
     return parse_api_override(text)
@@ -88,13 +88,13 @@ def _api(text: str) -> tuple[int, Versions | None]:
 def _reply(text: str) -> tuple[int, str]:
     key, equals, file = text.partition("=")
     if not equals or not (key.isascii() and key.isdigit()):
-        raise ClusterError(f"{text!r}: use KEY=FILE.json, KEY being the api key")
+        raise ClusterError(f"{text!r}: use KEY=FILE.json, where KEY is an API key")
     try:
         reply = Path(file).read_text(encoding="utf-8")
         parsed = json.loads(reply)
     except (OSError, ValueError, RecursionError) as error:
         raise ClusterError(f"{text!r}: {error}") from None
-    # Whether it fits the response is known only once a version is asked for.
+    # Whether it fits the response depends on the requested version.
     if not isinstance(parsed, dict):
         raise ClusterError(f"{text!r}: the file must hold a JSON object")
     return int(key), reply
@@ -108,7 +108,7 @@ def _schemas(text: str) -> Dialect:
     if text in DIALECTS:
         return dialect(text)
     raise ClusterError(
-        f"{text!r} is no folder of message schemas, and none of {', '.join(DIALECTS)}"
+        f"{text!r} is neither a folder of message schemas nor one of {', '.join(DIALECTS)}"
     )
 
 
@@ -117,97 +117,97 @@ def _kip_240(text: str) -> Dialect:
 
     keys = text.split(",")
     if len(keys) != 2 or not all(key.isascii() and key.isdigit() for key in keys):
-        raise ClusterError(f"{text!r}: use LIST,DESCRIBE, two api keys, as in 32240,32241")
+        raise ClusterError(f"{text!r}: use LIST,DESCRIBE, two API keys such as 32240,32241")
     return kip_240(list_key=int(keys[0]), describe_key=int(keys[1]))
 
 
 @click.command()
 @click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True,
-              help="How many brokers; ids 1 to N, controller 1.")  # fmt: skip
+              help="The number of brokers: ids 1 to N, controller 1.")  # fmt: skip
 @click.option("--profile", default="kafka-4.1", show_default=True, metavar="NAME",
               help="The release to behave as; see `mockbroker profiles`.")  # fmt: skip
 @click.option("--listen", type=_Parsed("HOST:PORT", _listen), default="127.0.0.1:0",
               show_default=True,
-              help="Where broker 1 listens; broker n takes the n-th port from there, or any "
-                   "free one with port 0.")  # fmt: skip
+              help="The address of broker 1. Broker n listens on PORT + n - 1, or on a free "
+                   "port if PORT is 0.")  # fmt: skip
 @click.option("--advertise", type=_Parsed("HOST[:PORT]|implemented", _advertise), multiple=True,
-              help="HOST[:PORT] is what Metadata tells clients to dial (broker n: the n-th port "
-                   "from PORT, else its own); `implemented` hides the apis nobody wrote an "
-                   "answer for. May be given twice, once for each.")  # fmt: skip
+              help="The address of broker 1 in Metadata; broker n has PORT + n - 1, or its own "
+                   "port. `implemented` advertises only APIs with a handler. Can be given twice, "
+                   "once for each.")  # fmt: skip
 @click.option("--topic", "topics", multiple=True, metavar="NAME:PARTITIONS:REPLICAS",
-              help="Have this topic; also as the replicas of each partition: "
-                   "NAME=1,2,3/2,3,4. Repeatable.")  # fmt: skip
+              help="Create a topic. NAME=1,2,3/2,3,4 gives the replicas of each partition. "
+                   "Repeatable.")  # fmt: skip
 @click.option("--api", "apis", type=_Parsed("KEY=VERSIONS", _api), multiple=True,
-              help="Serve an api key at these versions, as in 45=0-0, or not at all: 45=off. No "
-                   "newer ones than the profile's release has, where the mock answers by itself. "
+              help="Serve an API key at these versions (45=0-0), or not at all (45=off). APIs with "
+                   "a handler cannot have newer versions than the profile's release. "
                    "Repeatable.")  # fmt: skip
 @click.option(
     "--auto-progress",
     type=_Parsed("DURATION|off", _auto_progress),
     default="off",
     show_default=True,
-    help="Let one replica join an ISR each time this has passed, as in 500ms.",
+    help="Let one replica join an ISR at this interval, such as 500ms.",
 )
 @click.option(
     "--propagation",
     type=_Parsed("DURATION|off", _propagation),
     default="off",
     show_default=True,
-    help="Let every broker hear of changes that much later, as in 200ms.",
+    help="Delay the metadata of every broker, for example by 200ms.",
 )
 @click.option(
     "--busy-elections",
     type=click.Choice(["wait", "error"]),
     default="wait",
     show_default=True,
-    help="Profile kip-183: a second election at a time waits for its turn, or is told 7 at once.",
+    help="Profile kip-183: a second concurrent election waits, or fails with error 7.",
 )
 @click.option("--auto-create-topics", is_flag=True,
-              help="Create a topic when Metadata asks for it and the client allows.")  # fmt: skip
+              help="Let Metadata create unknown topics if the client allows.")  # fmt: skip
 @click.option(
     "--reply35",
     is_flag=True,
-    help="Answer versions that are not served with error 35; brokers close the connection.",
+    help="Answer unsupported versions with error 35; Kafka's brokers close the connection.",
 )
 @click.option(
     "--clock",
     type=click.Choice(["wall", "manual"]),
     default="wall",
     show_default=True,
-    help="manual: simulated time moves by `mockbroker ctl URL advance` only.",
+    help="manual: only `mockbroker ctl URL advance` moves the simulated time.",
 )
 @click.option("--control", type=_Parsed("HOST:PORT", _listen),
-              help="Open the HTTP control port there. Off unless given.")  # fmt: skip
+              help="Open the HTTP control port at this address. Default: none.")  # fmt: skip
 @click.option("--control-token", envvar="MOCKBROKER_TOKEN", show_envvar=True,
-              help="What control requests must carry. Beyond loopback one is made up and "
-                   "printed, unless given.")  # fmt: skip
+              help="The token that control requests must carry. Default: none on loopback, a "
+                   "random one otherwise, which is printed.")  # fmt: skip
 @click.option("--journal", type=_Parsed("FILE.jsonl|FILE.pcapng", journal_file),
-              help="Write everything said on the wire to this file as well: as JSON lines, or "
-                   "as a capture that Wireshark opens.")  # fmt: skip
+              help="Record the traffic in this file, as JSON lines or as a capture for "
+                   "Wireshark.")  # fmt: skip
 @click.option(
     "--dialect",
     type=_Parsed("FOLDER|NAME", _schemas),
-    help="A folder of message schemas of yours, laid over the released ones; or a dialect by name "
-    "in place of the profile's: auto takes released and KIP-455 draft requests side by side.",
+    help="A folder of message schemas that extend the released ones, or the name of a dialect. "
+    "auto accepts released requests and those of KIP-455's drafts. Default: the profile's.",
 )
 @click.option(
     "--zookeeper",
     metavar="HOST:PORT[/CHROOT]",
-    help="Keep what a controller of the ZooKeeper kind knows in this ZooKeeper, where tools can "
-    "reach it, and not in one of this process's own.",
+    help="Store the state of a ZooKeeper-mode controller in this server, where tools can reach it. "
+    "Default: a ZooKeeper in this process.",
 )
 @click.option("--zxid", type=click.IntRange(0, 2**63 - 1), default=0,
-              help="Let the ZooKeeper of this process's own count on from this zxid, as one does "
-                   "that has run for long: 0x500000000 is 21474836480.")  # fmt: skip
+              help="Start the ZooKeeper in this process at this zxid, as if it had run for long: "
+                   "0x500000000 is 21474836480.")  # fmt: skip
 @click.option("--kip-240-keys", type=_Parsed("LIST,DESCRIBE", _kip_240),
-              help="Speak the dialect kip-240 with these two api keys, which are 32240,32241 "
-                   "unless given: the proposal has none.")  # fmt: skip
+              help="The two API keys of the dialect kip-240, which the proposal does not assign. "
+                   "Default: 32240,32241.")  # fmt: skip
 @click.option(
     "--reply",
     "replies",
     type=_Parsed("KEY=FILE.json", _reply),
     multiple=True,
-    help="Answer an api key with this response, always. Repeatable.",
+    help="Answer an API key with this response. Repeatable.",
 )
 @replay_options
 @fault_options
@@ -219,30 +219,30 @@ def serve(**options: Any) -> None:
     """Run a mock cluster until interrupted.
 
     The first line on stdout, once every listener is up, is
-    {"bootstrap": "127.0.0.1:NNNNN,...", "brokers": {"1": "127.0.0.1:NNNNN"}, "control": URL|null};
-    with a control token that was made up, {"control_token": TOKEN} in it as well.
+    {"bootstrap": "127.0.0.1:NNNNN,...", "brokers": {"1": "127.0.0.1:NNNNN"}, "control": URL|null}.
+    If a random control token was made, the object also has the member "control_token".
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(background_stderr())
-        _make_room(
+        _raise_file_limit(
             options["brokers"] * options["max_connections"], more=options["control"] is not None
         )
-        made = _made_token(options)
+        token = _random_token(options)
         mock, control = _build(options, stack)
-        _run(_serve(mock, control, made, with_parent=options["exit_with_parent"]))
+        _run(_serve(mock, control, token, with_parent=options["exit_with_parent"]))
         report_unused(mock, must_hit=options["faults_must_hit"])
 
 
 def _build(
     options: dict[str, Any], stack: contextlib.ExitStack
 ) -> tuple[MockCluster, ControlServer | None]:
-    """Everything that can be wrong with the options is found here, before any socket opens."""
+    """Check all options before any socket opens."""
     from mockbroker.mock_cluster import ClusterOptions, MockCluster
 
     endpoint, implemented_only = _split_advertise(options["advertise"])
     host, port = options["listen"]
     if port and port + options["brokers"] - 1 > 65535:
-        raise click.UsageError(f"--listen: {options['brokers']} ports from {port} go past 65535")
+        raise click.UsageError(f"--listen: {options['brokers']} ports from {port} exceed 65535")
     journal = options["journal"]
     try:
         sink = None if journal is None else stack.enter_context(journal_sink(journal))
@@ -276,14 +276,14 @@ def _build(
         faults_into(mock, options)
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
-    except ModuleNotFoundError as error:  # an extra that is not installed; the text names it
+    except ModuleNotFoundError as error:  # a missing extra, which the text names
         raise click.ClickException(str(error)) from None
     return mock, _control(mock, options["control"], options["control_token"])
 
 
 def _dialect(named: Dialect | None, renumbered: Dialect | None) -> Dialect | None:
     if named is not None and renumbered is not None and named.name != renumbered.name:
-        raise click.UsageError(f"--kip-240-keys: the dialect is {named.name}, not kip-240")
+        raise click.UsageError(f"--kip-240-keys needs the dialect kip-240, not {named.name}")
     return renumbered or named
 
 
@@ -292,12 +292,14 @@ def _split_advertise(
 ) -> tuple[tuple[str, int | None] | None, bool]:
     endpoints = [value for value in values if isinstance(value, tuple)]
     if len(endpoints) > 1:
-        raise click.UsageError("--advertise: one HOST[:PORT] is enough, brokers count from it")
+        raise click.UsageError(
+            "--advertise: give only one HOST[:PORT]; the other brokers' follow from it"
+        )
     return (endpoints[0] if endpoints else None), "implemented" in values
 
 
-def _made_token(options: dict[str, Any]) -> dict[str, str]:
-    """For the first line: the control token, where nobody gave one that is needed."""
+def _random_token(options: dict[str, Any]) -> dict[str, str]:
+    """Make a control token if one is needed and none is given; a member of the first line."""
     if options["control"] is None or options["control_token"]:
         return {}
     if is_loopback(options["control"][0]):
@@ -324,7 +326,7 @@ def _control(
 async def _serve(
     mock: MockCluster,
     control: ControlServer | None,
-    made: dict[str, str],
+    token: dict[str, str],
     *,
     with_parent: bool,
 ) -> None:
@@ -343,7 +345,7 @@ async def _serve(
                 "bootstrap": mock.bootstrap,
                 "brokers": {str(key): address for key, address in mock.addresses.items()},
                 "control": None if control is None else control.url,
-                **made,
+                **token,
             }
             print(json.dumps(ready), flush=True)
             await stopped.wait()
@@ -352,10 +354,9 @@ async def _serve(
                 await control.stop()
 
 
-def _make_room(connections: int, *, more: bool) -> None:
-    """Files enough for these connections, listeners and those between brokers with them, ``more``
-    for those of clusters to come, as far as the system lets us: many are allowed no more than 1024
-    unless they ask."""
+def _raise_file_limit(connections: int, *, more: bool) -> None:
+    """Raise the soft limit of open files (often 1024) as far as these connections, their listeners
+    and the inter-broker connections need; ``more`` adds some for clusters created later."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -368,7 +369,7 @@ def _make_room(connections: int, *, more: bool) -> None:
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
-    """On uvloop where it is installed, else on asyncio's own loop."""
+    """Run on uvloop if it is installed, otherwise on asyncio's own loop."""
     try:
         import uvloop
     except ImportError:

@@ -1,15 +1,15 @@
-"""The HTTP control port: the steps of ``MockCluster``, and all there is to see of it, from another
-process or language.
+"""The HTTP control port: the commands and the state of a ``MockCluster`` for other processes and
+languages.
 
-``routes`` is what a route is, ``table`` all of them, ``server`` serves that table and ``openapi``
-documents it. Every error is ``{"error": one line}``. No client of Kafka's talks to this port, and
-nothing about Kafka's wire is known here.
+``routes`` defines what a route is, ``route_table`` lists them all, ``server`` serves that list and
+``openapi`` documents it. Every error is ``{"error": one line}``. Kafka clients never connect to
+this port, and nothing here knows the Kafka protocol.
 """
 
 from __future__ import annotations
 
 from mockbroker.commands import COMMANDS
+from mockbroker.control.route_table import ROUTES
 from mockbroker.control.server import ControlServer
-from mockbroker.control.table import ROUTES
 
 __all__ = ["COMMANDS", "ROUTES", "ControlServer"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mockbroker.commands import COMMANDS, DEFAULT_BODY_BYTES, Argument, Command, CommandCall
-from mockbroker.control.routes import WAITS, Asked, Member, Route, within
+from mockbroker.control.routes import WAITS, ControlRequest, Member, Route, wait_for_zookeeper
 from mockbroker.control.schemas import ref
 
 __all__ = ["COMMAND_ROUTES"]
@@ -18,8 +18,10 @@ def _member(argument: Argument) -> Member:
 
 
 def _route(command: Command) -> Route:
-    async def answer(asked: Asked) -> dict[str, Any]:
-        actions = await within(asked.mock.run_command(CommandCall(command, asked.body)))
+    async def answer(request: ControlRequest) -> dict[str, Any]:
+        actions = await wait_for_zookeeper(
+            request.mock.run_command(CommandCall(command, request.body))
+        )
         return {"actions": [action.to_dict() for action in actions]}
 
     return Route(

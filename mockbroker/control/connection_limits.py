@@ -1,7 +1,7 @@
-"""How many may be connected to the control port, and for how long without asking anything whole.
+"""Limits on the connections of the control port: how many, and how long without a whole request.
 
-aiohttp bounds a request's line, headers and body, and not how long a client may take over them. It
-is looked at once a second, from outside: who has a request under way is let be.
+aiohttp bounds the size of a request line, of headers and of a body, but not the time a client takes
+to send them. A timer checks once a second and spares connections that wait for their answer.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from aiohttp import web
 __all__ = ["BODY_SECONDS", "MOST_CONNECTIONS", "QUIET_SECONDS", "ConnectionLimits"]
 
 MOST_CONNECTIONS: Final = 512
-"""More than eight times the streams that a cluster has; who comes on top is closed on."""
+"""More than eight times the event streams of a cluster; further connections are closed."""
 QUIET_SECONDS: Final = 60.0
-"""What a client has between two requests, and for the line and headers of one."""
+"""The time for a request line and headers, counted from the end of the previous request."""
 BODY_SECONDS: Final = 10.0
-"""What it has for a body."""
+"""The time for a body."""
 
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 
 
 class ConnectionLimits:
-    """``start`` and ``stop`` are called on the loop that serves."""
+    """Call ``start`` and ``stop`` on the server's event loop."""
 
     def __init__(self, server: web.Server, *, most: int, quiet_seconds: float) -> None:
         self._server = server
@@ -34,46 +34,46 @@ class ConnectionLimits:
         self._quiet_seconds = quiet_seconds
         self._busy: set[object] = set()
         self._quiet_since: dict[object, float] = {}
-        self._next_look: asyncio.TimerHandle | None = None
+        self._next_check: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        seconds = min(_LOOK_SECONDS, self._quiet_seconds)
-        self._next_look = loop.call_later(seconds, self._look)
+        seconds = min(_CHECK_SECONDS, self._quiet_seconds)
+        self._next_check = loop.call_later(seconds, self._check)
 
     def stop(self) -> None:
-        if self._next_look is not None:
-            self._next_look.cancel()
+        if self._next_check is not None:
+            self._next_check.cancel()
 
     @contextlib.contextmanager
-    def asking(self, request: web.Request) -> Iterator[None]:
-        """While its answer is made and sent."""
-        visitor = request.protocol
-        self._busy.add(visitor)
+    def serving(self, request: web.Request) -> Iterator[None]:
+        """Spare the request's connection while its answer is made and sent."""
+        connection = request.protocol
+        self._busy.add(connection)
         try:
             yield
         finally:
-            self._busy.discard(visitor)
-            self._quiet_since.pop(visitor, None)
+            self._busy.discard(connection)
+            self._quiet_since.pop(connection, None)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = asyncio.get_running_loop().time()
         quiet: dict[object, float] = {}
         connections = self._server.connections
-        too_many = len(connections) - self._most
-        for visitor in connections:
-            if visitor in self._busy:
+        excess = len(connections) - self._most
+        for connection in connections:
+            if connection in self._busy:
                 continue
-            since = quiet[visitor] = self._quiet_since.get(visitor, now)
+            since = quiet[connection] = self._quiet_since.get(connection, now)
             if now - since >= self._quiet_seconds:
-                _close(visitor)
-        # Whoever came last is the first to go.
-        for latest in sorted(quiet, key=quiet.__getitem__, reverse=True)[: max(too_many, 0)]:
-            _close(latest)
+                _close(connection)
+        # The newest connections are closed first.
+        for newest in sorted(quiet, key=quiet.__getitem__, reverse=True)[: max(excess, 0)]:
+            _close(newest)
         self._quiet_since = quiet
         self.start()
 
 
-def _close(visitor: Any) -> None:
-    if visitor.transport is not None:
-        visitor.transport.abort()
+def _close(connection: Any) -> None:
+    if connection.transport is not None:
+        connection.transport.abort()

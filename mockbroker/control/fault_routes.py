@@ -1,4 +1,4 @@
-"""Rules of faults over HTTP: rules in, their hits out. What they mean is for ``faults``."""
+"""The routes of fault rules: rules in, hits out. ``faults`` defines what a rule means."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from mockbroker.commands import MILLISECONDS
-from mockbroker.control.routes import WHOLE, Asked, Member, RefusedError, Route
+from mockbroker.control.routes import WHOLE, ControlRequest, Member, RefusedError, Route
 from mockbroker.control.schemas import array_of, object_of, ref
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import faults_of
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.topics.spec import parse_milliseconds
 
-__all__ = ["FAULTS"]
+__all__ = ["FAULT_ROUTES"]
 
 _LONGEST_WAIT_MS: Final = 60_000
 _MOST_HITS: Final = 10**9
@@ -26,47 +26,47 @@ def _rules(rules: Iterable[ActiveFault]) -> dict[str, Any]:
 
 def _hits(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) <= _MOST_HITS):
-        raise ClusterError(f"{name}={text!r:.80} must be a whole number from 1 on")
+        raise ClusterError(f"{name}={text!r:.80} must be a positive integer")
     return int(text)
 
 
-async def _list(asked: Asked) -> dict[str, Any]:
-    return _rules(asked.mock.faults)
+async def _list(request: ControlRequest) -> dict[str, Any]:
+    return _rules(request.mock.faults)
 
 
-async def _add(asked: Asked) -> dict[str, Any]:
-    return _rules(asked.mock.load_faults(faults_of(asked.body)))
+async def _add(request: ControlRequest) -> dict[str, Any]:
+    return _rules(request.mock.load_faults(faults_of(request.body)))
 
 
-async def _clear(asked: Asked) -> dict[str, Any]:
-    asked.mock.clear_faults()
-    return _rules(asked.mock.faults)
+async def _clear(request: ControlRequest) -> dict[str, Any]:
+    request.mock.clear_faults()
+    return _rules(request.mock.faults)
 
 
-async def _remove(asked: Asked) -> dict[str, Any]:
-    asked.mock.remove_fault(asked.path["name"])
-    return _rules(asked.mock.faults)
+async def _remove(request: ControlRequest) -> dict[str, Any]:
+    request.mock.remove_fault(request.path["name"])
+    return _rules(request.mock.faults)
 
 
-async def _wait(asked: Asked) -> dict[str, Any]:
-    name, mock = asked.path["name"], asked.mock
+async def _wait(request: ControlRequest) -> dict[str, Any]:
+    name, mock = request.path["name"], request.mock
     rule = next((each for each in mock.faults if each.name == name), None)
     if rule is None:
-        raise FaultError(f"there is no rule {name!r}")
-    hits = asked.query.get("hits", 1)
-    timeout = min(asked.query.get("timeout", 10_000), _LONGEST_WAIT_MS)
+        raise FaultError(f"no rule {name!r}")
+    hits = request.query.get("hits", 1)
+    timeout = min(request.query.get("timeout", 10_000), _LONGEST_WAIT_MS)
     try:
         async with asyncio.timeout(timeout / 1000):
             await mock.wait_for_hit(rule, hits)
     except TimeoutError:
-        text = f"rule {name!r} has {rule.hits} hits, not {hits}, after {timeout} ms"
+        text = f"rule {name!r} has {rule.hits} hits after {timeout} ms; {hits} were expected"
         raise RefusedError(408, text) from None
     return _rules([rule])
 
 
 _RULES: Final = ref("Rules")
 _ONE_OR_MORE: Final = {
-    "description": "A rule, a list of rules, or an object whose `faults` is that list.",
+    "description": "A rule, a list of rules, or an object whose `faults` is a list of rules.",
     "anyOf": [
         ref("Fault"),
         array_of(ref("Fault")),
@@ -74,16 +74,16 @@ _ONE_OR_MORE: Final = {
     ],
 }
 
-FAULTS: Final = (
-    Route("GET", "/faults", "Every rule, in the order in which they are asked.", _list, _RULES),
-    Route("POST", "/faults", "Use rules from now on, before those there are.", _add, _RULES,
+FAULT_ROUTES: Final = (
+    Route("GET", "/faults", "Every rule, in the order in which rules are tried.", _list, _RULES),
+    Route("POST", "/faults", "Add rules in front of the existing ones.", _add, _RULES,
           body=_ONE_OR_MORE),
     Route("DELETE", "/faults", "Remove every rule.", _clear, _RULES),
     Route("DELETE", "/faults/{name}", "Remove a rule.", _remove, _RULES),
     Route(
         "GET",
         "/faults/{name}/wait",
-        "Answer when a rule has been hit so often, in all.",
+        "Wait until a rule has this many hits in total.",
         _wait,
         _RULES,
         query=(
@@ -92,9 +92,9 @@ FAULTS: Final = (
                 "timeout",
                 {**MILLISECONDS.schema, "default": "10s"},
                 lambda _, text: parse_milliseconds(text),
-                "A minute at most.",
+                "At most a minute.",
             ),
         ),
-        refusals={408: "The time has passed."},
+        refusals={408: "The time-out has passed."},
     ),
 )  # fmt: skip

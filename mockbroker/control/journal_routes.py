@@ -1,5 +1,5 @@
-"""The journal over HTTP: entries with their bodies decoded, one frame field by field, and a stream
-of what is being said."""
+"""The routes of the journal: entries with decoded bodies, one frame field by field, and a stream of
+entries."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.journal import Entry, Journal, select
 from mockbroker.commands import text_of
-from mockbroker.control.feed import Batch, Said, tell
-from mockbroker.control.reading import resumed_after
+from mockbroker.control.event_streams import Batch, ServerSentEvent, stream_events
 from mockbroker.control.routes import (
     STREAM,
     TEXT,
     WHOLE,
-    Asked,
+    ControlRequest,
     Member,
     RefusedError,
     Route,
@@ -33,23 +32,24 @@ from mockbroker.control.routes import (
     query_integer,
 )
 from mockbroker.control.schemas import array_of, ref
+from mockbroker.control.state_routes import last_event_id
 from mockbroker.mock_cluster import MockCluster
 
-__all__ = ["JOURNAL"]
+__all__ = ["JOURNAL_ROUTES"]
 
 _MOST: Final = 10_000
 _MOST_AT_ONCE: Final = 100
 _MOST_BYTES_AT_ONCE: Final = 1024 * 1024
-"""Of frames, decoded and written to a stream before its reader has to have taken them."""
+"""The most frame bytes decoded for one write to a stream."""
 _DROPPED: Final = "Journal-Dropped"
 _MOST_ANNOTATED: Final = 16 * 1024
-"""Bytes of a frame that are told field by field: the codec that can do so is slow."""
+"""The most bytes of a frame that are annotated: the annotating codec is slow."""
 
 # ---- entries -------------------------------------------------------------------------------------
 
 
 def _codec(mock: MockCluster, entry: Entry) -> Dialect | None:
-    """A listener that takes several dialects notes each request's own."""
+    """The dialect of an entry: a listener with several dialects records each request's."""
     if not isinstance(mock.dialect, AutoDialect):
         return mock.dialect
     try:
@@ -59,7 +59,7 @@ def _codec(mock: MockCluster, entry: Entry) -> Dialect | None:
 
 
 def _row(mock: MockCluster, entry: Entry, *, as_hex: bool = False) -> dict[str, Any]:
-    """The entry as the journal's file has it, and what its bytes say."""
+    """The entry as in the journal's file, with its decoded body."""
     row: dict[str, Any] = msgspec.to_builtins(entry)
     if as_hex and entry.raw:
         row["raw"] = entry.raw.hex()
@@ -72,58 +72,60 @@ def _row(mock: MockCluster, entry: Entry, *, as_hex: bool = False) -> dict[str, 
             row["body"] = decoded.body.to_json_value(decoded.version)
         elif decoded.error is not None:
             row["error"] = str(decoded.error)
-    except KprotoError as error:  # read, and JSON has no word for it
+    except KprotoError as error:  # decoded, but not representable as JSON
         row["error"] = str(error)
     return row
 
 
-def _filters(asked: Asked) -> dict[str, Any]:
+def _filters(request: ControlRequest) -> dict[str, Any]:
     names = {
         "api": "api", "broker": "broker_id", "connection": "connection_id",
         "client_id": "client_id", "client_software": "client_software", "direction": "direction",
         "event": "event",
     }  # fmt: skip
-    return {names[name]: value for name, value in asked.query.items() if name in names}
+    return {names[name]: value for name, value in request.query.items() if name in names}
 
 
-async def _entries(asked: Asked) -> web.StreamResponse:
-    entries = asked.mock.journal.select(after=asked.query.get("after", 0), **_filters(asked))
-    if "last" in asked.query:
-        entries = entries[max(len(entries) - asked.query["last"], 0) :]
-    entries = entries[: min(asked.query.get("limit", _MOST), _MOST)]
-    as_hex = asked.query.get("raw") == "hex"
+async def _entries(request: ControlRequest) -> web.StreamResponse:
+    entries = request.mock.journal.select(after=request.query.get("after", 0), **_filters(request))
+    if "last" in request.query:
+        entries = entries[max(len(entries) - request.query["last"], 0) :]
+    entries = entries[: min(request.query.get("limit", _MOST), _MOST)]
+    as_hex = request.query.get("raw") == "hex"
     rows: list[dict[str, Any]] = []
     for entry in entries:
         if len(rows) % _MOST_AT_ONCE == 0:
-            await asyncio.sleep(0)  # brokers go on answering meanwhile
-        rows.append(_row(asked.mock, entry, as_hex=as_hex))
-    dropped = str(asked.mock.journal.dropped)
+            await asyncio.sleep(0)  # let the brokers answer meanwhile
+        rows.append(_row(request.mock, entry, as_hex=as_hex))
+    dropped = str(request.mock.journal.dropped)
     return web.json_response(rows, headers={_DROPPED: dropped})
 
 
-async def _stream(asked: Asked) -> web.StreamResponse:
-    mock, journal, filters = asked.mock, asked.mock.journal, _filters(asked)
-    as_hex = asked.query.get("raw") == "hex"
+async def _stream(request: ControlRequest) -> web.StreamResponse:
+    mock, journal, filters = request.mock, request.mock.journal, _filters(request)
+    as_hex = request.query.get("raw") == "hex"
 
     def news(after: int) -> Batch:
         found = journal.newer(after)
-        said = []
+        events = []
         if found and found[0].sequence > after + 1:
-            said.append(Said("gap", None, {"after": after, "next": found[0].sequence}))
+            events.append(ServerSentEvent("gap", None, {"after": after, "next": found[0].sequence}))
         some = _first(found)
         for entry in select(some, **filters):
-            said.append(Said("entry", entry.sequence, _row(mock, entry, as_hex=as_hex)))
-        return Batch(said, some[-1].sequence if some else after, len(found) > len(some))
+            events.append(
+                ServerSentEvent("entry", entry.sequence, _row(mock, entry, as_hex=as_hex))
+            )
+        return Batch(events, some[-1].sequence if some else after, len(found) > len(some))
 
-    seen = resumed_after(asked.request)
-    after = asked.query.get("after", 0) if seen is None else seen
+    seen = last_event_id(request.http)
+    after = request.query.get("after", 0) if seen is None else seen
     if after > journal.last_sequence:
-        raise RefusedError(400, f"the journal is at {journal.last_sequence}, before {after}")
-    return await tell(asked.request, asked.cluster.feed, news, after)
+        raise RefusedError(400, f"the journal ends at {journal.last_sequence}, before {after}")
+    return await stream_events(request.http, request.cluster.feed, news, after)
 
 
 def _first(entries: list[Entry]) -> list[Entry]:
-    """As many as are told at once; one at least."""
+    """The entries of one write to a stream; at least one."""
     size = 0
     for count, entry in enumerate(entries[:_MOST_AT_ONCE]):
         size += len(entry.raw)
@@ -140,8 +142,8 @@ def _found(journal: Journal, sequence: int) -> Entry:
     if entry is None or entry.sequence != sequence:
         raise RefusedError(
             404,
-            f"the journal has no entry {sequence}; it is at {journal.last_sequence}, "
-            f"and has dropped {journal.dropped}",
+            f"the journal has no entry {sequence}; its last entry is {journal.last_sequence}, "
+            f"and it has dropped {journal.dropped}",
         )
     return entry
 
@@ -158,9 +160,9 @@ def _fields(mock: MockCluster, entry: Entry) -> PartialFields:
     return request_fields_partly(codec, raw)
 
 
-async def _frame(asked: Asked) -> dict[str, Any]:
-    mock = asked.mock
-    entry = _found(mock.journal, query_integer("sequence", asked.path["sequence"]))
+async def _frame(request: ControlRequest) -> dict[str, Any]:
+    mock = request.mock
+    entry = _found(mock.journal, query_integer("sequence", request.path["sequence"]))
     fields = _fields(mock, entry)
     answer: dict[str, Any] = {
         "entry": _row(mock, entry),
@@ -169,7 +171,9 @@ async def _frame(asked: Asked) -> dict[str, Any]:
         "end": fields.end,
     }
     if len(entry.raw) > _MOST_ANNOTATED:
-        answer["problem"] = f"of {len(entry.raw)} bytes the first {_MOST_ANNOTATED} are annotated"
+        answer["problem"] = (
+            f"only the first {_MOST_ANNOTATED} of {len(entry.raw)} bytes are annotated"
+        )
     elif fields.error is not None:
         answer["problem"] = str(fields.error)
     return answer
@@ -186,45 +190,61 @@ _DIRECTION = choice("request", "response", "event")
 _RAW = choice("base64", "hex")
 
 _WHICH: Final = (
-    Member("api", TEXT, _api, "A key, or a name such as Metadata."),
+    Member("api", TEXT, _api, "An API key, or a name such as Metadata."),
     Member("broker", WHOLE, query_integer, "The broker's id."),
-    Member("connection", WHOLE, query_integer, "The connection's number, as entries have it."),
+    Member("connection", WHOLE, query_integer, "The connection's number, as in the entries."),
     Member("client_id", TEXT, text_of),
-    Member("client_software", TEXT, text_of, "A name, as in kafka-python, or that and a version."),
+    Member(
+        "client_software",
+        TEXT,
+        text_of,
+        "Such as kafka-python, with or without a version.",
+    ),
     Member("direction", *_DIRECTION),
-    Member("event", TEXT, text_of, "What the entry is marked as, as in unsupported."),
-    Member("after", {**WHOLE, "default": 0}, query_integer, "Leave out sequences up to this one."),
-    Member("raw", {**_RAW[0], "default": "base64"}, _RAW[1], "How frames are written."),
+    Member("event", TEXT, text_of, "The event of an entry, such as unsupported."),
+    Member(
+        "after",
+        {**WHOLE, "default": 0},
+        query_integer,
+        "The sequence number before the first entry.",
+    ),
+    Member("raw", {**_RAW[0], "default": "base64"}, _RAW[1], "The encoding of frames."),
 )
 
-JOURNAL: Final = (
+JOURNAL_ROUTES: Final = (
     Route(
         "GET",
         "/journal",
-        "What was said on the wire, with bodies decoded.",
+        "The recorded traffic, with decoded bodies.",
         _entries,
         array_of(ref("JournalEntry")),
         query=(
             *_WHICH,
-            Member("limit", {**WHOLE, "default": _MOST}, query_integer, "The first so many."),
-            Member("last", WHOLE, query_integer, "The newest so many."),
+            Member(
+                "limit",
+                {**WHOLE, "default": _MOST},
+                query_integer,
+                "The number of entries to return.",
+            ),
+            Member("last", WHOLE, query_integer, "The number of newest entries to return."),
         ),
     ),
     Route(
         "GET",
         "/journal/stream",
-        "The same, and what is to come: events `entry`, whose id is the sequence. `gap` tells "
-        "that the journal has dropped entries that nobody read, `end` that the cluster is gone.",
+        "The traffic as a stream of events `entry`, whose id is the sequence number. `gap` means "
+        "that the journal has dropped entries before they were sent, `end` that the cluster has "
+        "stopped.",
         _stream,
         TEXT,
         query=_WHICH,
         media=STREAM,
-        refusals={503: "Too many listen."},
+        refusals={503: "Too many streams are open."},
     ),
     Route(
         "GET",
         "/journal/{sequence}",
-        "One frame, and which of its bytes are which field.",
+        "One frame, with the bytes of each field.",
         _frame,
         ref("Frame"),
         refusals={404: "The journal has no such entry."},

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the control port, made from the routes that serve it."""
+"""The OpenAPI 3.1 document of the control port, generated from its routes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["OF_CLUSTER", "document", "served_paths"]
 OF_CLUSTER: Final = "/clusters/{cluster}"
 
 _PATH_MEMBERS: Final[dict[str, tuple[Schema, str]]] = {
-    "cluster": (TEXT, "As `POST /clusters` and `GET /clusters` give it; 1 is the first."),
-    "name": (TEXT, "The rule's."),
-    "sequence": (WHOLE, "The entry's number."),
-    "scenario": (TEXT, "Its name."),
+    "cluster": (TEXT, "The cluster's id, as `GET /clusters` lists it; 1 is the first."),
+    "name": (TEXT, "The rule's name."),
+    "sequence": (WHOLE, "The entry's sequence number."),
+    "scenario": (TEXT, "The scenario's name."),
 }
 
 
 def served_paths(route: Route) -> tuple[str, ...]:
-    """Every path a route is served at."""
+    """Every path at which a route is served."""
     return (route.path, OF_CLUSTER + route.path) if route.of_cluster else (route.path,)
 
 
 def document(routes: Iterable[Route], *, with_token: bool = False) -> dict[str, Any]:
-    """As JSON has it. ``with_token``: every request has to carry one."""
+    """The document as JSON values. ``with_token``: whether requests need the control token."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         for path in served_paths(route):
@@ -38,9 +38,9 @@ def document(routes: Iterable[Route], *, with_token: bool = False) -> dict[str, 
     made: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
-            "title": "mockbroker: control",
+            "title": "mockbroker control port",
             "version": kproto.__version__,
-            "description": "Steers mock Kafka clusters, and shows what clients said to them.",
+            "description": "Controls mock Kafka clusters and shows the traffic of their clients.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
@@ -106,15 +106,15 @@ def _body_schema(body: tuple[Member, ...] | Schema) -> Schema:
 def _responses(route: Route, path: str, *, with_token: bool) -> dict[str, Any]:
     answers = {route.media: route.schema, **route.also}
     content = {media: {"schema": schema} for media, schema in answers.items()}
-    refusals = {400: "The request makes no sense, or the cluster cannot do it."}
+    refusals = {400: "The request is invalid, or the cluster cannot carry it out."}
     if with_token:
         refusals[401] = "The token is missing or wrong."
     else:
-        refusals[403] = "Asked by a page of another site, or under a name that is not this port's."
+        refusals[403] = "The request comes from a page of another site, or names another host."
     if path.startswith(OF_CLUSTER):
         refusals[404] = "No cluster has this id."
     if route.body is not None:
-        refusals[408] = "The body did not come in time."
+        refusals[408] = "The body did not arrive in time."
         refusals[413] = "The body is too large."
     refusals |= dict(route.refusals)
     error = {JSON: {"schema": ref("Error")}}

@@ -1,7 +1,7 @@
-"""The arguments of ``MockCluster`` as JSON: the body of ``POST /clusters``.
+"""``ClusterOptions`` as JSON: the body of ``POST /clusters``.
 
-Those that are objects of Python, or files of this machine, are left out: ``journal``, ``tls``,
-``strict_faults``.
+Options that are Python objects or that only a Python caller can use are left out: ``journal``,
+``tls``, ``strict_faults``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mockbroker.security.authorizer import Authorizer
 from mockbroker.serving.endpoints import parse_endpoint
 from mockbroker.serving.served_versions import parse_api_override
 
-__all__ = ["OPTIONS"]
+__all__ = ["CLUSTER_OPTIONS"]
 
 _MOST_BROKERS: Final = 1000
 _MOST_TOPICS: Final = 10_000
@@ -36,7 +36,7 @@ def _between(lowest: int, highest: int) -> tuple[Schema, Callable[[str, Any], in
     def read(name: str, value: Any) -> int:
         number = integer_of(name, value)
         if not lowest <= number <= highest:
-            raise ClusterError(f'"{name}" is {number}: {lowest} to {highest} is possible')
+            raise ClusterError(f'"{name}" is {number}; it must be between {lowest} and {highest}')
         return number
 
     return {"type": "integer", "minimum": lowest, "maximum": highest}, read
@@ -60,7 +60,7 @@ def _nullable(
 
 def _texts(name: str, value: Any) -> list[str]:
     if not isinstance(value, list) or len(value) > _MOST_TOPICS:
-        raise ClusterError(f'"{name}" must be a list of texts, not {value!r:.80}')
+        raise ClusterError(f'"{name}" must be a list of strings, not {value!r:.80}')
     return [text_of(name, each) for each in value]
 
 
@@ -74,7 +74,7 @@ def _by_broker(name: str, value: Any) -> dict[int, str]:
     found = {}
     for key, text in _map(name, value).items():
         if not (key.isascii() and key.isdigit() and len(key) < 10):
-            raise ClusterError(f'"{name}" has a member {key!r:.80}, which is no broker id')
+            raise ClusterError(f'"{name}" has the member {key!r:.80}, which is not a broker id')
         found[int(key)] = text
     return found
 
@@ -94,7 +94,7 @@ def _external(name: str, value: Any) -> dict[int, tuple[str, int]]:
 
 
 def _dialect(name: str, value: Any) -> str:
-    """By name alone: a folder would be one of the machine that serves."""
+    """Only by name: a folder would be one on the server."""
     if value not in DIALECTS:
         raise ClusterError(f'"{name}" must be one of {", ".join(DIALECTS)}, not {value!r:.80}')
     return str(value)
@@ -103,7 +103,7 @@ def _dialect(name: str, value: Any) -> str:
 def _authorizer(name: str, value: Any) -> Authorizer:
     known = {"super_users", "allow_everyone_if_no_acl_found"}
     if not isinstance(value, dict) or not value.keys() <= known:
-        raise ClusterError(f'"{name}" must be an object of {", ".join(sorted(known))}')
+        raise ClusterError(f'"{name}" must be an object with {", ".join(sorted(known))}')
     users = _texts(f"{name}.super_users", value.get("super_users", []))
     open_otherwise = value.get("allow_everyone_if_no_acl_found", False)
     return Authorizer(frozenset(users), _flag(name, open_otherwise))
@@ -117,53 +117,60 @@ _FLAG: Final = (BOOLEAN, _flag)
 _MAP_OF_TEXT: Final[Schema] = {"type": "object", "additionalProperties": TEXT}
 
 _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
-    "brokers": (*_between(1, _MOST_BROKERS), "How many; ids 1 to N, controller 1."),
+    "brokers": (*_between(1, _MOST_BROKERS), "The number of brokers: ids 1 to N, controller 1."),
     "topics": (
         {**array_of(TEXT), "examples": [["foo:2:3", "bar=1,2,3/2,3,4"]]},
         _texts,
-        "NAME:PARTITIONS:REPLICAS, or the replicas of each partition.",
+        "NAME:PARTITIONS:REPLICAS, or NAME= and the replicas of each partition.",
     ),
     "profile": (TEXT, text_of, "The release to behave as; `mockbroker profiles` lists them."),
-    "host": (TEXT, text_of, "Where brokers listen; 127.0.0.1 unless given."),
-    "port": (*_between(0, 65535), "Broker n takes the n-th from here; 0, any free ones."),
+    "host": (TEXT, text_of, "The listening address; 127.0.0.1 by default."),
+    "port": (*_between(0, 65535), "The port of broker 1; the others follow. 0 takes free ports."),
     "advertise": (
         {**TEXT, "examples": ["broker.test:9092"]},
         lambda name, value: parse_endpoint(text_of(name, value)),
-        "HOST[:PORT] that Metadata gives for broker 1.",
+        "The HOST[:PORT] of broker 1 in Metadata.",
     ),
     "apis": (
         {**_MAP_OF_TEXT, "examples": [{"45": "0-0", "46": "off"}]},
         _apis,
-        "Versions of api keys where they differ from the profile's.",
+        "API versions that differ from the profile's, by API key.",
     ),
-    "implemented_only": (*_FLAG, "Hide the apis nobody wrote an answer for."),
-    "dialect": ({"type": "string", "enum": list(DIALECTS)}, _dialect, "In place of the profile's."),
+    "implemented_only": (*_FLAG, "Hide APIs without a handler."),
+    "dialect": (
+        {"type": "string", "enum": list(DIALECTS)},
+        _dialect,
+        "Replaces the profile's dialect.",
+    ),
     "auto_progress_ms": (
         *_nullable(_between(1, 10**9)),
-        "One replica joins an ISR each time this has passed.",
+        "The interval at which one replica joins an ISR.",
     ),
-    "clock": (*choice("wall", "manual"), "manual: simulated time moves by `advance` alone."),
-    "auto_create_topics": (*_FLAG, "When Metadata asks for one, and the client allows."),
+    "clock": (*choice("wall", "manual"), "manual: only `advance` moves the simulated time."),
+    "auto_create_topics": (*_FLAG, "Metadata creates unknown topics if the client allows."),
     "broker_configs": (_MAP_OF_TEXT, _map, "Static configs of every broker, by Kafka's names."),
-    "reply35": (*_FLAG, "Answer versions that are not served with error 35."),
-    "max_frame_bytes": (*_between(1, DEFAULT_MAX_SIZE), "Of a request, at most."),
-    "max_connections": (*_between(1, 1_000_000), "Of one broker, at most."),
+    "reply35": (*_FLAG, "Answer unsupported versions with error 35."),
+    "max_frame_bytes": (*_between(1, DEFAULT_MAX_SIZE), "The largest request."),
+    "max_connections": (*_between(1, 1_000_000), "The most connections of one broker."),
     "max_buffered_bytes": (
         *_between(1, MAX_INTEGER),
-        "Of requests not whole or not answered yet and answers unread, of all connections.",
+        "The most bytes of pending requests and unread answers, over all connections.",
     ),
     "idle_timeout_ms": (
         *_nullable(_between(1, MAX_INTEGER)),
-        "A connection on which nothing comes or goes for so long is closed; null, never.",
+        "Close connections that are idle for this long; null for never.",
     ),
-    "journal_entries": (*_between(1, MAX_INTEGER), "The newest so many are kept."),
-    "journal_bytes": (*_between(0, MAX_INTEGER), "Of frames, client ids and notes kept."),
-    "sasl": (array_of(TEXT), _texts, "MECHANISM:USER:PASSWORD; with any, clients authenticate."),
+    "journal_entries": (*_between(1, MAX_INTEGER), "The most entries the journal keeps."),
+    "journal_bytes": (*_between(0, MAX_INTEGER), "The most bytes the journal keeps."),
+    "sasl": (array_of(TEXT), _texts, "MECHANISM:USER:PASSWORD; requires clients to authenticate."),
     "scram_iterations": (
         *_nullable(_between(1, 2**31 - 1)),
-        "What SCRAM's first answer claims, in place of the truth.",
+        "A false iteration count for SCRAM's first answer.",
     ),
-    "scram_final": (*_nullable((TEXT, text_of)), "In place of the broker's proof."),
+    "scram_final": (
+        *_nullable((TEXT, text_of)),
+        "Replaces the server's proof at the end of SCRAM.",
+    ),
     "authorizer": (
         {
             "type": "object",
@@ -174,19 +181,29 @@ _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
             "additionalProperties": False,
         },
         _authorizer,
-        "Enforce access rules.",
+        "Enforces access rules.",
     ),
-    "zookeeper": (TEXT, text_of, "HOST:PORT[/CHROOT] of a real one, to keep znodes in."),
-    "zxid": (*_between(0, 2**63 - 1), "The last one before this cluster's, without zookeeper."),
-    "propagation_ms": (*_between(0, 10**9), "How long every broker takes to hear of a change."),
-    "busy_elections_fail": (*_FLAG, "KIP-183: a second election at a time is told 7 at once."),
-    "inter_broker": (*_nullable(_FLAG), "Whether the controller talks to its brokers."),
-    "external_brokers": (_MAP_OF_TEXT, _external, "HOST:PORT of brokers that are elsewhere."),
-    "broker_levels": (_MAP_OF_TEXT, _by_broker, "Brokers that start with other software."),
-    "faults": (array_of(ref("Fault")), _rules, "Rules that are in use from the start."),
+    "zookeeper": (TEXT, text_of, "HOST:PORT[/CHROOT] of the ZooKeeper server to use."),
+    "zxid": (
+        *_between(0, 2**63 - 1),
+        "The last zxid before the cluster's first, without `zookeeper`.",
+    ),
+    "propagation_ms": (
+        *_between(0, 10**9),
+        "How long changes take to reach each broker's metadata.",
+    ),
+    "busy_elections_fail": (*_FLAG, "KIP-183: a second concurrent election fails with error 7."),
+    "inter_broker": (*_nullable(_FLAG), "Whether the controller sends requests to its brokers."),
+    "external_brokers": (
+        _MAP_OF_TEXT,
+        _external,
+        "HOST:PORT of brokers in other processes, by id.",
+    ),
+    "broker_levels": (_MAP_OF_TEXT, _by_broker, "The software of brokers that differ, by id."),
+    "faults": (array_of(ref("Fault")), _rules, "Fault rules to add before the cluster starts."),
 }
 
-OPTIONS: Final = tuple(
+CLUSTER_OPTIONS: Final = tuple(
     Member(name, schema, read, text, required=False)
     for name, (schema, read, text) in _TABLE.items()
 )

@@ -1,5 +1,5 @@
-"""``GET /``: for browsers a page that shows the cluster and what is being said, for others a list
-of the routes. The page is one file, asks for nothing but this port's routes, and holds no data."""
+"""``GET /``: browsers get a page that shows the cluster and its traffic, other clients a list
+of the routes. The page is one static file that requests nothing but the routes of this port."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from mockbroker.control.routes import TEXT, Asked, Route
+from mockbroker.control.routes import TEXT, ControlRequest, Route
 from mockbroker.control.schemas import array_of, map_of, object_of
 
-__all__ = ["PAGE", "opens_page"]
+__all__ = ["PAGE_ROUTE", "requests_page"]
 
 _HTML: Final = "text/html"
 
 
-def opens_page(request: web.Request) -> bool:
-    """Browsers say that they take HTML; nobody else does."""
+def requests_page(request: web.Request) -> bool:
+    """Whether a browser requests the page: only browsers accept HTML."""
     return (
         request.path == "/"
         and request.method == "GET"
@@ -32,7 +32,7 @@ def opens_page(request: web.Request) -> bool:
 
 @cache
 def _page() -> tuple[str, str]:
-    """The page, and the policy under which its own script and style are all that runs."""
+    """The page, and the Content-Security-Policy that allows only its own script and style."""
     text = resources.files("mockbroker.control").joinpath("page.html").read_text("utf-8")
     policy = [
         "default-src 'none'",
@@ -54,13 +54,13 @@ def _hash_of(element: str, text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-async def _index(asked: Asked) -> object:
-    if not opens_page(asked.request):
-        from mockbroker.control.table import ROUTES
+async def _index(request: ControlRequest) -> object:
+    if not requests_page(request.http):
+        from mockbroker.control.route_table import ROUTES
 
         return _listed(ROUTES)
     text, policy = _page()
-    if asked.wants_token:
+    if request.wants_token:
         text = text.replace("<html ", "<html data-token ", 1)
     return web.Response(
         text=text,
@@ -76,7 +76,7 @@ async def _index(asked: Asked) -> object:
 
 
 def _listed(routes: Iterable[Route]) -> dict[str, Any]:
-    """Paths by method; those that take a body with its members."""
+    """Paths by method; for POST with the members of the body."""
     index: dict[str, Any] = {"get": [], "post": {}, "delete": []}
     for route in routes:
         listed = index[route.method.lower()]
@@ -88,10 +88,10 @@ def _listed(routes: Iterable[Route]) -> dict[str, Any]:
     return index
 
 
-PAGE: Final = Route(
+PAGE_ROUTE: Final = Route(
     "GET",
     "/",
-    "The routes by method; for browsers, which take text/html, the page.",
+    "The routes by method; for browsers, which accept text/html, the page.",
     _index,
     object_of(get=array_of(TEXT), post=map_of(array_of(TEXT)), delete=array_of(TEXT)),
     also={_HTML: TEXT},

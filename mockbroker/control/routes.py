@@ -1,7 +1,6 @@
-"""What a route of the control port is: where, what it takes, what it answers, who answers.
+"""What a route of the control port is: its path, its input, its output and its handler.
 
-The same description serves the route and documents it (``openapi``), so that the two cannot drift.
-What any one route does is not known here.
+The server and the OpenAPI document use the same description, so that they cannot diverge.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ __all__ = [
     "TEXT",
     "WAITS",
     "WHOLE",
-    "Asked",
+    "ControlRequest",
     "Member",
     "RefusedError",
     "Route",
@@ -39,14 +38,16 @@ __all__ = [
     "query_integer",
     "read_body",
     "read_query",
-    "within",
+    "wait_for_zookeeper",
 ]
 
 T = TypeVar("T")
 
 STEP_SECONDS: Final = 10.0
-"""After so long a step that waits for ZooKeeper is answered without its result."""
-WAITS: Final[Mapping[int, str]] = {503: "ZooKeeper does not answer; the step goes on when it does."}
+"""The longest wait for a command that needs ZooKeeper; it continues after that."""
+WAITS: Final[Mapping[int, str]] = {
+    503: "ZooKeeper does not answer in time; the command continues in the background."
+}
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -59,7 +60,7 @@ STREAM: Final = "text/event-stream"
 
 
 class RefusedError(ClusterError):
-    """A request that is answered with a status of its own."""
+    """An error with an HTTP status of its own; others get 400."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -68,8 +69,8 @@ class RefusedError(ClusterError):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One value of a body, a query or a path. ``read`` is given the name and the value and raises
-    ClusterError; of a query and a path the value is text."""
+    """A member of a JSON body, or a query parameter. ``read`` converts a value (text in a query),
+    given the member's name; it raises ClusterError."""
 
     name: str
     schema: Schema
@@ -79,12 +80,12 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request as its route's description reads it. ``cluster`` is the one it is about."""
+class ControlRequest:
+    """A request after its query and body have been read as its route describes them."""
 
     hosting: Hosting
     cluster: Hosted
-    request: web.Request
+    http: web.Request
     path: Mapping[str, str]
     query: Mapping[str, Any]
     body: Any
@@ -97,16 +98,18 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """``answer`` returns what ``schema`` describes, or a whole response. ``body`` is the members
-    of an object, no more and no fewer, or the schema of a document that ``answer`` reads.
-    ``also``: other media it may answer with. A route ``of_cluster`` is served twice: as it is, for
-    the first cluster, and below ``/clusters/ID``. ``max_body`` is in bytes. ``details`` adds to the
-    summary in the OpenAPI document."""
+    """``answer`` returns the value that ``schema`` describes, or a complete response.
+
+    ``body`` lists the members of a JSON object, of which no others are accepted, or is the schema
+    of a document that ``answer`` reads. ``also`` are further media types of the answer. A route
+    ``of_cluster`` is served at its path for the first cluster, and below ``/clusters/ID``.
+    ``max_body`` is in bytes. ``details`` follows the summary in the OpenAPI document.
+    """
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
     summary: str
-    answer: Callable[[Asked], Awaitable[Any]]
+    answer: Callable[[ControlRequest], Awaitable[Any]]
     schema: Schema
     query: tuple[Member, ...] = ()
     body: tuple[Member, ...] | Schema | None = None
@@ -124,12 +127,12 @@ class Route:
 
 def query_integer(name: str, text: str) -> int:
     if re.fullmatch(r"[0-9]{1,18}", text) is None:
-        raise ClusterError(f"{name}={text!r:.80} must be a whole number")
+        raise ClusterError(f"{name}={text!r:.80} must be a non-negative integer")
     return int(text)
 
 
 def choice(*values: str) -> tuple[Schema, Callable[[str, Any], str]]:
-    """Schema and reader of one of these texts."""
+    """The schema and the reader of a value that is one of these texts."""
 
     def read(name: str, value: Any) -> str:
         if value not in values:
@@ -143,48 +146,49 @@ def choice(*values: str) -> tuple[Schema, Callable[[str, Any], str]]:
 
 
 def read_query(route: Route, request: web.Request) -> dict[str, Any]:
-    """By name, those that were given. Raises ClusterError for one that the route does not take."""
+    """The given parameters by name. Raises ClusterError for a parameter that the route lacks."""
     known = {each.name: each for each in route.query}
     found: dict[str, Any] = {}
     for name, text in request.query.items():
         if name not in known:
-            takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise ClusterError(f"{request.path} knows no parameter {name!r:.80}; {takes}")
+            accepted = f"it accepts {', '.join(known)}" if known else "it accepts none"
+            raise ClusterError(f"{request.path} has no parameter {name!r:.80}; {accepted}")
         if name in found:
-            raise ClusterError(f"the parameter {name!r} is given twice")
+            raise ClusterError(f"parameter {name!r} is given twice")
         found[name] = known[name].read(name, text)
     return found
 
 
-async def within(done: Awaitable[T]) -> T:
-    """The result of a step, unless ZooKeeper keeps it waiting. It is not undone then."""
+async def wait_for_zookeeper(done: Awaitable[T]) -> T:
+    """The result of a command. Raises RefusedError (503) if ZooKeeper takes too long; the command
+    then continues."""
     try:
         async with asyncio.timeout(STEP_SECONDS):
             return await done
     except TimeoutError:
         raise RefusedError(
-            503, f"ZooKeeper has not answered for {STEP_SECONDS:g} s; the step goes on when it does"
+            503, f"ZooKeeper has not answered within {STEP_SECONDS:g} s; the command continues"
         ) from None
 
 
 async def read_body(route: Route, request: web.Request) -> Any:
-    """A page in a browser cannot send this content type to another site, so that no page can steer
-    the cluster of whoever looks at it."""
+    """The JSON body. Its content type is required: a page of another site cannot send it, and so
+    cannot control the cluster of the person who opens the page."""
     if route.body is None:
         return None
     if request.content_type != JSON:
-        raise ClusterError("send JSON, with Content-Type: application/json")
+        raise ClusterError("the body must be JSON, with Content-Type: application/json")
     try:
         async with asyncio.timeout(connection_limits.BODY_SECONDS):
             sent = await _read(request, route.max_body)
     except TimeoutError:
         raise RefusedError(
-            408, f"the body did not come in {connection_limits.BODY_SECONDS:g} s"
+            408, f"the body did not arrive within {connection_limits.BODY_SECONDS:g} s"
         ) from None
     try:
         body = json.loads(sent)
     except (ValueError, RecursionError) as error:
-        raise ClusterError(f"the body is no JSON: {error}") from None
+        raise ClusterError(f"the body is not JSON: {error}") from None
     if not isinstance(route.body, tuple):
         return body
     if not isinstance(body, dict):
@@ -193,7 +197,7 @@ async def read_body(route: Route, request: web.Request) -> Any:
 
 
 async def _read(request: web.Request, most: int) -> bytes:
-    """The whole body. aiohttp's own bound is that of the route that takes most."""
+    """The whole body. aiohttp's own limit is the largest of all routes."""
     size = request.content_length or 0
     if size <= most:
         sent = await request.read()
@@ -208,8 +212,8 @@ def _members(members: tuple[Member, ...], body: dict[str, Any]) -> dict[str, Any
     missing = [each.name for each in members if each.required and each.name not in body]
     unknown = [name for name in body if name not in known]
     if missing or unknown:
-        wanted = ", ".join(f'"{name}"' for name in known) or "no member at all"
+        wanted = ", ".join(f'"{name}"' for name in known) or "no members"
         unwanted = "".join(f"has an unknown member {name!r:.80}" for name in unknown[:1])
         problem = f"lacks {missing[0]!r}" if missing else unwanted
-        raise ClusterError(f"the body {problem}; it takes {wanted}")
+        raise ClusterError(f"the body {problem}; it accepts {wanted}")
     return {name: known[name].read(name, value) for name, value in body.items()}

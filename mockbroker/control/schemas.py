@@ -1,5 +1,5 @@
-"""JSON schemas of what the control port takes and answers, by name; what is a class of ours is
-described by that class. No route is known here."""
+"""The JSON schemas of the control port's requests and answers, by name. Schemas of our classes are
+generated from these classes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def map_of(values: Schema, **more: Any) -> Schema:
 
 
 def object_of(optional: tuple[str, ...] = (), **members: Schema) -> Schema:
-    """An object of exactly these members; those of ``optional`` may be absent."""
+    """An object with exactly these members, of which ``optional`` ones may be absent."""
     return {
         "type": "object",
         "properties": members,
@@ -53,20 +53,20 @@ def _of_classes() -> dict[str, Schema]:
 
 
 def _journal_entry(entry: Schema) -> Schema:
-    """As the journal's file has it, with what is read out of its bytes."""
+    """An entry as in the journal's file, with its decoded body."""
     members = {
         **entry["properties"],
-        "api": {**TEXT, "description": "The api's name, as in AlterPartitionReassignments."},
+        "api": {**TEXT, "description": "The API's name, such as AlterPartitionReassignments."},
         "raw": {
             **TEXT,
-            "description": "The whole frame, size included: base64, unless asked for as hex.",
+            "description": "The whole frame with its size: base64, or hex on request.",
         },
         "body": {"description": "The body as Kafka's JsonConverter writes it."},
-        "error": {**TEXT, "description": "Why there is no body: what no codec reads."},
+        "error": {**TEXT, "description": "Why the body could not be decoded."},
     }
     return {
         "type": "object",
-        "description": "A frame or an event. Members at their defaults are left out.",
+        "description": "A frame or an event. Members with their default value are omitted.",
         "properties": members,
         "required": list(entry["required"]),
         "additionalProperties": False,
@@ -76,36 +76,45 @@ def _journal_entry(entry: Schema) -> Schema:
 _CLASSES: Final = _of_classes()
 
 COMPONENTS: Final[dict[str, Schema]] = {
-    "Error": object_of(error={**TEXT, "description": "One line that says what is wrong."}),
-    "Fault": {**_CLASSES["Fault"], "description": "A rule; docs/faults.md explains each member."},
+    "Error": object_of(error={**TEXT, "description": "The problem, in one line."}),
+    "Fault": {
+        **_CLASSES["Fault"],
+        "description": "A fault rule, as in docs/faults.md.",
+    },
     "ClientSoftware": _CLASSES["ClientSoftware"],
     "JournalEntry": _journal_entry(_CLASSES["Entry"]),
     "FrameField": object_of(
-        offset={**WHOLE, "description": "From the first byte of the frame's size."},
+        offset={**WHOLE, "description": "Counted from the first byte of the frame's size."},
         length=WHOLE,
-        path={**TEXT, "description": "As in topics[0].partitions[3].replicas."},
+        path={**TEXT, "description": "Such as topics[0].partitions[3].replicas."},
         type=TEXT,
         value={},
-        leaf={**_FLAG, "description": "Leaves follow one another without a gap."},
+        leaf={
+            **_FLAG,
+            "description": "Whether the field has no parts. Such fields are contiguous.",
+        },
     ),
     "Frame": object_of(
         optional=("problem",),
         entry=ref("JournalEntry"),
-        hex={**TEXT, "description": "The whole frame, size included; empty where there is none."},
+        hex={
+            **TEXT,
+            "description": "The whole frame with its size; empty if there is none.",
+        },
         fields=array_of(ref("FrameField")),
-        end={**WHOLE, "description": "Bytes from here on are in no field."},
-        problem={**TEXT, "description": "Why."},
+        end={**WHOLE, "description": "The offset after the last field."},
+        problem={**TEXT, "description": "Why the fields end there."},
     ),
     "Partition": object_of(
         optional=("original",),
         replicas=_IDS,
         isr=_IDS,
-        leader={**_INTEGER, "description": "-1: none."},
+        leader={**_INTEGER, "description": "-1 if there is none."},
         leader_epoch=_INTEGER,
         adding=_IDS,
         removing=_IDS,
         target=_or_null(_IDS),
-        original={**_or_null(_IDS), "description": "Of the drafts of KIP-236 only."},
+        original={**_or_null(_IDS), "description": "Only with the drafts of KIP-236."},
     ),
     "State": object_of(
         controller=_INTEGER,
@@ -117,11 +126,11 @@ COMPONENTS: Final[dict[str, Schema]] = {
         "type": "object",
         "properties": {
             "offset": WHOLE,
-            "at_ms": {**_INTEGER, "description": "The cluster's clock."},
-            "cause": {**TEXT, "description": "The call or the step that led to it."},
+            "at_ms": {**_INTEGER, "description": "The simulated time."},
+            "cause": {**TEXT, "description": "The call or the command that caused it."},
             "kind": {
                 **TEXT,
-                "description": "As in PartitionChanged; it says which other members there are.",
+                "description": "Such as PartitionChanged; it determines the other members.",
             },
         },
         "required": ["offset", "at_ms", "cause", "kind"],
@@ -131,7 +140,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
         name=TEXT,
         hits=WHOLE,
         matched=WHOLE,
-        live={**_FLAG, "description": "Whether it may be hit again."},
+        live={**_FLAG, "description": "Whether the rule can still be hit."},
         rule=ref("Fault"),
     ),
     "Rules": object_of(faults=array_of(ref("Rule"))),
@@ -152,14 +161,14 @@ COMPONENTS: Final[dict[str, Schema]] = {
     "Clusters": object_of(clusters=array_of(ref("Cluster"))),
     "Scenario": object_of(name=TEXT, title=TEXT, requirements=array_of(TEXT)),
     "Scenarios": object_of(scenarios=array_of(ref("Scenario"))),
-    "Telling": object_of(
+    "ScenarioRun": object_of(
         optional=("error",),
         name=TEXT,
         title=TEXT,
-        ok={**_FLAG, "description": "Whether it came out as it has to."},
-        facts={**WHOLE, "description": "How many claims held."},
+        ok={**_FLAG, "description": "Whether every claim held."},
+        facts={**WHOLE, "description": "The number of claims that held."},
         lines=array_of(TEXT),
         error=TEXT,
     ),
 }
-"""``$ref`` -> schema."""
+"""Schemas by the name in ``$ref``."""

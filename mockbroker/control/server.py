@@ -1,5 +1,5 @@
-"""The HTTP server of the control port: who may ask, one form for every error, routes out of the
-table. What a route does is not known here."""
+"""The HTTP server of the control port: access control, one form for every error, and the routes of
+``route_table``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from mockbroker.control import connection_limits
 from mockbroker.control.connection_limits import ConnectionLimits
 from mockbroker.control.hosting import FIRST, Hosting
 from mockbroker.control.openapi import served_paths
-from mockbroker.control.page import opens_page
-from mockbroker.control.routes import Asked, RefusedError, Route, read_body, read_query
-from mockbroker.control.table import ROUTES
+from mockbroker.control.page import requests_page
+from mockbroker.control.route_table import ROUTES
+from mockbroker.control.routes import ControlRequest, RefusedError, Route, read_body, read_query
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
 from mockbroker.serving.endpoints import dialable, is_loopback, parse_endpoint, show
@@ -30,18 +30,21 @@ __all__ = ["ControlServer"]
 
 _log = logging.getLogger("mockbroker")
 _http_log = logging.getLogger("mockbroker.http")
-# What is no HTTP is answered with 400. It is no mistake of ours, and anybody can send it for ever.
-_http_log.addFilter(lambda record: not _is_of_the_peer(record))
+# Bytes that are not HTTP get a 400. Anybody can send them, so they must not fill the log.
+_http_log.addFilter(lambda record: not _is_protocol_error(record))
 
 _SHUTDOWN_SECONDS: Final = 1.0
-"""What requests under way are given when the server stops; streams end by themselves."""
+"""How long pending requests may take when the server stops; streams end at once."""
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ControlServer:
-    """``start`` raises ClusterError for an address that others can reach without a ``token``,
-    OSError for one that cannot be had. Clusters made over HTTP end with ``stop``."""
+    """Serves the routes for ``mock`` and for the clusters created over HTTP, which ``stop`` stops.
+
+    ``start`` raises ClusterError for an address that other machines can reach without a ``token``,
+    and OSError for an address that is not available.
+    """
 
     def __init__(
         self, mock: MockCluster, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
@@ -61,7 +64,7 @@ class ControlServer:
     async def start(self) -> None:
         if self._token is None and not is_loopback(self._host):
             raise ClusterError(
-                f"a control port on {self._host} is open to other machines: give a control token"
+                f"a control port on {self._host} is open to other machines: it needs a token"
             )
         self._hosting = Hosting(self._mock)
         self._runner = web.AppRunner(
@@ -89,7 +92,7 @@ class ControlServer:
         self._limits.start()
 
     def application(self) -> web.Application:
-        """All that is served, without a socket; ``start`` makes its own."""
+        """The application without a socket; ``start`` makes its own."""
         app = web.Application(
             client_max_size=max(route.max_body for route in ROUTES), middlewares=[self._guard]
         )
@@ -109,36 +112,39 @@ class ControlServer:
     def _handler(self, route: Route) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             path = request.match_info
-            asked = Asked(
+            control_request = ControlRequest(
                 hosting=self._hosting,
                 cluster=self._hosting.find(
                     path.get("cluster", FIRST) if route.of_cluster else FIRST
                 ),
-                request=request,
+                http=request,
                 path=path,
                 query=read_query(route, request),
                 body=await read_body(route, request),
                 wants_token=self._token is not None,
             )
-            answer = await route.answer(asked)
+            answer = await route.answer(control_request)
             if isinstance(answer, web.StreamResponse):
                 return answer
             return web.json_response(answer, status=route.status)
 
         return handle
 
-    # ---- who may ask -------------------------------------------------------------------------
+    # ---- access ------------------------------------------------------------------------------
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Errors have one form: ``{"error": one line}``."""
-        if not self._is_ours(request):
-            return _error(403, "this control port answers to its own address, and to its own page")
-        if not self._may(request):
-            return _error(401, "this control port wants its token: Authorization: Bearer TOKEN")
-        visit = nullcontext() if self._limits is None else self._limits.asking(request)
+        """Check access, and give every error the form ``{"error": one line}``."""
+        if not self._is_same_site(request):
+            return _error(
+                403,
+                "this control port accepts only its own address and its own page",
+            )
+        if not self._is_authorized(request):
+            return _error(401, "this control port requires its token: Authorization: Bearer TOKEN")
+        slot = nullcontext() if self._limits is None else self._limits.serving(request)
         try:
-            with visit:
+            with slot:
                 return await handler(request)
         except web.HTTPException as error:
             return _error(error.status, f"{request.method} {request.path}: {error.reason}")
@@ -146,14 +152,14 @@ class ControlServer:
             return _error(error.status, str(error))
         except (KprotoError, OSError) as error:
             return _error(400, str(error))
-        except Exception as error:  # a mistake of ours: told, and in the log
+        except Exception as error:  # a defect of mockbroker
             _log.exception("%s %s", request.method, request.path)
-            return _error(500, f"mockbroker failed: {type(error).__name__}: {error}")
+            return _error(500, f"internal error: {type(error).__name__}: {error}")
 
-    def _is_ours(self, request: web.Request) -> bool:
-        """Whether a browser may be asking for a page that is not ours: one of another site says
-        so in Origin, one whose name was made to lead here (DNS rebinding) in Host. Who is beyond
-        loopback may know us by any name, and is asked for the token."""
+    def _is_same_site(self, request: web.Request) -> bool:
+        """Whether the request comes from our own page, or from no page. A page of another site has
+        another Origin; a page whose name resolves to this address (DNS rebinding) has another Host.
+        Beyond loopback the host may have any name, and the token protects it."""
         host = request.headers.get("Host", "")
         origin = request.headers.get("Origin")
         try:
@@ -166,16 +172,16 @@ class ControlServer:
             return False
         return is_loopback(name)
 
-    def _may(self, request: web.Request) -> bool:
-        """The page itself holds nothing, and asks for the token."""
-        if self._token is None or opens_page(request):
+    def _is_authorized(self, request: web.Request) -> bool:
+        """The page needs no token: it holds no data and prompts for the token itself."""
+        if self._token is None or requests_page(request):
             return True
-        given = request.headers.get("Authorization", "")
-        wanted = f"Bearer {self._token}"
-        return hmac.compare_digest(given.encode(errors="surrogateescape"), wanted.encode())
+        received = request.headers.get("Authorization", "")
+        expected = f"Bearer {self._token}"
+        return hmac.compare_digest(received.encode(errors="surrogateescape"), expected.encode())
 
 
-def _is_of_the_peer(record: logging.LogRecord) -> bool:
+def _is_protocol_error(record: logging.LogRecord) -> bool:
     return record.exc_info is not None and isinstance(record.exc_info[1], HttpProcessingError)
 
 

@@ -51,7 +51,7 @@ def _is_count(text: str) -> bool:
 def _broker_list(text: str, part: str) -> list[int]:
     ids = part.split(",")
     if not all(_is_count(broker_id) for broker_id in ids):
-        raise ClusterError(f"topic {text!r}: {part!r} is no list of broker ids ({_USAGE})")
+        raise ClusterError(f"topic {text!r}: {part!r} is not a list of broker ids ({_USAGE})")
     if len(set(map(int, ids))) != len(ids):
         raise ClusterError(f"topic {text!r}: {part!r} names a broker twice")
     return [int(broker_id) for broker_id in ids]
@@ -66,7 +66,7 @@ def default_assignment(
         raise ClusterError(f"{prefix}a topic has 1 to {_MAX_PARTITIONS} partitions")
     if not 1 <= replicas <= len(broker_ids):
         raise ClusterError(
-            f"{prefix}{replicas} replicas need as many brokers, and there are {len(broker_ids)}"
+            f"{prefix}{replicas} replicas need as many brokers; the cluster has {len(broker_ids)}"
         )
     count = len(broker_ids)
     return [
@@ -79,7 +79,7 @@ def parse_topic_partition(text: str) -> TopicPartition:
     """``foo-0`` -> ("foo", 0). A topic's name may hold dashes: the last one counts."""
     name, dash, index = text.rpartition("-")
     if not dash or not name or not _is_count(index):
-        raise ClusterError(f"{text!r} is no partition: use TOPIC-PARTITION, as in foo-0")
+        raise ClusterError(f"{text!r} is not a partition: use TOPIC-PARTITION, as in foo-0")
     return name, int(index)
 
 
@@ -87,5 +87,5 @@ def parse_milliseconds(text: str) -> int:
     """``500ms``, ``2s``, ``1m``; a bare number is milliseconds."""
     found = re.fullmatch(r"([0-9]{1,12})(ms|s|m)?", text)
     if found is None:
-        raise ClusterError(f"{text!r} is no duration: use 500ms, 2s or 1m")
+        raise ClusterError(f"{text!r} is not a duration: use 500ms, 2s or 1m")
     return int(found[1]) * _UNITS[found[2] or "ms"]

@@ -164,7 +164,7 @@ async def test_pausing_holds_what_comes(browser: Any) -> None:
         await page.locator("#pause").check()
         async with connect(mock) as wire:
             await wire.ask(MetadataRequest(topics=[]), 12)
-            await reads(page.locator("#held"), "3 more")
+            await reads(page.locator("#held"), "3 new")
             await expect(rows).to_have_count(0)
             await page.locator("#pause").uncheck()
             await expect(rows).to_have_count(3)
@@ -194,7 +194,7 @@ async def test_a_token_is_asked_for_and_kept_out_of_sight(browser: Any) -> None:
     async with served("secret") as (_, url):
         async with opened(browser, url, width=PHONE, name="control-token") as watched:
             page = watched.page
-            await reads(page.locator("#status"), "a control token is needed")
+            await reads(page.locator("#status"), "enter the control token")
             await looks_right(watched)
             assert watched.said == []
             await page.locator("#token input").fill("secret")

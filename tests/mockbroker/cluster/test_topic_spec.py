@@ -58,8 +58,8 @@ def _complaint(parse: Callable[[str], object], text: str) -> str | None:
         ("foo:0:1", "1 to 10000 partitions"),
         ("foo:10001:1", "1 to 10000 partitions"),
         ("foo:1:0", "0 replicas need"),
-        ("foo=1,2/", "'' is no list of broker ids"),
-        ("foo=1,2/2;3", "'2;3' is no list of broker ids"),
+        ("foo=1,2/", "'' is not a list of broker ids"),
+        ("foo=1,2/2;3", "'2;3' is not a list of broker ids"),
         ("foo=1,2/2,2", "'2,2' names a broker twice"),
         ("=1", "the empty string is not allowed"),
         ("a/b:1:1", "one or more characters other than"),
@@ -83,5 +83,5 @@ def test_durations() -> None:
         500, 2000, 60_000, 7, 0,
     ]  # fmt: skip
     for text in ("", "1h", "-1", "1.5s", "ms"):
-        with pytest.raises(ClusterError, match="is no duration"):
+        with pytest.raises(ClusterError, match="is not a duration"):
             parse_milliseconds(text)

@@ -141,8 +141,8 @@ async def test_the_journal_is_decoded_and_can_be_filtered() -> None:
 
 
 BAD = [
-    ("join-isr", "", "the body is no JSON"),
-    ("join-isr", "{", "the body is no JSON"),
+    ("join-isr", "", "the body is not JSON"),
+    ("join-isr", "{", "the body is not JSON"),
     ("join-isr", "[]", "must be a JSON object"),
     ("join-isr", "{}", "lacks 'partition'"),
     ("join-isr", '{"partition":"foo-0"}', "lacks 'broker'"),
@@ -150,11 +150,11 @@ BAD = [
     ("join-isr", '{"partition":"foo-0","broker":"4"}', "must be an integer"),
     ("join-isr", '{"partition":"foo-0","broker":true}', "must be an integer"),
     ("join-isr", '{"partition":"foo-0","broker":4.5}', "must be an integer"),
-    ("join-isr", '{"partition":"foo-0","broker":' + "9" * 5000 + "}", "the body is no JSON"),
+    ("join-isr", '{"partition":"foo-0","broker":' + "9" * 5000 + "}", "the body is not JSON"),
     ("join-isr", '{"partition":"foo-0","broker":' + "9" * 400 + "}", "too large"),
-    ("join-isr", "[" * 20_000, "the body is no JSON"),
+    ("join-isr", "[" * 20_000, "the body is not JSON"),
     ("join-isr", '{"partition":7,"broker":4}', "must be a string"),
-    ("join-isr", '{"partition":"foo","broker":4}', "is no partition"),
+    ("join-isr", '{"partition":"foo","broker":4}', "is not a partition"),
     ("join-isr", '{"partition":"bar-0","broker":4}', "bar"),
     ("join-isr", '{"partition":"foo-0","broker":4}', "4"),
     ("leave-isr", '{"partition":"foo-0","broker":1}', "1"),
@@ -162,7 +162,7 @@ BAD = [
     ("start-broker", '{"broker":1}', "1"),
     ("failover", '{"broker":9}', "9"),
     ("hold-metadata", '{"broker":9}', "9"),
-    ("advance", '{"duration":"soon"}', "no duration"),
+    ("advance", '{"duration":"soon"}', "not a duration"),
     ("advance", '{"duration":-5}', "cannot go back"),
     ("advance", '{"duration":null}', "must be an integer"),
     ("advance", '{"duration":' + "9" * 30 + "}", "too large"),
@@ -194,7 +194,7 @@ async def test_a_bad_number_in_a_query_is_400(query: str, value: str) -> None:
     async with controlled() as (_, client):
         status, answer = await client.get(f"/{query}={value}")
         assert status == 400
-        assert "must be a whole number" in answer["error"]
+        assert "must be a non-negative integer" in answer["error"]
         assert len(answer["error"]) < 200
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mockbroker.control import ROUTES
-from mockbroker.control.options import OPTIONS
+from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.routes import Route
 from tests.mockbroker.control.test_control import controlled
 
@@ -42,7 +42,7 @@ def bodies(route: Route) -> st.SearchStrategy[Any]:
     names = [each.name for each in members if each.name not in ELSEWHERE]
     some = st.fixed_dictionaries(
         {each.name: values for each in members if each.required},
-        optional={each.name: values for each in OPTIONS if each.name in names},
+        optional={each.name: values for each in CLUSTER_OPTIONS if each.name in names},
     )
     return some | values
 

@@ -14,7 +14,7 @@ from kproto.messages import MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.control import ROUTES, ControlServer
 from mockbroker.control.openapi import document, served_paths
-from mockbroker.control.options import OPTIONS
+from mockbroker.control.options import CLUSTER_OPTIONS
 from tests.mockbroker.control.test_control import Client, controlled
 from tests.mockbroker.wire import connect
 
@@ -228,4 +228,4 @@ def test_every_argument_of_a_mock_cluster_is_an_option_or_no_json():
 
     arguments = set(inspect.signature(MockCluster).parameters)
     no_json = {"journal", "tls", "strict_faults"}
-    assert {each.name for each in OPTIONS} == arguments - no_json | {"faults"}
+    assert {each.name for each in CLUSTER_OPTIONS} == arguments - no_json | {"faults"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mockbroker.control import ROUTES
-from mockbroker.control.options import OPTIONS
+from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.routes import Route
 from tests.mockbroker.control.test_command_line import run_here, serving
 
@@ -41,7 +41,7 @@ def _route(method: str, path: str) -> Route:
 
 def test_every_option_of_a_cluster_is_told_of():
     section = PAGE.partition("## Several clusters")[2].partition("\n## ")[0]
-    assert {each.name for each in OPTIONS} <= set(re.findall(r"`([a-z_\d]+)`", section))
+    assert {each.name for each in CLUSTER_OPTIONS} <= set(re.findall(r"`([a-z_\d]+)`", section))
 
 
 @pytest.mark.slow

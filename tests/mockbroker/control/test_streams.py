@@ -139,10 +139,10 @@ async def test_nobody_is_called_when_nobody_listens():
 
 
 async def test_there_is_an_end_to_how_many_listen(monkeypatch):
-    monkeypatch.setattr("mockbroker.control.feed._MOST_LISTENERS", 1)
+    monkeypatch.setattr("mockbroker.control.event_streams._MOST_LISTENERS", 1)
     async with controlled() as (_, client), following(client, "/log/stream"):
         status, answer = await client.get("/log/stream")
-        assert (status, "1 listen" in answer["error"]) == (503, True)
+        assert (status, "1 streams are open" in answer["error"]) == (503, True)
 
 
 @pytest.mark.parametrize("version", [0, 12])

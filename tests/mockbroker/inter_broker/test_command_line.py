@@ -100,11 +100,14 @@ def test_the_switch_is_off(tmp_path: Path) -> None:
         (["--broker-api", "9:4=0-2"], "no broker 9"),
         (["--broker-api", "2:4=0-99"], "not 0-99"),
         (["--broker-api", "2:nonsense"], "nonsense"),
-        (["--broker-api", "2:kafka-2.0", "--broker-api", "2:4=0-1"], "has a release"),
+        (
+            ["--broker-api", "2:kafka-2.0", "--broker-api", "2:4=0-1"],
+            "a release or versions",
+        ),
         (["--external-broker", "2"], "ID=HOST:PORT"),
         (["--external-broker", "2=localhost"], "no port"),
         (["--external-broker", "1=localhost:9"], "broker 1 is the controller"),
-        (["--external-broker", "2=h:9", "--external-broker", "2=h:8"], "one place"),
+        (["--external-broker", "2=h:9", "--external-broker", "2=h:8"], "given twice"),
         (["--external-broker", "2=h:9", "--inter-broker", "off"], "requests are off"),
     ],
 )

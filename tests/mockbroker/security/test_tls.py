@@ -169,13 +169,13 @@ async def test_serve_with_all_of_it() -> None:
     ("options", "said"),
     [
         (["--sasl", "GSSAPI:a:hidden"], "no SASL mechanism 'GSSAPI'"),
-        (["--super-user", "User:a"], "--super-user says nothing without --authorizer"),
-        (["--allow-everyone-if-no-acl-found"], "says nothing without --authorizer"),
+        (["--super-user", "User:a"], "--super-user needs --authorizer"),
+        (["--allow-everyone-if-no-acl-found"], "needs --authorizer"),
         (["--authorizer", "--super-user", "a"], "write one as User:admin"),
         (["--tls", "no/such.pem"], "--tls: 'no/such.pem' cannot be used"),
         (["--tls", str(Path(__file__))], "cannot be used"),
         (["--tls", f"{PEM}:{Path(__file__)}"], "cannot be used"),
-        (["--tls-client-ca", str(PEM)], "--tls-client-ca says nothing without --tls"),
+        (["--tls-client-ca", str(PEM)], "--tls-client-ca needs --tls"),
         (["--tls", str(PEM), "--tls-client-ca", "no/such"], "--tls-client-ca: 'no/such' cannot"),
     ],
 )

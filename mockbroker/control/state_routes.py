@@ -7,69 +7,71 @@ from typing import Any, Final
 from aiohttp import web
 
 from mockbroker.commands import text_of
-from mockbroker.control.feed import Batch, Said, tell
+from mockbroker.control.event_streams import Batch, ServerSentEvent, stream_events
 from mockbroker.control.routes import (
     STREAM,
     TEXT,
     WAITS,
     WHOLE,
-    Asked,
+    ControlRequest,
     Member,
     RefusedError,
     Route,
     query_integer,
-    within,
+    wait_for_zookeeper,
 )
 from mockbroker.control.schemas import array_of, ref
 
-__all__ = ["LAST_EVENT_ID", "READING", "resumed_after"]
+__all__ = ["LAST_EVENT_ID", "STATE_ROUTES", "last_event_id"]
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
 _MOST_AT_ONCE: Final = 500
 
 
-def resumed_after(request: web.Request) -> int | None:
+def last_event_id(request: web.Request) -> int | None:
     """What a client that comes back to a stream says it has seen last."""
     given = request.headers.get(LAST_EVENT_ID)
     return None if given is None else query_integer(LAST_EVENT_ID, given)
 
 
-async def _state(asked: Asked) -> dict[str, Any]:
-    asked.mock.follow_clock()
-    return asked.mock.cluster.state()
+async def _state(request: ControlRequest) -> dict[str, Any]:
+    request.mock.follow_clock()
+    return request.mock.cluster.state()
 
 
-async def _log(asked: Asked) -> list[dict[str, Any]]:
-    found = asked.mock.cluster.log.since(asked.query.get("since", 0))
-    if "last" in asked.query:
-        found = found[max(len(found) - asked.query["last"], 0) :]
+async def _log(request: ControlRequest) -> list[dict[str, Any]]:
+    found = request.mock.cluster.log.since(request.query.get("since", 0))
+    if "last" in request.query:
+        found = found[max(len(found) - request.query["last"], 0) :]
     return [action.to_dict() for action in found]
 
 
-async def _log_stream(asked: Asked) -> web.StreamResponse:
-    log = asked.mock.cluster.log
+async def _log_stream(request: ControlRequest) -> web.StreamResponse:
+    log = request.mock.cluster.log
 
     def news(since: int) -> Batch:
         found = log[since : since + _MOST_AT_ONCE]
-        said = [Said("action", action.offset, action.to_dict()) for action in found]
+        events = [ServerSentEvent("action", action.offset, action.to_dict()) for action in found]
         upto = found[-1].offset + 1 if found else since
-        return Batch(said, upto, upto < len(log))
+        return Batch(events, upto, upto < len(log))
 
-    seen = resumed_after(asked.request)
-    since = asked.query.get("since", 0) if seen is None else seen + 1
+    seen = last_event_id(request.http)
+    since = request.query.get("since", 0) if seen is None else seen + 1
     if since > len(log):
         raise RefusedError(400, f"the log has no offset {since} yet; {len(log)} comes next")
-    return await tell(asked.request, asked.cluster.feed, news, since)
+    return await stream_events(request.http, request.cluster.feed, news, since)
 
 
-async def _znode(asked: Asked) -> dict[str, Any]:
+async def _znode(request: ControlRequest) -> dict[str, Any]:
     """Kafka's are JSON, but any bytes may lie there: what is no UTF-8 is shown as U+FFFD."""
-    path = asked.query.get("path", "/")
-    found = await within(asked.mock.take(asked.mock.read_znode, path))
+    path = request.query.get("path", "/")
+    found = await wait_for_zookeeper(request.mock.take(request.mock.read_znode, path))
     if found is None:
         raise RefusedError(404, f"no znode {path}")
     text = found[0].encode(errors="surrogateescape").decode(errors="replace")
-    children = await within(asked.mock.take(asked.mock.cluster.znode_children, path))
+    children = await wait_for_zookeeper(
+        request.mock.take(request.mock.cluster.znode_children, path)
+    )
     return {"path": path, "text": text, "stat": found[1]._asdict(), "children": children}
 
 
@@ -77,7 +79,7 @@ _SINCE: Final = Member(
     "since", {**WHOLE, "default": 0}, query_integer, "Leave out the actions before this offset."
 )
 
-READING: Final = (
+STATE_ROUTES: Final = (
     Route("GET", "/state", "Controller, brokers and partitions.", _state, ref("State")),
     Route(
         "GET",

@@ -1,0 +1,146 @@
+"""Server-sent events about a running cluster: listeners are woken when there are new ones.
+
+A stream's ``EventSource`` decides what the events are. While nobody listens, the journal and the
+cluster call nothing of this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from aiohttp import web
+
+from kproto.journal import Entry
+from mockbroker.control.routes import STREAM, RefusedError
+from mockbroker.mock_cluster import MockCluster
+
+__all__ = ["Batch", "EventSource", "Feed", "ServerSentEvent", "stream_events"]
+
+_MOST_LISTENERS: Final = 64
+_KEEP_ALIVE_SECONDS: Final = 5.0
+"""A comment is sent after this much silence, so that a closed connection is detected."""
+
+
+class ServerSentEvent(NamedTuple):
+    """``number`` is the event's id, from which a client resumes; None for an event without one."""
+
+    name: str
+    number: int | None
+    data: Any
+
+
+class Batch(NamedTuple):
+    """``upto`` is where the next batch begins; ``more`` says whether it is available already."""
+
+    events: list[ServerSentEvent]
+    upto: int
+    more: bool
+
+
+EventSource: TypeAlias = Callable[[int], Batch]
+"""Returns the events after a number."""
+
+
+class Feed:
+    """The listeners to one cluster's journal and action log."""
+
+    def __init__(self, mock: MockCluster) -> None:
+        self._mock = mock
+        self._listeners: set[asyncio.Event] = set()
+        self._sink: Callable[[Entry], object] | None = None
+        self._on_step: Callable[[], None] = lambda: None
+        self.closed = False
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[asyncio.Event]:
+        """An event that is set whenever there is something new. Raises RefusedError."""
+        if self.closed:
+            raise RefusedError(503, "the cluster has stopped")
+        if len(self._listeners) >= _MOST_LISTENERS:
+            raise RefusedError(503, f"{_MOST_LISTENERS} streams are open already")
+        changed = asyncio.Event()
+        if not self._listeners:
+            self._attach()
+        self._listeners.add(changed)
+        try:
+            yield changed
+        finally:
+            self._listeners.discard(changed)
+            if not self._listeners:
+                self._detach()
+
+    def close(self) -> None:
+        """End every stream."""
+        self.closed = True
+        self._wake()
+
+    def _attach(self) -> None:
+        journal, cluster = self._mock.journal, self._mock.cluster
+        self._sink, journal.sink = journal.sink, self._on_entry
+        self._on_step, cluster.on_step = cluster.on_step, self._on_cluster_step
+
+    def _detach(self) -> None:
+        # A hook that wraps ours in the meantime stays, and may go on calling it harmlessly.
+        if self._mock.journal.sink == self._on_entry:
+            self._mock.journal.sink = self._sink
+        if self._mock.cluster.on_step == self._on_cluster_step:
+            self._mock.cluster.on_step = self._on_step
+
+    def _on_entry(self, entry: Entry) -> None:
+        if self._sink is not None:
+            self._sink(entry)
+        self._wake()
+
+    def _on_cluster_step(self) -> None:
+        self._on_step()
+        self._wake()
+
+    def _wake(self) -> None:
+        for changed in self._listeners:
+            changed.set()
+
+
+async def stream_events(
+    request: web.Request, feed: Feed, source: EventSource, after: int
+) -> web.StreamResponse:
+    """Stream the events after a number, past and future, until the client or the cluster is
+    gone."""
+    with feed.listening() as changed:
+        response = web.StreamResponse(
+            headers={"Content-Type": STREAM, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
+        with contextlib.suppress(ConnectionError):
+            await response.prepare(request)
+            await response.write(b": past events, then new ones\n\n")
+            while not feed.closed:
+                changed.clear()
+                batch = source(after)
+                after = batch.upto
+                if batch.events:
+                    await response.write(b"".join(map(_frame, batch.events)))
+                    await asyncio.sleep(0)  # a long past must not block the event loop
+                if not batch.more and not await _wait(changed):
+                    await response.write(b": keep-alive\n\n")
+            await response.write(_frame(ServerSentEvent("end", None, None)))
+            await response.write_eof()
+        return response
+
+
+async def _wait(changed: asyncio.Event) -> bool:
+    try:
+        async with asyncio.timeout(_KEEP_ALIVE_SECONDS):
+            await changed.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _frame(event: ServerSentEvent) -> bytes:
+    lines = [f"event: {event.name}", f"data: {json.dumps(event.data)}"]
+    if event.number is not None:
+        lines.insert(0, f"id: {event.number}")
+    return ("\n".join(lines) + "\n\n").encode()
