@@ -1,4 +1,4 @@
-"""One module an api key: what the mock broker answers. Importing this registers all of them."""
+"""The mock broker's handlers, one module per API key. Importing the package registers them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """AlterPartitionReassignments (45, KIP-455): start, change or cancel reassignments.
 
 Versions: 1 allow_replication_factor_change in request and, echoed, in response (KIP-860).
-Flexible from 0. Null replicas cancel; a refusal is repeated in every partition asked for, because
-Java's client only fails the futures of partitions it finds in the response. A broker that is not
-the controller names none, as Kafka's with ZooKeeper does (3.9.2): clients ask elsewhere then.
+Flexible from 0. Null replicas cancel. A refusal is repeated in every requested partition, because
+Java's client only fails the futures of partitions that it finds in the response. A broker that is
+not the controller lists no partition, as Kafka with ZooKeeper does (3.9.2): clients then look for
+the controller.
 """
 
 from __future__ import annotations

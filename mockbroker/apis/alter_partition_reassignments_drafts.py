@@ -1,9 +1,9 @@
 """AlterPartitionReassignments (45) of the drafts of KIP-455, which are not flexible.
 
-Null topics, partitions or replicas cancel all below. The response names no topic or partition: one
-entry a requested partition, in the request's order, and for a null the partitions it affected, by
-topic name and index ascending. Nor has it a top-level error: what concerns the whole request is
-repeated in every entry, and there is one if there would be none.
+Null topics, partitions or replicas cancel everything below them. The response names no topic or
+partition: it has one entry per requested partition, in the request's order, and for a null one
+entry per affected partition, ordered by topic name and index. It has no top-level error either: an
+error of the whole request is repeated in every entry, and if there would be no entry, there is one.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def alter_partition_reassignments_drafts(call: Call) -> Message:
 
 
 def request_error(call: Call) -> ErrorCode | None:
-    """Why nothing of a request of the drafts can be done, if so. A request is done once it is on
-    record, which takes no time here; so only one that allows none is late."""
+    """Return the error of the whole request, None if there is none. A request is done once it is
+    recorded, which takes no time here, so it is late only if its time-out is not positive."""
     refused = cluster_refusal(call)
     if refused is not None:
         return refused[0]
@@ -45,7 +45,7 @@ def request_error(call: Call) -> ErrorCode | None:
 
 
 def _expanded(call: Call) -> list[tuple[str, list[tuple[int, Sequence[int] | None]]]]:
-    """The request with its nulls spelled out as the partitions being reassigned now."""
+    """Replace the nulls of a request by the partitions whose reassignments are in progress."""
     topics = call.body.topics
     if topics is None:
         return [(name, _ongoing(call, name)) for name in sorted(call.cluster.topics)]
@@ -56,7 +56,7 @@ def _partitions(call: Call, topic: Any) -> list[tuple[int, Sequence[int] | None]
     if topic.partitions is not None:
         return [(each.partition_index, each.replicas) for each in topic.partitions]
     if topic.name not in call.cluster.topics:
-        # Asked as a partition that cannot be, the topic gets an entry for its error.
+        # A partition that cannot exist gives the topic an entry for its error.
         return [(_NO_PARTITION, None)]
     return _ongoing(call, topic.name)
 

@@ -1,9 +1,9 @@
-"""ApiVersions (18): what this listener speaks, and who the client says it is.
+"""ApiVersions (18): the versions that the listener serves, and the client's software.
 
 Versions: 1 throttle time; 3 flexible, client software name and version (KIP-511), features
 (KIP-584); 4 features whose lowest level is 0 are no longer hidden; 5 the cluster and node the
-client means to reach (KIP-1242). The response header is version 0 at every version, so that a
-client can read the answer before anything is agreed.
+client wants to reach (KIP-1242). The response header is version 0 at every version, so that a
+client can decode the response before versions are negotiated.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["API_VERSIONS", "api_versions", "identify"]
 API_VERSIONS: Final = 18
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""What KIP-511 allows as a client software name or version, as a full match."""
+"""KIP-511: client software names and versions must match all of this."""
 
 
 def identify(session: Session, version: int, body: ApiVersionsRequest) -> bool:
-    """Note on the connection who the client says it is. False if KIP-511 forbids such a name."""
+    """Store the client's software in the session. Returns False if KIP-511 forbids the name."""
     if version < 3:
         return True
     name, number = body.client_software_name, body.client_software_version
@@ -68,7 +68,7 @@ def _misrouted(call: Call) -> bool:
 
 def _add_features(response: ApiVersionsResponse, call: Call) -> None:
     features = call.profile.features
-    # Clients of version 3 take a lowest level of 0 for malformed (KAFKA-17011).
+    # Clients of version 3 reject a lowest level of 0 (KAFKA-17011).
     shown = [feature for feature in features if call.version >= 4 or feature.supported[0] > 0]
     response.supported_features = [
         SupportedFeatureKey(name=f.name, min_version=f.supported[0], max_version=f.supported[1])
@@ -84,5 +84,5 @@ def _add_features(response: ApiVersionsResponse, call: Call) -> None:
     if features:
         response.finalized_features_epoch = call.cluster.metadata_view(call.broker_id).offset
     elif call.profile.finalizes_nothing:
-        # The version of ``/feature``, which nobody has changed.
+        # The version of the znode ``/feature``, which is never changed.
         response.finalized_features_epoch = 0

@@ -1,6 +1,6 @@
-"""What each api needs, and how a refusal reads. Data, and how to look it up; no rules, no layouts.
+"""The operation that each API requires, and the texts of refusals, which are those of Kafka 4.x.
 
-Where in a response a refusal goes is each api's own. Texts are those a broker of Kafka 4.x sends.
+The module of each API decides where in its response a refusal goes.
 """
 
 from __future__ import annotations
@@ -57,32 +57,35 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (61, _TOPIC): _Op.READ,
     (75, _TOPIC): _Op.DESCRIBE,
 }
-"""(api key, type of the resource asked about) -> the operation the caller must be allowed."""
+"""(API key, resource type) -> the operation that the caller must be allowed."""
 
 Refused = tuple[ErrorCode, str | None]
-"""An error code, and the text that goes with it."""
+"""An error code and its text."""
 
 
 def may(call: Call, resource_type: ResourceType = _CLUSTER, name: str = CLUSTER_NAME) -> bool:
-    """Whether the caller may do what this api does with that resource."""
+    """Return whether the caller may use this API on the resource."""
     return call.authorizes(NEEDS[call.api.api_key, resource_type], resource_type, name)
 
 
 def authorized_names(
     call: Call, names: Iterable[str], operation: AclOperation | None = None
 ) -> frozenset[str]:
-    """Those of the topics that the caller may do this with: ``operation``, else the api's own."""
+    """Return the topics on which the caller may do ``operation``, by default the API's own."""
     wanted = operation or NEEDS[call.api.api_key, _TOPIC]
     return frozenset(name for name in set(names) if call.authorizes(wanted, _TOPIC, name))
 
 
 def cluster_refusal(call: Call, operation: AclOperation | None = None) -> Refused | None:
-    """Why the whole request is refused, None if it is not: the caller needs ``operation`` on the
-    cluster, else the one that ``NEEDS`` says. A draft's api, which no table has, must name it."""
+    """Return the refusal of the whole request, None if it is allowed.
+
+    The caller needs ``operation`` on the cluster, by default the one in ``NEEDS``. Handlers of
+    drafts, which are not in that table, must pass it.
+    """
     wanted = operation or NEEDS[call.api.api_key, _CLUSTER]
     if call.authorizes(wanted):
         return None
-    # Kafka prints its whole request object here, thread and buffers included.
+    # Kafka prints its whole request object here, including threads and buffers.
     name = call.api.request.MESSAGE_NAME.removesuffix("Request")
     text = f"Request {name} v{call.version} needs {wanted.name} permission."
     return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, text
@@ -96,20 +99,20 @@ _CODES: Final = {
 
 
 def text_of(resource_type: ResourceType) -> tuple[ErrorCode, str]:
-    """The error of a resource that the caller may not touch, with Kafka's own text for it."""
+    """Return the error of a resource that the caller may not access, with Kafka's text."""
     code = _CODES[resource_type]
     return code, message(code)
 
 
 BROKER_CONFIG_TYPES: Final = frozenset({4, 8})
-"""ConfigResource types of a broker: its configs, its loggers."""
+"""The ConfigResource types of a broker: configs and loggers."""
 _CONFIG_OWNERS: Final = {2: _TOPIC, 4: _CLUSTER, 8: _CLUSTER, 16: _CLUSTER, 32: _GROUP}
-"""Type of a ConfigResource -> whose rules it falls under; 16 is client metrics."""
+"""ConfigResource type -> resource type of the ACLs that apply; 16 is client metrics."""
 
 
 def may_config(call: Call, config_type: int, name: str) -> bool:
-    """Whether the caller may see or change these configs. Of a type that no release has, yes:
-    that it is unknown comes first."""
+    """Return whether the caller may access these configs. True for unknown resource types, whose
+    error takes precedence."""
     owner = _CONFIG_OWNERS.get(config_type)
     if owner is None:
         return True
@@ -117,5 +120,5 @@ def may_config(call: Call, config_type: int, name: str) -> bool:
 
 
 def config_refusal(config_type: int) -> tuple[ErrorCode, str]:
-    """The error of configs that the caller may not touch, with Kafka's own text for it."""
+    """Return the error of configs that the caller may not access, with Kafka's text."""
     return text_of(_CONFIG_OWNERS[config_type])

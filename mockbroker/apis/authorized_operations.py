@@ -1,6 +1,6 @@
 """Bit fields of authorized operations (KIP-430): bit n stands for the AclOperation of code n.
 
-Without an authorizer, of all the operations that a resource of that type has.
+Without an authorizer every operation of the resource type is authorized.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _OPERATIONS: Final = {
 
 
 def cluster_operations(call: Call) -> int:
-    """What the caller may do to the cluster: nothing is told to whom may not describe it."""
+    """Return the caller's operations on the cluster; 0 if DESCRIBE is not among them."""
     if not call.authorizes(AclOperation.DESCRIBE):
         return 0
     return _bits(call, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def topic_operations(call: Call, name: str) -> int:
-    """What the caller may do to a topic of that name, whether or not it exists."""
+    """Return the caller's operations on a topic name, whether or not the topic exists."""
     return _bits(call, ResourceType.TOPIC, name)
 
 

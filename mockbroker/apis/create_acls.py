@@ -1,7 +1,7 @@
-"""CreateAcls (30, KIP-140): add access rules, one result a rule.
+"""CreateAcls (30, KIP-140): add access rules, with one result per rule.
 
 Versions: 1 pattern types (KIP-290); 2 flexible; 3 user resources. ZooKeeper brokers write rules
-themselves, KRaft brokers forward: no broker ever answers NOT_CONTROLLER.
+themselves and KRaft brokers forward the request, so no broker answers NOT_CONTROLLER.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def create_acls(call: Call) -> CreateAclsResponse:
     )
     return CreateAclsResponse(
         results=[
-            # Empty, not null, where there is nothing to say.
+            # Empty, not null, on success.
             AclCreationResult(error_code=each.error_code, error_message=each.error_message or "")
             for each in results
         ]

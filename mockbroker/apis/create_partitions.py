@@ -1,7 +1,7 @@
 """CreatePartitions (37, KIP-195): raise a topic's number of partitions.
 
-Versions: 2 flexible; 3 quota errors. ``count`` is the new total; null assignments leave the
-choice of brokers to the controller.
+Versions: 2 flexible; 3 quota errors. ``count`` is the new total. Null assignments let the
+controller choose the brokers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CreateTopics (19).
 
-Versions: 1 validate only and error messages; 2 throttle time; 4 the broker's defaults may be asked
-for with -1 (KIP-464); 5 flexible, and what was created in the response (KIP-525); 7 topic ids.
+Versions: 1 validate only and error messages; 2 throttle time; 4 -1 requests the broker's
+defaults (KIP-464); 5 flexible, and the response describes the new topic (KIP-525); 7 topic ids.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def create_topics(call: Call) -> CreateTopicsResponse:
         )
     times = Counter(topic.name for topic in request.topics)
     allowed = frozenset(times) if may(call) else authorized_names(call, times)
-    # What is asked for twice is told so before anything else.
+    # Duplicate names are refused before everything else.
     refused = [name for name in times if name not in allowed and times[name] == 1]
     results = call.cluster.create_topics(
         [_new_topic(topic) for topic in request.topics if topic.name not in refused],
@@ -62,7 +62,8 @@ def _refused(name: str) -> CreatableTopicResult:
 
 
 def _bare_result(result: CreateTopicResult) -> CreatableTopicResult:
-    """Of a topic whose configs, and so its size, the caller may not see (KIP-525)."""
+    """The result for a topic whose configs, and therefore size, the caller may not see
+    (KIP-525)."""
     return CreatableTopicResult(
         name=result.name,
         topic_id=result.topic_id,

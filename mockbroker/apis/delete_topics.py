@@ -56,8 +56,11 @@ def delete_topics(call: Call) -> DeleteTopicsResponse:
 
 
 def _sift(call: Call, asked: list[_Asked]) -> tuple[list[_Asked], list[DeletableTopicResult]]:
-    """(what the caller may delete, the refusals of the rest). A name is told to those only who may
-    describe the topic; that an id is unknown is told to everybody."""
+    """Return the topics that the caller may delete, and the refusals of the others.
+
+    The name of a topic is shown only to callers who may describe it. Anybody learns that an id is
+    unknown.
+    """
     if may(call):
         return asked, []
     names = {topic.topic_id: topic.name for topic in call.cluster.topics.values()}

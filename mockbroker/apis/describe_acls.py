@@ -1,8 +1,8 @@
 """DescribeAcls (29, KIP-140): the access rules that a filter matches, grouped by resource.
 
-Versions: 1 pattern types (KIP-290), version 0 knows literal names only; 2 flexible; 3 user
-resources. Without an authorizer the rules are kept and listed all the same, where
-Kafka answers SECURITY_DISABLED(54).
+Versions: 1 pattern types (KIP-290), version 0 has literal names only; 2 flexible; 3 user
+resources. Without an authorizer rules are still stored and listed, where Kafka answers
+SECURITY_DISABLED(54).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def describe_acls(call: Call) -> DescribeAclsResponse:
         )
     return DescribeAclsResponse(
         error_code=found.error_code,
-        # Empty, not null, where there is nothing to say.
+        # Empty, not null, on success.
         error_message=found.error_message or "",
         resources=list(resources.values()),
     )

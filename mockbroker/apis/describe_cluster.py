@@ -46,7 +46,7 @@ def describe_cluster(call: Call) -> DescribeClusterResponse:
 
 
 def _wrong_endpoint(version: int, endpoint_type: int) -> DescribeClusterResponse:
-    """We are a broker's listener: controllers are not here, and other types nowhere."""
+    """Return the error of an endpoint type other than brokers."""
     if endpoint_type == _CONTROLLERS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
         text = (

@@ -1,6 +1,6 @@
 """DescribeConfigs (32): configs of topics and brokers.
 
-Versions: 0 had ``is_default`` where 1 has a source; 1 synonyms; 3 types and documentation; 4
+Versions: 0 has ``is_default`` and 1 a source instead; 1 synonyms; 3 types and documentation; 4
 flexible. Clients send a named broker's resource to that broker, and another broker refuses it.
 """
 
@@ -22,7 +22,7 @@ from mockbroker.state.results import ConfigEntry
 __all__ = ["describe_configs"]
 
 _NULL_MESSAGES_UNTIL: Final = (2, 6)
-"""Up to here the message beside success is null; later it is empty."""
+"""Up to this release the message of a success is null; later it is empty."""
 
 
 @register(32, "0-4")

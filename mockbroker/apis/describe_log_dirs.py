@@ -1,7 +1,7 @@
 """DescribeLogDirs (35, KIP-113): the replicas in each log directory of the receiving broker.
 
 Versions: 2 flexible; 3 a top-level error; 4 sizes of the volume (KIP-827); 5 cordoned directories.
-Nothing is stored here, so sizes and lags are 0.
+The mock stores no data, so sizes and lags are 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def describe_log_dirs(call: Call) -> DescribeLogDirsResponse:
     request: DescribeLogDirsRequest = call.body
     refused = cluster_refusal(call)
     if refused is not None:
-        # Before version 3 an empty answer is all there is.
+        # Versions below 3 have no error: the response is empty.
         return DescribeLogDirsResponse(error_code=refused[0] if call.version >= 3 else 0)
     wanted = request.topics
     directories = call.cluster.describe_log_dirs(

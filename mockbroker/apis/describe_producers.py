@@ -1,6 +1,6 @@
-"""DescribeProducers (61, KIP-664): nobody has produced here, so every list is empty.
+"""DescribeProducers (61, KIP-664): the mock has no producers, so every list is empty.
 
-Version 0 only; flexible. Only the partition's leader answers; the others say so.
+Version 0 only; flexible. Only the leader of a partition lists them; other brokers return an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (75, KIP-966): topics page by page, sorted by name.
 
-Version 0 only; flexible. KRaft brokers only. No topics asked for means all; ``cursor`` is where
-the previous page stopped. Answered from the receiving broker's view, like Metadata.
+Version 0 only; flexible. KRaft brokers only. An empty list of topics means all. ``cursor`` is
+the end of the previous page. Like Metadata, it shows the receiving broker's view.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mockbroker.state.topic_names import name_problem
 __all__ = ["describe_topic_partitions"]
 
 _MAX_PARTITIONS: Final = 2000
-"""Kafka's ``max.request.partition.size.limit``: no page is longer, whatever was asked."""
+"""Kafka's ``max.request.partition.size.limit``, the maximum length of a page."""
 
 
 @register(75, "0", cacheable=True)
@@ -57,7 +57,7 @@ def describe_topic_partitions(call: Call) -> DescribeTopicPartitionsResponse:
         if start + len(page) < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=start + len(page))
             break
-    # The rest are refused on every page, and hidden from who asked for whatever there is.
+    # Other topics are refused on every page, and omitted if all topics were requested.
     response.topics += [_unauthorized(name) for name in sorted(wanted - allowed) if request.topics]
     return response
 
@@ -105,7 +105,7 @@ def _topic(
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
-                # Without eligible leader replicas a broker sends empty lists, not null.
+                # A broker without eligible leader replicas sends empty lists, not null.
                 eligible_leader_replicas=[],
                 last_known_elr=[],
                 offline_replicas=list(view.offline_replicas(partition)),

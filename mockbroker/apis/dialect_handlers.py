@@ -1,4 +1,4 @@
-"""Which handlers a listener of a dialect can use. No sockets, and no opinion on any single api."""
+"""The handlers that a listener of a dialect can use."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ __all__ = ["dialect_handlers"]
 
 
 def dialect_handlers(codec: Dialect) -> dict[int, Handler]:
-    """The handlers whose messages this dialect has unchanged, for those build released classes,
-    and those written for it. What else a draft replaced is answered by scripts only."""
+    """Return the handlers whose messages the dialect has unchanged, and those written for it.
+
+    Other APIs that a draft changed can only be answered by scripts.
+    """
     released = dialect("kafka").apis
     usable = {
         key: handler
@@ -18,7 +20,7 @@ def dialect_handlers(codec: Dialect) -> dict[int, Handler]:
         if key in codec.apis and codec.apis[key] == released[key]
     }
     if isinstance(codec, AutoDialect):
-        # Requests come with the dialect that read them; these are the keys no release has.
+        # Each request has the dialect that decoded it. These are the keys that no release has.
         usable |= {
             key: each
             for (_, key), each in DRAFT_HANDLERS.items()
@@ -26,7 +28,7 @@ def dialect_handlers(codec: Dialect) -> dict[int, Handler]:
         }
     elif codec.name in DIALECTS:
         own = {key: each for (name, key), each in DRAFT_HANDLERS.items() if name == codec.name}
-        # A user's own dialect is not one of ours, whatever it is called.
+        # A user's own dialect may have the name of one of ours.
         if codec is dialect(codec.name):
             usable |= own
         usable |= {key: own[known] for key, known in codec.renumbered.items() if known in own}

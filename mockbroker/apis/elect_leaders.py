@@ -1,6 +1,6 @@
 """ElectLeaders (43, KIP-183, KIP-460): preferred or unclean leader elections.
 
-Versions: 0 is ElectPreferredLeaders, as KIP-183 has it too; 1 election type and a top-level error;
+Versions: 0 is KIP-183's ElectPreferredLeaders; 1 election type and a top-level error;
 2 flexible. Null partitions mean all. A broker that is not the controller of a cluster without
 forwarding answers 41 in every partition and no top-level error, as Kafka's ZooKeeper brokers do.
 """
@@ -31,7 +31,7 @@ def elect_leaders(call: Call) -> Answer:
     refused = cluster_refusal(call)
     if refused is not None:
         return _response(call, _unauthorized(call, wanted, refused))
-    # Version 0 has no type: it knows but one.
+    # Version 0 has preferred elections only.
     election_type = call.body.election_type if call.version >= 1 else _PREFERRED
     unknown = call.cluster.unknown_election_type(election_type, wanted)
     if unknown is not None:
@@ -49,13 +49,13 @@ def elect_leaders(call: Call) -> Answer:
 def _wanted(request: Any) -> list[tuple[str, Sequence[int]]] | None:
     if request.topic_partitions is None:
         return None
-    # KIP-183 calls them partition_id, all of them.
+    # KIP-183 names every partition field partition_id.
     ids = "partitions" if "election_type" in request.__struct_fields__ else "partition_id"
     return [(each.topic, getattr(each, ids)) for each in request.topic_partitions]
 
 
 async def _later(call: Call, started: StartedElection) -> Message:
-    """The answer, once there is one. A client that goes away is waited for no longer."""
+    """Wait for the result. If the client disconnects, the election is withdrawn."""
     try:
         await called_back(started.when_done)
     finally:
@@ -67,7 +67,7 @@ async def _later(call: Call, started: StartedElection) -> Message:
 def _unauthorized(
     call: Call, wanted: Sequence[tuple[str, Sequence[int]]] | None, refused: Refused
 ) -> ElectLeadersResult:
-    """As the released brokers: of what was asked for by name only, so that nothing is told."""
+    """Refuse as released brokers do: list only partitions that the request names."""
     code, text = refused
     if not call.profile.forwarding:
         return replace(_everywhere(call, wanted or (), code), error_code=code)

@@ -1,4 +1,4 @@
-"""FindCoordinator (10): there are no groups, transactions or share groups here, and it says so.
+"""FindCoordinator (10): the mock has no groups, transactions or share groups.
 
 Versions: 1 key type; 3 flexible; 4 several keys in one request; 5 and 6 new error codes and key
 types. Every key gets COORDINATOR_NOT_AVAILABLE(15), which clients retry until their own timeout.
@@ -23,7 +23,7 @@ _KINDS: Final = {
     1: (ResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
     2: (ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
 }
-"""Key type -> whose coordinator it is, and the error of who may not know."""
+"""Key type -> resource type, and the error of callers who may not describe the resource."""
 
 
 @register(10, "0-6", cacheable=True)
@@ -44,7 +44,7 @@ def find_coordinator(call: Call) -> FindCoordinatorResponse:
 
 def _coordinator(call: Call, key: str) -> Coordinator:
     code = _error(call, key)
-    # Of several keys, Kafka says nothing more about one that is not the caller's.
+    # With several keys Kafka sends no text for the keys that the caller may not describe.
     silent = code in (
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,

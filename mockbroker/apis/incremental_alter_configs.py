@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (44, KIP-339): set, delete, append to or subtract from configs.
 
-Versions: 1 flexible. Any broker takes topic configs, with or without forwarding; a named broker's
-own go to that broker.
+Versions: 1 flexible. Any broker accepts topic configs, with or without forwarding. Configs of a
+named broker must go to that broker.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _unauthorized(resource: AlterConfigsResource) -> AlterConfigsResourceRespons
     code, text = config_refusal(kind)
     return AlterConfigsResourceResponse(
         error_code=code,
-        # Refused by the broker that was asked already, which is shorter about it.
+        # The receiving broker already refuses this, with a shorter text.
         error_message=None if kind in BROKER_CONFIG_TYPES else text,
         resource_type=kind,
         resource_name=resource.resource_name,

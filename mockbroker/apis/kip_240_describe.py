@@ -1,8 +1,8 @@
-"""DescribeReassignments of KIP-240: how far each reassignment has come, by its identity.
+"""DescribeReassignments of KIP-240: the progress of each reassignment, by its identity.
 
 Version 0 of the dialect ``kip-240``, not flexible; its api key is provisional. Only the controller
-answers. Null reassignments are all; one that is over, or was none, is left out, whatever happens
-to its partition now. A description names no partition: clients match it by its id.
+answers. Null reassignments mean all. A reassignment that has ended, or never existed, is omitted,
+whatever happens to its partition now. A description names no partition: clients match it by id.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def describe_reassignments(call: Call) -> Message:
 def _wanted(
     call: Call, ongoing: Mapping[TopicPartition, ReassignmentIdentity]
 ) -> list[TopicPartition]:
-    """Those asked for that are still what they were, each once, in the request's order."""
+    """Return the requested reassignments that are still in progress, each once, in the request's
+    order."""
     topics = call.body.topic_reassignments
     if topics is None:
         return list(ongoing)

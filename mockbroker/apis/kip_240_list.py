@@ -1,8 +1,8 @@
-"""ListReassignments of KIP-240: which reassignments there are, each with its identity.
+"""ListReassignments of KIP-240: the reassignments in progress, each with its identity.
 
 Version 0 of the dialect ``kip-240``, not flexible; its api key is provisional. Only the controller
-answers. Null partitions are all; those idle are left out, one that does not exist fails the
-request, named in the message, with nothing listed.
+answers. Null partitions mean all. Idle partitions are omitted. An unknown partition fails the
+request: the message names it, and nothing is listed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def list_reassignments(call: Call) -> Message:
 
 
 def kip_240_refusal(call: Call) -> tuple[ErrorCode, str | None] | None:
-    """Why nothing is told, if so."""
+    """Return the error of the whole request, None if there is none."""
     refused = cluster_refusal(call, AclOperation.DESCRIBE)
     if refused is None and call.refused_as_not_controller:
         return ErrorCode.NOT_CONTROLLER, None

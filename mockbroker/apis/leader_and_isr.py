@@ -1,9 +1,9 @@
-"""LeaderAndIsr (4): the controller tells a broker what it leads and follows.
+"""LeaderAndIsr (4): the controller tells a broker which partitions to lead and follow.
 
 Versions: 1 ``is_new``; 2 broker epochs, and partitions grouped by topic; 3 adding and removing
-replicas; 4 flexible; 5 topic ids, by which the response is grouped; 6 leader recovery; 7 a KRaft
-controller says so. In the drafts of KIP-455 version 3 is the last, and has target replicas instead.
-A request that is refused as a whole has its error in each partition too.
+replicas; 4 flexible; 5 topic ids, by which the response is grouped; 6 leader recovery; 7 the
+controller marks itself as KRaft. In the drafts of KIP-455 version 3 is the last, and has target
+replicas instead. The error of a whole request is repeated in each partition.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def leader_and_isr(call: Call) -> LeaderAndIsrResponse:
 
 
 def _by_topic_id(request: LeaderAndIsrRequest, codes: list[int]) -> list[LeaderAndIsrTopicError]:
-    """A topic id is a key of the response, and stands there once."""
+    """Group the partitions by topic id, which is a map key in the response."""
     topics: dict[uuid.UUID, LeaderAndIsrTopicError] = {}
     remaining = iter(codes)
     for topic in request.topic_states:
@@ -119,7 +119,7 @@ def _replica_of_drafts(state: Any, target: tuple[int, ...] | None) -> HostedRepl
 
 
 def _apply(call: Call, rows: list[tuple[TopicPartition, HostedReplica]]) -> tuple[int, list[int]]:
-    """The error of all, and of each."""
+    """Return the error of the request and of each partition."""
     unauthorized = cluster_refusal(call)
     if unauthorized is not None:
         return unauthorized[0], [unauthorized[0]] * len(rows)

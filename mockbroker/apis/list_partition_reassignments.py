@@ -1,8 +1,9 @@
-"""ListPartitionReassignments (46, KIP-455): what is in progress, as the controller knows it.
+"""ListPartitionReassignments (46, KIP-455): the reassignments in progress, as the controller knows
+them.
 
 Version 0 only; flexible. Null topics list everything; unknown and idle partitions are omitted.
-A refusal echoes the partitions asked for with empty lists, as Kafka's error response does; a broker
-that is not the controller names none, as Kafka's with ZooKeeper does (3.9.2).
+A refusal repeats the requested partitions with empty lists, as Kafka's error response does. A
+broker that is not the controller lists none, as Kafka with ZooKeeper does (3.9.2).
 """
 
 from __future__ import annotations

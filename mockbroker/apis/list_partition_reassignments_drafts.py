@@ -1,8 +1,8 @@
 """ListPartitionReassignments (46) of the drafts of KIP-455, which are not flexible.
 
-Topics in the request have no names: their partition ids, taken together, filter over all topics,
-null topics and (newer draft) null ids filter nothing. ``kip-455-named`` gives them names: ids
-filter within their topic. With an error there are no topics.
+Topics in the request have no names. Their partition ids, taken together, filter over all topics;
+null topics and, in the newer draft, null ids filter nothing. In ``kip-455-named`` topics have
+names, and ids filter within their topic. A response with an error lists no topics.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def list_partition_reassignments_drafts(call: Call) -> Message:
 
 
 def _wanted(topics: list[Any] | None) -> Callable[[str, int], bool]:
-    """Which partitions were asked for."""
+    """Selects the requested partitions."""
     if topics is None:
         return lambda _name, _index: True
-    # None stands for any topic, or any partition.
+    # None stands for any topic or partition.
     pairs = {
         (getattr(each, "name", None), index)
         for each in topics

@@ -1,6 +1,6 @@
-"""Metadata (3): brokers, controller and topics, as the receiving broker knows them.
+"""Metadata (3): brokers, controller and topics in the receiving broker's view.
 
-Versions: 0 an empty list of topics means all of them, afterwards null does; 1 controller, racks,
+Versions: 0 an empty list of topics means all topics, later null does; 1 controller, racks,
 internal topics; 2 cluster id; 3 throttle time; 4 the client may forbid auto-creation; 5 offline
 replicas; 7 leader epochs; 8 authorized operations (of the cluster: 8 to 10 only); 9 flexible;
 10 topic ids in the response, 12 in the request; 13 a top-level error.
@@ -34,13 +34,13 @@ __all__ = ["metadata"]
 _UNAUTHORIZED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 _ZERO_OPERATIONS_UNTIL: Final = (2, 4)
-"""Up to here operations that were not asked for are 0; later they are the field's default."""
+"""Up to this release operations that were not requested are 0; later, the field's default."""
 
 _OWN_ID_LOOKED_FOR: Final = ((2, 4), (2, 6))
-"""A broker that misses a partition's leader looks for itself among those alive, by mistake, and so
-takes the leader for one without a listener."""
+"""Brokers of these releases treat an absent leader as a leader without a listener: by mistake they
+look for their own id among the live brokers."""
 _NO_EPOCH_UNTIL: Final = (2, 5)
-"""Up to here, as far as is known, such a partition has no leader epoch."""
+"""Up to this release such a partition has no leader epoch, as far as is known."""
 
 
 @register(3, "0-13", cacheable=True)
@@ -66,7 +66,7 @@ def metadata(call: Call) -> MetadataResponse:
         response.cluster_authorized_operations = cluster_operations(call)
     if call.version >= 8 and request.include_topic_authorized_operations:
         for topic in response.topics:
-            # Also of a topic that does not exist: the operations are looked up by its name.
+            # Unknown topics have operations as well, because they are looked up by name.
             if topic.name is not None and topic.error_code != _UNAUTHORIZED:
                 topic.topic_authorized_operations = topic_operations(call, topic.name)
     return response
@@ -77,7 +77,7 @@ def _asks_by_id(request: MetadataRequest) -> bool:
 
 
 def _refuse(request: MetadataRequest, error: ErrorCode) -> MetadataResponse:
-    """Every topic asked for, with the error and nothing else."""
+    """Return every requested topic with the error alone."""
     return MetadataResponse(
         topics=[
             MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id)
@@ -91,13 +91,13 @@ def _topics(
 ) -> list[MetadataResponseTopic]:
     wanted = request.topics
     if wanted is None or (call.version == 0 and not wanted):
-        # Topics the caller may not describe are not there at all.
+        # Topics that the caller may not describe are omitted.
         allowed = authorized_names(call, view.topics)
         return [_topic(call, view, each) for each in view.topics.values()
                 if each.name in allowed]  # fmt: skip
     if any(each.name is None for each in wanted):
         return [_by_id(call, view, each.topic_id) for each in wanted]
-    # Kafka answers a name once, however often it was asked.
+    # Kafka lists each name once, even if it was requested several times.
     names = dict.fromkeys(each.name for each in wanted if each.name is not None)
     allowed = authorized_names(call, names)
     return [
@@ -133,7 +133,8 @@ def _missing(call: Call, name: str, *, may_create: bool) -> MetadataResponseTopi
 
 
 def _may_create(call: Call, name: str) -> bool:
-    """Asked only where brokers create topics at all; else an unknown topic is just unknown."""
+    """Return whether the caller may create the topic; True if brokers create none, because then the
+    topic is just unknown."""
     broker_id, create = call.cluster.controller_id, AclOperation.CREATE
     enabled = call.cluster.broker_config(broker_id, "auto.create.topics.enable").value == "true"
     return (
@@ -167,7 +168,7 @@ def _partition(call: Call, view: MetadataView, partition: Partition) -> Metadata
     if row.error_code and first <= call.profile.line <= _NO_EPOCH_UNTIL:
         row.leader_epoch = -1
     if call.version == 0 and offline:
-        # Clients of version 0 cannot bear ids that are not among the brokers listed.
+        # Clients of version 0 fail on ids of brokers that are not listed.
         row.replica_nodes = [r for r in partition.replicas if r not in offline]
         row.isr_nodes = [r for r in partition.isr if r not in offline]
         row.error_code = row.error_code or ErrorCode.REPLICA_NOT_AVAILABLE

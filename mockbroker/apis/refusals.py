@@ -1,8 +1,4 @@
-"""A response that carries nothing but an error code, for any message, found from its schema.
-
-For requests nobody wrote a handler for, and for handlers that failed. Which error it is, and
-whether to answer at all, is the dispatcher's choice.
-"""
+"""Responses of any API that carry only an error code. Its place is found from the schema."""
 
 from __future__ import annotations
 
@@ -19,10 +15,10 @@ _ERROR_CODE = "ErrorCode"
 
 
 def error_response(response: type[Message], version: int, error_code: int) -> Message | None:
-    """A response whose error field holds ``error_code`` and all else its default.
+    """Return a response with ``error_code`` in its error field and defaults in all others.
 
-    That is the top-level ErrorCode, or else the first nested one, in one element of each array on
-    the way to it. None where the version has no error code anywhere.
+    The field is the top-level ErrorCode, or else the first nested one, in one element of each array
+    that leads to it. None if the version has no error code.
     """
     path = _path_to_error(response, version)
     if path is None:

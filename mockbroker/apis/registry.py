@@ -1,17 +1,17 @@
-"""Which function answers which api key, and what such a function is given. No sockets, no bytes.
+"""The handlers by API key, and the ``Call`` that each is given.
 
 Each module of this package handles one api key and registers itself::
 
     @register(46, "0")
     def list_partition_reassignments(call: Call) -> ListPartitionReassignmentsResponse: ...
 
-A draft that gives an api key another layout has a module of its own, which names the dialects::
+If a draft gives an API key another layout, its handler has its own module and names the dialects::
 
     @register(46, "0", dialects=("kip-455-old", "kip-455-new"))
     def list_partition_reassignments_of_drafts(call: Call) -> Message: ...
 
-An answer is a response message, or an awaitable of one where the broker itself would wait. Bytes,
-versions a listener advertises, order on the connection: ``mockbroker.serving.dispatch``.
+A handler returns a response message, or an awaitable of one if a broker would wait.
+``mockbroker.serving`` encodes it.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ Answer: TypeAlias = "Message | Awaitable[Message]"
 
 @dataclass(slots=True)
 class Session:
-    """What a broker remembers of one connection: who sits at the other end.
+    """The broker's state of one connection: who is connected.
 
-    ``software`` is what the client says it is (KIP-511), ``principal`` who it proved to be.
-    ``sasl`` is None where the listener asks nobody to authenticate. ``ended``: what is being
-    answered is the last thing this connection hears.
+    ``software`` is the client's own claim (KIP-511), ``principal`` its authenticated identity.
+    ``sasl`` is None if the listener needs no authentication. ``ended``: the connection closes after
+    the current answer.
     """
 
     connection_id: int
@@ -61,22 +61,22 @@ class Session:
 
     @property
     def host(self) -> str:
-        """The peer's address without its port, as access rules have it."""
+        """The peer's address without its port, the form used in access rules."""
         return self.peer.rpartition(":")[0]
 
     @property
     def authenticated(self) -> bool:
-        """Whether somebody has, by SASL, and is not about to do so anew."""
+        """Whether the client has authenticated by SASL, and is not re-authenticating."""
         return self.sasl is not None and self.sasl.user is not None
 
     @property
     def ends(self) -> bool:
-        """Whether who is there has to authenticate anew some time."""
+        """Whether the session expires unless the client re-authenticates."""
         return self.sasl is not None and self.sasl.ends_ms is not None
 
     def authenticate(self, token: bytes) -> bytes:
-        """Our answer to a SASL token; with the last one the principal is known. Raises
-        SaslRefusedError, after which the connection has ended."""
+        """Return the answer to a SASL token; the last one sets the principal. Raises
+        SaslRefusedError, after which the connection ends."""
         self.ended = True
         if self.sasl is None:
             raise SaslRefusedError("Authentication failed: nobody authenticates here")
@@ -89,7 +89,8 @@ class Session:
 
 @dataclass(slots=True)
 class Call:
-    """One decoded request, and all that an answer may depend on. ``api`` is of its dialect."""
+    """One decoded request, with everything that its answer may depend on. ``api`` is that of the
+    request's dialect."""
 
     api: Api
     version: int
@@ -112,7 +113,8 @@ class Call:
         resource_type: ResourceType = ResourceType.CLUSTER,
         resource_name: str = CLUSTER_NAME,
     ) -> bool:
-        """Whether the caller may do this. What each api needs is in ``authorization``."""
+        """Return whether the caller is allowed the operation. ``authorization`` lists what APIs
+        need."""
         if self.authorizer is None:
             return True
         return self.authorizer.allows(
@@ -131,7 +133,7 @@ class Call:
 
     @property
     def refused_as_not_controller(self) -> bool:
-        """Whether a request meant for the controller gets NOT_CONTROLLER(41) here.
+        """Whether a request for the controller gets NOT_CONTROLLER(41) from this broker.
 
         KRaft brokers forward it (KIP-590), so there it never happens.
         """
@@ -140,8 +142,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """``versions`` are those implemented. ``cacheable``: the answer depends on nothing but the
-    request's bytes, the receiving broker, its view of the cluster, and what the caller may do."""
+    """``versions`` are those implemented. ``cacheable``: the answer depends only on the request's
+    bytes, the receiving broker, its view of the cluster and the caller's permissions."""
 
     api_key: int
     versions: Versions
@@ -150,17 +152,17 @@ class Handler:
 
 
 HANDLERS: Final[dict[int, Handler]] = {}
-"""api key -> handler, complete once ``mockbroker.apis`` is imported."""
+"""API key -> handler; complete once ``mockbroker.apis`` is imported."""
 
 DRAFT_HANDLERS: Final[dict[tuple[str, int], Handler]] = {}
-"""(dialect, api key) -> handler, where the dialect's messages are not the released ones."""
+"""(dialect, API key) -> handler, for messages that differ from the released ones."""
 
 
 def register(
     api_key: int, versions: str, *, cacheable: bool = False, dialects: Iterable[str] = ()
 ) -> Callable[[Callable[[Call], Answer]], Callable[[Call], Answer]]:
-    """Make the decorated function the answer to ``api_key`` at ``versions`` (``"0-2"``): of the
-    released protocol, or else of these ``dialects``."""
+    """Register the decorated function as the handler of ``api_key`` at ``versions`` (``"0-2"``), in
+    the released protocol or in these ``dialects``."""
 
     def keep(answer: Callable[[Call], Answer]) -> Callable[[Call], Answer]:
         handler = Handler(api_key, Versions.parse(versions), answer, cacheable)

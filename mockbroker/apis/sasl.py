@@ -1,10 +1,10 @@
-"""SaslHandshake (17) and SaslAuthenticate (36): who is calling.
+"""SaslHandshake (17) and SaslAuthenticate (36): authentication.
 
-Versions: of the handshake, 0 is followed by raw tokens, which are the dispatcher's, 1 by
-SaslAuthenticate (KIP-152); of SaslAuthenticate, 1 a session lifetime (KIP-368; 0: no end), 2
-flexible. Brokers advertise both on every listener, and answer ILLEGAL_SASL_STATE(34) where nobody
-has to authenticate, or somebody has and his session does not end. After a refusal the connection
-ends.
+Versions of SaslHandshake: 0 is followed by raw tokens (``mockbroker.serving.sasl_gate``), 1 by
+SaslAuthenticate (KIP-152). Of SaslAuthenticate: 1 session lifetime (KIP-368; 0 for no end), 2
+flexible. Brokers advertise both on every listener. They answer ILLEGAL_SASL_STATE(34) on listeners
+without authentication, and to clients that have authenticated and whose session does not end. A
+refusal ends the connection.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_REAUTH: Final = "connections.max.reauth.ms"
 @register(17, "0-1")
 def sasl_handshake(call: Call) -> SaslHandshakeResponse:
     sasl = call.session.sasl
-    if sasl is None or (sasl.user is not None and not sasl.begin_anew(call.cluster.now_ms)):
+    if sasl is None or (sasl.user is not None and not sasl.begin_again(call.cluster.now_ms)):
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
     response = SaslHandshakeResponse(mechanisms=list(sasl.mechanisms))
     if not sasl.begin(call.body.mechanism):
@@ -49,21 +49,22 @@ def sasl_authenticate(call: Call) -> SaslAuthenticateResponse:
         return SaslAuthenticateResponse(
             error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(refused)
         )
-    # The message is empty, not null, where there is nothing to say.
+    # The message is empty, not null, on success.
     return SaslAuthenticateResponse(
         error_message="", auth_bytes=token, session_lifetime_ms=_lifetime_ms(call)
     )
 
 
 def _lifetime_ms(call: Call) -> int:
-    """Told with the last token, when it is known who is there."""
+    """Sent with the last token, once the client is authenticated; 0 before."""
     if not call.session.authenticated:
         return 0
     return session_lifetime_ms(call.cluster, call.session.broker_id)
 
 
 def session_lifetime_ms(cluster: Cluster, broker_id: int) -> int:
-    """How long who authenticates now is believed, 0 for ever: ``connections.max.reauth.ms``."""
+    """Return the lifetime of a session that begins now, 0 for no end:
+    ``connections.max.reauth.ms``."""
     try:
         return int(cluster.broker_config(broker_id, _MAX_REAUTH).value or 0)
     except ClusterError:  # a release that has no such config

@@ -1,8 +1,8 @@
 """StopReplica (5): the controller tells a broker to stop fetching partitions, or to delete them.
 
 Versions: 1 broker epochs, and partitions grouped by topic; 2 flexible; 3 each partition has its
-leader epoch and says for itself whether it goes (KIP-570); 4 a KRaft controller says so. A request
-that is refused as a whole names no partition in its answer.
+leader epoch and its own delete flag (KIP-570); 4 the controller marks itself as KRaft. The refusal
+of a whole request lists no partition.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def stop_replica(call: Call) -> StopReplicaResponse:
 
 
 def _unauthorized(call: Call, code: int) -> StopReplicaResponse:
-    """Unlike the others, this refusal has every partition."""
+    """Unlike other refusals of this API, this one lists every partition."""
     rows = [
         StopReplicaPartitionError(topic_name=tp[0], partition_index=tp[1], error_code=code)
         for tp, _ in _rows(call.body, call.version)
@@ -54,8 +54,8 @@ def _unauthorized(call: Call, code: int) -> StopReplicaResponse:
 
 
 def _rows(request: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPartition, int]]:
-    """Partition and leader epoch. Whether the data goes makes no difference to a broker that has
-    none."""
+    """Return the partition index and leader epoch. The delete flag has no effect, because the
+    broker stores no data."""
     if version == 0:
         for partition in request.ungrouped_partitions:
             yield (partition.topic_name, partition.partition_index), _NO_EPOCH

@@ -1,8 +1,8 @@
-"""UpdateMetadata (6): the controller tells a broker what to tell clients.
+"""UpdateMetadata (6): the controller sends a broker the cluster's metadata.
 
-Versions: 1 several endpoints a broker; 2 racks; 3 listener names; 4 offline replicas; 5 broker
-epochs, and partitions grouped by topic; 6 flexible; 7 topic ids; 8 a KRaft controller says so.
-What this mock answers to Metadata is the cluster's own state, not what came by this request.
+Versions: 1 several endpoints per broker; 2 racks; 3 listener names; 4 offline replicas; 5 broker
+epochs, and partitions grouped by topic; 6 flexible; 7 topic ids; 8 the controller marks itself
+as KRaft. The mock answers Metadata from the state of the cluster, not from this request.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Access rules as stored state: create (30), describe (29), delete (31).
+"""Stored access rules: create (30), describe (29), delete (31).
 
-What they allow is ``mockbroker.security.authorizer``'s to say.
-
-Numbers are the wire's. Texts are Kafka's ``AclControlManager``'s.
+``mockbroker.security.authorizer`` applies them. Numbers are those of the protocol, and texts those
+of Kafka's ``AclControlManager``.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _PERMISSION_TYPES = tuple(each.name for each in PermissionType)
 
 
 def create(controller: Controller, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
-    """One result a rule, in order. A rule that exists is no error."""
+    """Add rules; return one result per rule, in order. A rule that already exists is no error."""
     return tuple(_create_one(controller, binding) for binding in bindings)
 
 
@@ -84,7 +83,7 @@ def _check_known(what: str, names: Sequence[str], value: int, *, first_allowed: 
 
 
 def describe(state: ClusterState, acl_filter: AclFilter) -> DescribeAclsResult:
-    """The rules the filter matches, in a fixed order."""
+    """Return the rules that the filter matches, sorted."""
     try:
         _check_filter(acl_filter)
     except Refusal as refusal:
@@ -94,7 +93,7 @@ def describe(state: ClusterState, acl_filter: AclFilter) -> DescribeAclsResult:
 
 
 def delete(controller: Controller, filters: Sequence[AclFilter]) -> tuple[DeleteAclsResult, ...]:
-    """One result a filter. All are matched against the same rules, those from before the call."""
+    """Remove rules; return one result per filter. All filters match the rules before the call."""
     found = [describe(controller.state, acl_filter) for acl_filter in filters]
     for binding in dict.fromkeys(binding for result in found for binding in result.bindings):
         controller.record("delete_acls", AclRemoved(binding))

@@ -1,7 +1,6 @@
-"""May this principal do that? Kafka's StandardAuthorizer (KIP-801), from the rules as they stand.
+"""Authorization by access rules, like Kafka's StandardAuthorizer (KIP-801).
 
-Pure: rules, names and numbers in, yes or no out. It keeps no rules (they are the cluster's state)
-and knows neither requests nor how a principal proved who it is. Numbers are the wire's.
+The rules are part of the cluster's state and are passed in. Numbers are those of the protocol.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ __all__ = [
 ]
 
 ANONYMOUS: Final = "User:ANONYMOUS"
-"""The principal of a connection on which nobody authenticated."""
+"""The principal of a connection without authentication."""
 CLUSTER_NAME: Final = "kafka-cluster"
-"""The one name that a resource of type CLUSTER has."""
+"""The only name of a resource of type CLUSTER."""
 WILDCARD: Final = "*"
-"""As a literal resource name or a host: any. ``User:*`` is any principal of type User."""
+"""Matches any literal resource name or host. ``User:*`` matches any principal of type User."""
 
 
 class ResourceType(IntEnum):
@@ -84,14 +83,18 @@ _IMPLIED_BY: Final[dict[int, frozenset[int]]] = {
     ),
     AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.ALTER_CONFIGS}),
 }
-"""Operation -> those that come with it. Only when allowing: DENY of READ denies no DESCRIBE."""
+"""Operation -> operations that imply it. Only ALLOW implies: a DENY of READ does not deny
+DESCRIBE."""
 
 
 @dataclass(frozen=True)
 class Authorizer:
-    """``super_users`` are principals (``User:admin``) that no rule concerns.
-    ``allow_everyone_if_no_acl_found`` is Kafka's config of that name: what becomes of a resource
-    that no rule at all is about. Raises ClusterError for a super user that is no principal."""
+    """Decides whether an operation is allowed.
+
+    ``super_users`` are principals (``User:admin``) that may do everything.
+    ``allow_everyone_if_no_acl_found`` is Kafka's config of that name: it allows everything on
+    resources without any rule. Raises ClusterError for a super user that is not a principal.
+    """
 
     super_users: frozenset[str] = frozenset()
     allow_everyone_if_no_acl_found: bool = False
@@ -101,7 +104,9 @@ class Authorizer:
         for principal in self.super_users:
             kind, colon, name = principal.partition(":")
             if not (kind and colon and name):
-                raise ClusterError(f"{principal!r} is no principal; write one as User:admin")
+                raise ClusterError(
+                    f"{principal!r} is not a principal; use TYPE:NAME, as in User:admin"
+                )
 
     def allows(
         self,
@@ -112,8 +117,11 @@ class Authorizer:
         resource_type: int,
         resource_name: str,
     ) -> bool:
-        """Deny wins over allow. Without a rule about the principal the answer is no, unless there
-        is none about the resource either and ``allow_everyone_if_no_acl_found`` says otherwise."""
+        """Return whether the operation is allowed. Deny takes precedence over allow.
+
+        Without a rule for the principal it is denied, unless the resource has no rule at all and
+        ``allow_everyone_if_no_acl_found`` is set.
+        """
         if principal in self.super_users:
             return True
         found = allowed = False

@@ -1,7 +1,7 @@
-"""Who may talk to a mock cluster, and who they are: what all of its listeners share. No sockets.
+"""The authentication and authorization that all listeners of a cluster share.
 
-``sasl`` proves who somebody is, ``authorizer`` says what they may do; either can be absent. TLS is
-``mockbroker.serving.server``'s; what a client certificate says of its owner is read here.
+``sasl`` authenticates clients and ``authorizer`` decides what they may do; both are optional. TLS
+is in ``mockbroker.serving.server``; this module reads the principal from a client certificate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["OPEN", "Security", "certificate_principal"]
 
 @dataclass(frozen=True)
 class Security:
-    """None and None: everybody is User:ANONYMOUS, and may do everything."""
+    """With neither, every client is User:ANONYMOUS and may do everything."""
 
     authorizer: Authorizer | None = None
     sasl: SaslUsers | None = None
@@ -31,7 +31,8 @@ class Security:
         scram_iterations: int | None = None,
         scram_final: str | None = None,
     ) -> Security:
-        """``users`` as ``SaslUsers`` takes them; with none, nobody has to authenticate."""
+        """``users`` are the texts that ``SaslUsers`` takes; without any, no authentication is
+        needed."""
         sasl = SaslUsers(users, iterations=scram_iterations, final=scram_final)
         return cls(authorizer, sasl if sasl.mechanisms else None)
 
@@ -49,16 +50,17 @@ _RFC_2253: Final = {
     "streetAddress": "STREET",
     "userId": "UID",
 }
-"""The attributes that have a short name there."""
+"""The attributes with a short name in RFC 2253."""
 _ESCAPED: Final = ',=+<>#;"\\'
-"""As Java does it: `=` and `#` anywhere."""
+"""Java escapes `=` and `#` at any position."""
 
 
 def certificate_principal(subject: Iterable[Iterable[tuple[str, str]]]) -> str:
-    """``User:CN=alice,OU=dev,C=DE`` from ``ssl.SSLSocket.getpeercert()["subject"]``.
+    """Return ``User:CN=alice,OU=dev,C=DE`` from ``ssl.SSLSocket.getpeercert()["subject"]``.
 
-    As Kafka's default principal builder: the distinguished name in RFC 2253's form, last attribute
-    first. Attributes without a short name keep OpenSSL's long one, where Java has ``OID=#hex``.
+    Like Kafka's default principal builder it writes the distinguished name as in RFC 2253, last
+    attribute first. Attributes without a short name keep OpenSSL's long name, where Java writes
+    ``OID=#hex``.
     """
     parts = ["+".join(_attribute(*pair) for pair in names) for names in subject]
     return "User:" + ",".join(reversed(parts))

@@ -1,8 +1,8 @@
-"""The broker's side of SASL: tokens in, tokens and a user name out. No requests, no connections.
+"""The broker's side of SASL: it takes tokens, and returns tokens and a user name.
 
-PLAIN (RFC 4616) and SCRAM (RFC 5802, KIP-84), as far as Kafka's brokers have them; SCRAM's
-computation is the package ``scramp``'s, the extra ``sasl``. Texts are those of Kafka's login
-modules. Which request carries a token, and what a refusal looks like: ``mockbroker.apis.sasl``.
+It has PLAIN (RFC 4616) and SCRAM (RFC 5802, KIP-84), as far as Kafka's brokers support them. The
+package ``scramp`` (extra ``sasl``) computes SCRAM. Texts are those of Kafka's login modules.
+``mockbroker.apis.sasl`` has the requests that carry tokens.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ __all__ = ["MECHANISMS", "SaslRefusedError", "SaslSession", "SaslUsers", "redact
 
 PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""What brokers here can do, in the order they offer it."""
+"""The supported mechanisms, in the order in which brokers offer them."""
 
 Step: TypeAlias = Callable[[bytes], tuple[bytes, str | None]]
-"""The client's token -> (ours, the user's name once that was the last one)."""
+"""The client's token -> (the broker's token, the user's name after the last token)."""
 
 _OTHER_ID = (
     "Authentication failed: Client requested an authorization id that is different from username"
 )
 _HIDDEN: Final = b"[hidden]"
-_SOONEST_ANEW_MS: Final = 1_000
-"""A client that authenticates anew sooner than that is refused."""
+_MIN_REAUTH_MS: Final = 1_000
+"""A client that re-authenticates sooner is refused."""
 
 _CLIENT_FIRST: Final = re.compile(r"n,(?:a=(?P<authzid>[^,]*))?,n=(?P<user>[^,]+),r=.+")
-"""Channel binding is nothing that Kafka has, so ``n`` is all that may stand first."""
+"""Kafka has no channel binding, so the message must begin with ``n``."""
 
 
 class SaslRefusedError(Exception):
-    """The exchange failed; the text is what the client is told."""
+    """The exchange failed. The client receives the text."""
 
 
 class SaslUsers:
-    """Who may authenticate: ``MECHANISM:USER:PASSWORD`` texts, one for each mechanism of a user.
+    """The users: ``MECHANISM:USER:PASSWORD`` texts, one for each mechanism of a user.
 
-    ``iterations`` is a lie: what SCRAM's first answer says in place of the true number, to see what
-    a client makes of it. Nobody can authenticate then, as the proof is of another number.
-    ``final`` is what stands in place of the broker's own proof at the end.
+    ``iterations`` replaces the true number in SCRAM's first answer, to test a client's limits.
+    Nobody can authenticate then, because the proof is computed with another number. ``final``
+    replaces the broker's proof at the end.
 
-    A mechanism is enabled once somebody has a password for it. Raises ClusterError for a text of
-    another form or a mechanism that brokers here do not have, ModuleNotFoundError naming the extra
-    where SCRAM is asked for and ``scramp`` is absent.
+    A mechanism is enabled if a user has a password for it. Raises ClusterError for a text of
+    another form or an unsupported mechanism, and ModuleNotFoundError naming the extra if SCRAM
+    needs ``scramp`` and it is not installed.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class SaslUsers:
             _scramp()
 
     def exchange(self, mechanism: str) -> Step:
-        """A new exchange of one of ``mechanisms``, to be called with each token in turn; it raises
+        """Begin an exchange. The result is called with each token in turn; it raises
         SaslRefusedError."""
         return self._plain if mechanism == PLAIN else self._scram(mechanism)
 
     def _plain(self, token: bytes) -> tuple[bytes, str | None]:
-        # A fourth part is as wrong as a millionth, and Kafka looks no further either.
+        # Kafka stops at the fourth part, too.
         parts = token.decode(errors="replace").split("\0", 3)
         if len(parts) != 3:
             raise SaslRefusedError(
@@ -100,7 +100,7 @@ class SaslUsers:
                 raise _scram_refused(mechanism)
             user = match["user"].replace("=2C", ",").replace("=3D", "=")
             self._scram_key(mechanism, user)
-            # Before scramp sees it, which knows no authorization ids at all.
+            # scramp has no authorization ids.
             _check_authorization_id(match["authzid"] or "", user)
             server.set_client_first(text)
             answer: str = server.get_server_first()
@@ -125,7 +125,8 @@ class SaslUsers:
         return step
 
     def _scram_key(self, mechanism: str, user: str) -> Any:
-        """Salted and hashed once; hashing is slow on purpose. ScramException for no such user."""
+        """Return the salted hash of a password, computed once because hashing is slow on purpose.
+        Raises ScramException for an unknown user."""
         scramp = _scramp()
         password = self._passwords[mechanism].get(user)
         if password is None:
@@ -137,48 +138,48 @@ class SaslUsers:
 
 
 class SaslSession:
-    """How far one connection has come. ``user`` is None until somebody has authenticated, and
-    while he does so anew.
+    """The state of SASL on one connection. ``user`` is None until the client has authenticated, and
+    while it re-authenticates.
 
-    ``ends_ms`` is when the session is over, by the cluster's clock; None where it never is
-    (KIP-368). Whoever authenticates anew stays who he was, by the same mechanism.
+    ``ends_ms`` is when the session expires by the cluster's clock, None for never (KIP-368).
+    Re-authentication must keep the user and the mechanism.
     """
 
     def __init__(self, users: SaslUsers) -> None:
         self.mechanism: str | None = None
         self.user: str | None = None
-        self.versions_asked = False
+        self.versions_sent = False
         self.ends_ms: int | None = None
         self._users = users
         self._step: Step | None = None
         self._before: tuple[str, str | None] | None = None
-        self._begun_anew_ms: int | None = None
+        self._begun_again_ms: int | None = None
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
         return self._users.mechanisms
 
     def begin(self, mechanism: str) -> bool:
-        """The client chose. False: that mechanism is not enabled."""
+        """Begin the exchange of the client's mechanism. Returns False if it is not enabled."""
         if mechanism not in self.mechanisms:
             return False
         self.mechanism = mechanism
         self._step = self._users.exchange(mechanism)
         return True
 
-    def begin_anew(self, now_ms: int) -> bool:
-        """Whether who has authenticated may do so again: where sessions end, and no more than once
-        a second."""
+    def begin_again(self, now_ms: int) -> bool:
+        """Begin a re-authentication. Returns False if the client has not authenticated, if its
+        session does not expire, or if it re-authenticated less than a second ago."""
         if self.user is None or self.ends_ms is None:
             return False
-        if self._begun_anew_ms is not None and now_ms - self._begun_anew_ms < _SOONEST_ANEW_MS:
+        if self._begun_again_ms is not None and now_ms - self._begun_again_ms < _MIN_REAUTH_MS:
             return False
-        self._begun_anew_ms = now_ms
+        self._begun_again_ms = now_ms
         self._before, self.user = (self.user, self.mechanism), None
         return True
 
     def step(self, token: bytes) -> bytes:
-        """Our answer to the client's token. Raises SaslRefusedError."""
+        """Return the answer to the client's token. Raises SaslRefusedError."""
         if self._step is None:
             raise SaslRefusedError("Authentication failed: no mechanism was chosen")
         if self._before is not None and self._before[1] != self.mechanism:
@@ -195,14 +196,17 @@ class SaslSession:
         self.user = user
         return answer
 
-    def outlived(self, now_ms: int) -> bool:
-        """Whether the session is over. Brokers close then on whatever is no SaslHandshake."""
+    def expired(self, now_ms: int) -> bool:
+        """Return whether the session has expired. Brokers then accept only a SaslHandshake."""
         return self.user is not None and self.ends_ms is not None and now_ms > self.ends_ms
 
 
 def redacted(token: bytes, mechanism: str | None) -> bytes:
-    """``token`` without what must not be written down: all but the names in PLAIN's. SCRAM's
-    tokens hold no password; what is not known to be one of those is hidden whole."""
+    """Return ``token`` without secrets.
+
+    Of PLAIN's tokens only the names remain. SCRAM's tokens hold no password and stay. Anything else
+    is hidden whole.
+    """
     if mechanism is not None and mechanism != PLAIN:
         return token
     if not token:
@@ -216,9 +220,9 @@ def _parse(text: str) -> tuple[str, str, str]:
     mechanism, _, rest = text.partition(":")
     user, _, password = rest.partition(":")
     if mechanism not in MECHANISMS:
-        # Not the text itself: it may hold a password.
+        # The text itself may contain a password.
         raise ClusterError(
-            f"no SASL mechanism {mechanism!r}; use MECHANISM:USER:PASSWORD, the mechanism one of "
+            f"unknown SASL mechanism {mechanism!r}; use MECHANISM:USER:PASSWORD with one of "
             + ", ".join(MECHANISMS)
         )
     if not (user and password) or "\0" in rest:

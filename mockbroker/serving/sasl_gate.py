@@ -51,11 +51,11 @@ class SaslGate:
             return None
         if sasl.user is None and api_key == API_VERSIONS:
             # Before authentication a broker answers it once.
-            again, sasl.versions_asked = sasl.versions_asked, True
+            again, sasl.versions_sent = sasl.versions_sent, True
             if again:
                 return CLOSE
         # SaslHandshake begins another session (KIP-368).
-        if api_key != _SASL_HANDSHAKE and sasl.outlived(self._cluster.now_ms):
+        if api_key != _SASL_HANDSHAKE and sasl.expired(self._cluster.now_ms):
             note = "the client did not authenticate again in time"
             self._delivery.note_event(session, "session-expired", note)
             return CLOSE

@@ -66,7 +66,7 @@ def test_super_users_are_above_rules() -> None:
 
 @pytest.mark.parametrize("wrong", ["admin", "", "User:", ":admin"])
 def test_a_super_user_is_a_principal(wrong: str) -> None:
-    with pytest.raises(ClusterError, match="write one as User:admin"):
+    with pytest.raises(ClusterError, match="use TYPE:NAME, as in User:admin"):
         Authorizer(frozenset({wrong}))
 
 

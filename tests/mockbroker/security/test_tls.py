@@ -168,10 +168,10 @@ async def test_serve_with_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--sasl", "GSSAPI:a:hidden"], "no SASL mechanism 'GSSAPI'"),
+        (["--sasl", "GSSAPI:a:hidden"], "unknown SASL mechanism 'GSSAPI'"),
         (["--super-user", "User:a"], "--super-user needs --authorizer"),
         (["--allow-everyone-if-no-acl-found"], "needs --authorizer"),
-        (["--authorizer", "--super-user", "a"], "write one as User:admin"),
+        (["--authorizer", "--super-user", "a"], "use TYPE:NAME, as in User:admin"),
         (["--tls", "no/such.pem"], "--tls: 'no/such.pem' cannot be used"),
         (["--tls", str(Path(__file__))], "cannot be used"),
         (["--tls", f"{PEM}:{Path(__file__)}"], "cannot be used"),
