@@ -100,10 +100,10 @@ def _not_logged() -> AbstractContextManager[object]:
 
 
 def _cancel_keeps_the_added() -> AbstractContextManager[object]:
-    def wrong(self: kraft_rows.TakeBackAdding, transition: Transition) -> None:
+    def wrong(self: kraft_rows.RemoveAdding, transition: Transition) -> None:
         transition.now = replace(transition.now, adding=(), removing=())
 
-    return patch.object(kraft_rows.TakeBackAdding, "perform", wrong)
+    return patch.object(kraft_rows.RemoveAdding, "perform", wrong)
 
 
 def _failover_forgets() -> AbstractContextManager[object]:

@@ -18,20 +18,27 @@ from mockbroker.state.actions import BrokerChanged, LiveBrokersSent, StopReplica
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Broker, Partition, Topic
 
-__all__ = ["DURING_DELETE", "broker_changed", "greet", "introduce", "retell", "withdraw"]
+__all__ = [
+    "DURING_DELETE",
+    "broker_changed",
+    "resend_all",
+    "send_live_brokers",
+    "send_new_partitions",
+    "send_topic_deletion",
+]
 
 DURING_DELETE: Final = -2
 """In place of a leader and of its epoch: the topic is being deleted."""
 
 
-def greet(controller: Controller, cause: str, to: Iterable[int] | None = None) -> None:
+def send_live_brokers(controller: Controller, cause: str, to: Iterable[int] | None = None) -> None:
     """Tell these live brokers, or all, which brokers are live."""
     live = tuple(controller.live_ids() if to is None else to)
     if live:
         controller.record(cause, LiveBrokersSent(live))
 
 
-def introduce(
+def send_new_partitions(
     controller: Controller, cause: str, name: str, partitions: Sequence[Partition]
 ) -> None:
     """New partitions, to those that host them, and then to everybody."""
@@ -39,13 +46,13 @@ def introduce(
         to = tuple(broker for broker in each.hosts if controller.is_live(broker))
         if to:
             controller.record(cause, leader_and_isr(to, name, each, is_new=True))
-    _tell_everybody(controller, cause, [(name, each) for each in partitions])
+    _send_metadata(controller, cause, [(name, each) for each in partitions])
 
 
-def withdraw(controller: Controller, cause: str, topic: Topic) -> None:
+def send_topic_deletion(controller: Controller, cause: str, topic: Topic) -> None:
     """A topic about to go: everybody forgets it, its replicas stop and then lose their data."""
     gone = [(topic.name, replace(each, leader=DURING_DELETE)) for each in topic.partitions]
-    _tell_everybody(controller, cause, gone)
+    _send_metadata(controller, cause, gone)
     for delete in (False, True):
         for each in topic.partitions:
             to = tuple(broker for broker in each.hosts if controller.is_live(broker))
@@ -61,16 +68,16 @@ def broker_changed(controller: Controller, cause: str, change: BrokerChanged) ->
     if before.live == after.live or not controller.is_live(controller.state.controller_id):
         return
     others = [each for each in controller.live_ids() if each != after.broker_id]
-    greet(controller, cause, others)
+    send_live_brokers(controller, cause, others)
     if after.live:
-        _bring_up(controller, cause, after)
+        _send_everything(controller, cause, after)
 
 
-def _bring_up(controller: Controller, cause: str, broker: Broker) -> None:
+def _send_everything(controller: Controller, cause: str, broker: Broker) -> None:
     """Everything to a broker that is back. Only a reassignment to it of which it was told when it
     was too old to understand stays untold: nobody resends that but a new controller (K455-64)."""
     to = (broker.broker_id,)
-    greet(controller, cause, to)
+    send_live_brokers(controller, cause, to)
     known = list(controller.partitions())
     for name, each in known:
         controller.record(cause, update_metadata(to, name, each))
@@ -80,7 +87,7 @@ def _bring_up(controller: Controller, cause: str, broker: Broker) -> None:
             controller.record(cause, leader_and_isr(to, name, each))
 
 
-def retell(controller: Controller, cause: str) -> None:
+def resend_all(controller: Controller, cause: str) -> None:
     """All that a controller which takes over tells anew, but for the reassignments: those are the
     machine's to resume."""
     known = list(controller.partitions())
@@ -88,10 +95,10 @@ def retell(controller: Controller, cause: str) -> None:
         to = tuple(broker for broker in each.hosts if controller.is_live(broker))
         if to and not each.reassigning:
             controller.record(cause, leader_and_isr(to, name, each))
-    _tell_everybody(controller, cause, known)
+    _send_metadata(controller, cause, known)
 
 
-def _tell_everybody(
+def _send_metadata(
     controller: Controller, cause: str, partitions: Iterable[tuple[str, Partition]]
 ) -> None:
     live = controller.live_ids()

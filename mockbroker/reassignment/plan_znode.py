@@ -8,7 +8,7 @@ A list that names a broker twice starts as if it did not, and stays for good: wh
 never what there is.
 
 That is Kafka 2.4 and later, and the drafts of KIP-455. Before, the controller writes the znode anew
-from what it remembers (``zookeeper_effects.LeaveRememberedPlan``).
+from what it remembers (``zookeeper_effects.RewritePlan``).
 
 Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka checks nothing here:
 2.4.1 takes all replicas from the partition, 3.9.2 puts on record that all are to go, and fails.
@@ -26,13 +26,13 @@ from kproto.znodes.plan_znodes import (
     decode_reassign_partitions,
     encode_reassign_partitions,
 )
-from mockbroker.reassignment.znode_watches import Watched
+from mockbroker.reassignment.znode_watches import ZnodeWatch
 from mockbroker.state.actions import Warned
 from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import TopicPartition
 
-__all__ = ["PLAN_WATCHED", "Reassigns", "leave_plan", "pending", "rewrite_plan", "take_plan"]
+__all__ = ["PLAN_WATCH", "Reassigns", "pending", "remove_from_plan", "rewrite_plan", "start_plan"]
 
 _CAUSE: Final = "reassign_partitions"
 _DEPRECATED: Final = (
@@ -78,7 +78,7 @@ def _read(controller: Controller, text: str | None) -> dict[TopicPartition, tupl
     return {tp: tuple(planned.replicas) for tp, planned in plan.items()}
 
 
-def take_plan(reassigner: Reassigns, controller: Controller) -> None:
+def start_plan(reassigner: Reassigns, controller: Controller) -> None:
     """Start everything in it; what cannot be started leaves it, and the log says why."""
     plan = _read(controller, controller.znodes.read(REASSIGN_PARTITIONS, watch=True))
     if plan and reassigner.deprecates_plans:
@@ -97,10 +97,10 @@ def take_plan(reassigner: Reassigns, controller: Controller) -> None:
         text = f"{REASSIGN_PARTITIONS}: {name}-{index} is not reassigned: {reason}"
         controller.record(_CAUSE, Warned(text))
     if refused:
-        leave_plan(reassigner, controller, _CAUSE, lambda tp, _: tp in refused)
+        remove_from_plan(reassigner, controller, _CAUSE, lambda tp, _: tp in refused)
 
 
-def leave_plan(
+def remove_from_plan(
     owner: PlanOwner,
     controller: Controller,
     cause: str,
@@ -140,11 +140,11 @@ def _created(reassigner: Reassigns, controller: Controller, event: WatchedEvent 
     if event is None:
         return
     if event.type is EventType.NODE_CREATED:
-        take_plan(reassigner, controller)
+        start_plan(reassigner, controller)
     elif not event.path:
         known = REASSIGN_PARTITIONS in controller.state.znodes
         if controller.znodes.read(REASSIGN_PARTITIONS, watch=True) is not None and not known:
-            take_plan(reassigner, controller)
+            start_plan(reassigner, controller)
 
 
-PLAN_WATCHED: Final = Watched(REASSIGN_PARTITIONS, False, _created)
+PLAN_WATCH: Final = ZnodeWatch(REASSIGN_PARTITIONS, False, _created)

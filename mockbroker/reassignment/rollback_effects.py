@@ -1,6 +1,6 @@
 """What both revisions of KIP-236 do to replicas, as effects: leave some behind, step by step.
 
-``settle_on`` is the seven steps of the page's rollback. Kafka's own algorithm ends a reassignment
+``finish_with`` is the seven steps of the page's rollback. Kafka's own algorithm ends a reassignment
 by the same seven, with the reassigned replicas (RAR) in the place of the original ones (OAR).
 ``take_offline`` is its third step, which other tables need, too. Which replicas, and when, is the
 tables' to say; so is where a reassignment is on record.
@@ -34,11 +34,11 @@ __all__ = [
     "DELETION_SUCCESSFUL",
     "NON_EXISTENT",
     "OFFLINE",
-    "LeaveIsr",
     "MoveReplicas",
-    "left_behind",
+    "RemoveFromIsr",
+    "dropped",
+    "finish_with",
     "replicas",
-    "settle_on",
     "take_offline",
 ]
 
@@ -63,7 +63,7 @@ class MoveReplicas:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveIsr:
+class RemoveFromIsr:
     """Take those who are in it out of the ISR, on record under a leader epoch of its own: else the
     leader would not obey the LeaderAndIsr that tells it. Where nobody else is in it, the last one
     stays: an ISR is never empty."""
@@ -89,7 +89,7 @@ def replicas(context: RuleContext) -> Brokers:
     return context.now.replicas
 
 
-def left_behind(context: RuleContext) -> Brokers:
+def dropped(context: RuleContext) -> Brokers:
     """What was a replica when the row began, and is none now."""
     return tuple(each for each in context.start.replicas if each not in context.now.replicas)
 
@@ -102,15 +102,15 @@ def take_offline(which: Choice) -> Effects:
 
     return (
         MoveReplicas(which, OFFLINE),
-        LeaveIsr(which),
+        RemoveFromIsr(which),
         SendLeaderAndIsr(leader),
         SendStopReplica(which, delete=False),
     )
 
 
-def settle_on(chosen: Choice, forget: Effect[Transition]) -> Effects:
+def finish_with(chosen: Choice, remove_record: Effect[Transition]) -> Effects:
     """Make ``chosen`` the replicas, of which one at least must be able to lead, and end the
-    reassignment. ``forget`` takes it off the record. The numbers are the page's."""
+    reassignment. ``remove_record`` takes it off the record. The numbers are the page's."""
     return (
         # 1: in memory only.
         SetReplicas(chosen),
@@ -122,14 +122,14 @@ def settle_on(chosen: Choice, forget: Effect[Transition]) -> Effects:
         Commit(),
         SendLeaderAndIsr(replicas),
         # 3
-        *take_offline(left_behind),
+        *take_offline(dropped),
         # 4
-        MoveReplicas(left_behind, NON_EXISTENT),
-        SendStopReplica(left_behind),
+        MoveReplicas(dropped, NON_EXISTENT),
+        SendStopReplica(dropped),
         # 5
         WriteTopicZnode(),
         # 6
-        forget,
+        remove_record,
         SetTarget(None),
         Commit(),
         # 7

@@ -35,7 +35,7 @@ from mockbroker.state.controller_znodes import SEEN, bytes_of
 from mockbroker.state.model import NO_CONTROLLER, Partition
 from mockbroker.topics.assignments import new_partition
 
-__all__ = ["WATCHED", "Watched", "watch_all"]
+__all__ = ["COMMON_WATCHES", "ZnodeWatch", "watch_all"]
 
 
 class TopicLoader(Protocol):
@@ -54,7 +54,7 @@ class TopicLoader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class ZnodeWatch:
     """``path`` is watched for its ``children`` or else for its coming, its data and its going.
 
     ``reaction`` is called with every event there, and once when a controller takes over, with None
@@ -74,7 +74,7 @@ class Watched:
         return self.below and path.rpartition("/")[0] == self.path
 
 
-def watch_all(loader: TopicLoader, controller: Controller, rows: Sequence[Watched]) -> None:
+def watch_all(loader: TopicLoader, controller: Controller, rows: Sequence[ZnodeWatch]) -> None:
     """As a controller that takes over does: look at everything, and keep looking."""
     for row in rows:
         row.reaction(loader, controller, None)
@@ -169,11 +169,11 @@ def _preferred_replicas(
         loader.dependencies.elections.start_from_znode()
 
 
-WATCHED: Final = (
-    Watched(CONTROLLER, False, _controller),
-    Watched(TOPICS, True, _topics, below=True),
-    Watched(DELETE_TOPICS, True, _deletions),
-    Watched(CONFIG_CHANGES, True, _config_changes),
-    Watched(PREFERRED_REPLICA_ELECTION, False, _preferred_replicas),
+COMMON_WATCHES: Final = (
+    ZnodeWatch(CONTROLLER, False, _controller),
+    ZnodeWatch(TOPICS, True, _topics, below=True),
+    ZnodeWatch(DELETE_TOPICS, True, _deletions),
+    ZnodeWatch(CONFIG_CHANGES, True, _config_changes),
+    ZnodeWatch(PREFERRED_REPLICA_ELECTION, False, _preferred_replicas),
 )
 """What all of them watch. ``/admin/reassign_partitions`` is each machine's own."""

@@ -47,7 +47,7 @@ from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.effects import leader_and_isr, untargeted, update_metadata
 from mockbroker.reassignment.identities import ReassignmentIdentity, identities_in_log
 from mockbroker.reassignment.transitions import Brokers, Table, run_first
-from mockbroker.reassignment.znode_watches import WATCHED, Watched, watch_all
+from mockbroker.reassignment.znode_watches import COMMON_WATCHES, ZnodeWatch, watch_all
 from mockbroker.state.actions import (
     BrokerChanged,
     BrokerRegistered,
@@ -92,7 +92,7 @@ class ZooKeeperController:
     """What becomes of a partition whose state znode cannot be read."""
     unclean_topics_elect = True
     """Whether a topic that starts to allow unclean elections gets leaders at once (Kafka 2.1)."""
-    watched: Sequence[Watched] = WATCHED
+    watches: Sequence[ZnodeWatch] = COMMON_WATCHES
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
@@ -108,11 +108,11 @@ class ZooKeeperController:
         for path in ("/admin/delete_topics", "/brokers/topics", "/config/topics",
                      "/config/brokers", "/config/changes", "/isr_change_notification"):  # fmt: skip
             controller.znodes.touch(path)
-        announce.greet(controller, "start")
+        announce.send_live_brokers(controller, "start")
         for name in controller.znodes.children(TOPICS):
             self.load_topic(controller, "start", name)
         self.resume(controller, "start")
-        watch_all(self, controller, self.watched)
+        watch_all(self, controller, self.watches)
 
     def last_epoch(self, controller: Controller) -> int:
         text = controller.znodes.read(CONTROLLER_EPOCH)
@@ -183,7 +183,7 @@ class ZooKeeperController:
 
     def take_over(self, controller: Controller, cause: str) -> None:
         """What the last controller remembered is gone; what the znodes say holds."""
-        announce.greet(controller, cause)
+        announce.send_live_brokers(controller, cause)
         for name, topic in sorted(controller.state.topics.items()):
             assignment = self._assignment(controller, cause, name)
             for partition in topic.partitions:
@@ -191,9 +191,9 @@ class ZooKeeperController:
                 found = self.recovered(controller, cause, tp, partition, assignment)
                 if found != partition:
                     controller.record(cause, PartitionChanged(name, partition, found))
-        announce.retell(controller, cause)
+        announce.resend_all(controller, cause)
         self.resume(controller, cause)
-        watch_all(self, controller, self.watched)
+        watch_all(self, controller, self.watches)
 
     def resume(self, controller: Controller, cause: str) -> None:
         """Go on with the reassignments that were found under way, before anything is looked at
@@ -275,7 +275,7 @@ class ZooKeeperController:
                 topic = controller.state.topics[name]
                 # First, as brokers do: whoever takes over from one that dies on the way goes on.
                 controller.znodes.put(cause, delete_topic_path(name), "")
-                announce.withdraw(controller, cause, topic)
+                announce.send_topic_deletion(controller, cause, topic)
                 if not _stopped_hosts(controller, topic):
                     self._remove_topic(controller, cause, topic)
                     controller.znodes.put(cause, delete_topic_path(name), None)
@@ -376,7 +376,7 @@ class ZooKeeperController:
         match change:
             case TopicCreated(Topic(name, _, partitions)) | PartitionsAdded(name, partitions):
                 controller.znodes.read(topic_path(name), watch=True)
-                announce.introduce(controller, cause, name, partitions)
+                announce.send_new_partitions(controller, cause, name, partitions)
             case BrokerChanged():
                 announce.broker_changed(controller, cause, change)
             case ConfigChanged(_, _, name, _, "true") if name == UNCLEAN_ELECTION:
@@ -470,7 +470,7 @@ class ZooKeeperController:
 
     def react(self, controller: Controller, event: WatchedEvent) -> None:
         """Ask every row of ``watched`` whether this is its znode."""
-        for row in self.watched:
+        for row in self.watches:
             if row.concerns(event.path):
                 row.reaction(self, controller, event)
 

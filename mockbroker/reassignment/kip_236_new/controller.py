@@ -22,9 +22,9 @@ from mockbroker.errors import Refusal
 from mockbroker.reassignment.kip_236_new import tables
 from mockbroker.reassignment.kip_236_new.plans import (
     Plan,
-    leave_queue,
     pending,
     read_plan,
+    remove_from_queue,
     repeated,
     write_plan,
 )
@@ -36,7 +36,7 @@ from mockbroker.reassignment.requests import (
     list_each,
 )
 from mockbroker.reassignment.transitions import Brokers, Table
-from mockbroker.reassignment.znode_watches import WATCHED, Watched
+from mockbroker.reassignment.znode_watches import COMMON_WATCHES, ZnodeWatch
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController, warn
 from mockbroker.state.actions import Change, TopicDeleted
 from mockbroker.state.controller import Controller
@@ -87,15 +87,15 @@ class Kip236NewController(ZooKeeperController):
             topics, alter_one, allow_replication_factor_change=allow_replication_factor_change
         )
 
-    def _submit_one(self, controller: Controller, tp: TopicPartition, asked: Brokers) -> None:
-        self.run_first(controller, _REQUESTED, tp, tables.ON_CONFLICT, requested_replicas=asked)
+    def _submit_one(self, controller: Controller, tp: TopicPartition, replicas: Brokers) -> None:
+        self.run_first(controller, _REQUESTED, tp, tables.ON_CONFLICT, requested_replicas=replicas)
         now = find(controller, tp)
-        if tables.heads_for(now, asked):
+        if tables.has_target(now, replicas):
             return
         _check_rolled_back(controller, tp)
         facts = {"original": now.replicas}
         self.run_first(
-            controller, _REQUESTED, tp, tables.ON_SUBMIT, requested_replicas=asked, facts=facts
+            controller, _REQUESTED, tp, tables.ON_SUBMIT, requested_replicas=replicas, facts=facts
         )
         self.run_first(controller, _REQUESTED, tp, tables.ON_TRIGGER)
 
@@ -133,7 +133,7 @@ class Kip236NewController(ZooKeeperController):
         begin = [
             tp
             for tp, planned in plan.items()
-            if resuming or not tables.heads_for(find(controller, tp), tuple(planned.replicas))
+            if resuming or not tables.has_target(find(controller, tp), tuple(planned.replicas))
         ]
         for tp, planned in plan.items():
             self._run(controller, tp, tables.ON_SUBMIT, planned, plan=plan)
@@ -211,25 +211,25 @@ class Kip236NewController(ZooKeeperController):
     def _dequeue(
         self, controller: Controller, tp: TopicPartition, planned: PlannedReplicas
     ) -> None:
-        asked = tuple(planned.replicas)
-        self.run_first(controller, _SEEN, tp, tables.ON_CONFLICT, requested_replicas=asked)
+        replicas = tuple(planned.replicas)
+        self.run_first(controller, _SEEN, tp, tables.ON_CONFLICT, requested_replicas=replicas)
         now = find(controller, tp)
-        under_way = tables.heads_for(now, asked)
+        under_way = tables.has_target(now, replicas)
         if now.reassigning and not under_way:
             _left_out(controller, tp, "what is pending was not rolled back")
             return
         original = planned.original_replicas
         if original is None:
-            planned = PlannedReplicas(asked, now.replicas)
+            planned = PlannedReplicas(replicas, now.replicas)
         self._run(controller, tp, tables.ON_DEQUEUE, planned)
         if not under_way:
             self.run_first(controller, _SEEN, tp, tables.ON_TRIGGER)
 
-    watched = (
-        *WATCHED,
-        Watched(CANCEL_REASSIGNMENT_IN_PROGRESS, False, on_cancel),
-        Watched(REASSIGN_PARTITIONS, False, on_plan),
-        Watched(REASSIGN_PARTITIONS_QUEUE, False, on_queue),
+    watches = (
+        *COMMON_WATCHES,
+        ZnodeWatch(CANCEL_REASSIGNMENT_IN_PROGRESS, False, on_cancel),
+        ZnodeWatch(REASSIGN_PARTITIONS, False, on_plan),
+        ZnodeWatch(REASSIGN_PARTITIONS_QUEUE, False, on_queue),
     )
 
     def _run(
@@ -293,7 +293,7 @@ def _check_rolled_back(controller: Controller, tp: TopicPartition) -> None:
 def _left_out(controller: Controller, tp: TopicPartition, reason: str) -> None:
     path = REASSIGN_PARTITIONS_QUEUE
     warn(controller, _SEEN, f"{path}: {tp[0]}-{tp[1]}: {reason}; it is left out")
-    leave_queue(controller, _SEEN, tp)
+    remove_from_queue(controller, _SEEN, tp)
 
 
 def _with_originals(controller: Controller, plan: Plan) -> Plan:

@@ -29,15 +29,15 @@ from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import Partition, TopicPartition
 
 __all__ = [
-    "LeavePlan",
-    "LeaveQueue",
     "PendingPartition",
     "Plan",
-    "Remember",
+    "RemoveFromPlan",
+    "RemoveFromQueue",
+    "SetPending",
     "WritePlan",
-    "leave_queue",
     "pending",
     "read_plan",
+    "remove_from_queue",
     "repeated",
     "write_plan",
 ]
@@ -102,7 +102,7 @@ def write_plan(controller: Controller, cause: str, plan: Plan | None = None) -> 
     _put(controller, cause, REASSIGN_PARTITIONS, pending(controller) if plan is None else plan)
 
 
-def leave_queue(controller: Controller, cause: str, tp: TopicPartition) -> None:
+def remove_from_queue(controller: Controller, cause: str, tp: TopicPartition) -> None:
     """Take a partition out of the queue; an empty queue is no znode."""
     path = REASSIGN_PARTITIONS_QUEUE
     queued = read_plan(path, controller.state.znodes[path])
@@ -130,7 +130,7 @@ def _in_known_order(text: str | None, plan: Mapping[TopicPartition, PlannedRepli
 
 
 @dataclass(frozen=True, slots=True)
-class Remember:
+class SetPending:
     """The partition is pending: it goes to what was asked for, and would go back to the fact
     ``original``."""
 
@@ -148,7 +148,7 @@ class WritePlan:
     submitted together with it."""
 
     def perform(self, transition: Transition) -> None:
-        assert isinstance(transition.now, PendingPartition), "after Remember"
+        assert isinstance(transition.now, PendingPartition), "after SetPending"
         # Partitions submitted together are remembered one by one, and are on record all at once.
         submitted: Plan = transition.context.facts.get("plan", {})
         plan = (
@@ -158,7 +158,7 @@ class WritePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class LeavePlan:
+class RemoveFromPlan:
     """The partition is taken off the record; with the last one goes the znode."""
 
     def perform(self, transition: Transition) -> None:
@@ -168,8 +168,8 @@ class LeavePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveQueue:
+class RemoveFromQueue:
     """The partition has left the queue."""
 
     def perform(self, transition: Transition) -> None:
-        leave_queue(transition.controller, transition.cause, transition.tp)
+        remove_from_queue(transition.controller, transition.cause, transition.tp)

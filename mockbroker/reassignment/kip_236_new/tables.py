@@ -25,13 +25,13 @@ from mockbroker.reassignment.effects import (
     WriteTopicZnode,
 )
 from mockbroker.reassignment.kip_236_new.plans import (
-    LeavePlan,
-    LeaveQueue,
     PendingPartition,
-    Remember,
+    RemoveFromPlan,
+    RemoveFromQueue,
+    SetPending,
     WritePlan,
 )
-from mockbroker.reassignment.rollback_effects import replicas, settle_on
+from mockbroker.reassignment.rollback_effects import finish_with, replicas
 from mockbroker.reassignment.transitions import Brokers, Effects, RuleContext, Table, Transition
 from mockbroker.rows import Row, always
 from mockbroker.state.model import Partition
@@ -45,16 +45,16 @@ __all__ = [
     "ON_STEP",
     "ON_SUBMIT",
     "ON_TRIGGER",
-    "heads_for",
+    "has_target",
     "original_of",
 ]
 
 # ---- conditions ----------------------------------------------------------------------------------
 
 
-def heads_for(partition: Partition, asked: Brokers) -> bool:
+def has_target(partition: Partition, replicas: Brokers) -> bool:
     """Whether it is under way there already."""
-    return partition.reassigning and partition.target == asked
+    return partition.reassigning and partition.target == replicas
 
 
 def original_of(partition: Partition) -> Brokers | None:
@@ -66,8 +66,8 @@ def _idle(context: RuleContext) -> bool:
     return not context.start.reassigning
 
 
-def _heads_there(context: RuleContext) -> bool:
-    return heads_for(context.start, context.requested_replicas)
+def _target_unchanged(context: RuleContext) -> bool:
+    return has_target(context.start, context.requested_replicas)
 
 
 def _already_there(context: RuleContext) -> bool:
@@ -117,7 +117,7 @@ def _new_and_present(context: RuleContext) -> Brokers:
 # ---- submission ----------------------------------------------------------------------------------
 
 ON_SUBMIT: Final[Table] = (
-    Row("K236-07 K236-08 K236-09", always, (Remember(), WritePlan(), Commit())),
+    Row("K236-07 K236-08 K236-09", always, (SetPending(), WritePlan(), Commit())),
 )
 """On record with its originals, then remembered, before anything is done."""
 
@@ -132,11 +132,11 @@ _BEGIN: Final[Effects] = (
 )
 
 _FINISH: Final[Row[RuleContext, Transition]] = Row(
-    "K236-02 K236-11", _caught_up, settle_on(_new, LeavePlan())
+    "K236-02 K236-11", _caught_up, finish_with(_new, RemoveFromPlan())
 )
 
 ON_TRIGGER: Final[Table] = (
-    Row("K236-02", _already_there, (LeavePlan(), SetTarget(None), Commit())),
+    Row("K236-02", _already_there, (RemoveFromPlan(), SetTarget(None), Commit())),
     _FINISH,
     Row("K236-01", always, _BEGIN),
 )
@@ -151,7 +151,7 @@ ON_STEP: Final[Table] = (
 
 # ---- cancellation --------------------------------------------------------------------------------
 
-ON_REREAD: Final[Table] = (Row("K236-10", always, (Remember(), Commit())),)
+ON_REREAD: Final[Table] = (Row("K236-10", always, (SetPending(), Commit())),)
 """Before a cancellation, what the znode says is remembered anew ..."""
 
 ON_MISSING: Final[Table] = (
@@ -181,7 +181,7 @@ ON_CANCEL: Final[Table] = (
     Row(
         "K236-20 K236-21 K236-22 K236-23 K236-24 K236-25 K236-26",
         always,
-        settle_on(_original, LeavePlan()),
+        finish_with(_original, RemoveFromPlan()),
     ),
 )
 """The seven steps, or why not."""
@@ -190,13 +190,13 @@ ON_CANCEL: Final[Table] = (
 
 ON_CONFLICT: Final[Table] = (
     Row("K236-39", _idle, ()),
-    Row("K236-40", _heads_there, ()),
+    Row("K236-40", _target_unchanged, ()),
     *ON_CANCEL,
 )
 """More is wanted of a partition: what is pending goes first."""
 
 ON_DEQUEUE: Final[Table] = (
-    Row("K236-40", _heads_there, (LeaveQueue(),)),
-    Row("K236-36 K236-40", always, (Remember(), WritePlan(), Commit(), LeaveQueue())),
+    Row("K236-40", _target_unchanged, (RemoveFromQueue(),)),
+    Row("K236-36 K236-40", always, (SetPending(), WritePlan(), Commit(), RemoveFromQueue())),
 )
 """From the queue into the plan."""

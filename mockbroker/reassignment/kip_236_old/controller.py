@@ -27,10 +27,10 @@ from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.reassignment.kip_236_old.effects import (
     RequestedPartition,
-    forget,
     plan_on_record,
     remove,
     remove_if_empty,
+    remove_record,
     requested,
 )
 from mockbroker.reassignment.kip_236_old.tables import (
@@ -40,7 +40,7 @@ from mockbroker.reassignment.kip_236_old.tables import (
     ON_STEP,
     REFUSALS,
 )
-from mockbroker.reassignment.kip_236_old.watches import ALL_WATCHED, submit, take_requests
+from mockbroker.reassignment.kip_236_old.watches import WATCHES, submit, take_requests
 from mockbroker.reassignment.requests import (
     RequestedPartitions,
     RequestedTargets,
@@ -70,7 +70,7 @@ _CAUSE = "alter_partition_reassignments"
 class Kip236OldController(ZooKeeperController):
     """``literal``: replicas are dropped as the page has it, those of the new target among them."""
 
-    watched = ALL_WATCHED
+    watches = WATCHES
 
     def __init__(self, name: str, dependencies: Dependencies, *, literal: bool = False) -> None:
         super().__init__(dependencies)
@@ -232,7 +232,7 @@ class Kip236OldController(ZooKeeperController):
         except (MalformedZnodeError, Refusal) as error:
             reason = f"{path}: {error.message}" if isinstance(error, Refusal) else str(error)
             warn(controller, cause, f"{reason}; taken as no reassignment, and removed")
-            forget(controller, cause, tp, legacy=False)
+            remove_record(controller, cause, tp, legacy=False)
             return found
         return requested(
             found,
@@ -282,7 +282,7 @@ class Kip236OldController(ZooKeeperController):
         if isinstance(change, TopicDeleted):
             for each in controller.state.topics[change.name].partitions:
                 if isinstance(each, RequestedPartition):
-                    forget(controller, cause, (change.name, each.index), legacy=each.legacy)
+                    remove_record(controller, cause, (change.name, each.index), legacy=each.legacy)
         super().store(controller, cause, change)
 
 

@@ -30,16 +30,16 @@ from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import Partition, TopicPartition
 
 __all__ = [
-    "Forget",
+    "RemoveRecord",
     "RequestedPartition",
     "SetRequest",
     "StoreRequest",
     "drop_set",
-    "forget",
     "original_of",
     "plan_on_record",
     "remove",
     "remove_if_empty",
+    "remove_record",
     "requested",
     "store_plan",
     "top_of",
@@ -152,15 +152,17 @@ def original_of(partition: Partition) -> Brokers | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class RemoveRecord:
     """The reassignment's own znode goes, and what the plan it came in says of it, if it did."""
 
     def perform(self, transition: Transition) -> None:
         partition = cast(RequestedPartition, transition.context.start)
-        forget(transition.controller, transition.cause, transition.tp, legacy=partition.legacy)
+        remove_record(
+            transition.controller, transition.cause, transition.tp, legacy=partition.legacy
+        )
 
 
-def forget(controller: Controller, cause: str, tp: TopicPartition, *, legacy: bool) -> None:
+def remove_record(controller: Controller, cause: str, tp: TopicPartition, *, legacy: bool) -> None:
     path = reassignment_path(*tp)
     remove(controller, cause, path)
     remove_if_empty(controller, path.rpartition("/")[0])

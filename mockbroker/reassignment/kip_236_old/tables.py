@@ -25,7 +25,7 @@ from mockbroker.reassignment.effects import (
     WriteTopicZnode,
 )
 from mockbroker.reassignment.kip_236_old.effects import (
-    Forget,
+    RemoveRecord,
     RequestedPartition,
     SetRequest,
     StoreRequest,
@@ -37,8 +37,8 @@ from mockbroker.reassignment.rollback_effects import (
     DELETION_SUCCESSFUL,
     NON_EXISTENT,
     MoveReplicas,
+    finish_with,
     replicas,
-    settle_on,
     take_offline,
 )
 from mockbroker.reassignment.transitions import Brokers, Effects, Refuse, RuleContext, Table
@@ -54,7 +54,7 @@ def _disabled(context: RuleContext) -> bool:
     return bool(context.facts["disabled"])
 
 
-def _came_another_way(context: RuleContext) -> bool:
+def _submitted_otherwise(context: RuleContext) -> bool:
     start = context.start
     return isinstance(start, RequestedPartition) and start.legacy != context.facts["legacy"]
 
@@ -64,11 +64,11 @@ def _too_few(context: RuleContext) -> bool:
     return not start.reassigning and len(start.replicas) < context.facts["min_isr"]
 
 
-def _heads_there(context: RuleContext) -> bool:
+def _target_unchanged(context: RuleContext) -> bool:
     return context.start.reassigning and context.requested_replicas == context.target
 
 
-def _is_there(context: RuleContext) -> bool:
+def _replicas_unchanged(context: RuleContext) -> bool:
     return not context.start.reassigning and context.requested_replicas == context.start.replicas
 
 
@@ -91,7 +91,7 @@ def _can_lead(context: RuleContext, brokers: Brokers) -> bool:
     return any(each in context.start.isr and context.is_live(each) for each in brokers)
 
 
-def _asked(context: RuleContext) -> Brokers:
+def _requested(context: RuleContext) -> Brokers:
     return context.requested_replicas
 
 
@@ -99,7 +99,7 @@ def _target(context: RuleContext) -> Brokers:
     return context.target
 
 
-def _and_asked(context: RuleContext) -> Brokers:
+def _and_requested(context: RuleContext) -> Brokers:
     return tuple(dict.fromkeys(context.now.replicas + context.requested_replicas))
 
 
@@ -134,7 +134,7 @@ _DROP: Final[Effects] = (
 )
 
 _INITIATE: Final[Effects] = (
-    SetReplicas(_and_asked),
+    SetReplicas(_and_requested),
     WriteTopicZnode(),
     SetRequest(),
     RaiseLeaderEpoch(),
@@ -159,7 +159,7 @@ REFUSALS: Final[Table] = (
     ),
     Row(
         "K236-59",
-        _came_another_way,
+        _submitted_otherwise,
         (
             Refuse(
                 ErrorCode.REASSIGNMENT_IN_PROGRESS,
@@ -183,8 +183,8 @@ REFUSALS: Final[Table] = (
 
 ON_REQUEST: Final[Table] = (
     *REFUSALS,
-    Row("K236-57", _heads_there, ()),
-    Row("K236-56", _is_there, ()),
+    Row("K236-57", _target_unchanged, ()),
+    Row("K236-56", _replicas_unchanged, ()),
     Row(
         "K236-54, K236-62, K236-64, K236-66",
         always,
@@ -196,7 +196,7 @@ starts a reassignment and changes it: at its start ``top`` is all there are, and
 
 ON_STEP: Final[Table] = (
     Row("K236-51", _disabled, ()),
-    Row("K236-56", _caught_up, settle_on(_target, Forget())),
+    Row("K236-56", _caught_up, finish_with(_target, RemoveRecord())),
 )
 """ISR or leader of a partition under reassignment may have changed."""
 
@@ -229,6 +229,6 @@ ON_CANCEL: Final[Table] = (
             ),
         ),
     ),
-    Row("K236-01, K236-04", always, settle_on(_asked, Forget())),
+    Row("K236-01, K236-04", always, finish_with(_requested, RemoveRecord())),
 )
 """``asked`` is OAR, empty where nobody knows it."""

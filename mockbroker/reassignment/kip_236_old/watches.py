@@ -34,14 +34,14 @@ from mockbroker.reassignment.kip_236_old.effects import (
     store_plan,
 )
 from mockbroker.reassignment.transitions import Brokers
-from mockbroker.reassignment.znode_watches import WATCHED, Watched
+from mockbroker.reassignment.znode_watches import COMMON_WATCHES, ZnodeWatch
 from mockbroker.state.actions import Warned
 from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import Partition, TopicPartition
 from mockbroker.topics.assignments import check_assignment
 
-__all__ = ["ALL_WATCHED", "submit", "take_requests"]
+__all__ = ["WATCHES", "submit", "take_requests"]
 
 _CAUSE: Final = "zookeeper"
 
@@ -260,12 +260,12 @@ def _cancel(runner: RequestRunner, controller: Controller, event: WatchedEvent |
         runner.resume(controller, _CAUSE)
 
 
-ALL_WATCHED: Final = (
-    *WATCHED,
-    Watched(REASSIGN_CANCEL, False, _cancel),
-    Watched(REASSIGNMENT_REQUESTS, True, _requests),
-    Watched(REASSIGN_PARTITIONS, False, _legacy),
-    Watched(REASSIGN_PARTITIONS_EXTRA, False, _extra),
+WATCHES: Final = (
+    *COMMON_WATCHES,
+    ZnodeWatch(REASSIGN_CANCEL, False, _cancel),
+    ZnodeWatch(REASSIGNMENT_REQUESTS, True, _requests),
+    ZnodeWatch(REASSIGN_PARTITIONS, False, _legacy),
+    ZnodeWatch(REASSIGN_PARTITIONS_EXTRA, False, _extra),
 )
 """In the order in which one who takes over looks at them: what is in flight by then counts first,
 then requests, then the legacy plan."""

@@ -18,7 +18,7 @@ from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
 from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.effects import targeted
 from mockbroker.reassignment.kip_455.tables import Draft
-from mockbroker.reassignment.plan_znode import PLAN_WATCHED, leave_plan, take_plan
+from mockbroker.reassignment.plan_znode import PLAN_WATCH, remove_from_plan, start_plan
 from mockbroker.reassignment.requests import (
     RequestedPartitions,
     RequestedTargets,
@@ -27,7 +27,7 @@ from mockbroker.reassignment.requests import (
     list_each,
 )
 from mockbroker.reassignment.transitions import Brokers
-from mockbroker.reassignment.znode_watches import WATCHED
+from mockbroker.reassignment.znode_watches import COMMON_WATCHES
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TargetedPartition, TopicPartition
@@ -44,7 +44,7 @@ _CAUSE = "alter_partition_reassignments"
 
 
 class Kip455Controller(ZooKeeperController):
-    watched = (*WATCHED, PLAN_WATCHED)
+    watches = (*COMMON_WATCHES, PLAN_WATCH)
     deprecates_plans = True
 
     def __init__(self, draft: Draft, dependencies: Dependencies) -> None:
@@ -94,7 +94,7 @@ class Kip455Controller(ZooKeeperController):
             self.reassign(controller, cause, tp, target)
 
     def plan_removed(self, controller: Controller) -> None:
-        take_plan(self, controller)
+        start_plan(self, controller)
 
     def list_ongoing(
         self, controller: Controller, topics: RequestedPartitions | None
@@ -122,7 +122,7 @@ class Kip455Controller(ZooKeeperController):
         self.run_until_none(controller, cause, tp, self._draft.on_step)
         partition = find(controller, tp)
         if not partition.reassigning and REASSIGN_PARTITIONS in controller.state.znodes:
-            leave_plan(self, controller, cause, lambda each, _: each == tp)
+            remove_from_plan(self, controller, cause, lambda each, _: each == tp)
         return partition
 
     # ---- take-over ---------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Kip455Controller(ZooKeeperController):
     def resume(self, controller: Controller, cause: str) -> None:
         """What the state znodes say is under way goes on, but for what
         ``/admin/reassign_partitions`` says otherwise: that takes precedence."""
-        take_plan(self, controller)
+        start_plan(self, controller)
         for name, partition in controller.partitions():
             tp = (name, partition.index)
             if self.run_first(controller, cause, tp, self._draft.on_take_over):

@@ -64,12 +64,12 @@ def _reassigning(context: RuleContext) -> bool:
     return context.start.reassigning
 
 
-def _leader_was_not_told(context: RuleContext) -> bool:
+def _leader_missed_the_end(context: RuleContext) -> bool:
     """Of the end of a reassignment, by a controller that died after it was on record."""
     return not set(context.start.isr) <= set(context.start.replicas)
 
 
-def _heads_there(context: RuleContext) -> bool:
+def _target_unchanged(context: RuleContext) -> bool:
     return context.start.reassigning and context.requested_replicas in (
         context.target,
         context.whole_target,
@@ -116,7 +116,7 @@ def _can_lead(context: RuleContext, brokers: Brokers) -> bool:
     return any(each in context.start.isr and context.is_live(each) for each in brokers)
 
 
-def _asked(context: RuleContext) -> Brokers:
+def _requested(context: RuleContext) -> Brokers:
     return context.requested_replicas
 
 
@@ -163,14 +163,14 @@ def _not_yet_in(context: RuleContext) -> Brokers:
     return tuple(each for each in context.target if each not in keep)
 
 
-def _left_behind(context: RuleContext) -> Brokers:
+def _dropped(context: RuleContext) -> Brokers:
     """What was a replica when the row began, and is none now."""
     return tuple(each for each in context.start.replicas if each not in context.now.replicas)
 
 
 # ---- what both revisions share -------------------------------------------------------------------
 
-_AIM: Final[Effects] = (SetTarget(_asked, _asked),)
+_SET_TARGET: Final[Effects] = (SetTarget(_requested, _requested),)
 
 _CONFIRM: Final[Effects] = (
     RaiseLeaderEpoch(),
@@ -187,17 +187,17 @@ _FINISH: Final[Effects] = (
     ElectAmongReplicas(),
     *_CONFIRM,
     ShrinkIsr(),
-    SendStopReplica(_left_behind),
+    SendStopReplica(_dropped),
     SendUpdateMetadata(),
 )
 
 _ON_ALTER: Final[Table] = (
-    Row("K455-51", _heads_there, ()),
+    Row("K455-51", _target_unchanged, ()),
     Row(
         "K455-42",
         _permutation,
         (
-            *_AIM,
+            *_SET_TARGET,
             WriteStateZnode(),
             Commit(),
             SendStopReplica(_not_yet_in),
@@ -212,7 +212,7 @@ _ON_ALTER: Final[Table] = (
         "K455-30",
         always,
         (
-            *_AIM,
+            *_SET_TARGET,
             RaiseLeaderEpoch(),
             WriteStateZnode(),
             Commit(),
@@ -249,7 +249,7 @@ _ON_TAKE_OVER: Final[Table] = (
     ),
     Row(
         "K455-36",
-        _leader_was_not_told,
+        _leader_missed_the_end,
         (
             ElectAmongReplicas(),
             RaiseLeaderEpoch(),

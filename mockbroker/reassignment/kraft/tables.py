@@ -1,9 +1,9 @@
-"""Partition reassignments as KRaft does them (KIP-455 as shipped, KIP-860), as tables.
+"""KRaft's rules for reassignment requests (KIP-455 as shipped, KIP-860), as tables of rows.
 
-A reassignment needs nothing but three lists of the partition: ``replicas`` already holds old and
-new at once, ``adding`` and ``removing`` say which is which. It completes inside whatever change
-makes it complete (``partition_change``), be that a request or a replica joining the ISR; so these
-tables are of requests alone.
+A reassignment consists of three lists of the partition: ``replicas`` holds old and new replicas,
+``adding`` and ``removing`` say which are which. Whatever change makes it complete completes it
+(``elections.partition_change``), be that a request or a replica that joins the ISR. So these tables
+cover requests only.
 
 Error texts are those of Kafka 3.9 to 4.4 (``ReplicationControlManager``).
 """
@@ -42,7 +42,7 @@ def _idle(context: RuleContext) -> bool:
 
 
 def _guard_forbids(context: RuleContext) -> bool:
-    """Compared with where the partition is heading, in flight or not."""
+    """The size of the target in progress counts; without one, the number of replicas."""
     return bool(context.facts[GUARDED]) and _size(context) != len(context.requested_replicas)
 
 
@@ -66,12 +66,12 @@ def _without_adding(context: RuleContext, brokers: Brokers) -> Brokers:
 
 
 @dataclass(frozen=True, slots=True)
-class HeadForAsked:
-    """From all present replicas, those of an earlier reassignment included.
+class SetTarget:
+    """Reassign from all present replicas, those of an earlier reassignment included.
 
-    Kafka sets each of the two lists only when it has something to put in it. So in flight, a new
-    target that adds nothing keeps the earlier ``adding``, and one that drops nothing keeps the
-    earlier ``removing``: as observed in its code from 3.9.2 to 4.4.0, and copied on purpose.
+    Kafka sets ``adding`` and ``removing`` only to lists that are not empty. So while a reassignment
+    is in progress, a new target that adds nothing keeps the earlier ``adding``, and a target that
+    removes nothing keeps the earlier ``removing``. Kafka 3.9.2 to 4.4.0 behaves so.
     """
 
     def perform(self, transition: Transition) -> None:
@@ -86,9 +86,9 @@ class HeadForAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeBackAdding:
-    """The new replicas go again, from the ISR too; the order of the others stays as the target had
-    it."""
+class RemoveAdding:
+    """Remove the replicas that were being added, from the ISR too. The others keep the order that
+    the target gave them."""
 
     def perform(self, transition: Transition) -> None:
         transition.now = replace(
@@ -101,8 +101,8 @@ class TakeBackAdding:
 
 
 @dataclass(frozen=True, slots=True)
-class TrustFirstReplica:
-    """It is in sync from now on, whatever it has."""
+class DeclareFirstReplicaInSync:
+    """The ISR becomes the first replica, whatever data it has."""
 
     def perform(self, transition: Transition) -> None:
         transition.now = replace(transition.now, isr=transition.now.replicas[:1])
@@ -110,7 +110,7 @@ class TrustFirstReplica:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """What is to be removed goes, if those that have to be in sync are."""
+    """Drop the replicas to be removed if those that have to be in sync are (``Completion``)."""
 
     def perform(self, transition: Transition) -> None:
         transition.now = completed(transition.now, transition.context.facts[COMPLETION])
@@ -118,7 +118,7 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Elect:
-    """``unclean``: where the topic allows it, of those that are not in sync, too."""
+    """Choose a leader. ``unclean``: replicas out of sync count too, if the topic allows that."""
 
     unclean: bool = False
 
@@ -129,8 +129,9 @@ class Elect:
 
 
 @dataclass(frozen=True, slots=True)
-class Remember:
-    """The controller has it so from now on; done over, where a request names a partition twice."""
+class Commit:
+    """Make the draft the partition's value. If the request has changed the partition before, apply
+    the difference to that value."""
 
     def perform(self, transition: Transition) -> None:
         name, index = transition.tp
@@ -159,11 +160,11 @@ def _unclean_text(transition: Transition) -> str:
 
 # ---- tables --------------------------------------------------------------------------------------
 
-_CANCEL: Final[Effects] = (Elect(unclean=True), Remember())
+_CANCEL: Final[Effects] = (Elect(unclean=True), Commit())
 
 ON_ALTER: Final[Table] = (
     Row("K860-06", _guard_forbids, (Refuse(ErrorCode.INVALID_REPLICATION_FACTOR, _factor_text),)),
-    Row("K455-01", always, (HeadForAsked(), Complete(), Elect(), Remember())),
+    Row("K455-01", always, (SetTarget(), Complete(), Elect(), Commit())),
 )
 
 ON_CANCEL: Final[Table] = (
@@ -173,6 +174,6 @@ ON_CANCEL: Final[Table] = (
         _would_lose_data,
         (Refuse(ErrorCode.INVALID_REPLICA_ASSIGNMENT, _unclean_text),),
     ),
-    Row("K455-01", _nobody_stays_in_sync, (TakeBackAdding(), TrustFirstReplica(), *_CANCEL)),
-    Row("K455-01", always, (TakeBackAdding(), *_CANCEL)),
+    Row("K455-01", _nobody_stays_in_sync, (RemoveAdding(), DeclareFirstReplicaInSync(), *_CANCEL)),
+    Row("K455-01", always, (RemoveAdding(), *_CANCEL)),
 )

@@ -18,7 +18,7 @@ from kproto.error_codes import ErrorCode
 from kproto.znodes.kafka_znodes import PartitionState
 from mockbroker.errors import Refusal
 from mockbroker.reassignment.controller import Dependencies
-from mockbroker.reassignment.plan_znode import PLAN_WATCHED, leave_plan, pending, take_plan
+from mockbroker.reassignment.plan_znode import PLAN_WATCH, pending, remove_from_plan, start_plan
 from mockbroker.reassignment.requests import (
     RequestedPartitions,
     RequestedTargets,
@@ -28,7 +28,7 @@ from mockbroker.reassignment.requests import (
     shipped_lists,
 )
 from mockbroker.reassignment.transitions import Brokers, Table
-from mockbroker.reassignment.znode_watches import WATCHED
+from mockbroker.reassignment.znode_watches import COMMON_WATCHES
 from mockbroker.reassignment.zookeeper import refusal_texts as texts
 from mockbroker.reassignment.zookeeper import tables
 from mockbroker.reassignment.zookeeper.eras import Era
@@ -49,7 +49,7 @@ _CAUSE: Final = "alter_partition_reassignments"
 
 class KafkaZooKeeperController(ZooKeeperController):
     unreadable_state = "it stays as it was known"
-    watched = (*WATCHED, PLAN_WATCHED)
+    watches = (*COMMON_WATCHES, PLAN_WATCH)
     deprecates_plans = False
 
     def __init__(self, era: Era, dependencies: Dependencies) -> None:
@@ -90,7 +90,7 @@ class KafkaZooKeeperController(ZooKeeperController):
                     targets[name, index] = self._target(controller, (name, index), replicas)
                 except Refusal as refusal:
                     refusals[name, index] = refusal
-        leave_plan(self, controller, _CAUSE, lambda tp, _: tp in targets)
+        remove_from_plan(self, controller, _CAUSE, lambda tp, _: tp in targets)
 
         def alter_one(tp: TopicPartition, _: Brokers | None) -> None:
             if tp in refusals:
@@ -156,7 +156,7 @@ class KafkaZooKeeperController(ZooKeeperController):
                 self.reassign(controller, cause, tp, target)
 
     def plan_removed(self, controller: Controller) -> None:
-        take_plan(self, controller)
+        start_plan(self, controller)
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         self._run(controller, cause, tp, self._on_step)
@@ -202,7 +202,7 @@ class KafkaZooKeeperController(ZooKeeperController):
             self._run(controller, cause, (name, partition.index), self._on_replica_start)
         for name, partition in controller.partitions():
             self._run(controller, cause, (name, partition.index), self._on_partition_start)
-        take_plan(self, controller)
+        start_plan(self, controller)
         planned = pending(controller)
         for name, partition in controller.partitions():
             tp = (name, partition.index)

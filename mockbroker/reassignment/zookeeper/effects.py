@@ -8,28 +8,28 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from mockbroker.reassignment.effects import Commit, WriteStateZnode, leader_and_isr, untargeted
-from mockbroker.reassignment.plan_znode import leave_plan, rewrite_plan
+from mockbroker.reassignment.plan_znode import remove_from_plan, rewrite_plan
 from mockbroker.reassignment.transitions import Brokers, Choice, Transition
 from mockbroker.reassignment.zookeeper.scala_sets import in_scala_2_12
 from mockbroker.state.model import NO_LEADER, Partition
 
 __all__ = [
+    "AdoptTarget",
     "ElectFromIsr",
-    "HeadForAsked",
     "KeepLiveInIsr",
-    "LeavePlan",
-    "LeaveRememberedPlan",
-    "PlanAsked",
     "PlannedPartition",
+    "RememberTarget",
     "RemoveFromIsr",
+    "RemoveFromPlan",
+    "RewritePlan",
     "SendFormerLeaderAndIsr",
-    "SettleOnTarget",
-    "SpreadOverBoth",
-    "heading_for",
+    "StartReassignment",
+    "UniteReplicas",
+    "with_target",
 ]
 
 
-def heading_for(partition: Partition, target: Brokers) -> Partition:
+def with_target(partition: Partition, target: Brokers) -> Partition:
     """On the way from the replicas it had before any reassignment, the origin, to ``target``.
 
     Those that an earlier reassignment was adding, and this one does not, are no replicas any more.
@@ -61,29 +61,29 @@ class PlannedPartition(Partition):
 
 
 @dataclass(frozen=True, slots=True)
-class HeadForAsked:
+class StartReassignment:
     """R is what is asked for and then the origin; adding and removing say which is which."""
 
     def perform(self, transition: Transition) -> None:
-        transition.now = heading_for(transition.now, transition.context.requested_replicas)
+        transition.now = with_target(transition.now, transition.context.requested_replicas)
 
 
 @dataclass(frozen=True, slots=True)
-class PlanAsked:
+class RememberTarget:
     """What is asked for is remembered; the replicas stay as they are. What an earlier plan was
     adding stays among them until the end."""
 
     def perform(self, transition: Transition) -> None:
-        now, asked = transition.now, transition.context.requested_replicas
-        fresh = tuple(each for each in asked if each not in now.replicas or each in now.adding)
+        now, target = transition.now, transition.context.requested_replicas
+        fresh = tuple(each for each in target if each not in now.replicas or each in now.adding)
         common = {field.name: getattr(now, field.name) for field in fields(Partition)}
         common["adding"] = fresh
-        common["removing"] = tuple(each for each in now.replicas if each not in asked)
-        transition.now = PlannedPartition(**common, planned=asked)
+        common["removing"] = tuple(each for each in now.replicas if each not in target)
+        transition.now = PlannedPartition(**common, planned=target)
 
 
 @dataclass(frozen=True, slots=True)
-class SpreadOverBoth:
+class UniteReplicas:
     """R is the target and all that is there, in the order of a Scala set, which Kafka makes of
     them (``onPartitionReassignment``; 2.12, as its downloads of that time were built)."""
 
@@ -115,7 +115,7 @@ class SendFormerLeaderAndIsr:
 
 
 @dataclass(frozen=True, slots=True)
-class SettleOnTarget:
+class AdoptTarget:
     """R loses what was to be removed; nothing is added or removed any more."""
 
     def perform(self, transition: Transition) -> None:
@@ -173,11 +173,11 @@ class RemoveFromIsr:
 
 
 @dataclass(frozen=True, slots=True)
-class LeavePlan:
+class RemoveFromPlan:
     """A reassignment that came to where ``/admin/reassign_partitions`` wanted it leaves it."""
 
     def perform(self, transition: Transition) -> None:
-        leave_plan(
+        remove_from_plan(
             transition.writer,
             transition.controller,
             transition.cause,
@@ -186,7 +186,7 @@ class LeavePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveRememberedPlan:
+class RewritePlan:
     """Before 2.4 the controller writes into the plan what it remembers to be under way, whatever
     somebody has made of the znode meanwhile (``removePartitionsFromReassignedPartitions``)."""
 

@@ -41,17 +41,17 @@ from mockbroker.reassignment.transitions import (
 )
 from mockbroker.reassignment.zookeeper import refusal_texts as texts
 from mockbroker.reassignment.zookeeper.effects import (
+    AdoptTarget,
     ElectFromIsr,
-    HeadForAsked,
     KeepLiveInIsr,
-    LeavePlan,
-    LeaveRememberedPlan,
-    PlanAsked,
+    RememberTarget,
     RemoveFromIsr,
+    RemoveFromPlan,
+    RewritePlan,
     SendFormerLeaderAndIsr,
-    SettleOnTarget,
-    SpreadOverBoth,
-    heading_for,
+    StartReassignment,
+    UniteReplicas,
+    with_target,
 )
 from mockbroker.rows import Effect, Row, always
 
@@ -101,7 +101,7 @@ def _leader_is_gone(context: RuleContext) -> bool:
     return candidates and not context.is_live(context.start.leader)
 
 
-def _is_there(context: RuleContext) -> bool:
+def _replicas_unchanged(context: RuleContext) -> bool:
     return context.start.replicas == context.target
 
 
@@ -118,7 +118,7 @@ def _dead_in_isr(context: RuleContext) -> bool:
     return bool(set(_dead(context)) & set(context.start.isr))
 
 
-def _strangers_in_isr(context: RuleContext) -> bool:
+def _isr_beyond_replicas(context: RuleContext) -> bool:
     isr, replicas = set(context.start.isr), set(context.start.replicas)
     return context.is_live(context.start.leader) and not isr <= replicas
 
@@ -188,7 +188,7 @@ def _adding(context: RuleContext) -> Brokers:
     return context.now.adding
 
 
-def _told_of_the_end(context: RuleContext) -> Brokers:
+def _recipients_of_the_end(context: RuleContext) -> Brokers:
     """Before 2.4, those that go are told of the end, too, unless another leader is elected."""
     now, start = context.now, context.start
     stays = now.leader == start.leader
@@ -206,7 +206,7 @@ def _not_started(context: RuleContext) -> Brokers:
 
 
 def _additions(context: RuleContext) -> Brokers:
-    return heading_for(context.start, context.requested_replicas).adding
+    return with_target(context.start, context.requested_replicas).adding
 
 
 # ---- texts ---------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ _DROP: Final[Effects] = (
 )
 """They go offline, and then for good."""
 
-_TELL: Final[Effects] = (
+_ANNOUNCE: Final[Effects] = (
     RaiseLeaderEpoch(),
     WriteStateZnode(),
     Commit(),
@@ -249,41 +249,41 @@ _TELL: Final[Effects] = (
 )
 
 
-def _finish(told: Choice, leave_plan: Effect[Transition]) -> Effects:
+def _finish(to: Choice, remove_from_plan: Effect[Transition]) -> Effects:
     """The rest is removed only after the leader has heard that it is no replica any more: or else
     it could take it into the ISR again."""
     return (
-        SettleOnTarget(),
+        AdoptTarget(),
         Commit(),
         ElectAmongReplicas(),
         RaiseLeaderEpoch(),
         WriteStateZnode(),
         Commit(),
-        SendLeaderAndIsr(told),
+        SendLeaderAndIsr(to),
         SendUpdateMetadata(),
         *_DROP,
         WriteTopicZnode(),
-        leave_plan,
+        remove_from_plan,
         SendUpdateMetadata(),
     )
 
 
-def _finish_without_leader(leave_plan: Effect[Transition]) -> Effects:
+def _finish_without_leader(remove_from_plan: Effect[Transition]) -> Effects:
     """All of the target is down, and so the last in sync is among it: nobody is to be taken out of
     the ISR, and nobody there to be told of it."""
     return (
-        SettleOnTarget(),
+        AdoptTarget(),
         Commit(),
         SendUpdateMetadata(_replicas_went),
         *_STOP_DROPPED,
         WriteTopicZnode(),
-        leave_plan,
+        remove_from_plan,
         SendUpdateMetadata(),
     )
 
 
-_FINISH: Final[Effects] = _finish(_replicas, LeavePlan())
-_FINISH_BEFORE_2_4: Final[Effects] = _finish(_told_of_the_end, LeaveRememberedPlan())
+_FINISH: Final[Effects] = _finish(_replicas, RemoveFromPlan())
+_FINISH_BEFORE_2_4: Final[Effects] = _finish(_recipients_of_the_end, RewritePlan())
 
 # ---- tables --------------------------------------------------------------------------------------
 
@@ -321,7 +321,7 @@ ON_CANCEL: Final[Table] = (
 """Cancellations that are refused, with a text, where KRaft sends none."""
 
 _REMEMBER_PLAN: Final[Row[RuleContext, Transition]] = Row(
-    "K455-60", always, (PlanAsked(), Commit()), until=_KIP_455
+    "K455-60", always, (RememberTarget(), Commit()), until=_KIP_455
 )
 
 ON_SUBMIT: Final[Table] = (_REMEMBER_PLAN,)
@@ -331,7 +331,7 @@ ON_UPDATE: Final[Table] = (
     Row(
         "K455-01",
         always,
-        (HeadForAsked(), WriteTopicZnode(), Commit(), *_DROP),
+        (StartReassignment(), WriteTopicZnode(), Commit(), *_DROP),
         since=_KIP_455,
     ),
     _REMEMBER_PLAN,
@@ -342,8 +342,8 @@ nothing is written, and where nobody is dropped nobody is told. Before 2.4 only 
 ON_PLAN: Final[Table] = (
     Row(
         "K455-60",
-        _is_there,
-        (SettleOnTarget(), Commit(), LeaveRememberedPlan()),
+        _replicas_unchanged,
+        (AdoptTarget(), Commit(), RewritePlan()),
         until=_KIP_455,
     ),
 )
@@ -368,26 +368,26 @@ ON_PHASE: Final[Table] = (
     Row(
         "K455-42",
         _incomplete,
-        (*_TELL, SendLeaderAndIsr(_not_started, is_new=True)),
+        (*_ANNOUNCE, SendLeaderAndIsr(_not_started, is_new=True)),
         since=_KIP_455,
         until=_NEW_AT_ONCE,
     ),
     Row("K455-42", _leader_to_be_had, _FINISH, since=_KIP_455),
-    Row("K455-42", always, _finish_without_leader(LeavePlan()), since=_KIP_455),
+    Row("K455-42", always, _finish_without_leader(RemoveFromPlan()), since=_KIP_455),
     Row(
         "K455-60",
         _incomplete,
         (
-            SpreadOverBoth(),
+            UniteReplicas(),
             WriteTopicZnode(),
             Commit(),
-            *_TELL,
+            *_ANNOUNCE,
             SendFormerLeaderAndIsr(_not_started),
         ),
         until=_KIP_455,
     ),
     Row("K455-60", _done_with_a_leader, _FINISH_BEFORE_2_4, until=_KIP_455),
-    Row("K455-60", _done, _finish_without_leader(LeaveRememberedPlan()), until=_KIP_455),
+    Row("K455-60", _done, _finish_without_leader(RewritePlan()), until=_KIP_455),
 )
 """A or B: what follows U, and a take-over, and a return of a broker that is needed."""
 
@@ -409,7 +409,7 @@ ON_REPLICA_START: Final[Table] = (
 among them leads no more (``ReplicaStateMachine.startup``)."""
 
 ON_PARTITION_START: Final[Table] = (
-    Row("K455-38", _leader_is_gone, (ElectFromIsr(), *_TELL)),
+    Row("K455-38", _leader_is_gone, (ElectFromIsr(), *_ANNOUNCE)),
     Row(
         "K455-38",
         _dead_in_isr,
@@ -422,7 +422,7 @@ elects first (``PartitionStateMachine.startup``). Dead followers that no control
 ISR leave it by their leader's hand, which raises no epoch."""
 
 ON_LEADER: Final[Table] = (
-    Row("K455-38", _strangers_in_isr, (ShrinkIsr(), SendUpdateMetadata()), since=_KAFKA_9672),
+    Row("K455-38", _isr_beyond_replicas, (ShrinkIsr(), SendUpdateMetadata()), since=_KAFKA_9672),
 )
 """What a leader does that was told anew, with a raised epoch: members of the ISR that are no
 replicas have never caught up (``Partition.maybeShrinkIsr``). There are such only where a controller
@@ -434,7 +434,7 @@ ON_CHANGE: Final[Table] = (
         _leader_changes,
         (WriteStateZnode(), Commit(), SendLeaderAndIsr(_replicas), SendUpdateMetadata()),
     ),
-    Row("K455-42", _dead_follower_leaves, _TELL),
+    Row("K455-42", _dead_follower_leaves, _ANNOUNCE),
     Row("K455-42", always, (WriteStateZnode(), Commit(), SendUpdateMetadata())),
 )
 """An ISR or a leader changed without a reassignment. The leader itself changes its ISR without

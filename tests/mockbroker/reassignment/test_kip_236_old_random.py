@@ -58,6 +58,7 @@ class Commands(AnyCommands):
     def ask_by_extra(self, asked: dict[Any, list[int]]) -> None:
         self.perhaps(lambda: self.cluster.write_znode(EXTRA, plan_text(asked)))
 
+    @precondition(has_controller)
     @rule(tp=TPS, asked=st.one_of(TARGETS, st.none()))
     def alter(self, tp: Any, asked: list[int] | None) -> None:
         try:
