@@ -615,7 +615,7 @@ class Cluster(Turns):
     def hold_metadata(self, broker_id: int) -> None:
         """Freeze the metadata of this broker."""
         self.broker(broker_id)
-        if broker_id in self._state.held:
+        if broker_id in self._state.held_views:
             raise ClusterError(f"the metadata of broker {broker_id} is already held")
         with self._acting():
             self._controller.record("hold_metadata", MetadataHeld(broker_id))
@@ -623,7 +623,7 @@ class Cluster(Turns):
     def release_metadata(self, broker_id: int) -> None:
         """Let the metadata of this broker follow the cluster again, at once."""
         self.broker(broker_id)
-        if broker_id not in self._state.held:
+        if broker_id not in self._state.held_views:
             raise ClusterError(f"the metadata of broker {broker_id} is not held")
         with self._acting():
             self._controller.record("release_metadata", MetadataReleased(broker_id))

@@ -1,1 +1,1 @@
-"""Configs of topics and brokers: which there are, what is in force, and changing them."""
+"""Configs of topics and brokers: their definitions, effective values and changes."""

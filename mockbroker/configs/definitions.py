@@ -1,9 +1,9 @@
-"""Which configs topics and brokers have: name, type, default, allowed values. Facts, no state.
+"""The configs of topics and brokers: name, type, default, allowed values. Data, no state.
 
-Topic configs are those of ``LogConfig`` without its internal ones, of Kafka 0.11 to 4.4; each names
-the broker config that gives its default. Broker configs are those, plus the ones that clients,
-tools and this mock's own rules look at: a real broker has some three hundred. A row says for which
-releases it holds; what changed has a row for each time.
+Topic configs are those of ``LogConfig`` in Kafka 0.11 to 4.4, without internal ones; each names the
+broker config that provides its default. Broker configs are those and the ones that clients, tools
+and this mock's rules read; a real broker has about three hundred. Each row lists the releases for
+which it holds, so a config that changed has several rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ConfigType: TypeAlias = Literal[
 ]
 
 Line: TypeAlias = tuple[int, int]
-"""A release line: (3, 9). Before 1.0 the second number counted."""
+"""A line of releases: (3, 9). Before Kafka 1.0 the first number is 0."""
 
 _EVER: Final = (0, 0)
 _STILL: Final = (99, 0)
@@ -34,11 +34,13 @@ _STILL: Final = (99, 0)
 
 @dataclass(frozen=True, slots=True)
 class ConfigDefinition:
-    """``default`` is the text DescribeConfigs shows. ``synonym`` is the broker config behind a
-    topic config. ``dynamic`` says whether a running broker takes a change; ``only_set`` is one that
-    DescribeConfigs leaves out until somebody sets it, ``called_read_only`` one that it calls so
-    although it is not; ``of_replicas`` one that lists replicas, or has an asterisk. The row holds
-    from release ``since`` to ``until``, both included."""
+    """One config in the releases from ``since`` to ``until``, both included.
+
+    ``default`` is the text in DescribeConfigs. ``synonym`` is the broker config that provides the
+    default of a topic config. ``dynamic``: a running broker accepts changes. ``only_set``:
+    DescribeConfigs omits it unless it is set. ``called_read_only``: DescribeConfigs reports it as
+    read-only although it is not. ``of_replicas``: the value lists replicas, or is an asterisk.
+    """
 
     name: str
     type: ConfigType
@@ -56,7 +58,7 @@ class ConfigDefinition:
 
 
 class ConfigDefinitions(NamedTuple):
-    """What the brokers of one release have, each by name."""
+    """The configs that one release defines, by name."""
 
     topic: Mapping[str, ConfigDefinition]
     broker: Mapping[str, ConfigDefinition]
@@ -93,7 +95,7 @@ def _static(name: str, type_: ConfigType, default: str | None) -> ConfigDefiniti
 
 
 def _message_format(since: Line, until: Line, default: str) -> ConfigDefinition:
-    """What a broker of these releases writes by default, until 3.0 settled it."""
+    """Return the message format of these releases; since 3.0 it is fixed."""
     return _topic(
         "message.format.version", "STRING", default, "log.message.format.version",
         since=since, until=until,

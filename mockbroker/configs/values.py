@@ -1,4 +1,4 @@
-"""Whether a text is a good value for a config, with Kafka's words for why not (``ConfigDef``)."""
+"""Validation of config values, with Kafka's error texts (``ConfigDef``)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _REPLICA = re.compile(r"(?:[0-9]+:[0-9]+)?")
 
 
 def config_type_number(config_type: ConfigType) -> int:
-    """The number DescribeConfigs has for a type (``ConfigEntry.ConfigType``)."""
+    """Return the number of a type in DescribeConfigs (``ConfigEntry.ConfigType``)."""
     return _TYPE_NUMBERS[config_type]
 
 
 def check_value(definition: ConfigDefinition, value: str) -> None:
-    """Raise Refusal (40) unless Kafka would take the value."""
+    """Raise Refusal (40) for a value that Kafka refuses."""
     if definition.type == "BOOLEAN":
         if value.strip().lower() not in ("true", "false"):
             raise _bad(definition, value, "Expected value to be either true or false")
@@ -43,7 +43,7 @@ def check_value(definition: ConfigDefinition, value: str) -> None:
 
 
 def shown_value(definition: ConfigDefinition, value: str) -> str:
-    """As DescribeConfigs shows a value: read and written again."""
+    """Return a value as DescribeConfigs formats it after parsing."""
     if definition.type == "LIST":
         return ",".join(part.strip() for part in value.split(","))
     return value.strip().lower() if definition.type == "BOOLEAN" else value.strip()
@@ -71,7 +71,7 @@ def _check_range(definition: ConfigDefinition, number: float) -> None:
 
 
 def _plain(number: float) -> str:
-    """All digits of a whole number."""
+    """Format a whole number with all of its digits."""
     return str(int(number)) if number == int(number) else f"{number:g}"
 
 

@@ -1,1 +1,1 @@
-"""Electing leaders (43; KIP-183, KIP-460): who is elected, when, and what callers are told."""
+"""Electing leaders (43; KIP-183, KIP-460): the choice of a leader, the queue, the answers."""

@@ -1,7 +1,7 @@
-"""Everything that can happen to the cluster, as typed values, and the log that keeps their order.
+"""Everything that can happen to a cluster as typed values, and the log that keeps their order.
 
-This file knows what a change is made of, not when it may happen. ``controller`` applies an action;
-the same actions in the same order give the same state.
+This module defines what a change consists of, not when it may happen. ``cluster_state`` applies
+actions; the same actions in the same order give an equal state.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class BrokerRegistered:
 
 @dataclass(frozen=True, slots=True)
 class BrokerChanged:
-    """Stopped, started, or given an endpoint."""
+    """A broker stopped, started, or got another endpoint or other software."""
 
     before: Broker
     after: Broker
@@ -65,8 +65,8 @@ class BrokerChanged:
 
 @dataclass(frozen=True, slots=True)
 class ControllerChanged:
-    """Broker ids of the former controller and the new one; -1 for none. ``epoch`` is the new one's
-    controller epoch."""
+    """Another broker became the controller. ``before`` and ``after`` are broker ids, -1 for none;
+    ``epoch`` is the new controller epoch."""
 
     before: int
     after: int
@@ -75,14 +75,14 @@ class ControllerChanged:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreated:
-    """A topic with all of its partitions."""
+    """A topic was created with all of its partitions."""
 
     topic: Topic
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDeleted:
-    """The topic's configs go with it."""
+    """A topic and its configs were deleted."""
 
     name: str
     topic_id: uuid.UUID
@@ -90,7 +90,7 @@ class TopicDeleted:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAdded:
-    """The new partitions of a topic."""
+    """Partitions were added to a topic."""
 
     topic: str
     partitions: tuple[Partition, ...]
@@ -98,7 +98,7 @@ class PartitionsAdded:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChanged:
-    """Replicas, ISR, leader or reassignment of one partition."""
+    """The replicas, ISR, leader or reassignment of one partition changed."""
 
     topic: str
     before: Partition
@@ -107,7 +107,7 @@ class PartitionChanged:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanged:
-    """None means not set, before or after."""
+    """A config of a topic or broker changed; None means that it is not set."""
 
     resource_type: int
     resource_name: str
@@ -132,29 +132,29 @@ class AclRemoved:
 
 @dataclass(frozen=True, slots=True)
 class MetadataHeld:
-    """What a broker answers to Metadata is frozen."""
+    """The metadata of a broker is frozen."""
 
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataReleased:
-    """A broker's metadata follows the cluster again."""
+    """The metadata of a broker follows the cluster again."""
 
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class PropagationChanged:
-    """How long every broker takes to hear of a change; 0 is not at all."""
+    """The delay until brokers learn of changes was set; 0 is no delay."""
 
     delay_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionEnqueued:
-    """An election is the controller's to hold; with KIP-183, the flag is set. ``topics`` is None
-    for what ``/admin/preferred_replica_election`` will say when its turn comes."""
+    """An election was added to the controller's queue; with KIP-183 the flag is set. ``topics`` is
+    None for the content of ``/admin/preferred_replica_election`` at its turn."""
 
     election: int
     election_type: int
@@ -163,7 +163,8 @@ class ElectionEnqueued:
 
 @dataclass(frozen=True, slots=True)
 class ElectionProcessed:
-    """With KIP-183, the flag is cleared. ``preempted``: the controller went before it was held."""
+    """An election was held; with KIP-183 the flag is cleared. ``preempted``: the controller
+    resigned before it was held."""
 
     election: int
     preempted: bool = False
@@ -171,25 +172,26 @@ class ElectionProcessed:
 
 @dataclass(frozen=True, slots=True)
 class ElectionsHeld:
-    """The controller lets elections lie in its queue."""
+    """The controller leaves elections in its queue from now on."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionsReleased:
-    """The controller holds the elections in its queue."""
+    """The controller processes the elections in its queue again."""
 
 
 @dataclass(frozen=True, slots=True)
 class AutoProgressChanged:
-    """How often a replica joins an ISR by itself; None for never."""
+    """The interval at which a replica joins an ISR by itself was set; None is never."""
 
     interval_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class ZnodeWritten:
-    """A znode's text; None where there was, or is now, no such znode. ``stat`` is the znode's then
-    (its ``czxid`` tells one life of a path from the next), None where it is gone."""
+    """A znode was written, created or deleted; a text of None means that it does not exist.
+    ``stat`` is its new stat, whose ``czxid`` differs each time the path is created; None if
+    deleted."""
 
     path: str
     before: str | None
@@ -199,13 +201,14 @@ class ZnodeWritten:
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrSent:
-    """One partition's state, told to brokers. ``target_replicas`` is null outside a reassignment,
-    and exists in the drafts of KIP-455 only; ``adding`` and ``removing`` since Kafka 2.4.
+    """A LeaderAndIsr with the state of one partition. ``target_replicas`` is null outside a
+    reassignment, and exists in the drafts of KIP-455 only; ``adding`` and ``removing`` exist since
+    Kafka 2.4.
 
-    This and its like below: one entry a partition, however many one request carries on the wire
-    (``mockbroker.inter_broker.requests``). ``versions`` are those it went out at, one for each of
-    ``to``; -1 where there is none that both ends know, and nothing was sent. Set by whoever records
-    it, and no part of what is said."""
+    This and the requests below have one entry for each partition, although one request carries many
+    (``mockbroker.inter_broker.requests``). ``versions`` has the version sent to each broker of
+    ``to``, or -1 if both ends know no common version, so that nothing is sent. It is filled in when
+    the entry is recorded, and not compared."""
 
     to: tuple[int, ...]
     topic: str
@@ -224,8 +227,8 @@ class LeaderAndIsrSent:
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaSent:
-    """``delete``: the data goes too. ``leader_epoch`` None is the partition's own; -2 says that the
-    topic is being deleted (KIP-570)."""
+    """A StopReplica for one partition. ``delete``: its data is deleted, too. ``leader_epoch`` None
+    is that of the partition; -2 means that the topic is being deleted (KIP-570)."""
 
     to: tuple[int, ...]
     topic: str
@@ -237,8 +240,8 @@ class StopReplicaSent:
 
 @dataclass(frozen=True, slots=True)
 class ReplicasMoved:
-    """Replicas of one partition entered a state of the controller's replica state machine, by
-    Kafka's name of it ("OfflineReplica"). Only the controllers of KIP-236's drafts log these."""
+    """Replicas of one partition entered a state of the controller's replica state machine, named as
+    in Kafka ("OfflineReplica"). Only the controllers of KIP-236's drafts log these."""
 
     topic: str
     index: int
@@ -248,7 +251,7 @@ class ReplicasMoved:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataSent:
-    """One partition's state in an UpdateMetadata to brokers."""
+    """An UpdateMetadata with the state of one partition."""
 
     to: tuple[int, ...]
     topic: str
@@ -263,7 +266,7 @@ class UpdateMetadataSent:
 
 @dataclass(frozen=True, slots=True)
 class LiveBrokersSent:
-    """An UpdateMetadata without partitions: which brokers are live, as each of them says too."""
+    """An UpdateMetadata without partitions, which only lists the live brokers."""
 
     to: tuple[int, ...]
     versions: tuple[int, ...] = field(default=(), compare=False)
@@ -271,7 +274,7 @@ class LiveBrokersSent:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """What the controller wrote to its own log."""
+    """The controller logged a warning."""
 
     text: str
 
@@ -309,8 +312,9 @@ Change: TypeAlias = (
 class Action:
     """One entry of the log.
 
-    ``offset`` counts from 0, ``at_ms`` is the virtual clock, ``cause`` names the call or step that
-    led to it ("alter_partition_reassignments", "join_isr", "auto_progress", ...).
+    ``offset`` counts from 0, ``at_ms`` is the time of the virtual clock, ``cause`` names the
+    request or step that caused it ("alter_partition_reassignments", "join_isr", "auto_progress",
+    ...).
     """
 
     offset: int
@@ -320,11 +324,12 @@ class Action:
 
     @property
     def kind(self) -> str:
-        """The name of the change's type: "PartitionChanged"."""
+        """The name of the type of the change, such as "PartitionChanged"."""
         return type(self.change).__name__
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: the entry's fields, ``kind``, and those of the change under its own names."""
+        """Return a JSON object with the fields of the entry, ``kind`` and the fields of the
+        change."""
         return {
             "offset": self.offset,
             "at_ms": self.at_ms,
@@ -335,7 +340,7 @@ class Action:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples as lists and ids as text, all the way down."""
+    """Convert tuples to lists and UUIDs to texts, recursively."""
     if isinstance(value, Stat):
         return value._asdict()
     if isinstance(value, dict):
@@ -346,22 +351,23 @@ def _plain(value: Any) -> Any:
 
 
 class ActionLog:
-    """The ordered log: append-only, readable as a sequence."""
+    """The append-only log of actions, readable as a sequence."""
 
     def __init__(self) -> None:
         self._actions: list[Action] = []
 
     def append(self, at_ms: int, cause: str, change: Change) -> Action:
+        """Add a change to the log and return its entry."""
         action = Action(len(self._actions), at_ms, cause, change)
         self._actions.append(action)
         return action
 
     def since(self, offset: int) -> tuple[Action, ...]:
-        """The actions from this offset on; ``len(log)`` now is the offset to ask for later."""
+        """Return the actions from this offset on; ``len(log)`` is the next offset."""
         return tuple(self._actions[offset:])
 
     def partition_changes(self, topic: str, index: int) -> tuple[PartitionChanged, ...]:
-        """What happened to one partition, oldest first."""
+        """Return the changes of one partition, oldest first."""
         return tuple(
             action.change
             for action in self._actions

@@ -71,7 +71,7 @@ class ClusterState:
     topic_names: dict[uuid.UUID, str] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     acls: dict[AclBinding, None] = field(default_factory=dict)
-    held: dict[int, MetadataView] = field(default_factory=dict)
+    held_views: dict[int, MetadataView] = field(default_factory=dict)
     znodes: dict[str, str] = field(default_factory=dict)
     znode_stats: dict[str, Stat] = field(default_factory=dict)
     known_targets: KnownTargets = field(default_factory=KnownTargets)
@@ -84,7 +84,7 @@ class ClusterState:
 
     def view(self, broker_id: int, now_ms: int) -> MetadataView:
         """Return the metadata that a broker has: held, or delayed by the propagation time."""
-        held = self.held.get(broker_id)
+        held = self.held_views.get(broker_id)
         return self._history.view(now_ms) or self._current() if held is None else held
 
     @property
@@ -147,9 +147,9 @@ class ClusterState:
             case AclRemoved(binding):
                 del self.acls[binding]
             case MetadataHeld(broker_id):
-                self.held[broker_id] = self.view(broker_id, action.at_ms)
+                self.held_views[broker_id] = self.view(broker_id, action.at_ms)
             case MetadataReleased(broker_id):
-                del self.held[broker_id]
+                del self.held_views[broker_id]
             case AutoProgressChanged(interval_ms):
                 self.auto_progress_ms = interval_ms
             case PropagationChanged(delay_ms):

@@ -40,7 +40,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
-    """One requested partition's outcome, of calls 43 and 45."""
+    """The result of one requested partition (43, 45)."""
 
     partition_index: int
     error_code: int = 0
@@ -49,7 +49,7 @@ class PartitionResult:
 
 @dataclass(frozen=True, slots=True)
 class TopicResult:
-    """A requested topic and one row a requested partition, in request order."""
+    """A requested topic and the results of its partitions, in request order."""
 
     name: str
     partitions: tuple[PartitionResult, ...]
@@ -57,7 +57,7 @@ class TopicResult:
 
 @dataclass(frozen=True, slots=True)
 class AlterReassignmentsResult:
-    """AlterPartitionReassignments (45). ``error_message`` is "" when no topic was named."""
+    """AlterPartitionReassignments (45). ``error_message`` is "" for an empty request."""
 
     error_code: int
     error_message: str | None
@@ -90,7 +90,7 @@ class ListReassignmentsResult:
 
 @dataclass(frozen=True, slots=True)
 class ElectLeadersResult:
-    """ElectLeaders (43). The top-level code exists on the wire from version 1."""
+    """ElectLeaders (43). The top-level error code exists from version 1."""
 
     error_code: int
     topics: tuple[TopicResult, ...]
@@ -98,7 +98,7 @@ class ElectLeadersResult:
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create (19). -1 asks for the broker's default, as KIP-464 has it.
+    """A topic to create (19). -1 means the broker's default (KIP-464).
 
     ``assignments`` pairs a partition index with its broker ids; when given, the two counts are -1.
     ``configs`` pairs a config name with its value.
@@ -122,7 +122,7 @@ class ConfigSynonym:
 class ConfigEntry:
     """One config of DescribeConfigs. ``source`` and ``config_type`` are the wire's numbers.
 
-    ``synonyms`` are always filled; the handler drops them where the request did not ask.
+    ``synonyms`` is always filled; the handler omits them unless they are requested.
     """
 
     name: str
@@ -136,7 +136,8 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """DescribeConfigs version 0 has this instead of a source."""
+        """Whether the value is a default: version 0 of DescribeConfigs has this instead of a
+        source."""
         return self.source == 5
 
 
@@ -153,7 +154,7 @@ class CreateTopicResult:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicResult:
-    """``name`` is None when the topic was asked for by an id that does not exist."""
+    """The result of one topic (20). ``name`` is None if the requested id does not exist."""
 
     name: str | None
     topic_id: uuid.UUID
@@ -195,9 +196,9 @@ class LogDirReplica:
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """One log directory of one broker (35). Nothing is stored, so every replica's size is 0.
+    """One log directory of a broker (35). Nothing is stored, so the size of each replica is 0.
 
-    ``topics`` pairs a topic name with its replicas here. -1 bytes means unknown, as on the wire.
+    ``topics`` pairs topic names with their replicas here. -1 bytes means unknown, as on the wire.
     """
 
     log_dir: str
@@ -209,7 +210,7 @@ class LogDir:
 
 @dataclass(frozen=True, slots=True, order=True)
 class AclBinding:
-    """One access rule; the numbers are the wire's (AclOperation, ResourceType, PatternType...)."""
+    """One access rule, with the numbers of the protocol (AclOperation, ResourceType, ...)."""
 
     resource_type: int
     resource_name: str
@@ -222,8 +223,8 @@ class AclBinding:
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """Which rules to describe or delete: None and ANY (1) match everything, MATCH (2) as a pattern
-    type matches every rule that would apply to the resource name."""
+    """Selects rules to describe or delete. None and ANY (1) match everything; the pattern type
+    MATCH (2) matches every rule that applies to the resource name."""
 
     resource_type: int = 1
     resource_name: str | None = None
@@ -242,7 +243,7 @@ class CreateAclResult:
 
 @dataclass(frozen=True, slots=True)
 class DescribeAclsResult:
-    """The rules found; iterating gives them."""
+    """The rules that a filter matched; iterates over them."""
 
     error_code: int = 0
     error_message: str | None = None
@@ -254,7 +255,7 @@ class DescribeAclsResult:
 
 @dataclass(frozen=True, slots=True)
 class DeleteAclsResult:
-    """One filter's outcome."""
+    """The result of one filter."""
 
     error_code: int = 0
     error_message: str | None = None

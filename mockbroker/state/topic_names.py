@@ -1,4 +1,4 @@
-"""Which topic names Kafka takes (``Topic.validate``), and which two it will not have together."""
+"""Valid topic names (``Topic.validate``) and names that collide with each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def name_problem(name: str) -> str | None:
-    """Why the name is not allowed, in Kafka's words; None when it is."""
+    """Return Kafka's text for an invalid name; None for a valid one."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):
@@ -31,12 +31,12 @@ def name_problem(name: str) -> str | None:
 
 
 def check_topic_name(name: str) -> None:
-    """Raise Refusal (17) for a name that is not allowed."""
+    """Raise Refusal (17) for an invalid name."""
     problem = name_problem(name)
     if problem is not None:
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
 
 
 def collide(one: str, other: str) -> bool:
-    """Whether the names differ only in '.' and '_', which metrics cannot tell apart."""
+    """Return whether the names differ only in '.' and '_', which metrics cannot distinguish."""
     return one.replace(".", "_") == other.replace(".", "_")

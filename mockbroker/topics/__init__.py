@@ -1,1 +1,1 @@
-"""Creating and deleting topics, adding partitions and choosing replicas, as each era did it."""
+"""Creating, extending and deleting topics, and choosing replicas, in each era of Kafka."""

@@ -130,9 +130,12 @@ class DeletionEra:
 
 @dataclass(frozen=True, slots=True)
 class AdministrationEra:
-    """``knows_only_live``: a broker that is not live is no broker, as its znode is gone with it.
-    ``waits``: CreateTopics, CreatePartitions and DeleteTopics are answered when it is done; to
-    a caller who does not wait that is REQUEST_TIMED_OUT(7)."""
+    """How the controllers of some releases administer topics and configs.
+
+    ``knows_only_live``: a broker that is not live is unknown, since its znode is gone. ``waits``:
+    CreateTopics, CreatePartitions and DeleteTopics are answered once they are done, so a request
+    without a time-out fails with REQUEST_TIMED_OUT (7).
+    """
 
     name: str
     creation: CreationEra

@@ -1,5 +1,5 @@
-"""The texts that describe topics and partitions on a command line: ``foo:2:3``, ``foo=1,2/2,3``,
-``foo-0``, ``500ms``. Text in, plain values out; whether a broker exists is not known here."""
+"""Parsers of command-line texts: topics (``foo:2:3``, ``foo=1,2/2,3``), partitions (``foo-0``) and
+durations (``500ms``). They do not check whether brokers exist."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000}
 
 
 def parse_topic(text: str, broker_ids: Sequence[int] = (1, 2, 3)) -> tuple[str, list[list[int]]]:
-    """Name and the broker ids of each partition.
+    """Return the name and the broker ids of each partition.
 
-    ``foo:2:3`` is two partitions of three replicas, spread over ``broker_ids``: partition p gets
-    the broker at place (p + i) modulo their number as its i-th. ``foo=1,2,3/2,3,4`` lists them;
-    the lists may differ in length, as they may after reassignments.
-    Raises ClusterError (a ValueError).
+    ``foo:2:3`` means two partitions with three replicas, assigned by ``default_assignment``.
+    ``foo=1,2,3/2,3,4`` lists the replicas; the lists may differ in length, as they may after
+    reassignments. Raises ClusterError (a ValueError).
     """
     if "=" in text:
         name, _, lists = text.partition("=")
@@ -60,7 +59,7 @@ def _broker_list(text: str, part: str) -> list[int]:
 def default_assignment(
     broker_ids: Sequence[int], partitions: int, replicas: int, *, where: str = ""
 ) -> list[list[int]]:
-    """Partition p gets, as its i-th replica, the broker at place (p + i) modulo their number."""
+    """Assign replicas: replica i of partition p is broker number p + i, modulo their count."""
     prefix = f"topic {where!r}: " if where else ""
     if not 1 <= partitions <= _MAX_PARTITIONS:
         raise ClusterError(f"{prefix}a topic has 1 to {_MAX_PARTITIONS} partitions")
@@ -76,7 +75,7 @@ def default_assignment(
 
 
 def parse_topic_partition(text: str) -> TopicPartition:
-    """``foo-0`` -> ("foo", 0). A topic's name may hold dashes: the last one counts."""
+    """Parse ``foo-0`` into ("foo", 0). A topic name may contain dashes; the last one separates."""
     name, dash, index = text.rpartition("-")
     if not dash or not name or not _is_count(index):
         raise ClusterError(f"{text!r} is not a partition: use TOPIC-PARTITION, as in foo-0")
@@ -84,7 +83,7 @@ def parse_topic_partition(text: str) -> TopicPartition:
 
 
 def parse_milliseconds(text: str) -> int:
-    """``500ms``, ``2s``, ``1m``; a bare number is milliseconds."""
+    """Parse ``500ms``, ``2s`` or ``1m``; a number without a unit is in milliseconds."""
     found = re.fullmatch(r"([0-9]{1,12})(ms|s|m)?", text)
     if found is None:
         raise ClusterError(f"{text!r} is not a duration: use 500ms, 2s or 1m")

@@ -1,9 +1,9 @@
-"""Which partition of a topic a KRaft controller's hash table iterates first.
+"""The partition of a topic that the hash table of a KRaft controller iterates first.
 
-``ReplicationControlManager.createPartitions`` gives new partitions as many replicas as that one
-has. The table is ``org.apache.kafka.timeline.TimelineHashMap``: slots by the upper bits of a
-Fibonacci hash, twice as many whenever it is three quarters full, and what shares a slot is
-iterated from the last that was added. Partitions are added by number, and none is ever removed.
+``ReplicationControlManager.createPartitions`` gives new partitions the replication factor of that
+one. The table is ``org.apache.kafka.timeline.TimelineHashMap``: slots are chosen by the upper bits
+of a Fibonacci hash, their number doubles when three quarters are full, and entries of one slot are
+iterated from the last one added. Partitions are added in order and never removed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOAD: Final = 0.75
 
 
 def first_iterated(partitions: int) -> int:
-    """The number of that partition, of a topic that has so many."""
+    """Return the index of that partition in a topic with this many partitions."""
     slots = _SMALLEST
     while partitions * _LOAD > slots:
         slots *= 2

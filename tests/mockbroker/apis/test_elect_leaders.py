@@ -406,7 +406,7 @@ async def test_controls_by_http() -> None:
 
 async def test_kraft_has_nothing_to_hold() -> None:
     mock = cluster(profile="kafka-4.1")
-    with pytest.raises(ClusterError, match="there is no queue"):
+    with pytest.raises(ClusterError, match="no queue of elections"):
         mock.hold_elections()
     with pytest.raises(ClusterError, match="of propagation"):
         mock.set_propagation(-5)
