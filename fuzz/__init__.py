@@ -1,9 +1,10 @@
-"""What looks for defects in this repository by itself. Not in the wheel.
+"""Fuzzers that look for defects in kproto itself. Not part of the wheel.
 
-``targets/`` are coverage-guided: a file each, whose docstring states what must hold of any bytes,
-and whose ``check(data)`` raises where it does not. The same function runs under a guide that
-mutates inputs by what they reach (``worker``), over the committed corpus (``corpus/``), and in
-plain pytest (``tests/fuzz``). ``stateful/`` walks the cluster model at random, ``fire/`` puts a
-live server under malformed traffic, ``planted/`` shows that fuzzers find what is there.
-docs/fuzzing.md says how to run each, and what was found.
+``targets/`` are coverage-guided, a module each. Its docstring states an invariant for any input,
+and its ``check(data)`` raises if the invariant does not hold. The same function runs under a guide,
+which mutates inputs by the coverage they reach (``worker``), over the committed corpus
+(``corpus/``), and in pytest (``tests/fuzz``). ``stateful/`` runs random commands on the cluster
+model, ``fire/`` sends malformed traffic to a live server, and ``planted/`` shows that fuzzers find
+deliberate bugs. docs/fuzzing.md says how to run each and what was found. To fuzz clients, see
+``kspec.clientfuzz``.
 """

@@ -1,4 +1,4 @@
-"""``python -m fuzz``: see ``fuzz.run``."""
+"""``python -m fuzz``: the command line of ``fuzz.run``."""
 
 from fuzz.run import main
 

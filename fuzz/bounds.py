@@ -1,11 +1,10 @@
-"""What a call may cost: memory in proportion to what it was given.
+"""Bounds on the memory of a call, in proportion to its input.
 
-``allocating`` measures a call with ``tracemalloc``, which makes it several times as slow. So a
-process that fuzzes measures one input in ``MEASURED``, chosen by its checksum: the same ones every
-time. Everybody else (``replay``, pytest) measures each. The same goes for whatever else costs more
-than what it is to check (``is_due``). What no measure is needed for holds for every input of every
-process: a reservation of gigabytes is a MemoryError under the address space that ``worker`` leaves
-itself, and no target accepts that.
+``allocating`` measures a call with ``tracemalloc``, which makes it several times slower. A fuzzing
+process therefore measures one input in ``MEASURED``, always the same ones, chosen by checksum.
+``replay`` and pytest measure every input. Other expensive checks work the same way (``is_due``).
+One check applies to every input: a reservation of gigabytes is a MemoryError under the address
+space limit of ``worker``, and no target accepts that.
 """
 
 from __future__ import annotations
@@ -23,26 +22,29 @@ _saves_time = False
 
 
 class TooMuchMemory(AssertionError):
-    """A call reserved more than its input explains."""
+    """A call reserved more memory than its input explains."""
 
 
 def save_time() -> None:
-    """From now on do what is dear for some inputs only."""
+    """From now on run expensive checks for some inputs only."""
     global _saves_time
     _saves_time = True
 
 
 def is_due(data: bytes, one_in: int) -> bool:
-    """Whether what is dear is to be done: for every input, or one in so many."""
+    """Return whether to run an expensive check: always, or for one input in so many."""
     return not _saves_time or zlib.crc32(data) % one_in == 0
 
 
 def allocating(
     call: Callable[[], Any], data: bytes, *, a_byte: int, besides: int = 64 * 1024
 ) -> Any:
-    """What ``call`` returns. Where that is due it is called once more, now that
-    codecs are made and modules imported, and may reserve ``besides`` bytes and ``a_byte`` for each
-    byte of ``data``. Raises TooMuchMemory, and what ``call`` raises."""
+    """Return what ``call`` returns.
+
+    If due, the call is repeated with codecs and modules already loaded, and may then reserve
+    ``besides`` bytes plus ``a_byte`` for each byte of ``data``. Raises TooMuchMemory, and what
+    ``call`` raises.
+    """
     result = call()
     if not is_due(data, MEASURED):
         return result

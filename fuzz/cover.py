@@ -1,6 +1,6 @@
-"""What the known inputs of a target reach, line by line: ``coverage`` over the modules under test.
+"""Measure which lines of the code under test a target's known inputs reach, with ``coverage``.
 
-Generated code has no file, and C is libFuzzer's to count; neither is in these numbers.
+Generated code has no file, and libFuzzer counts C; neither is included.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ __all__ = ["measured", "report"]
 
 
 def measured(target: Target) -> tuple[coverage.Coverage, int]:
-    """Coverage of every known input, and how many there are. The modules must be unimported."""
+    """Return the coverage of every known input and their number. The modules must not be imported
+    yet."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    # By their files: to find modules by name, coverage would import them, and then once more.
+    # Modules are given by file: to find them by name, coverage would import them an extra time.
     files = [str(ROOT.joinpath(*name.split("."))) for name in target.under_test]
     measuring = coverage.Coverage(
         data_file=None,
@@ -41,7 +42,7 @@ def measured(target: Target) -> tuple[coverage.Coverage, int]:
 
 
 def report(target: Target, *, missing: bool) -> None:
-    """Print a line, or with ``missing`` the table of files; and note the line's number."""
+    """Print a line, or with ``missing`` the table of files, and record the percentage."""
     measuring, number = measured(target)
     lines = io.StringIO()
     percent = measuring.report(file=lines, show_missing=missing, skip_covered=True)

@@ -1,4 +1,4 @@
-"""Which guides this machine has, and a worker started under one, with libFuzzer's numbers of it."""
+"""The guides that this machine has, and workers started under them, with libFuzzer's statistics."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _KEPT: Final = re.compile(r"Test unit written to (\S+)")
 
 
 class Absent(Exception):
-    """A guide this machine does not have: why, and how to get it."""
+    """This machine lacks a guide; the text says why, and how to install it."""
 
 
 class Broken(Exception):
-    """The worker failed otherwise than by an input: what it said last."""
+    """The worker failed for another reason than an input; has its last output."""
 
 
 class RunStatistics(NamedTuple):
-    """One run. ``edges`` and ``features`` are libFuzzer's ``cov`` and ``ft``, of everything that
-    was instrumented; 0 where nothing looked. ``kept`` is the input that ended it."""
+    """One run. ``edges`` and ``features`` are libFuzzer's ``cov`` and ``ft`` of all instrumented
+    code, or 0 without instrumentation. ``kept`` is the input that ended the run."""
 
     target: str
     guide: str
@@ -66,7 +66,7 @@ class RunStatistics(NamedTuple):
 
 
 def absent(guide: str, target: Target) -> str:
-    """Why there is no such guide here for a target; empty where there is."""
+    """Return why a target's guide is absent; empty if it is available."""
     for module in target.modules:
         if importlib.util.find_spec(module.partition(".")[0]) is None:
             return f"{module} is not installed: pip install -e .[dev,control]"
@@ -86,15 +86,15 @@ def absent(guide: str, target: Target) -> str:
 
 
 def require(guide: str, target: Target) -> None:
-    """Raises Absent."""
+    """Return the guide's command. Raises Absent."""
     reason = absent(guide, target)
     if reason:
         raise Absent(f"{target.name} ({guide}): {reason}")
 
 
 def fuzz(target: Target, guide: str, *, seconds: int, seed: int, show: bool) -> RunStatistics:
-    """Fuzz for so long, from the committed corpus, which the seeds went into, and what earlier runs
-    kept."""
+    """Fuzz for a time, starting from the committed corpus, which includes the seeds, and inputs
+    kept by earlier runs."""
     folders = [found_folder(target.name), _begin(target)]
     limit = f"-max_total_time={seconds}"
     ran = _fuzz(target, guide, limit, folders, seed=seed, show=show)._replace(seconds=seconds)
@@ -103,8 +103,9 @@ def fuzz(target: Target, guide: str, *, seconds: int, seed: int, show: bool) -> 
 
 
 def fuzz_afresh(target: Target, guide: str, *, executions: int, seed: int) -> RunStatistics:
-    """So many executions, from the committed corpus alone: whatever the machine did before, and
-    however fast it is. By one seed they are much the same ones; libFuzzer promises no more."""
+    """Fuzz for a number of executions, from the committed corpus only, independent of earlier runs
+    and of the machine's speed. A seed gives mostly the same executions; libFuzzer guarantees no
+    more."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as kept:
         folders = [Path(kept), _begin(target)]
@@ -142,7 +143,7 @@ def _begin(target: Target) -> Path:
 
 
 def _remember(ran: RunStatistics) -> None:
-    """A short run tells less than the longer one before it, and does not take its place."""
+    """Record a run, unless it is shorter than the recorded one."""
     _RESULTS.mkdir(parents=True, exist_ok=True)
     file = _RESULTS / f"{ran.target}-{ran.guide}.json"
     if not file.exists() or RunStatistics(**json.loads(file.read_text())).seconds <= ran.seconds:
@@ -150,7 +151,7 @@ def _remember(ran: RunStatistics) -> None:
 
 
 def merge(target: Target, guide: str, into: Path) -> None:
-    """The fewest inputs that reach what all of them together do, into an empty folder."""
+    """Write the smallest set of inputs with the same coverage into an empty folder."""
     folders = [found_folder(target.name), CORPUS / target.name, _seeds(target)]
     options = ["-set_cover_merge=1", f"-max_len={target.max_length}", "-rss_limit_mb=0"]
     arguments = [*options, str(into), *map(str, filter(Path.is_dir, folders))]
@@ -160,7 +161,7 @@ def merge(target: Target, guide: str, into: Path) -> None:
 
 
 def last_runs() -> list[RunStatistics]:
-    """The newest of the longest runs of each target and guide."""
+    """Return the newest of the longest runs of each target and guide."""
     files = sorted(_RESULTS.glob("*.json")) if _RESULTS.is_dir() else []
     found = [RunStatistics(**json.loads(path.read_text())) for path in files]
     order = list(TARGETS)
@@ -174,7 +175,7 @@ def _seeds(target: Target) -> Path:
 def _work(
     guide: str, target: Target, arguments: list[str], *, show: bool = False
 ) -> tuple[int, list[str]]:
-    """The worker's exit code, and all that it said."""
+    """Return the worker's exit code and all its output."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
     if guide == "c":
         from fuzz.native.build import environment as sanitizers
@@ -182,8 +183,8 @@ def _work(
         environment |= sanitizers()
     itself = _itself(guide, target, environment.pop("LD_PRELOAD", ""))
     lines = []
-    # By its interpreter: a process that another thread forks while a program is written holds it
-    # open for writing, and nobody can run it until that one runs something else.
+    # Run through its interpreter: while the script is being written, a process that another thread
+    # forks holds it open for writing, and executing it would fail.
     with subprocess.Popen(
         ["/bin/sh", str(itself), *arguments],
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -198,8 +199,8 @@ def _work(
 
 
 def _itself(guide: str, target: Target, preloaded: str) -> Path:
-    """A program that starts the worker. The worker takes the sanitizers out of its environment,
-    for the programs it starts; this one puts them back."""
+    """Write a program that starts the worker. The worker removes the sanitizers from its
+    environment for the programs it starts; this program restores them."""
     CACHE.mkdir(parents=True, exist_ok=True)
     program = CACHE / f"{target.name}-{guide}.sh"
     preload = f"LD_PRELOAD={shlex.quote(preloaded)}; export LD_PRELOAD\n" if preloaded else ""

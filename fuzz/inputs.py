@@ -1,6 +1,6 @@
-"""Where inputs are kept: the committed corpus, and what runs found, in ``.cache/fuzz``.
+"""Storage of inputs: the committed corpus, and what runs found, in ``.cache/fuzz``.
 
-A file is named by its content, so that the same input is there once and nobody invents names.
+A file is named by its content, so that each input is stored once.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ def name_of(data: bytes) -> str:
 
 
 def committed(target: str) -> list[Path]:
-    """The committed inputs of a target, in the order of their names."""
+    """Return a target's committed inputs in the order of their names."""
     folder = CORPUS / target
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 def found_folder(target: str) -> Path:
-    """What runs have kept; made where it is absent."""
+    """Return the folder of inputs that runs kept, which is created if absent."""
     return _made(CACHE / "corpus" / target)
 
 
 def seeds_folder(target: str, seeds: Iterable[bytes]) -> Path:
-    """A folder of just these inputs."""
+    """Make a folder of exactly these inputs."""
     folder = _made(CACHE / "seeds" / target)
     names = {path.name for path in write(folder, seeds)}
     for path in folder.iterdir():
@@ -47,7 +47,7 @@ def seeds_folder(target: str, seeds: Iterable[bytes]) -> Path:
 
 
 def write(folder: Path, inputs: Iterable[bytes]) -> Iterator[Path]:
-    """Each as a file of its name, and where it is."""
+    """Write each input as a file named by its content, and return the paths."""
     for data in inputs:
         path = folder / name_of(data)
         if not path.exists():

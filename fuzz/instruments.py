@@ -1,8 +1,8 @@
-"""What has to be in place before the code under test is imported: the guide's counters.
+"""Instrumentation, which must be in place before the code under test is imported.
 
-For the guide ``python`` the modules under test get atheris' bytecode; functions that are made at
-run time ask for it themselves (``instrumented``). For ``c`` the two extensions are those that
-``fuzz.native.build`` made. Neither touches a file of the packages.
+For the guide ``python``, the modules under test get atheris' bytecode; functions made at run time
+request it themselves (``instrumented``). For ``c``, the two extensions are those that
+``fuzz.native.build`` made. Neither changes files of the packages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _rebuilt: dict[str, Path] = {}
 
 
 def instrumented(function: F) -> F:
-    """The same function, under the guide if that reads Python."""
+    """Return the same function, instrumented if the guide instruments Python."""
     return function if _atheris is None else _atheris.instrument_func(function)
 
 
@@ -35,13 +35,13 @@ def guide_in_python(atheris: ModuleType, under_test: Sequence[str]) -> None:
 
 
 def guide_in_c(extensions: Mapping[str, Path]) -> None:
-    """``extensions``: by the full names of their modules."""
+    """``extensions`` maps full module names to files."""
     _rebuilt.update(extensions)
     sys.meta_path.insert(0, _Rebuilt())
 
 
 def is_in_c() -> bool:
-    """Whether the guide sees C alone, and what Python does meanwhile is time lost to it."""
+    """Return whether the guide only sees C, so that time spent in Python is lost."""
     return bool(_rebuilt)
 
 

@@ -1,4 +1,4 @@
-"""Which message at which version an input is about: its first four bytes say.
+"""Choose the message and version of an input by its first four bytes.
 
 ::
 
@@ -6,8 +6,8 @@
     message   2 bytes, the checksum of its name; another number means the next one above
     version   1 byte, modulo the number of its versions
 
-So every input is about some message, and goes on being about the same one when messages and
-versions are added.
+So every input selects some message, and still selects the same one after messages and versions are
+added.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["HEAD", "Choice", "choice_of", "head_of", "of_vectors", "pairs"]
 HEAD: Final = 4
 
 _DIALECTS: Final = ("kafka", "kip-183", "kip-240", "kip-455-old", "kip-455-new", "kip-860")
-"""New ones go to the end."""
+"""New dialects are added at the end."""
 
 
 class Choice(NamedTuple):
@@ -46,7 +46,7 @@ class Choice(NamedTuple):
 
 
 def choice_of(head: bytes) -> Choice:
-    """Of the first four bytes, or as many as there are."""
+    """Decode the first four bytes, or as many as there are."""
     head = head.ljust(HEAD, b"\0")
     dialect = _DIALECTS[head[0] % len(_DIALECTS)]
     marks, names = _messages(dialect)
@@ -56,7 +56,7 @@ def choice_of(head: bytes) -> Choice:
 
 
 def head_of(choice: Choice) -> bytes:
-    """The bytes that choose it."""
+    """Return the bytes that choose it."""
     versions = list(choice.message.VALID_VERSIONS)
     place = versions.index(choice.version)
     dialect = _DIALECTS.index(choice.dialect)
@@ -65,7 +65,7 @@ def head_of(choice: Choice) -> bytes:
 
 @cache
 def pairs() -> tuple[Choice, ...]:
-    """Every (message, version) of the released protocol, and those that drafts change."""
+    """Return every (message, version) of the released protocol, and those that drafts change."""
     found = []
     for dialect in _DIALECTS:
         kafka = kproto.dialect("kafka")
@@ -77,7 +77,8 @@ def pairs() -> tuple[Choice, ...]:
 
 
 def of_vectors(one_in: int) -> Iterator[tuple[Choice, bytes]]:
-    """Bodies of ``kspec vectors``, good and damaged: of each message one version in so many."""
+    """Yield bodies of ``kspec vectors``, valid and invalid, of one version in so many of each
+    message."""
     for choice in pairs():
         if _mark(f"{choice.name} {choice.version}") % one_in == 0:
             dialect = kproto.dialect(choice.dialect)

@@ -1,8 +1,8 @@
-"""A target's committed corpus: few inputs, that reach what all known ones do, in few bytes.
+"""Minimise a target's committed corpus: few, small inputs with the coverage of all known ones.
 
-libFuzzer merges what runs kept, the seeds and what is committed. Where that is more than a target
-may commit, inputs are taken from the smallest on, those of the target's ``seeds`` first: the rest
-stays in the cache, and comes again in longer runs.
+libFuzzer merges kept inputs, the seeds and the committed corpus. If the result exceeds the size
+limit, the smallest inputs are committed, those of the target's ``seeds`` first. The others stay in
+the cache, for longer runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["minimise_corpus"]
 
 
 def minimise_corpus(target: Target, guide: str, most: int) -> tuple[int, str]:
-    """Rewrites the folder; returns how many inputs reach everything, and what was committed."""
+    """Rewrite the folder. Return how many inputs have the full coverage, and what was committed."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as place:
         guides.merge(target, guide, Path(place))

@@ -1,7 +1,8 @@
-"""Mutations that know no format: what the guide ``none`` does, and what targets mix into theirs.
+"""Mutations that are independent of any format, for the guide ``none`` and for targets' own
+mutations.
 
-``Mutate`` is what a target's ``mutate`` is given for the guide's own: bytes and the most there may
-be of them, to bytes.
+``Mutate`` is the type of the guide's own mutation, which a target's ``mutate`` receives: it takes
+bytes and a maximum size, and returns bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TELLING: Final = (
 
 
 def plain(data: bytes, max_size: int, rng: random.Random) -> bytes:
-    """A few bytes set, put in, taken out, doubled."""
+    """Set, insert, delete or duplicate a few bytes."""
     out = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 4))):
         at = rng.randrange(len(out) + 1)
@@ -45,14 +46,14 @@ def plain(data: bytes, max_size: int, rng: random.Random) -> bytes:
 
 
 def telling(data: bytes, rng: random.Random) -> bytes:
-    """One of ``TELLING`` somewhere, over what was there or before it."""
+    """Write one of ``TELLING`` somewhere, over the existing bytes or before them."""
     word = rng.choice(TELLING)
     at = rng.randrange(len(data) + 1)
     return data[:at] + word + data[at + (len(word) if rng.random() < 0.7 else 0) :]
 
 
 def with_words(data: bytes, words: tuple[bytes, ...], rng: random.Random) -> bytes:
-    """A word of a text format somewhere, before what was there or over as much of it."""
+    """Write a word of a text format somewhere, before the existing text or over as much of it."""
     word = rng.choice(words)
     at = rng.randrange(len(data) + 1)
     over = rng.choice((0, 0, len(word), rng.randrange(12)))

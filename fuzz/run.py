@@ -1,7 +1,8 @@
 """The command line: ``python -m fuzz list | run | replay | minimise | cover | all | table``.
 
-Targets whose guide this machine lacks are named and left out; with ``KPROTO_REQUIRE=all`` they are
-a failure. Exit 1 where an input breaks an invariant: it is kept in ``.cache/fuzz/crashes``.
+Targets without a guide on this machine are reported and left out; with ``KPROTO_REQUIRE=all`` they
+are a failure. The exit status is 1 if an input breaks an invariant; it is kept in
+``.cache/fuzz/crashes``.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ _guide = click.option(
 )
 _seed = click.option("--seed", type=int, help="Drawn and printed unless given.")
 MOST_COMMITTED: Final = 24 * 1024
-"""Bytes of a target's committed corpus; so that all of them are replayed in seconds."""
+"""Size limit of a target's committed corpus in bytes, so that all are replayed in seconds."""
 
 
 @click.group()
 def main() -> None:
-    """Coverage-guided fuzzing of this repository's own code (docs/fuzzing.md)."""
+    """Fuzz kproto's own code, guided by coverage (docs/fuzzing.md)."""
 
 
 @main.command("list")
 def list_() -> None:
-    """Name every target, what it is about, and the guides it has here."""
+    """List the targets, what each checks, and the guides it has here."""
     for target in TARGETS.values():
         states = []
         for guide in target.guides:
@@ -58,7 +59,7 @@ def _title(target: Target) -> str:
 
 
 def _chosen(name: str, guide: str | None) -> tuple[Target, str]:
-    """A target, and the guide that was named or its first. ClickException where it is absent."""
+    """Return a target and the named or first guide. Raises ClickException if it is absent."""
     target = TARGETS[name]
     guide = guide or target.guides[0]
     try:
@@ -85,7 +86,7 @@ def run(name: str, seconds: int, seed: int | None, guide: str | None) -> None:
 @click.argument("name", metavar="TARGET", type=_names)
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 def replay(name: str, files: tuple[Path, ...]) -> None:
-    """Check single inputs, without any guide: what breaks the invariant shows its traceback."""
+    """Check single inputs without a guide. Prints the traceback of a broken invariant."""
     check = load(TARGETS[name]).check
     for file in files:
         check(file.read_bytes())
@@ -96,7 +97,8 @@ def replay(name: str, files: tuple[Path, ...]) -> None:
 @click.argument("name", metavar="TARGET", type=_names)
 @_guide
 def minimise(name: str, guide: str | None) -> None:
-    """Rewrite a target's committed corpus: the fewest inputs that reach what all known ones do."""
+    """Minimise a target's committed corpus: the fewest inputs with the coverage of all known
+    ones."""
     from fuzz.minimal import minimise_corpus
 
     target, guide = _chosen(name, guide)
@@ -108,7 +110,7 @@ def minimise(name: str, guide: str | None) -> None:
 @click.argument("name", metavar="TARGET", type=_names)
 @click.option("--missing", is_flag=True, help="Which lines no input reaches.")
 def cover(name: str, missing: bool) -> None:
-    """Lines and branches of the code under test that the known inputs reach."""
+    """Report lines and branches of the code under test that the known inputs reach."""
     from fuzz.cover import report
 
     for ran in guides.last_runs():
@@ -134,7 +136,7 @@ def all_(
     seconds: int, executions: int | None, seed: int | None, only: tuple[str, ...], covers: bool,
     jobs: int,
 ) -> None:  # fmt: skip
-    """Replay every target's committed inputs, then fuzz it under each guide it has here."""
+    """Replay every target's committed inputs, then fuzz it under each available guide."""
     seed = _drawn(seed)
     missing: list[str] = []
     chosen: list[tuple[Target, list[str]]] = []
@@ -159,11 +161,11 @@ def all_(
                 ran = guides.fuzz(target, guide, seconds=seconds, seed=seed, show=False)
             click.echo(_line(ran))
             broken += bool(ran.kept)
-        if covers:  # in a process of its own: here the modules are imported already
+        if covers:  # in a separate process, as the modules are already imported here
             subprocess.run([sys.executable, "-m", "fuzz", "cover", target.name], check=True)
         return broken
 
-    # A guide is a process: a thread of ours waits for it.
+    # A guide is a process, and a thread here waits for it.
     with ThreadPoolExecutor(jobs) as pool:
         broken = sum(pool.map(lambda each: run(*each), chosen))
     for line in missing:
@@ -187,7 +189,7 @@ def _replay(target: Target) -> None:
 @main.command()
 @click.option("--write", is_flag=True, help="Into docs/fuzzing.md.")
 def table(write: bool) -> None:
-    """The longest run of each target and guide, the newest of them, as a table."""
+    """Print the newest of the longest runs of each target and guide as a table."""
     from fuzz.table import rows, write_into
 
     text = rows(guides.last_runs())

@@ -1,4 +1,4 @@
-"""The runs there were as a table of Markdown, for docs/fuzzing.md."""
+"""The recorded runs as a Markdown table for docs/fuzzing.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _END: Final = "<!-- end of runs -->"
 
 
 def rows(runs: Iterable[RunStatistics]) -> str:
-    """A row a run: libFuzzer's numbers, and the lines its inputs reach where that was measured."""
+    """Return a row per run: libFuzzer's statistics, and the coverage of its inputs if measured."""
     lines = [
         "| target | guide | seconds | executions | edges | features | lines and branches | found |",
         "|---|---|---:|---:|---:|---:|---:|---|",
@@ -33,7 +33,7 @@ def rows(runs: Iterable[RunStatistics]) -> str:
 
 
 def write_into(page: Path, text: str) -> None:
-    """Between the two marks of ``page``."""
+    """Replace the text between the two marks of ``page``."""
     before, begin, rest = page.read_text("utf-8").partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not (begin and end):

@@ -1,9 +1,9 @@
 """The process that fuzzes one target: ``python -m fuzz.worker GUIDE TARGET ITSELF [ARGUMENT]...``.
 
-Started by ``guides`` in an environment of its own; the arguments are libFuzzer's, which both
-guides understand. ``ITSELF`` is a program that starts this one again: to merge, libFuzzer does so.
-Nothing of the packages may be imported before the guide is in place, so that whatever needs them
-is imported in here, late.
+``guides`` starts it in its own environment. The arguments are libFuzzer's, which both guides
+understand. ``ITSELF`` is a program that starts this process again, which libFuzzer needs for
+merging. The packages must not be imported before the guide is in place, so that imports of them are
+inside functions.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from fuzz.targets import TARGETS, TargetModule, load
 __all__ = ["main"]
 
 ADDRESS_SPACE: Final = 3 << 30
-"""Bytes that a process without sanitizers may map. Their shadow memory alone is larger."""
+"""Address space limit of a process without sanitizers, in bytes. Their shadow memory alone is
+larger."""
 CALLED_PLAINLY: Final = 0.5
 
 Mutator = Callable[[bytes, int, int], bytes]
 
 
 def main() -> None:
-    guide, name, *arguments = sys.argv[1:]  # the first is what libFuzzer takes for its program
+    guide, name, *arguments = sys.argv[1:]  # libFuzzer takes the first argument for its program
     target = TARGETS[name]
     bounds.save_time()
     if guide == "c":
-        os.environ.pop("LD_PRELOAD")  # not for the programs that tell a stack its names
+        os.environ.pop("LD_PRELOAD")  # not for the programs that symbolise a stack
         driver = _driver()
         from fuzz.native.build import EXTENSIONS
 
@@ -61,7 +62,7 @@ def main() -> None:
 
 
 def _driver() -> ModuleType:
-    """It is loaded already, before everything else (``native.build.environment``)."""
+    """It is already loaded (``native.build.environment``)."""
     from fuzz.native.build import DRIVER
 
     loader = importlib.machinery.ExtensionFileLoader("_driver", str(DRIVER))
@@ -81,14 +82,15 @@ def _assert_rebuilt(extensions: dict[str, Path]) -> None:
 
 
 def _mutator(loaded: TargetModule, guide: Any) -> Mutator | None:
-    """The target's own as guides call it: half of the time, the other half is theirs."""
+    """The target's own mutation, as guides call it: half of the time, and the guide's own
+    otherwise."""
     own = getattr(loaded, "mutate", None)
     if own is None:
         return None
     always = hasattr(guide, "mutate_plainly")  # the driver itself calls it half of the time
 
     def plainly(data: bytes, max_size: int) -> bytes:
-        # Looked up now: atheris puts another in its place when it starts.
+        # Looked up here, as atheris replaces it when it starts.
         return bytes((guide.mutate_plainly if always else guide.Mutate)(data, max_size))
 
     def mutate(data: bytes, max_size: int, seed: int) -> bytes:
@@ -102,7 +104,7 @@ def _mutator(loaded: TargetModule, guide: Any) -> Mutator | None:
 
 
 def _blindly(loaded: TargetModule, arguments: list[str]) -> None:
-    """Mutations of the inputs there are, without looking at what they reach."""
+    """Mutate the existing inputs without looking at their coverage."""
     options = dict(each[1:].split("=", 1) for each in arguments if each.startswith("-"))
     folders = [Path(each) for each in arguments if not each.startswith("-")]
     inputs = [path.read_bytes() for folder in folders for path in sorted(folder.iterdir())] or [b""]

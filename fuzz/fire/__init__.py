@@ -1,5 +1,6 @@
-"""A live ``mockbroker serve`` under fire: malformed frames by the million on hundreds of sockets,
-slow senders, floods, and well-formed questions among them, each of which must be answered rightly.
+"""A load and abuse test of a live ``mockbroker serve``.
 
-``python -m fuzz.fire --help``; docs/security.md says what a run showed.
+Millions of malformed frames on hundreds of sockets, slow senders and floods, and among them valid
+requests, each of which must be answered correctly. See ``python -m fuzz.fire --help``;
+docs/security.md has results.
 """

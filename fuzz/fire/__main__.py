@@ -1,6 +1,6 @@
-"""``python -m fuzz.fire``: fire at a server, and tell how it fared. Exit 1 on any violation.
+"""``python -m fuzz.fire``: run a trial and report it. The exit status is 1 on any violation.
 
-Linux alone: what a process holds is read from /proc.
+Linux only, as a process's resources are read from /proc.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Clients that break no rule of the protocol and are a burden all the same: those that send a byte
-at a time, those that ask without reading what they are told, and those at the control port."""
+"""Clients that follow the protocol but are a burden: they send a byte at a time, send requests
+without reading answers, or misuse the control port."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TO_CONTROL: Final = (
 
 
 class Actors:
-    """``did`` counts what was carried through, ``problems`` tells what went wrong."""
+    """``did`` counts completed actions, ``problems`` lists failures."""
 
     def __init__(self, target: Target, seed: int, *, tls: bool, sasl: bool) -> None:
         self._target = target
@@ -51,11 +51,11 @@ class Actors:
         self.problems: list[str] = []
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until ``stop``; what is under way is carried through."""
+        """Run until ``stop``; actions in progress are completed."""
         async with asyncio.TaskGroup() as group:
             for _ in range(_SLOW_AT_ONCE):
                 group.create_task(self._again("slow senders answered", self._slow, 0.2, stop))
-            if not self._sasl:  # who has not authenticated may ask one question
+            if not self._sasl:  # an unauthenticated client may send one request
                 for _ in range(_FLOODS_AT_ONCE):
                     group.create_task(self._again("floods", self._flood, 10.0, stop))
             group.create_task(self._again("control port visitors", self._visit, 0.2, stop))
@@ -76,7 +76,7 @@ class Actors:
                     await stop.wait()
 
     async def _slow(self) -> None:
-        """A byte at a time, and it is answered as any other."""
+        """Send a request a byte at a time; it must be answered like any other."""
         reader, writer = await self._open()
         try:
             sent = self._random.randrange(2**31)
@@ -88,14 +88,15 @@ class Actors:
             writer.close()
 
     async def _flood(self) -> None:
-        """Thousands of questions before the first answer is read. Then half of the floods read
-        every one, in order; the others are gone, and their answers unread."""
+        """Send thousands of requests before reading an answer. Half of the floods then read every
+        answer in order; the others disconnect with their answers unread."""
         reader, writer = await self._open()
         try:
             first = self._random.randrange(2**30)
             sent = range(first, first + _FLOOD)
             writer.write(b"".join(_ASKED.pack(10, 18, 0, each, -1) for each in sent))
-            await asyncio.sleep(0.2)  # whose answers are in its way is not read from any more
+            # The broker stops reading from a client that does not read its answers.
+            await asyncio.sleep(0.2)
             if self._random.random() < 0.5:
                 writer.transport.abort()
                 return
@@ -110,7 +111,7 @@ class Actors:
             writer.close()
 
     async def _visit(self) -> None:
-        """The control port: what is no request, or one that never ends."""
+        """Send the control port invalid requests, or one that never ends."""
         reader, writer = await asyncio.open_connection(*self._target.control)
         try:
             writer.write(self._random.choice(_TO_CONTROL))
@@ -119,7 +120,7 @@ class Actors:
                 while await reader.read(65536):
                     pass
         except ConnectionError:
-            pass  # refused while it was still talking
+            pass  # refused while still sending
         finally:
             writer.transport.abort()
 

@@ -1,7 +1,7 @@
-"""What is thrown: frames of every kind that a broker has to refuse, and some that it may take.
+"""The frames that are sent: every kind that a broker must reject, and some that it may accept.
 
-Sound and damaged bodies are ``kspec.vectors``'s, so that whether a frame has to be refused is known
-by how it was made, and not asked of the decoder under test. Nothing here opens a socket.
+Valid and invalid bodies come from ``kspec.vectors``, so that the expected outcome is known by
+construction and does not depend on the decoder under test. Nothing here opens a socket.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["ANSWERED_ID", "Magazine", "Shooter", "Shot", "load"]
 
 ANSWERED_ID: Final = 77
 _ANSWERED: Final = struct.pack(">ihhih", 10, 18, 0, ANSWERED_ID, -1)
-"""An ApiVersions request v0: the sound frame in front of a bad one."""
+"""An ApiVersions request v0, the valid frame in front of an invalid one."""
 
 _MAX_SIZE: Final = 104_857_600
 _HELLO: Final = bytes.fromhex("1603010200010001fc0303")
-"""How a TLS client begins."""
+"""The first bytes of a TLS client."""
 _SPOKEN_ELSEWHERE: Final = (
     b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n",
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -46,9 +46,9 @@ _HANDSHAKES: Final = tuple(
 
 
 class Shot(NamedTuple):
-    """``ends``: how the connection has to end. "refused": the broker closes, and has said nothing;
-    "answered": it closes after one answer, to the sound frame in front; "closed": it closes, and
-    may have said something. ``half_close``: the sender says that no more will come."""
+    """``ends`` is how the connection must end: "refused" if the broker closes without an answer;
+    "answered" if it closes after one answer, to the valid frame in front; "closed" if it closes
+    with or without an answer. ``half_close`` means that the sender shuts down its side."""
 
     kind: str
     data: bytes
@@ -58,8 +58,8 @@ class Shot(NamedTuple):
 
 
 class Magazine(NamedTuple):
-    """What shots are made of; it can be pickled. ``damaged`` is by kind of damage, ``served`` by
-    api key."""
+    """The material for shots; it can be pickled. ``damaged`` is by kind of damage, ``served`` by
+    API key."""
 
     damaged: dict[str, list[bytes]]
     sound: list[bytes]
@@ -77,7 +77,7 @@ def load(
     tls: bool = False,
     messages: int | None = None,
 ) -> Magazine:
-    """From every request that the profile serves, or ``messages`` of them."""
+    """Load from every request that the profile serves, or ``messages`` of them."""
     found = profile(profile_name)
     codec = kproto.dialect(found.dialect)
     served = served_versions(found, codec)
@@ -99,7 +99,7 @@ def load(
 
 
 class Shooter:
-    """Shots without end, the same ones for the same seed."""
+    """Makes shots without end, the same ones for the same seed."""
 
     def __init__(self, magazine: Magazine, seed: int) -> None:
         self._random = random.Random(seed)
@@ -126,8 +126,8 @@ class Shooter:
     def shot(self) -> Shot:
         made = self._random.choices(self._makers, self._weights)[0]()
         if self._magazine.tls:
-            # Nothing of this is TLS: an alert may be said before it is closed. What looks like the
-            # first bytes of a record is waited for, as long as a handshake may take.
+            # None of this is TLS, so the server may send an alert before it closes. For what looks
+            # like the first bytes of a record, it waits until the handshake times out.
             return made._replace(ends="closed", half_close=True)
         return made
 
@@ -136,7 +136,7 @@ class Shooter:
         return Shot(kind, self._random.choice(self._magazine.damaged[kind]))
 
     def _header(self) -> Shot:
-        """A sound body behind a client id that is longer than the frame, or has a length of -2."""
+        """A valid body behind a client id that is longer than the frame or has a length of -2."""
         frame = bytearray(self._random.choice(self._magazine.sound))
         length = self._random.choice((-2, -32768, 32767))
         if len(frame) > 32767 or len(frame) < 14:
@@ -154,18 +154,19 @@ class Shooter:
         return Shot("other protocol", self._random.choice(_SPOKEN_ELSEWHERE))
 
     def _garbage(self) -> Shot:
-        """A sound size, and nothing sound behind it: of no api key that there is."""
+        """A valid size, and behind it an unknown API key."""
         data = bytearray(self._random.randbytes(self._random.randrange(8, 400)))
         data[0] |= 0x40
         return Shot("garbage", struct.pack(">i", len(data)) + bytes(data))
 
     def _short(self) -> Shot:
-        """No whole header."""
+        """An incomplete header."""
         data = self._random.randbytes(self._random.randrange(8))
         return Shot("short", struct.pack(">i", len(data)) + data)
 
     def _unserved(self) -> Shot:
-        """A version that is not served, and not of ApiVersions, which would be told so."""
+        """A version that is not served, of an API other than ApiVersions, which would be
+        answered."""
         key = self._random.choice([each for each in self._magazine.served if each != 18])
         lowest, highest = self._magazine.served[key]
         version = self._random.choice((lowest - 1, highest + 1, 32767, -32768))
@@ -176,11 +177,11 @@ class Shooter:
         return Shot("half a frame", frame[: self._random.randrange(1, len(frame))], half_close=True)
 
     def _behind(self) -> Shot:
-        """Behind a sound frame, which is answered all the same."""
+        """An invalid frame behind a valid one, which must still be answered."""
         return Shot("behind a sound one", _ANSWERED + self._damaged().data, ends="answered")
 
     def _token(self) -> Shot:
-        """A handshake, and tokens that prove nothing."""
+        """A handshake and tokens that prove nothing."""
         token = self._random.choice(
             (
                 self._random.randbytes(self._random.randrange(64)),
@@ -196,16 +197,16 @@ class Shooter:
             raw = kproto.encode_request(body, api_version=1, correlation_id=2, client_id="f")
         return Shot("SASL token", _HANDSHAKES[version] + raw, ends="closed", half_close=True)
 
-    # ---- what may also be taken --------------------------------------------------------------
+    # ---- frames that may be accepted -------------------------------------------------------------
 
     def _shaken(self) -> Shot:
-        """A sound frame with bytes changed: it may still be one."""
+        """A valid frame with changed bytes, which may still be valid."""
         frame = bytearray(self._random.choice(self._magazine.sound))
         for _ in range(self._random.randrange(1, 4)):
             frame[self._random.randrange(4, len(frame))] = self._random.randrange(256)
         return Shot("shaken", bytes(frame), ends="closed", half_close=True, malformed=False)
 
     def _lenient(self) -> Shot:
-        """What Kafka's own classes take and no correct peer sends."""
+        """Frames that Kafka's own classes accept and no correct peer sends."""
         frame = self._random.choice(self._magazine.lenient)
         return Shot("lenient", frame, ends="closed", half_close=True, malformed=False)

@@ -1,8 +1,8 @@
-"""Well-formed questions, asked all the while: every one has to be answered, and rightly.
+"""Valid requests, sent throughout a trial: each must be answered correctly.
 
-What is right was asked before anything was thrown. Three ways of asking: connections that stay,
-connections that come and go, and raw frames in one burst, whose correlation ids have to come back
-in order with the same bytes behind them.
+The right answers are recorded before any malformed frame is sent. There are three ways: permanent
+connections, short-lived connections, and bursts of raw frames, whose correlation ids must come back
+in order followed by the same bytes.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from kproto.messages.metadata_request import MetadataRequestTopic
 __all__ = ["PROBED", "Probes"]
 
 PROBED: Final = "asked-about-under-fire"
-"""A topic whose name no vector has: whatever else is created or changed, this one is as it was."""
+"""A topic whose name no vector uses, so that nothing else changes it."""
 _PATIENCE: Final = 60.0
 _PAUSE: Final = 0.05
 _BURST: Final = 8
 
 
 class Probes:
-    """``sent`` and ``correct`` (rightly) so far, by way of asking."""
+    """``sent`` counts requests and ``correct`` correct answers, by way."""
 
     def __init__(self, target: Target, seed: int, *, tls: bool, sasl: bool) -> None:
         self._addresses = target.addresses
@@ -54,7 +54,7 @@ class Probes:
         self._questions: list[Any] = []
 
     async def begin(self) -> None:
-        """Ask everything once, of every broker, while all is quiet."""
+        """Record the answers of every broker before the trial starts."""
         for address in self._addresses:
             async with await self._open(address) as broker:
                 self._questions = self._questions_for(broker)
@@ -66,12 +66,12 @@ class Probes:
                         for version in (broker.version_for(body.API_KEY),)
                     ]
         for address in self._addresses:
-            # The second time round, when answers come from where they will come from.
+            # The second answer is recorded, as it may come from a cache.
             for _ in range(2):
                 self._raw[address] = await self._burst(address, range(len(self._frames)))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until ``stop``; then every question under way is waited for."""
+        """Run until ``stop``, then wait for every outstanding answer."""
         self._stop = stop
         async with asyncio.TaskGroup() as group:
             for address in self._addresses:
@@ -89,7 +89,7 @@ class Probes:
             found.append(ListPartitionReassignmentsRequest(topics=[topic]))
         return found
 
-    # ---- by kproto's client ------------------------------------------------------------------
+    # ---- by kproto's client ----------------------------------------------------------------------
 
     async def _open(self, address: tuple[str, int]) -> Connection:
         broker = await Connection.open(
@@ -135,7 +135,7 @@ class Probes:
         except Exception as error:
             self.problems.append(f"{way}, {address}: {type(error).__name__}: {error}")
 
-    # ---- by bytes ----------------------------------------------------------------------------
+    # ---- by bytes --------------------------------------------------------------------------------
 
     async def _raw_frames(self, address: tuple[str, int]) -> None:
         async def ask_all() -> None:
@@ -152,7 +152,8 @@ class Probes:
         await self._watched("raw", address, ask_all)
 
     async def _burst(self, address: tuple[str, int], places: Any) -> list[bytes]:
-        """The answers' bytes behind their correlation ids. ValueError for one out of turn."""
+        """Return the answers' bytes behind their correlation ids. Raises ValueError for one out of
+        order."""
         async with asyncio.timeout(_PATIENCE):
             reader, writer = await asyncio.open_connection(*address, ssl=self._tls)
             try:

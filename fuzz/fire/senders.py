@@ -1,7 +1,9 @@
-"""A process that throws: opens sockets by the batch, sends each its shot, and waits for its end.
+"""A sender process: opens sockets in batches, sends each its shot, and waits for the connection's
+end.
 
-``python -m fuzz.fire.senders`` takes a pickled ``Job`` on standard input and prints a JSON object a
-line: what it has seen so far. Blocking sockets, and no event loop: the server is to be the slower.
+``python -m fuzz.fire.senders`` reads a pickled ``Job`` from standard input and prints a JSON object
+per line with its counts so far. It uses blocking sockets and no event loop, so that the server is
+the slower side.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from fuzz.fire.ammunition import ANSWERED_ID, Magazine, Shooter, Shot
 __all__ = ["PATIENCE", "Job"]
 
 PATIENCE: Final = 60.0
-"""Seconds after which something that should have happened did not."""
+"""Seconds after which an expected event counts as missing."""
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 _MOST_TOLD: Final = 5
 
 
 class Job(NamedTuple):
-    """``frames`` malformed ones, on ``connections`` sockets at a time."""
+    """Send ``frames`` malformed frames on ``connections`` sockets at a time."""
 
     addresses: list[tuple[str, int]]
     magazine: Magazine
@@ -56,8 +58,8 @@ class _Sender:
         print(json.dumps(document), flush=True)
 
     def _batch(self, most: int) -> None:
-        """All are open before the first is sent anything, and sent it before any is judged; then
-        a storm of those that come and go without a word."""
+        """Open all connections, send to all, and then judge all; afterwards open and close many
+        connections without sending anything."""
         opened: list[tuple[Shot, socket.socket]] = []
         try:
             for _ in range(most):
@@ -75,7 +77,7 @@ class _Sender:
         self._next += 1
         address = self._job.addresses[self._next % len(self._job.addresses)]
         made = socket.create_connection(address, timeout=PATIENCE)
-        # Without it each would keep a port of the sender's for a minute.
+        # Otherwise each connection would occupy one of the sender's ports for a minute.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         return made
 
@@ -90,7 +92,7 @@ class _Sender:
             if shot.half_close:
                 to.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # closed on in the midst of it: how it ends is judged below
+            pass  # closed while sending; how it ends is judged below
 
     def _judge(self, shot: Shot, at: socket.socket) -> None:
         said, reset = _until_end(at)
@@ -110,7 +112,7 @@ class _Sender:
 
 
 def _until_end(at: socket.socket) -> tuple[bytes | None, bool]:
-    """What was said, None where the end does not come; and whether that was a reset."""
+    """Return what was received, None if the connection does not end, and whether it was reset."""
     said = []
     try:
         while data := at.recv(65536):

@@ -1,4 +1,4 @@
-"""The server under fire, as the operating system sees it: a process, its memory, its files."""
+"""The server under test as the operating system sees it: a process, its memory and its files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["PASSWORD", "PEM", "USER", "Target", "serving"]
 
 ROOT: Final = Path(__file__).parents[2]
 PEM: Final = ROOT / "tests/client/localhost.pem"
-"""A certificate for localhost, with its key."""
+"""Make a certificate for localhost with its key."""
 USER: Final = "fire"
 PASSWORD: Final = "brigade"
 _PATIENCE: Final = 30.0
@@ -25,7 +25,7 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class Target:
-    """A running ``mockbroker serve``. Linux: all is read from /proc."""
+    """A running ``mockbroker serve``. Linux only, as everything is read from /proc."""
 
     def __init__(
         self, process: asyncio.subprocess.Process, ready: dict[str, Any], log: Path
@@ -43,20 +43,20 @@ class Target:
         return self._process.returncode is None
 
     def complaints(self) -> str:
-        """What it wrote to standard error: nothing, if all is well."""
+        """Return its standard error, which should be empty."""
         return self._log.read_text(errors="replace").strip()
 
     def files(self) -> int:
-        """Open file descriptors."""
+        """Return the number of open file descriptors."""
         return len(os.listdir(self._proc / "fd"))
 
     def cpu_seconds(self) -> float:
-        """Processor time so far, user and system."""
+        """Return the processor time so far, user and system."""
         fields = (self._proc / "stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def memory(self, field: str = "VmRSS") -> int:
-        """Resident bytes now; ``VmHWM``: at most so far."""
+        """Return the resident bytes now; ``VmHWM`` is the peak."""
         for line in (self._proc / "status").read_text().splitlines():
             name, _, rest = line.partition(":")
             if name == field:
@@ -64,7 +64,7 @@ class Target:
         raise OSError(f"no {field} of this process")
 
     async def files_come_down_to(self, count: int) -> int:
-        """Wait, within bounds, until no more are open; how many there are."""
+        """Wait, within limits, until no more descriptors are open, and return their number."""
         for _ in range(int(_PATIENCE / 0.1)):
             if self.files() <= count:
                 break
@@ -74,7 +74,7 @@ class Target:
 
 @asynccontextmanager
 async def serving(*options: str, tls: bool, sasl: bool) -> AsyncIterator[Target]:
-    """Start one on free ports of loopback; it ends with the block."""
+    """Start a server on free loopback ports; it ends with the block."""
     words = [sys.executable, "-m", "mockbroker", "serve", "--exit-with-parent",
              "--control", "127.0.0.1:0", *options]  # fmt: skip
     if tls:
@@ -101,7 +101,7 @@ async def serving(*options: str, tls: bool, sasl: bool) -> AsyncIterator[Target]
 
 
 def client_context() -> ssl.SSLContext:
-    """For TLS to it. Its certificate is for localhost, and it is reached by address."""
+    """Return a TLS context. The certificate is for localhost, but connections use the address."""
     context = ssl.create_default_context(cafile=str(PEM))
     context.check_hostname = False
     return context

@@ -1,6 +1,6 @@
-"""One trial: a server, senders, probes and actors together, and what became of the server.
+"""One trial: a server, senders, probes and actors together, and the state of the server afterwards.
 
-Whatever must not be is a line of ``Outcome.violations``; the figures are for the reader.
+Each failure is a line of ``Outcome.violations``; the figures are for the reader.
 """
 
 from __future__ import annotations
@@ -25,17 +25,20 @@ __all__ = ["Outcome", "Settings", "under_fire"]
 _MEBIBYTE: Final = 1024 * 1024
 _QUIET_SECONDS: Final = 3.0
 _QUIET_SHARE: Final = 0.05
-"""Of one processor, at most, once nobody asks anything."""
+"""Limit for an idle server, as a share of one processor."""
 _LINE: Final = 16 * _MEBIBYTE
 _SAMPLES: Final = 0.5
 
 
 @dataclass(frozen=True)
 class Settings:
-    """``frames`` malformed ones on ``connections`` sockets at a time, from ``senders`` processes.
-    ``messages``: how many requests' vectors are used, None for all. ``most_memory`` (resident
-    bytes) is what the server may take; ``most_growth`` what it may grow by after a quarter of the
-    frames, when its journal has long been full."""
+    """Send ``frames`` malformed frames on ``connections`` sockets at a time from ``senders``
+    processes.
+
+    ``messages`` limits the number of requests whose vectors are used; None means all.
+    ``most_memory`` (resident bytes) limits the server, ``most_growth`` its growth after a quarter
+    of the frames, when its journal has long been full.
+    """
 
     frames: int = 1_000_000
     connections: int = 300
@@ -71,8 +74,8 @@ class Outcome:
 async def under_fire(
     settings: Settings, on_progress: Callable[[Outcome], object] = lambda _outcome: None
 ) -> Outcome:
-    """``on_progress`` is called now and then while it lasts. Raises RuntimeError where the server
-    does not start."""
+    """Run a trial. ``on_progress`` is called now and then. Raises RuntimeError if the server does
+    not start."""
     magazine = load(
         settings.profile,
         settings.seed,
@@ -121,7 +124,7 @@ class _Trial:
         return outcome
 
     async def _settled(self) -> int:
-        """Open files once what was asked before has been closed."""
+        """The number of open files once earlier connections are closed."""
         count = self._target.files()
         for _ in range(20):
             await asyncio.sleep(0.05)
@@ -129,7 +132,7 @@ class _Trial:
         return count
 
     async def _sender(self, place: int) -> None:
-        """A process's share."""
+        """The share of one process."""
         settings = self._settings
         share = _share(settings.frames, settings.senders, place)
         at_once = max(1, _share(settings.connections, settings.senders, place))
@@ -170,7 +173,7 @@ class _Trial:
             await asyncio.sleep(_SAMPLES)
 
     async def _aftermath(self) -> None:
-        """Everybody is gone: what is left of them?"""
+        """Check what is left after all clients have gone."""
         settings, target, outcome = self._settings, self._target, self.outcome
         outcome.violations += [each for seen in self._seen.values() for each in seen["problems"]]
         if outcome.malformed.total() < settings.frames and not outcome.violations:

@@ -1,7 +1,7 @@
 """Build the driver and the two extensions with clang, into ``.cache/fuzz/native``.
 
-Needs clang with compiler-rt (Debian: clang and libclang-rt-14-dev, or the one of its clang) and
-Linux. What is newer than its sources is not built again.
+Needs Linux and clang with compiler-rt (Debian: clang and the matching libclang-rt-dev). Files that
+are newer than their sources are not rebuilt.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ASAN: Final = "libclang_rt.asan-{}.so"
 
 
 class MissingTool(Exception):
-    """What this machine lacks, and how to get it."""
+    """This machine lacks a tool; the text says how to install it."""
 
 
 def _clang() -> list[str]:
@@ -48,7 +48,7 @@ def _clang() -> list[str]:
 
 
 def _runtime(name: str) -> Path:
-    """One of clang's own libraries: in a folder a target, or with the machine in its name."""
+    """Find one of clang's own libraries, in a folder per target or with the machine in its name."""
     asked = [*_clang(), "-print-runtime-dir"]
     folder = Path(subprocess.check_output(asked, text=True).strip())
     machine = os.uname().machine
@@ -66,7 +66,7 @@ def _runtime(name: str) -> Path:
 
 
 def build() -> None:
-    """Raises MissingTool, and CalledProcessError where the compiler refuses something."""
+    """Build. Raises MissingTool, and CalledProcessError if the compiler fails."""
     fuzzer = _runtime(_FUZZER)
     PLACE.mkdir(parents=True, exist_ok=True)
     include = f"-I{sysconfig.get_paths()['include']}"
@@ -85,13 +85,13 @@ def build() -> None:
 
 
 def _compile(arguments: list[str], out: Path) -> None:
-    made = out.with_suffix(f".{os.getpid()}.new")  # another process may build it, too
+    made = out.with_suffix(f".{os.getpid()}.new")  # another process may build it too
     subprocess.run([*_clang(), *arguments, "-o", str(made)], check=True)
     made.replace(out)
 
 
 def _is_fresh(file: Path, sources: list[Path]) -> bool:
-    """Built from these, and by this file."""
+    """Return whether a file is newer than its sources and this module."""
     if not file.exists():
         return False
     made = file.stat().st_mtime
@@ -99,12 +99,13 @@ def _is_fresh(file: Path, sources: list[Path]) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """What the process that fuzzes has to be started with, besides the usual."""
+    """Return the additional environment of the fuzzing process."""
     return {
-        # The driver first: the sanitizers' library has empty functions of the names by which the
-        # extensions report what they reach, and would win.
+        # The driver comes first: the sanitizers' library has empty versions of the functions by
+        # which the extensions report coverage, and they would take precedence.
         "LD_PRELOAD": f"{DRIVER} {_runtime(_ASAN)}",
-        # What CPython keeps until it ends is no leak; tests/native/test_memory.py counts ours.
+        # Memory that CPython keeps until it exits is not a leak; tests/native/test_memory.py
+        # checks for ours.
         "ASAN_OPTIONS": "detect_leaks=0,abort_on_error=1,verify_asan_link_order=0",
         "UBSAN_OPTIONS": "print_stacktrace=1,halt_on_error=1",
         "PYTHONMALLOC": "malloc",

@@ -1,5 +1,6 @@
-"""Bugs planted in a sample client and in a sample decoder: do the fuzzers find them?
+"""Deliberate bugs in a sample client and a sample decoder, to measure whether the fuzzers find
+them.
 
-Ten in each, one at a time, chosen by ``--bug``; without one both are right, and nothing may be
-found in them. ``python -m fuzz.planted --seconds 600`` measures how long each takes to be found.
+There are ten in each, selected one at a time by ``--bug``. Without one both are correct, and the
+fuzzers must find nothing. ``python -m fuzz.planted --seconds 600`` measures the time to find each.
 """

@@ -1,7 +1,7 @@
-"""``python -m fuzz.planted --seconds 600``: how many of the planted bugs are found, and how soon.
+"""``python -m fuzz.planted --seconds 600``: measure which planted bugs are found, and how soon.
 
-Exit status 1 where fewer than eight of ten are, of the client or of the decoder, or where anything
-is found in a sample without a bug.
+The exit status is 1 if fewer than eight of ten are found in the client or in the decoder, or if
+anything is found in a sample without a bug.
 """
 
 from __future__ import annotations

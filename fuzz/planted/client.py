@@ -1,6 +1,7 @@
-"""``python fuzz/planted/client.py [--bug N]``: a client of one call, ``list_reassignments``, on
-blocking sockets, by the lines of docs/adapters.md. It is right but for the bug it is told to have.
-Imports nothing but the standard library and the decoder beside it.
+"""``python fuzz/planted/client.py [--bug N]``: a sample client with one optional bug.
+
+It has one call, ``list_reassignments``, on blocking sockets, and speaks the protocol of
+docs/adapters.md. It imports only the standard library and the decoder beside it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ BUGS: Final = {
     10: "keeps a megabyte for every answer",
 }
 _OF_THE_DECODER: Final = {1: 1, 3: 2, 5: 5, 7: 6}
-"""Which of the decoder's bugs are the same."""
+"""The decoder's bugs that are bugs of the client too."""
 
 LARGEST: Final = 1 << 20
 HIGHEST_CODE: Final = 133
@@ -53,7 +54,7 @@ class Client:
             self.socket.settimeout(None)
 
     def list_reassignments(self) -> dict[str, Any]:
-        """Raises BadAnswer, OSError, or RuntimeError for an error code."""
+        """Make the call. Raises BadAnswer, OSError, or RuntimeError for an error code."""
         self.last += 1
         request = struct.pack(">hhih", 46, 0, self.last, -1) + b"\0" + struct.pack(">i", 500)
         request += b"\0\0"  # all topics, no tagged fields

@@ -1,5 +1,9 @@
-"""``python fuzz/planted/decoder.py [--bug N]``: the decoder as a program, by the lines of
-docs/fuzz-differential.md. A bug that raises ends it, as it would end whoever uses it."""
+"""``python fuzz/planted/decoder.py [--bug N]``: the sample decoder as a program, with one optional
+bug.
+
+It speaks the protocol of docs/fuzz-differential.md. A bug that raises ends it, as it would end any
+user of the decoder.
+"""
 
 from __future__ import annotations
 

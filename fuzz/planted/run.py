@@ -1,8 +1,8 @@
-"""How long each planted bug takes to be found, in cases and seconds.
+"""Measure the number of cases and seconds until each planted bug is found.
 
-The frames are those of the differential (``kspec fuzz diff``), the sample one of its decoders; the
-first thing said of the sample that is not to be said is the finding. The client stands beside the
-same client without a bug, so that what it gives its caller is compared, too.
+The frames are those of ``kspec fuzz diff``, with the sample as one of its decoders. The first
+unexpected disagreement that involves the sample counts. The client runs beside a copy without the
+bug, so that its results are compared too.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ BUGS: Final[Mapping[Sample, Mapping[int, str]]] = {
     "decoder": sample_decoder.BUGS,
 }
 NEVER: Final = 10**9
-"""A number of cases that no number of seconds gets to."""
+"""A number of cases that no run reaches."""
 
 API_KEY: Final = 46
 VERSION: Final = 0
 HANG_SECONDS: Final = 4.0
-"""A sample answers in milliseconds; its own time-outs take half a second."""
+"""A sample answers in milliseconds; its own timeouts take half a second."""
 _HERE: Final = Path(__file__).resolve().parent
 
 
 class Hunt(NamedTuple):
-    """``how`` is what gave the bug away, empty where nothing did within the bounds."""
+    """``how`` is the disagreement that revealed the bug, empty if none did within the limits."""
 
     sample: Sample
     bug: int
@@ -56,13 +56,13 @@ class Hunt(NamedTuple):
 
 
 def hunts(sample: Sample, *, seed: int, cases: int, seconds: float) -> Iterator[Hunt]:
-    """Each bug in turn, each with these bounds of its own."""
+    """Hunt each bug in turn, each with its own limits."""
     for bug in BUGS[sample]:
         yield hunt(sample, bug, seed=seed, cases=cases, seconds=seconds)
 
 
 def hunt(sample: Sample, bug: int, *, seed: int, cases: int, seconds: float) -> Hunt:
-    """Bug 0 is none: then whatever is found is the fuzzer's own mistake."""
+    """Bug 0 means no bug, so that any finding is an error of the fuzzer."""
     dialect = kproto.dialect("kafka")
     started = time.monotonic()
     decoders, chosen = _against(sample, bug, dialect)

@@ -1,8 +1,8 @@
-"""A decoder of ListPartitionReassignments' answer, version 0, by hand: small, right, and with ten
-places where it can be told to be wrong. Imports nothing but the standard library.
+"""A hand-written decoder of ListPartitionReassignments' response, version 0, with ten optional
+bugs.
 
-``BUGS`` says what each number does. The decoder raises ``BadAnswer`` for bytes that are no answer;
-whatever else it raises is a bug.
+It is small and otherwise correct, and imports only the standard library. ``BUGS`` describes the
+bugs. It raises ``BadAnswer`` for invalid bytes; any other exception is a bug.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ BUGS: Final = {
 
 
 class BadAnswer(Exception):
-    """Bytes that are no answer."""
+    """The bytes are not a valid answer."""
 
 
 class Reader:
-    """Bytes, and how far they are read."""
+    """Bytes and a read position."""
 
     def __init__(self, data: bytes, bug: int = 0) -> None:
         self.data = data
@@ -61,7 +61,7 @@ class Reader:
         return value
 
     def length(self) -> int | None:
-        """None for null."""
+        """Return a string; None means null."""
         said = self.varint()
         if said > 0x80000000:
             if self.bug == 6:
@@ -83,7 +83,7 @@ class Reader:
             raise BadAnswer(f"a text that is none: {error}") from None
 
     def count(self, least: int) -> int:
-        """Of an array that is never null, ``least`` bytes an element."""
+        """Return the length of a non-nullable array with at least ``least`` bytes per element."""
         count = self.length()
         if count is None:
             if self.bug == 5:
@@ -120,7 +120,7 @@ class Reader:
         return None
 
     def _round(self, count: int) -> None:
-        """Behind the end every byte is nothing, and a tag of no bytes."""
+        """Skip a tagged field. Past the end every byte reads as 0, and so as a tag of no bytes."""
         last = -1
         for _ in range(count):
             if self.at >= len(self.data):
@@ -144,7 +144,7 @@ class Reader:
 
 
 def answer(data: bytes, bug: int = 0) -> dict[str, Any]:
-    """The body behind a response header of version 1, as Kafka's JSON has it. ``data`` begins
+    """Decode the body behind a response header of version 1, as Kafka's JSON. ``data`` begins
     behind the correlation id. Raises BadAnswer."""
     reader = Reader(data, bug)
     reader.tags()

@@ -1,6 +1,6 @@
-"""Any commands in any order on a mock cluster, and what has to hold after each.
+"""Random commands in any order on a mock cluster, and the invariants that must hold after each.
 
-``world`` is one cluster with its clients, ``invariants`` what has to hold and who says so,
-``model`` what the clients were told; ``machine`` draws the commands, ``planted`` proves that it
-bites. How to run it, and what it found: docs/fuzz-stateful.md.
+``world`` is one cluster with its clients, ``invariants`` states what must hold and the source of
+each rule, ``model`` is what clients know, ``machine`` generates the commands, and ``planted`` shows
+that defects are found. docs/fuzz-stateful.md says how to run it and what it found.
 """

@@ -1,9 +1,9 @@
 """Long runs: ``python -m fuzz.stateful --seconds 900 --seed 1``.
 
-Takes the profiles in turn, in an order that the seed gives, a batch of examples each, until the
-time is over; prints steps, which rules did something and how often, and which rows of the
-controllers' tables were taken. A failure is shrunk and printed, and ends the run with 1; the
-command that finds it again is printed last.
+Takes the profiles in turn, in an order given by the seed, with a batch of examples each, until the
+time is up. Prints the number of steps, how often each rule had an effect, and which rows of the
+controllers' tables were used. A failure is minimised and printed, followed by the command that
+reproduces it, and ends the run with status 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mockbroker.profiles import all_profiles, profile
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0, or 1 where something does not hold."""
+    """Return 0, or 1 if an invariant does not hold."""
     options = _parser().parse_args(arguments)
     logging.getLogger("mockbroker").setLevel(logging.CRITICAL)
     known = [profile(name) for name in options.profile] if options.profile else all_profiles()
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run(
     machine: type[ClusterMachine], number: int, examples: int, length: int, *, shrink: bool
 ) -> bool:
-    """One batch; whether everything held. What did not is printed by hypothesis."""
+    """Run one batch and return whether everything held. Hypothesis prints failures."""
     seeded = seed(number)(type(machine.__name__, (machine,), {}))
     try:
         run_state_machine_as_test(

@@ -1,4 +1,4 @@
-"""Reading answers as strictly as kproto can: by both engines, and back to the same bytes."""
+"""Strict decoding of answers: by both engines, and back to the same bytes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ def _generated(cls: type[Message], version: int) -> tuple[Callable[..., Any], Ca
 
 
 def correlation_id_of(frame: bytes) -> int:
-    """Of a frame with its size in front."""
+    """Return the correlation id of a frame, size included."""
     return int.from_bytes(frame[4:8], "big", signed=True)
 
 
 def read_strictly(codec: Dialect, frame: bytes, api_key: int, version: int) -> Message:
-    """The body of a response frame. Raises AssertionError or DecodeError where it does not follow
-    the schema of its own version, where the engines read it differently (generated Python, and the
-    one in use), or where one of them does not write the same bytes again."""
+    """Return the body of a response frame.
+
+    Raises AssertionError or DecodeError if it does not match the schema of its version, if the
+    engines (generated Python and the one in use) decode it differently, or if one of them does not
+    encode the same bytes again.
+    """
     api = codec.api(api_key, version)
     header_version = api.response_header_version(version)
     header, at = ResponseHeader.decode_from(frame, header_version, _SIZE_BYTES)
@@ -47,7 +50,7 @@ def read_strictly(codec: Dialect, frame: bytes, api_key: int, version: int) -> M
 
 
 def error_codes(thing: Any) -> Iterator[int]:
-    """Every ``error_code`` of a message, at whatever level."""
+    """Yield every ``error_code`` of a message at any level."""
     if isinstance(thing, msgspec.Struct):
         for name in thing.__struct_fields__:
             value = getattr(thing, name)

@@ -1,4 +1,4 @@
-"""Requests of whatever dialect, from plain values: the drafts' messages have other fields."""
+"""Requests of any dialect from plain values, as the drafts' messages have different fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _by_topic(rows: Sequence[tuple[tuple[str, int], Any]]) -> dict[str, list[tup
 def reassign(
     codec: Dialect, wanted: Reassignments, *, guarded: bool = False, timeout_ms: int = 60_000
 ) -> Message:
-    """AlterPartitionReassignments (45)."""
+    """Return an AlterPartitionReassignments (45) request."""
     request, structs = _classes(codec, 45)
     topic, partition = structs["ReassignableTopic"], structs["ReassignablePartition"]
     topics = [
@@ -44,7 +44,7 @@ def reassign(
 
 
 def listing(codec: Dialect) -> Message:
-    """ListPartitionReassignments (46) of everything."""
+    """Return a ListPartitionReassignments (46) request for everything."""
     request, _ = _classes(codec, 46)
     made: Message = request(topics=None)
     return made
@@ -57,7 +57,7 @@ def elect(
     wanted: Sequence[tuple[str, int]] | None,
     timeout_ms: int,
 ) -> Message:
-    """ElectLeaders (43). Version 0 has no kind."""
+    """Return an ElectLeaders (43) request. Version 0 has no election type."""
     request, structs = _classes(codec, 43)
     ids = "partition_id" if codec.name == "kip-183" else "partitions"
     topics = None
@@ -76,7 +76,8 @@ def create_topic(
     codec: Dialect, name: str, count: int, factor: int, lists: Sequence[Sequence[int]] | None,
     dry: bool, timeout_ms: int,
 ) -> Message:  # fmt: skip
-    """CreateTopics (19); with ``lists`` the replicas are listed, and nothing is counted."""
+    """Return a CreateTopics (19) request. With ``lists`` the replicas are listed instead of
+    counted."""
     request, structs = _classes(codec, 19)
     topic = structs["CreatableTopic"](
         name=name,
@@ -92,7 +93,7 @@ def create_topic(
 
 
 def delete_topic(codec: Dialect, version: int, name: str, timeout_ms: int) -> Message:
-    """DeleteTopics (20) by name."""
+    """Return a DeleteTopics (20) request by name."""
     request, structs = _classes(codec, 20)
     named: dict[str, Any] = {"topic_names": [name]}
     if version >= 6:
@@ -102,7 +103,7 @@ def delete_topic(codec: Dialect, version: int, name: str, timeout_ms: int) -> Me
 
 
 def create_partitions(codec: Dialect, name: str, count: int, dry: bool, timeout_ms: int) -> Message:
-    """CreatePartitions (37); the controller chooses the replicas."""
+    """Return a CreatePartitions (37) request; the controller chooses the replicas."""
     request, structs = _classes(codec, 37)
     topic = structs["CreatePartitionsTopic"](name=name, count=count, assignments=None)
     made: Message = request(topics=[topic], timeout_ms=timeout_ms, validate_only=dry)
@@ -112,7 +113,8 @@ def create_partitions(codec: Dialect, name: str, count: int, dry: bool, timeout_
 def alter_configs(
     codec: Dialect, resource: tuple[int, str], config: tuple[str, str], operation: int
 ) -> Message:
-    """IncrementalAlterConfigs (44): a resource's type and name, a config's name and value."""
+    """Return an IncrementalAlterConfigs (44) request: a resource's type and name, a config's name
+    and value."""
     request, structs = _classes(codec, 44)
     name, value = config
     altered = structs["AlterableConfig"](name=name, config_operation=operation, value=value)
@@ -127,7 +129,7 @@ def alter_configs(
 
 
 def metadata(codec: Dialect, version: int) -> Message:
-    """Metadata (3) of every topic, none of which shall be created."""
+    """Return a Metadata (3) request for every topic, without auto-creation."""
     request, _ = _classes(codec, 3)
     fields: dict[str, Any] = {"topics": [] if version == 0 else None}
     made: Message = request(**fields)

@@ -1,7 +1,6 @@
-"""What is done to a cluster by those who are no clients of it, as rules: replicas catch up and fall
-behind, brokers stop and start, controllers move and die, time passes, znodes are written, rules of
-faults come and go. ``machine`` adds the clients.
-"""
+"""Rules that change the cluster from outside its clients: replicas catch up and fall behind,
+brokers stop and start, controllers move and die, time passes, znodes are written, and fault rules
+come and go. ``machine`` adds the clients."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ __all__ = ["Controls"]
 
 
 class Controls(RuleBasedStateMachine):
-    """``world`` is there once the machine has started."""
+    """``world`` exists once the machine has started."""
 
     world: World
 
@@ -44,10 +43,10 @@ class Controls(RuleBasedStateMachine):
             for holds in ALWAYS:
                 holds(world)
 
-    # ---- replicas, brokers, time -------------------------------------------------------------
+    # ---- replicas, brokers, time -----------------------------------------------------------------
 
     def pick(self, number: int) -> tuple[str, int]:
-        """A partition there is, but for the last number."""
+        """Return an existing partition, unless the last number is picked."""
         topics = sorted(self.world.cluster.topics.items())
         known = [(name, each.index) for name, topic in topics for each in topic.partitions]
         return known[number % len(known)] if known and number < 11 else MISSING
@@ -58,7 +57,7 @@ class Controls(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 11), count=st.integers(1, 4))
     def catch_up(self, number: int, count: int) -> None:
-        """The next replicas join, of a partition that has some that lag."""
+        """Let the next replicas of a partition that has lagging ones join the ISR."""
         for _ in range(count):
             late = self.lagging()
             if late:
@@ -66,7 +65,7 @@ class Controls(RuleBasedStateMachine):
                 self.all_holds()
 
     def lagging(self) -> list[tuple[tuple[str, int], int]]:
-        """Replicas that could join, those of reassignments first, as (partition, broker)."""
+        """Return replicas that could join, those of reassignments first, as (partition, broker)."""
         cluster = self.world.cluster
         going = [
             (not each.reassigning, (name, each.index), broker)
@@ -99,7 +98,7 @@ class Controls(RuleBasedStateMachine):
 
     @rule(pick=PICK)
     def lose_leader(self, pick: int) -> None:
-        """Its followers fall behind, and then its broker stops."""
+        """Let a broker's followers fall behind, and then stop it."""
         tp, cluster = self.pick(pick), self.world.cluster
         if tp == MISSING or cluster.partition(*tp).leader == NO_LEADER:
             return
@@ -112,7 +111,7 @@ class Controls(RuleBasedStateMachine):
 
     @rule(broker=BROKER)
     def start_broker(self, broker: int) -> None:
-        """One that is stopped, if any is."""
+        """Return a stopped broker, if there is one."""
         stopped = sorted({1, 2, 3, 4, 5} - self.world.model.live)
         if not stopped:
             return
@@ -131,7 +130,7 @@ class Controls(RuleBasedStateMachine):
 
     @rule(changes=st.integers(0, 12))
     def die_after(self, changes: int) -> None:
-        """The controller dies in the midst of one of the next commands."""
+        """Make the controller die in the middle of one of the next commands."""
         self.world.die_after(changes)
         self.world.fired["die_after"] += 1
 
@@ -171,7 +170,7 @@ class Controls(RuleBasedStateMachine):
     def advance(self, milliseconds: int) -> None:
         self.step("advance", self.world.advance, milliseconds)
 
-    # ---- znodes ------------------------------------------------------------------------------
+    # ---- znodes ----------------------------------------------------------------------------------
 
     @rule(path=st.sampled_from(SWITCHES), plan=PLANS)
     def ask_by_znode(self, path: str, plan: dict[int, list[int]]) -> None:
@@ -187,7 +186,7 @@ class Controls(RuleBasedStateMachine):
             self.write(delete_topic_path(name), "")
 
     def write(self, path: str, text: str | None) -> None:
-        """As any client of ZooKeeper; what the controller makes of it nobody tells."""
+        """Write a znode like any ZooKeeper client; the outcome is not predicted."""
         world = self.world
         if not world.keeps_znodes:
             return
@@ -197,18 +196,18 @@ class Controls(RuleBasedStateMachine):
             self.step("znode", world.cluster.write_znode, path, text)
         world.model.learn(world.cluster)
 
-    # ---- faults ------------------------------------------------------------------------------
+    # ---- faults ----------------------------------------------------------------------------------
 
     @rule(fault=FAULTS, clear=st.booleans())
     def fault(self, fault: Fault, clear: bool) -> None:
-        """A rule more, or none any longer."""
+        """Add a fault rule, or remove all."""
         if clear:
             self.world.clear_faults()
             self.world.fired["clear_faults"] += 1
         else:
             self.step("fault", self.world.fault, fault)
 
-    # ---- steps -------------------------------------------------------------------------------
+    # ---- steps -----------------------------------------------------------------------------------
 
     def step(self, name: str, command: Any, *arguments: Any) -> bool:
         done = self.world.do(command, *arguments)
@@ -216,7 +215,7 @@ class Controls(RuleBasedStateMachine):
         return done
 
     def control(self, name: str, command: Any, *arguments: Any) -> bool:
-        """A step that cannot be refused here, unless somebody dies of it."""
+        """Take a step that cannot be refused here, unless the controller dies of it."""
         done = self.step(name, command, *arguments)
         assert done or self.world.died, name
         return done

@@ -1,7 +1,7 @@
-"""The action log read again, step by step: the state it gives, and what each broker may know.
+"""Replay the action log step by step: the state it gives, and what each broker may know.
 
-A second reader of the log beside the cluster: what is here comes from replaying actions and from
-the clock alone.
+A second reader of the log, independent of the cluster: everything here comes from replaying actions
+and from the clock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["BrokerView", "History"]
 
 @dataclass(frozen=True, slots=True)
 class BrokerView:
-    """The cluster at one moment. ``offset`` is the length of the log by then."""
+    """The cluster at one moment. ``offset`` is the length of the log at that time."""
 
     at_ms: int
     offset: int
@@ -29,8 +29,8 @@ class BrokerView:
 
 
 class History:
-    """``state`` is what the log says; ``unchained`` are changes of partitions that did not start
-    from what the log had before, which no change may."""
+    """``state`` is the state by the log. ``unchained`` lists changes of partitions that did not
+    start from the previous state, which must not happen."""
 
     def __init__(self, cluster: Cluster, static_configs: Mapping[str, str]) -> None:
         self.state: ClusterState = replay(cluster.cluster_id, (), static_configs)
@@ -43,7 +43,7 @@ class History:
         self._held: dict[int, BrokerView] = {}
 
     def follow(self) -> Sequence[Action]:
-        """Read what is new in the log, and return it."""
+        """Read and return the new actions."""
         actions = self.log.since(self.state.offset)
         for action in actions:
             change = action.change
@@ -56,7 +56,7 @@ class History:
         return actions
 
     def _remember(self, at_ms: int) -> None:
-        """Of the changes of one millisecond only the last counts."""
+        """Of the changes in one millisecond only the last counts."""
         state = self.state
         moment = BrokerView(
             at_ms, state.offset, state.last_controller_id, dict(state.brokers), dict(state.topics)
@@ -66,11 +66,13 @@ class History:
         else:
             self._moments.append(moment)
 
-    # ---- what brokers know -------------------------------------------------------------------
+    # ---- what brokers know -----------------------------------------------------------------------
 
     def visible(self, broker_id: int, now_ms: int) -> BrokerView:
-        """What this broker's Metadata has to show: held back, or late by the delay, or the present.
-        No broker forgets what it knew when the delay grew."""
+        """Return what this broker's Metadata must show: held, delayed, or current.
+
+        A broker keeps what it knew when the delay grows.
+        """
         held = self._held.get(broker_id)
         return self.arrived(now_ms) if held is None else held
 
@@ -93,5 +95,5 @@ class History:
         return frozenset(self._held)
 
     def delay(self, delay_ms: int, known: BrokerView) -> None:
-        """``known`` is what every broker knew that is not held, when the cluster was told."""
+        """``known`` is what brokers without held metadata knew at that time."""
         self._known, self._delay_ms = known, delay_ms

@@ -1,8 +1,9 @@
-"""What has to hold after every step, each with who says so. Nothing here changes anything.
+"""The invariants that must hold after every step, each with its source. Nothing here changes
+anything.
 
-``ALWAYS`` are asked after each step of the machine; what an answer has to say is in
-``response_checks``. "Dead" is a cluster of which no broker is live: with ZooKeeper nobody is there
-then to put right what a controller left half done.
+``ALWAYS`` are checked after each step of the machine; ``response_checks`` checks answers. "Dead" is
+a cluster without a live broker: with ZooKeeper nothing can then finish what a controller left half
+done.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ def _dead(world: World) -> bool:
 
 
 def replicas_are_distinct_known_brokers(world: World) -> None:
-    """A partition has at least one replica, no broker twice, and none that was never registered
-    (KIP-455, "the replicas are valid"; ReplicationControlManager and KafkaController check it).
-    Plans that users write to /admin/reassign_partitions are checked by no controller of Kafka's
-    own for the last of these, but what is drawn here names registered brokers."""
+    """A partition has at least one replica, no broker twice, and no broker that was never
+    registered (KIP-455, "the replicas are valid"; ReplicationControlManager and KafkaController
+    check it). No controller of Kafka checks the last for plans written to
+    /admin/reassign_partitions, but those generated here only name registered brokers."""
     for tp, each in _partitions(world):
         assert each.replicas, (tp, each)
         assert len(set(each.replicas)) == len(each.replicas), (tp, each)
@@ -51,12 +52,14 @@ def replicas_are_distinct_known_brokers(world: World) -> None:
 
 
 def isr_is_within_replicas(world: World) -> None:
-    """The ISR is a part of the replicas, and never empty (KIP-497, KIP-841; without KIP-966 the
-    last in-sync replica stays listed). The drafts of KIP-455 take brokers of the target into the
-    ISR before they are replicas; a ZooKeeper controller keeps in the ISR of a partition that has
-    no leader the one that was last in sync, replica or not (Kafka 3.9.2, removeReplicasFromIsr),
-    and one that died between two writes leaves more in the ISR until a leader takes it out
-    (``zookeeper_rows.ON_LEADER``)."""
+    """The ISR is a subset of the replicas and never empty (KIP-497, KIP-841; without KIP-966 the
+    last in-sync replica stays listed).
+
+    There are exceptions. The drafts of KIP-455 add brokers of the target to the ISR before they are
+    replicas. A ZooKeeper controller keeps the last in-sync broker in the ISR of a partition without
+    a leader, replica or not (Kafka 3.9.2, removeReplicasFromIsr). One that died between two writes
+    leaves extra brokers in the ISR until a leader removes them (``zookeeper_rows.ON_LEADER``).
+    """
     for tp, each in _partitions(world):
         assert each.isr, (tp, each)
         assert len(set(each.isr)) == len(each.isr), (tp, each)
@@ -76,9 +79,9 @@ def leader_is_in_the_isr(world: World) -> None:
 
 
 def adding_and_removing_fit_the_replicas(world: World) -> None:
-    """What is added and removed is among the replicas, and something stays (KIP-455: the assigned
-    replicas are the union of the original and the target ones). Both at once is a broker only with
-    KRaft, which keeps an earlier list where a new target gives it nothing to hold."""
+    """Adding and removing replicas are among the replicas, and at least one replica stays (KIP-455:
+    the assigned replicas are the union of the original and the target ones). A broker is both only
+    with KRaft, which keeps an earlier list if a new target would leave nothing."""
     for tp, each in _partitions(world):
         adding, removing, replicas = set(each.adding), set(each.removing), set(each.replicas)
         assert adding | removing <= replicas, (tp, each)
@@ -88,10 +91,13 @@ def adding_and_removing_fit_the_replicas(world: World) -> None:
 
 
 def nothing_done_is_left_under_way(world: World) -> None:
-    """A reassignment is over once its whole target is in sync under a leader (KIP-455: "when the
-    target replicas are all in the ISR"). KRaft looks before it elects, so that one which only an
-    unclean election makes complete ends with the partition's next change; KIP-236's older draft
-    ends nothing while /admin/reassign_cancel is there."""
+    """A reassignment is complete once its whole target is in sync under a leader (KIP-455: "when
+    the target replicas are all in the ISR").
+
+    KRaft checks before it elects, so a reassignment that only an unclean election completes ends
+    with the partition's next change. KIP-236's older draft completes nothing while
+    /admin/reassign_cancel exists.
+    """
     if world.cluster.znodes.get("/admin/reassign_cancel") is not None or _dead(world):
         return
     for tp, each in _partitions(world):
@@ -105,8 +111,8 @@ def nothing_done_is_left_under_way(world: World) -> None:
 
 
 def epochs_never_go_back(world: World) -> None:
-    """The leader epoch (KIP-101, KIP-320) and the partition epoch, or zkVersion (KIP-497), count
-    up; a new leader has a new leader epoch; in KRaft every change is one partition epoch."""
+    """The leader epoch (KIP-101, KIP-320) and the partition epoch, or zkVersion (KIP-497),
+    increase; a new leader has a new leader epoch; in KRaft every change is one partition epoch."""
     for cause, change in _changes(world):
         before, after = change.before, change.after
         about = (cause, change.topic, before, after)
@@ -123,7 +129,7 @@ def epochs_never_go_back(world: World) -> None:
 
 def zk_version_is_the_znode_s(world: World) -> None:
     """With ZooKeeper the partition epoch is the version of the state znode: LeaderAndIsr carries it
-    as zkVersion, and brokers write by it (KAFKA-2729)."""
+    as zkVersion, and brokers write with it (KAFKA-2729)."""
     if not world.keeps_znodes or _dead(world):
         return
     for tp, each in _partitions(world):
@@ -133,9 +139,9 @@ def zk_version_is_the_znode_s(world: World) -> None:
 
 
 def leaders_come_from_the_isr(world: World) -> None:
-    """Nobody leads who was not in sync before, unless the topic, or its broker, allows unclean
-    elections, or ElectLeaders asked for one (KIP-460): that loses data. In a batch of changes the
-    ISR is that of the moment before."""
+    """A new leader was in sync before, unless the topic or its broker allows unclean elections, or
+    ElectLeaders requested one (KIP-460), since that loses data. In a batch of changes, the ISR
+    before the batch counts."""
     for cause, change in _changes(world):
         leader, isr = change.after.leader, change.before.isr
         if leader in (NO_LEADER, change.before.leader) or leader in isr:
@@ -147,8 +153,8 @@ def leaders_come_from_the_isr(world: World) -> None:
 
 
 def _unclean(world: World, topic: str) -> bool:
-    """The effective config: the topic's, its brokers', or the release's, which was true before 0.11
-    (KIP-106)."""
+    """The effective config: the topic's, its brokers', or the release's default, which was true
+    before 0.11 (KIP-106)."""
     return world.cluster.topic_config(topic, _UNCLEAN).value == "true"
 
 
@@ -156,8 +162,8 @@ def _unclean(world: World, topic: str) -> bool:
 
 
 def the_log_is_in_order(world: World) -> None:
-    """Offsets count, the clock does not go back, and each change of a partition starts from what
-    the change before it left (``mockbroker.state.actions``)."""
+    """Offsets are consecutive, the clock does not go back, and each change of a partition starts
+    from the state that the previous one left (``mockbroker.state.actions``)."""
     start = len(world.cluster.log) - len(world.news)
     assert [each.offset for each in world.news] == list(range(start, start + len(world.news)))
     times = [each.at_ms for each in world.news]
@@ -167,7 +173,7 @@ def the_log_is_in_order(world: World) -> None:
 
 
 def the_log_gives_the_state(world: World) -> None:
-    """Every change of state is an action, and the actions alone give the state again
+    """Every change of state is an action, and the actions alone reproduce the state
     (``mockbroker.state.cluster_state.replay``)."""
     again, state = world.history.state, world.state
     assert again.topics == state.topics
@@ -178,12 +184,12 @@ def the_log_gives_the_state(world: World) -> None:
         assert again.view(broker_id, now) == state.view(broker_id, now), broker_id
 
 
-# ---- what everybody was told ---------------------------------------------------------------------
+# ---- accepted commands ---------------------------------------------------------------------------
 
 
 def what_was_done_is_so(world: World) -> None:
-    """Brokers that were stopped are stopped, the controller is who it was moved to, the topics are
-    those that were created and not deleted, with the partitions they were given (KIP-4)."""
+    """Stopped brokers are stopped, the controller is the one it was moved to, and the topics are
+    those that were created and not deleted, with the requested partitions (KIP-4)."""
     model, cluster = world.model, world.cluster
     assert {i for i, each in cluster.brokers.items() if each.live} == model.live
     assert cluster.controller_id == model.controller
@@ -191,21 +197,22 @@ def what_was_done_is_so(world: World) -> None:
 
 
 def the_promised_factor_holds(world: World) -> None:
-    """After an AlterPartitionReassignments with AllowReplicationFactorChange=false the partition
-    heads for as many replicas as it had, and then has them (KIP-860)."""
+    """After an AlterPartitionReassignments with AllowReplicationFactorChange=false, the partition's
+    target has as many replicas as before, and so has the partition in the end (KIP-860)."""
     for tp, factor in world.model.factors.items():
         each = world.cluster.partition(*tp)
         assert len(each.target or each.replicas) == factor, (tp, factor, each)
 
 
 def a_live_broker_is_the_controller(world: World) -> None:
-    """While any broker is live (KIP-500; with ZooKeeper whoever makes /controller)."""
+    """There is a controller while any broker is live (KIP-500; with ZooKeeper, whoever creates
+    /controller)."""
     assert _dead(world) or world.cluster.brokers[world.cluster.controller_id].live
 
 
 def brokers_only_know_what_was(world: World) -> None:
-    """A broker's view is the present, or, where its metadata is held or changes take their time,
-    exactly what the cluster was then (KIP-860: a listing is current, a description may be old)."""
+    """A broker's view is current, or, if its metadata is held or delayed, exactly the cluster's
+    state at that time (KIP-860: a listing is current, a description may be old)."""
     for broker_id in world.cluster.brokers:
         view = world.cluster.metadata_view(broker_id)
         known = world.history.visible(broker_id, world.cluster.now_ms)
@@ -215,8 +222,8 @@ def brokers_only_know_what_was(world: World) -> None:
 
 
 def nobody_complains(world: World) -> None:
-    """No handler and no rule raised, and no callback failed: a broker that answers
-    UNKNOWN_SERVER_ERROR because of us is a defect of ours."""
+    """No handler, rule or callback raised an exception: UNKNOWN_SERVER_ERROR caused by our code is
+    a defect."""
     assert not world.complaints, world.complaints
     assert not world.loop.failures, world.loop.failures
 

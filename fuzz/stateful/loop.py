@@ -1,8 +1,8 @@
-"""An event loop whose time passes only when told to, so that nothing waits and nothing flakes.
+"""An event loop with a virtual clock, so that tests neither wait nor flake.
 
-The mock's connections need a loop for answers that come later: elections in a queue, faults with a
-delay. Here those delays are virtual, and all that can happen now has happened when ``settle``
-returns.
+The mock's connections need a loop for delayed answers: queued elections and faults with a delay.
+Here those delays are virtual, and when ``settle`` returns, everything that can happen now has
+happened.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Final
 __all__ = ["VirtualLoop"]
 
 _TURNS: Final = 30
-"""Rounds of the loop in one ``settle``: more than the longest chain of callbacks there is, which is
-a burst of requests that each meet a fault."""
+"""Limit of loop iterations in one ``settle``: more than the longest chain of callbacks, which is a
+burst of requests that each meet a fault."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """``failures`` are exceptions that callbacks and tasks left behind."""
+    """``failures`` lists unhandled exceptions of callbacks and tasks."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -30,16 +30,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._seconds
 
     def settle(self) -> None:
-        """Do all that can be done now."""
+        """Run everything that is ready."""
         self.run_until_complete(_turns())
 
     def pass_time(self, milliseconds: int) -> None:
-        """Timers that are due by then fire, in order, and what they lead to happens."""
+        """Advance the clock. Timers fire in order, each with its consequences."""
         self._seconds += milliseconds / 1000
         self.settle()
 
     def shut(self) -> None:
-        """End what is still waiting, and close."""
+        """Cancel what is still waiting, and close."""
         left = asyncio.all_tasks(self)
         for task in left:
             task.cancel()

@@ -1,7 +1,7 @@
-"""The clients' requests, as rules that hypothesis draws in any order, over one ``World``.
+"""The clients' requests as rules that hypothesis applies in any order to one ``World``.
 
-A rule says what is done and what its own answer must say; what must hold in any case is asked by
-``ALWAYS`` after every one. ``machine_of`` gives the machine of one profile.
+A rule makes a change and checks its own answer; ``ALWAYS`` checks the general invariants after
+each. ``machine_of`` returns the machine of one profile.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _UNSERVED = st.tuples(
 
 
 class ClusterMachine(Controls):
-    """``profile`` is the broker that is mocked; ``tally`` counts over all examples."""
+    """``profile`` is the mocked broker; ``tally`` counts over all examples."""
 
     profile: ClassVar[Profile]
     tally: ClassVar[Counter[str]] = Counter()
@@ -63,7 +63,7 @@ class ClusterMachine(Controls):
         self.look()
 
     def look(self) -> None:
-        """The same question at the start and at the end of each story."""
+        """The same request at the start and at the end of each example."""
         for broker_id in (1, 2):
             self.ask_metadata(0, broker_id, 1, 1, 0)
 
@@ -79,17 +79,17 @@ class ClusterMachine(Controls):
             type(self).tally.update(world.fired)
             world.close()
 
-    # ---- asking ------------------------------------------------------------------------------
+    # ---- requests and answers --------------------------------------------------------------------
 
     def client(self, slot: int, broker_id: int | None) -> Client | None:
-        """To this broker, or, with None, to the controller."""
+        """Send a request to this broker, or to the controller if None."""
         world = self.world
         request = world.cluster.controller_id if broker_id is None else broker_id
         return None if request == NO_CONTROLLER else world.client(slot, request)
 
     def ask(self, name: str, client: Client | None, body: Message, version: int) -> Any:
-        """The answer, of which what holds for every answer holds; None where there is none, or
-        where it proves nothing about the broker."""
+        """Return the answer after the general checks; None if there is none or it proves nothing
+        about the broker."""
         if client is None:
             return None
         world, before = self.world, self.world.facts()
@@ -98,7 +98,7 @@ class ClusterMachine(Controls):
             return None
         world.fired[name] += 1
         if request.answer is None or request.faulted:
-            world.model.learn(world.cluster)  # it may have been done all the same
+            world.model.learn(world.cluster)  # the change may have been made anyway
         if request.faulted or world.died:
             return None
         if request.answer is None:
@@ -109,7 +109,7 @@ class ClusterMachine(Controls):
         self.before = before
         return request.answer
 
-    # ---- requests ----------------------------------------------------------------------------
+    # ---- requests --------------------------------------------------------------------------------
 
     @rule(slot=_SLOT, at=st.none() | st.none() | BROKER, request=ASKED, guarded=st.booleans(),
           version=_VERSION, wait=_PATIENCE)  # fmt: skip
@@ -128,7 +128,7 @@ class ClusterMachine(Controls):
 
     @rule(slot=_SLOT, pick=PICK, course=COURSE, guarded=st.booleans(), version=_VERSION)
     def course(self, slot: int, pick: int, course: Any, guarded: bool, version: int) -> None:
-        """Reassignments of one partition, changed, cancelled or finished on their way."""
+        """Reassign one partition, and change, cancel or complete the reassignment."""
         found, tp = self.world.version(45, version), self.pick(pick)
         for target in course:
             if target == "join":
@@ -219,7 +219,7 @@ class ClusterMachine(Controls):
     @rule(slot=_SLOT, at=BROKER, version=_VERSION, times=st.integers(1, 3),
           chunk=st.sampled_from([0, 0, 3, 50]))  # fmt: skip
     def metadata(self, slot: int, at: int, version: int, times: int, chunk: int) -> None:
-        """Several at once; the later ones come from what the broker remembers having said."""
+        """Send several requests at once; later ones use what the broker has answered before."""
         self.ask_metadata(slot, at, version, times, chunk)
 
     def ask_metadata(self, slot: int, at: int, version: int, times: int, chunk: int) -> None:
@@ -250,8 +250,8 @@ class ClusterMachine(Controls):
 
     @rule(slot=_SLOT, at=BROKER, what=_UNSERVED, rest=st.binary(max_size=12))
     def unserved(self, slot: int, at: int, what: tuple[int, int], rest: bytes) -> None:
-        """A key or a version that is not served closes the connection, but ApiVersions' is answered
-        (KIP-511), and any other with ``reply35``; nothing changes."""
+        """An unknown key or version closes the connection, except that ApiVersions is answered
+        (KIP-511), and others with ``reply35``; nothing changes."""
         client, (key, version) = self.client(slot, at), what
         if client is None or client.waiting:
             return
@@ -272,7 +272,7 @@ class ClusterMachine(Controls):
 
     @rule(slot=_SLOT, at=st.none() | BROKER, data=st.data())
     def anything(self, slot: int, at: int | None, data: st.DataObject) -> None:
-        """Any request of any api that is served, at any of its versions, with any values."""
+        """Send any request of any served API, at any of its versions, with any values."""
         client = self.client(slot, at)
         if client is None:
             return
@@ -291,6 +291,6 @@ class ClusterMachine(Controls):
 
 
 def machine_of(profile: Profile) -> type[ClusterMachine]:
-    """A class of its own, with a tally of its own."""
+    """Return a new class with its own tally."""
     name = "".join(part.capitalize() for part in profile.name.replace(".", "-").split("-"))
     return type(name, (ClusterMachine,), {"profile": profile, "tally": Counter()})

@@ -1,8 +1,8 @@
-"""What the clients of a cluster, and those who break it, have reason to believe of it.
+"""What clients and operators of a cluster may expect of it.
 
-Kept from requests, their answers and the steps that were taken, never from the cluster's own state,
-but for one way out: where an outcome cannot be known from outside (a controller died on its way, a
-rule of faults took the request) the facts are looked up (``learn``).
+Derived from requests, answers and steps, and not from the cluster's own state, with one exception:
+if an outcome cannot be known from outside (a controller died, or a fault rule took the request),
+the facts are looked up (``learn``).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["Model"]
 
 @dataclass(slots=True)
 class Model:
-    """``topics`` is how many partitions each has. ``goals`` is where the last reassignment that was
-    accepted wants a partition, ``factors`` how many replicas it was promised by a request with
-    AllowReplicationFactorChange=false (KIP-860); both are dropped where something may have changed
-    them that is not followed here."""
+    """``topics`` maps topics to their numbers of partitions. ``goals`` holds the target of each
+    partition's last accepted reassignment, ``factors`` the number of replicas promised by a request
+    with AllowReplicationFactorChange=false (KIP-860). Both are dropped if something untracked may
+    have changed them."""
 
     live: set[int] = field(default_factory=set)
     controller: int = NO_CONTROLLER
@@ -30,7 +30,7 @@ class Model:
     factors: dict[TopicPartition, int] = field(default_factory=dict)
 
     def learn(self, cluster: Cluster) -> None:
-        """Look everything up, and expect nothing of reassignments."""
+        """Look up everything, and expect nothing of reassignments."""
         self.live = {each.broker_id for each in cluster.brokers.values() if each.live}
         self.controller = cluster.controller_id
         self.in_zookeeper = bool(cluster.znodes)
@@ -52,7 +52,7 @@ class Model:
                 del known[tp]
 
     def aimed(self, tp: TopicPartition, target: tuple[int, ...] | None, *, guarded: bool) -> None:
-        """A request for this partition was accepted; None where its end is not to be told."""
+        """A request for this partition was accepted; None if its target is unknown."""
         self.goals.pop(tp, None)
         self.factors.pop(tp, None)
         if target is not None:
@@ -61,14 +61,14 @@ class Model:
                 self.factors[tp] = len(target)
 
     def stopped(self, broker_id: int) -> None:
-        """Where that was the controller, the live broker with the lowest id is now. The last one
-        stays it in name; with ZooKeeper there is none."""
+        """The broker stopped. If it was the controller, the live broker with the lowest id takes
+        over. The last broker remains controller in name; with ZooKeeper there is none."""
         self.live.discard(broker_id)
         if broker_id == self.controller and (self.live or self.in_zookeeper):
             self.controller = min(self.live, default=NO_CONTROLLER)
 
     def started(self, broker_id: int) -> None:
-        """It takes over where nobody was there to be the controller."""
+        """The broker started, and takes over if there is no controller."""
         if not self.live:
             self.controller = broker_id
         self.live.add(broker_id)

@@ -1,4 +1,4 @@
-"""What clients learn from the answers to what they asked for: the way into ``Model``."""
+"""Update the ``Model`` from answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Reassignments = Sequence[tuple[TopicPartition, Sequence[int] | None]]
 def observe_reassigned(
     world: World, before: Facts, request: Reassignments, answer: Any, *, guarded: bool
 ) -> None:
-    """Of each partition whether its new target, or its cancellation, was accepted."""
+    """Record for each partition whether its new target or its cancellation was accepted."""
     codes = _codes(answer, request)
     if codes is None:
         return
@@ -39,8 +39,8 @@ def observe_reassigned(
 
 
 def _codes(answer: Any, request: Reassignments) -> dict[TopicPartition, int] | None:
-    """None where all of the request was refused. The drafts of KIP-455 name no partitions: there
-    the order is the request's, topic by topic."""
+    """Return the rows; None if the whole request was refused. The drafts of KIP-455 name no
+    partitions: there the order is that of the request, topic by topic."""
     if getattr(answer, "error_code", 0):
         return None
     rows = answer.responses
@@ -60,8 +60,9 @@ def _codes(answer: Any, request: Reassignments) -> dict[TopicPartition, int] | N
 
 
 def _heads_there_for_sure(world: World, was: Partition, target: Sequence[int]) -> bool:
-    """Not where KRaft keeps an earlier ``removing`` because the new target gives it nothing to
-    hold: as in Kafka, the partition then heads for less than was asked."""
+    """Return whether the target is known. It is not if KRaft keeps an earlier ``removing`` because
+    the new target would leave nothing; as in Kafka, the partition then gets fewer replicas than
+    requested."""
     drops = set(was.replicas) - set(target)
     return world.machine != "kraft" or bool(drops) or not was.removing
 

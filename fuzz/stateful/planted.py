@@ -1,7 +1,7 @@
-"""Does the machine bite? Defects put into the cluster on purpose, one at a time, in this process.
+"""Deliberate defects in the cluster, one at a time, to show that the machine finds them.
 
-Each is what a hand could well slip into: an epoch not raised, an action not logged, a guard that
-does not guard. ``found`` says whether the machine sees one within so many examples of a seed.
+Each is a plausible mistake: an epoch not increased, an action not logged, a guard without effect.
+``found`` returns whether the machine finds one within a number of examples of a seed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["DEFECTS", "Defect", "found"]
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """``says`` is what is wrong while ``plant`` is entered."""
+    """``says`` describes the defect, which is present while ``plant`` is entered."""
 
     name: str
     says: str
@@ -46,7 +46,7 @@ class Defect:
 
 
 def found(bug: Defect, *, number: int, examples: int) -> str | None:
-    """What the machine says of the defect, None where it sees nothing amiss."""
+    """Return the machine's failure for the defect, None if it finds nothing."""
     machine = seed(number)(machine_of(profile(bug.profile)))
     limits = settings(
         max_examples=examples,
@@ -65,7 +65,7 @@ def found(bug: Defect, *, number: int, examples: int) -> str | None:
     return None
 
 
-# ---- what is wrong -------------------------------------------------------------------------------
+# ---- the defects ---------------------------------------------------------------------------------
 
 
 def _epoch_stays() -> AbstractContextManager[object]:

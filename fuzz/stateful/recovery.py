@@ -1,5 +1,5 @@
-"""The end of every story: all that was broken is put right, and then everything has to come to an
-end. What was accepted is done, whatever happened on the way."""
+"""The end of every example: everything broken is repaired, and then all accepted requests must
+complete."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ __all__ = ["heal"]
 
 
 def heal(world: World) -> None:
-    """Faults go, brokers come back, elections are held, whoever lost its leader gets one, and each
-    replica catches up. Then no reassignment is left (KIP-455: one that nobody cancels completes),
-    and what the last accepted request asked for is what there is."""
+    """Remove faults, start brokers, hold elections, give each partition a leader, and let each
+    replica catch up.
+
+    Then no reassignment is left (KIP-455: one that is not cancelled completes), and the last
+    accepted request's target is in place.
+    """
     world.die_after(None)
     world.clear_faults()
     cluster = world.cluster
@@ -30,7 +33,7 @@ def heal(world: World) -> None:
             world.model.started(broker_id)
             assert world.do(cluster.start_broker, broker_id)
     if world.machine.startswith("kip-455"):
-        # A broker that was told nothing of its target is told again by a new controller.
+        # A new controller sends its target to a broker that did not receive it.
         to = cluster.controller_id % BROKERS + 1
         world.model.controller = to
         assert world.do(cluster.failover, to)
@@ -53,9 +56,9 @@ def _everything(world: World) -> list[tuple[TopicPartition, Partition]]:
 
 
 def _catch_up(world: World, tp: TopicPartition, partition: Partition) -> None:
-    """Until nobody is missing; a replica that is to go may never come back, and need not."""
+    """Repeat until no replica is missing. A replica that is being removed need not come back."""
     for broker_id in (*(partition.target or ()), *partition.replicas):
-        with contextlib.suppress(ClusterError):  # it has gone meanwhile, as it was to
+        with contextlib.suppress(ClusterError):  # it was removed in the meantime
             world.cluster.join_isr(tp, broker_id)
 
 

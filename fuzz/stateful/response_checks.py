@@ -1,4 +1,4 @@
-"""What an answer has to say, and what a refusal must not have done, each with who says so."""
+"""What an answer must contain, and what a refused request must not change, each with its source."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ __all__ = [
 ]
 
 _LOGGED: Final = frozenset({"ZnodeWritten", "Warned", "ElectionEnqueued", "ElectionProcessed"})
-"""What a controller of the ZooKeeper kind may log of a request it refuses: what it read on the way,
-/admin/reassign_partitions put in order, an election held of which nothing came."""
+"""Actions that a ZooKeeper controller may log for a request it refuses: reading znodes, cleaning up
+/admin/reassign_partitions, and an election without effect."""
 _IN_DOUBT: Final = frozenset({ErrorCode.REQUEST_TIMED_OUT})
-"""Errors that say nothing of what was done."""
+"""Errors that leave open whether the change was made."""
 
 
 def refused_changes_nothing(world: World, before: Facts, request: PendingRequest) -> None:
-    """A request of which everything is refused leaves topics, configs, brokers, ACLs and elections
-    as they were; of one refused in part, so do the topics and partitions that were refused
-    (KIP-4, KIP-455: errors are told partition by partition). REQUEST_TIMED_OUT(7) promises nothing:
-    what was asked for may be done, or be done later."""
+    """A refused request leaves topics, configs, brokers, ACLs and elections unchanged; one refused
+    in part leaves the refused topics and partitions unchanged (KIP-4, KIP-455: errors are per
+    partition).
+
+    REQUEST_TIMED_OUT(7) promises nothing: the change may have been made, or may be made later.
+    """
     codes = list(error_codes(request.answer))
     if not codes or _IN_DOUBT.intersection(codes):
         return
@@ -64,7 +66,7 @@ def _refused_topics(answer: Any) -> list[str]:
 
 
 def _refused_partitions(answer: Any) -> list[TopicPartition]:
-    """Of AlterPartitionReassignments."""
+    """Return the refused partitions of AlterPartitionReassignments."""
     return [
         (topic.name, row.partition_index)
         for topic in _list(answer, "responses")
@@ -85,22 +87,23 @@ def _partition(topics: Any, tp: TopicPartition) -> Partition | None:
 
 
 def says_unsupported(request: PendingRequest) -> None:
-    """Error 35, wherever this answer has a place for errors (KIP-35)."""
+    """The answer has error 35 wherever it has an error field (KIP-35)."""
     codes = set(error_codes(request.answer))
     assert not codes or (ErrorCode.UNSUPPORTED_VERSION in codes and codes <= {0, 35}), request
 
 
 def guard_compares_factors(before: Facts, tp: TopicPartition, target: Sequence[int]) -> None:
-    """What was accepted under AllowReplicationFactorChange=false has as many replicas as the
-    partition, or, where that is being reassigned, as the target in progress (KIP-860)."""
+    """A reassignment accepted with AllowReplicationFactorChange=false has as many replicas as the
+    partition, or as the target of a reassignment in progress (KIP-860)."""
     was = _partition(before.topics, tp)
     assert was is not None, tp
     assert len(target) == len(was.target or was.replicas), (tp, target, was)
 
 
 def cancelled_is_as_before(world: World, before: Facts, tp: TopicPartition) -> None:
-    """A cancelled reassignment is over; what it was adding is no replica any more (KIP-455), but
-    in its drafts what had joined the ISR stays one; with KIP-236 all is as it was originally."""
+    """A cancelled reassignment is over and its added replicas are gone (KIP-455). In the drafts of
+    KIP-455 those that had joined the ISR stay replicas; with KIP-236 the original state is
+    restored."""
     was, now = _partition(before.topics, tp), world.cluster.partition(*tp)
     if was is None or not was.reassigning:
         return
@@ -114,8 +117,8 @@ def cancelled_is_as_before(world: World, before: Facts, tp: TopicPartition) -> N
 
 
 def versions_are_those_served(world: World, answer: Any, version: int) -> None:
-    """ApiVersions says what is accepted (KIP-35); at a version it does not have, with error 35 and
-    the row of its own, if any (KIP-511)."""
+    """ApiVersions lists what is accepted (KIP-35); at an unknown version it has error 35 and its
+    own row, if any (KIP-511)."""
     shown = {row.api_key: Versions(row.min_version, row.max_version) for row in answer.api_keys}
     if answer.error_code:
         expected = {18: world.served(18)} if world.mock.profile.fallback_row else {}
@@ -125,8 +128,8 @@ def versions_are_those_served(world: World, answer: Any, version: int) -> None:
 
 
 def listing_is_the_controllers(world: World, answer: Any) -> None:
-    """ListPartitionReassignments of everything is what is in progress, as the controller has it at
-    this moment (KIP-455, KIP-860)."""
+    """ListPartitionReassignments of everything shows what is in progress on the controller at this
+    moment (KIP-455, KIP-860)."""
     listed = {
         (topic.name, row.partition_index): tuple(row.replicas)
         for topic in answer.topics
@@ -144,9 +147,10 @@ def listing_is_the_controllers(world: World, answer: Any) -> None:
 def metadata_is_what_the_broker_knows(
     world: World, known: BrokerView, answer: Any, version: int
 ) -> None:
-    """Metadata of every topic: brokers, controller, and of each partition leader, replicas, ISR and
-    who is offline, as this broker knows them (KIP-4, KIP-112 for offline replicas, KIP-320 for the
-    leader epoch). Version 0 leaves out replicas that are not among the brokers."""
+    """Metadata of every topic shows the brokers, the controller, and each partition's leader,
+    replicas, ISR and offline replicas, as this broker knows them (KIP-4; KIP-112 for offline
+    replicas; KIP-320 for the leader epoch). Version 0 leaves out replicas that are not among the
+    brokers."""
     live = {each.broker_id for each in known.brokers.values() if each.live}
     assert {each.node_id for each in answer.brokers} == live
     if version >= 1:
@@ -175,10 +179,13 @@ def metadata_is_what_the_broker_knows(
 
 
 def reassignments_survive(world: World, before: Facts) -> None:
-    """A new controller goes on with every reassignment, or has finished it: what was asked for
-    and accepted is on record (KIP-455, "controller failover"; KIP-236). Not before Kafka 2.4, whose
-    topic znode does not say what is added, where only /admin/reassign_partitions tells; nor, as
-    to where it was to end, in the older draft of KIP-455 (its target shrinks on the way)."""
+    """A new controller continues or has completed every reassignment, since accepted requests are
+    on record (KIP-455, "controller failover"; KIP-236).
+
+    Exceptions: before Kafka 2.4 the topic znode does not list adding replicas, only
+    /admin/reassign_partitions does; and in the older draft of KIP-455 the target shrinks on the
+    way, so that it is not known.
+    """
     if world.machine in ("zookeeper-0.10", "zookeeper-2.1", "zookeeper-2.3", "kip-455-old"):
         world.model.goals.clear()
         return

@@ -1,6 +1,6 @@
-"""Counts how often each row of the controllers' tables was applied.
+"""Count how often each row of the controllers' tables was applied.
 
-Rows are data (``mockbroker.rows``), so an effect that counts can be put before the effects of each
+Rows are data (``mockbroker.rows``), so that a counting effect can be put before the effects of each
 row and removed again.
 """
 
@@ -29,7 +29,7 @@ class _Fired:
 
 
 class RowCounts:
-    """A context manager that counts while it is entered. ``places`` are all rows, once each."""
+    """A context manager that counts while entered. ``places`` are all rows, once each."""
 
     def __init__(self) -> None:
         self.places: list[Place] = all_rows()
@@ -55,9 +55,9 @@ class RowCounts:
 
     @property
     def untaken(self) -> list[Place]:
-        """Rows that nothing took yet."""
+        """Rows that were not applied yet."""
         return [each for number, each in enumerate(self.places) if not self.fired[number]]
 
     def lines(self) -> list[str]:
-        """For people: each row and how often it was taken."""
+        """Return each row with its count, for people."""
         return [f"{self.fired[number]:8} {each}" for number, each in enumerate(self.places)]

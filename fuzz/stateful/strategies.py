@@ -1,5 +1,5 @@
-"""What is drawn: names, replicas, plans, faults. Small, so that commands meet; mostly what can
-succeed, as a walk of refusals would say little."""
+"""Hypothesis strategies for names, replicas, plans and faults. They are small, so that commands
+interact, and mostly valid, as refusals test little."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ TOPICS: Final = st.lists(
     st.sampled_from(["foo=1,2,3/3,4", "bar=2", "baz=5,4,3/1/2,5"]), min_size=1, unique=True
 )
 PICK: Final = st.integers(0, 11)
-"""One of the partitions there are, by their number modulo how many; the last picks none."""
+"""Pick an existing partition by number, modulo the number of partitions; the last one picks
+none."""
 MISSING: Final = ("nosuch", 7)
 
 REPLICAS: Final = st.permutations([1, 2, 3, 4, 5]).flatmap(
@@ -56,7 +57,7 @@ REPLICAS: Final = st.permutations([1, 2, 3, 4, 5]).flatmap(
 _BAD: Final = st.sampled_from([[], [1, 1], [9], [-1], [2, 3, 2]])
 _TARGET: Final = st.one_of(REPLICAS, REPLICAS, REPLICAS, st.none(), _BAD)
 ASKED: Final = st.lists(
-    # Every partition once: KRaft changes one named twice over, which keeps no invariant.
+    # Each partition once: KRaft accepts one named twice, which keeps no invariant.
     st.tuples(PICK, _TARGET),
     min_size=1,
     max_size=3,
@@ -65,7 +66,7 @@ ASKED: Final = st.lists(
 """[(pick, broker ids or None)]"""
 COURSE: Final = st.lists(st.one_of(REPLICAS, REPLICAS, st.none(), st.just("join")), min_size=2,
                          max_size=6)  # fmt: skip
-"""What becomes of one partition: new targets, cancellations, and replicas that join in between."""
+"""What happens to one partition: new targets, cancellations, and replicas that join in between."""
 
 CONFIGS: Final = st.sampled_from(
     [
@@ -91,7 +92,7 @@ SWITCHES: Final = (
     REQUEST_PREFIX,
     PREFERRED_REPLICA_ELECTION,
 )
-"""Znodes by which users ask for something, of one proposal or another."""
+"""Znodes by which users make requests, in the released form and in the drafts'."""
 
 FAULTS: Final = st.sampled_from(
     [
@@ -121,7 +122,8 @@ FAULTS: Final = st.sampled_from(
 
 
 def znode_text(path: str, plan: dict[tuple[str, int], list[int]]) -> str:
-    """What asks for this plan at that path; for an election its partitions count alone."""
+    """Return the data that requests this plan at that path; an election uses only its
+    partitions."""
     if path == REQUEST_PREFIX:
         return encode_request(ReassignmentRequest(plan)).decode()
     if path == PREFERRED_REPLICA_ELECTION:

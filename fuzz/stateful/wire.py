@@ -1,7 +1,7 @@
-"""One client's connection to one broker of the mock, without a socket: frames in, answers out.
+"""A client's connection to one broker of the mock without a socket: frames in, answers out.
 
-Drives ``mockbroker.serving.server``'s protocol over a transport that keeps what is written. What an
-answer means is for ``world`` and ``invariants``; here it is cut out, told apart and read strictly.
+Drives the protocol of ``mockbroker.serving.server`` over a transport that keeps what is written.
+Answers are split, matched and strictly decoded here; ``world`` and ``invariants`` interpret them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ _API_VERSIONS = 18
 
 @dataclass(slots=True, eq=False)
 class PendingRequest:
-    """A request that was sent. ``version`` is what the answer will be in; ``answer`` is None until
-    it is there. ``faulted``: a rule took it, so that it proves nothing about the broker. Nothing is
-    ``expected`` where nobody answers (Produce with acks=0)."""
+    """A request that was sent.
+
+    The answer uses ``version``; ``answer`` is None until it arrives. ``faulted`` is True if a fault
+    rule took it, so that it proves nothing about the broker. ``expected`` is False if there is no
+    answer (Produce with acks=0).
+    """
 
     correlation_id: int
     api_key: int
@@ -39,7 +42,7 @@ class PendingRequest:
 
 
 class _Transport(asyncio.Transport):
-    """Keeps what is written; closing is remembered."""
+    """Keeps what is written, and whether it was closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,8 +72,8 @@ class _Transport(asyncio.Transport):
 
 
 class Client:
-    """``spoiled``: a rule of faults has put bytes into the stream that answer nothing, and what
-    comes is not looked at any more."""
+    """``spoiled`` is True if a fault rule put unrelated bytes into the stream, which is then
+    ignored."""
 
     def __init__(
         self,
@@ -95,10 +98,10 @@ class Client:
     def open(self) -> bool:
         return not self._transport.closed
 
-    # ---- out ---------------------------------------------------------------------------------
+    # ---- sending ---------------------------------------------------------------------------------
 
     def frame(self, body: Message, version: int) -> tuple[PendingRequest, bytes]:
-        """A request, not sent yet. Raises UnsupportedVersionError."""
+        """Make a request without sending it. Raises UnsupportedVersionError."""
         self._correlation_id += 1
         data = self._codec.encode_request(
             body,
@@ -112,7 +115,7 @@ class Client:
     def unserved_frame(
         self, api_key: int, version: int, rest: bytes
     ) -> tuple[PendingRequest, bytes]:
-        """A request that no codec needs to know: the start of a header and anything behind it."""
+        """Make a request for which no codec is needed: the start of a header and any bytes."""
         self._correlation_id += 1
         payload = (
             api_key.to_bytes(2, "big", signed=True)
@@ -125,8 +128,8 @@ class Client:
         return request, len(payload).to_bytes(4, "big") + payload
 
     def put(self, frames: list[tuple[PendingRequest, bytes]], chunk: int = 0) -> None:
-        """All in one read, or in reads of ``chunk`` bytes; then all that can happen has, and waits
-        to be received."""
+        """Send all frames in one read, or in reads of ``chunk`` bytes, and run everything that is
+        then ready."""
         self.waiting += [request for request, _ in frames if request.expected]
         data = b"".join(frame for _, frame in frames)
         step = chunk or len(data)
@@ -136,16 +139,16 @@ class Client:
         self._loop.settle()
 
     def drop(self) -> None:
-        """The connection is gone, for whatever reason."""
+        """Return whether the connection has ended."""
         self._transport.closed = True
         self._loop.call_soon(self._protocol.connection_lost, None)
         self._loop.settle()
 
-    # ---- in ----------------------------------------------------------------------------------
+    # ---- receiving -------------------------------------------------------------------------------
 
     def receive(self) -> int:
-        """Take what was written, and give each answer to its request; how many. The order is the
-        requests', as on every connection of Kafka's, but where a rule holds answers back."""
+        """Give each answer to its request and return their number. Answers are in the order of
+        requests, as in Kafka, unless a fault rule holds some back."""
         data, self._transport.written = bytes(self._transport.written), bytearray()
         if self.spoiled or not data:
             return 0

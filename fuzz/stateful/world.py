@@ -1,7 +1,7 @@
-"""One mock cluster under test: its brokers, its clients, its clock, and what everybody believes.
+"""One mock cluster under test: its brokers, clients and clock, and what clients may expect.
 
-No socket is opened and no thread started; time is passed in. Whatever is done here is followed by
-``follow``, so that the invariants look at a world in which all that could happen has.
+No socket is opened and no thread started, and time is passed in. Every action is followed by
+``follow``, so that invariants are checked when everything that can happen has happened.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = ["BROKERS", "Facts", "World"]
 BROKERS: Final = 5
 _STATIC: Final = {"auto.create.topics.enable": "false"}
 _NEVER: Final = 1 << 40
-"""Changes after which the controller dies, where it is not to die."""
+"""Number of changes that means that the controller does not die."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a refused request must not have changed."""
+    """The state that a refused request must not change."""
 
     offset: int
     controller: tuple[int, int]
@@ -51,10 +51,10 @@ class Facts:
 
 
 class World:
-    """``news`` is what the last step put into the log. ``fired`` counts the rules that did
-    something, by name. ``died``: the controller did, in the last step. ``complaints`` are what the
-    journal says of handlers and rules that raised. ``unclean_asked``: some client has asked for an
-    unclean election, which may be held later."""
+    """``news`` holds the log entries of the last step. ``fired`` counts the rules that had an
+    effect. ``died`` is True if the controller died in the last step. ``complaints`` are the
+    journal's records of handlers and rules that raised. ``unclean_asked`` is True if a client
+    requested an unclean election, which may be held later."""
 
     def __init__(
         self, profile: str | Profile, topics: Sequence[str], *, reply35: bool = False
@@ -92,23 +92,23 @@ class World:
 
     @property
     def state(self) -> ClusterState:
-        """The cluster's own, to be compared with what the log says."""
+        """The cluster's own state, to compare with the log."""
         return self.cluster._controller.state
 
     def served(self, api_key: int) -> Versions:
-        """Empty for a key that this profile does not advertise."""
+        """Return the served versions; empty for a key that this profile does not advertise."""
         return self.mock.served.get(api_key, Versions.NONE)
 
     def version(self, api_key: int, choice: int) -> int | None:
-        """One of those served, None where there is none."""
+        """Return one of the served versions, None if there is none."""
         found = self.served(api_key)
         return found.lowest + choice % (found.highest - found.lowest + 1) if found else None
 
-    # ---- steps -------------------------------------------------------------------------------
+    # ---- steps -----------------------------------------------------------------------------------
 
     def do(self, command: Callable[..., object], *arguments: object) -> bool:
-        """Take a step that the cluster may refuse; whether it was taken. One that is refused
-        leaves no trace; one the controller dies of is followed up by its successor."""
+        """Take a step that the cluster may refuse, and return whether it was taken. A refused step
+        leaves no trace; after one that kills the controller, its successor takes over."""
         before, refusal = len(self.cluster.log), None
         try:
             command(*arguments)
@@ -122,7 +122,7 @@ class World:
         return refusal is None
 
     def follow(self) -> None:
-        """Let everything happen that can now, and see what came of it."""
+        """Let everything happen that can happen now, and record the consequences."""
         hits = sum(rule.hits for rule in self.faults)
         self.loop.settle()
         if sum(rule.hits for rule in self.faults) != hits:
@@ -146,10 +146,11 @@ class World:
         self._death = True
         self.deaths += 1
 
-    # ---- clients -----------------------------------------------------------------------------
+    # ---- clients ---------------------------------------------------------------------------------
 
     def client(self, slot: int, broker_id: int) -> Client | None:
-        """The client's connection to this broker, which may be new; None where nobody listens."""
+        """Return the client's connection to this broker, opened if necessary; None if the broker is
+        down."""
         if not self.cluster.broker(broker_id).live:
             return None
         found = self._clients.get((slot, broker_id))
@@ -165,7 +166,7 @@ class World:
         return found
 
     def ask(self, client: Client, body: Message, version: int) -> PendingRequest | None:
-        """Send one request; None where this version cannot carry it."""
+        """Send one request; None if this version cannot express it."""
         try:
             request, frame = client.frame(body, version)
         except UnsupportedVersionError:
@@ -176,7 +177,7 @@ class World:
     def send(
         self, client: Client, frames: list[tuple[PendingRequest, bytes]], chunk: int = 0
     ) -> None:
-        """Send requests, and take the answers that come at once."""
+        """Send requests, and receive the answers that arrive at once."""
         for request, _ in frames:
             if request.body is not None and not has_response(request.api_key, request.body):
                 request.expected = False
@@ -188,8 +189,7 @@ class World:
         self.follow()
 
     def _mark_faulted(self) -> None:
-        """Some request that nobody has answered yet was taken by a rule; which, and what came of
-        it, is not known."""
+        """Mark unanswered requests, as a fault rule took one of them and its effect is unknown."""
         self.model.learn(self.cluster)
         bad = any(rule.fault.name.startswith("spoil") and rule.hits for rule in self.faults)
         for client in self._clients.values():
@@ -198,7 +198,7 @@ class World:
                 request.faulted = True
 
     def _close_broken(self) -> None:
-        """Connections end with their broker, and with what made the broker end them."""
+        """End connections whose broker stopped or closed them."""
         for key, client in list(self._clients.items()):
             if not self.cluster.broker(client.broker_id).live or not client.open:
                 client.receive()
@@ -210,13 +210,13 @@ class World:
         return list(self._clients.values())
 
     def _heard(self, entry: Entry) -> None:
-        """Handlers that raise, and rules that fail, are defects whatever is answered."""
+        """Exceptions of handlers and failing rules are defects, whatever the answer is."""
         if entry.event in ("failed", "malformed") or entry.note.startswith("failed"):
             self.complaints.append(
                 f"{entry.event} {entry.api_key} v{entry.api_version}: {entry.note}"
             )
 
-    # ---- faults ------------------------------------------------------------------------------
+    # ---- faults ----------------------------------------------------------------------------------
 
     def fault(self, fault: Fault) -> None:
         self.faults.append(self.mock.fault(fault))
@@ -229,7 +229,7 @@ class World:
         self.follow()
         self.faults.clear()
 
-    # ---- looking -----------------------------------------------------------------------------
+    # ---- inspection ------------------------------------------------------------------------------
 
     def facts(self) -> Facts:
         state = self.state

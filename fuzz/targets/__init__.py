@@ -1,9 +1,9 @@
-"""The targets: what each is about, as data. Its code is imported by ``load`` alone, because a guide
-has to be in place before what it instruments is imported.
+"""The targets as data. Only ``load`` imports their code, because a guide must be in place before
+the code that it instruments is imported.
 
-The guides: ``python`` is atheris, which sees the lines and comparisons of Python code; ``c`` is
-libFuzzer over the extensions built with its counters, AddressSanitizer and UBSan
-(``fuzz/native``); ``none`` mutates without looking, and needs nothing but Python.
+The guides: ``python`` is atheris, which sees lines and comparisons of Python code; ``c`` is
+libFuzzer over the extensions built with its counters, AddressSanitizer and UBSan (``fuzz/native``);
+``none`` mutates without feedback and needs only Python.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = ["TARGETS", "Target", "TargetModule", "load"]
 
 
 class Target(NamedTuple):
-    """``under_test`` are modules, and packages with all in them. ``modules`` of the extras that it
-    needs have to be importable."""
+    """``under_test`` are modules, and packages with everything in them. ``modules`` are the extras'
+    modules that must be importable."""
 
     name: str
     under_test: tuple[str, ...]
@@ -27,17 +27,17 @@ class Target(NamedTuple):
 
 
 class TargetModule(Protocol):
-    """A module of this package. It may have ``mutate(data, max_size, rng, plainly)`` besides, where
+    """A module of this package. It may also have ``mutate(data, max_size, rng, plainly)``, where
     ``plainly`` is the guide's own mutation."""
 
     __name__: str
     __doc__: str | None
 
     def check(self, data: bytes) -> None:
-        """Raises where the target's invariant does not hold."""
+        """Raise if the target's invariant does not hold."""
 
     def seeds(self) -> Iterator[bytes]:
-        """Inputs to begin with, the same ones each time."""
+        """Yield initial inputs, the same ones each time."""
 
 
 _CODECS: Final = (
@@ -79,7 +79,7 @@ TARGETS: Final = {target.name: target for target in _ALL}
 
 
 def load(target: Target) -> TargetModule:
-    """Raises ImportError where one of its modules is not installed."""
+    """Import a target. Raises ImportError if one of its modules is not installed."""
     for module in target.modules:
         importlib.import_module(module)
     return cast(TargetModule, importlib.import_module(f"fuzz.targets.{target.name}"))

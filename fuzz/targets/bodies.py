@@ -1,21 +1,21 @@
 """Any bytes as the body of any message, at any version, of any dialect.
 
-**Holds:** generated Python and the C engine agree: the same value to the bit, or the same error at
-the same offset and path in the same words; from the beginning and from an offset, with more behind
-it, and in ``validate``, which makes no value. So does the reference codec, which reads the schemas
-for itself. A decoder reserves no more than 2000 bytes for each of its input.
+**Holds:** generated Python and the C engine agree: on the same value to the bit, or on the same
+error with the same offset, path and text; from the beginning and from an offset, with more bytes
+behind, and in ``validate``, which makes no value. So does the reference codec, which reads the
+schemas independently. A decoder reserves at most 2000 bytes per byte of input.
 
-What was decoded is written by both engines to the same bytes, and these are those it was read
-from, unless, and whenever, one of these is among them (``differences``; all that Kafka's own
-classes take, and correct peers never send):
+Both engines encode the decoded value to the same bytes. These are the input, unless it contains one
+of these (``differences``; Kafka's own classes accept all of them, and correct peers never send
+them):
 
-- a bool of neither 0 nor 1, which is true, and is written as 1;
-- a varint with more bytes than it needs: a length, a count, a tag, a size, a presence marker;
-- a known tagged field that is sent although it holds its default, which writers leave out.
+- a bool other than 0 and 1, which is true and is written as 1;
+- a varint with more bytes than necessary: a length, a count, a tag, a size, a presence marker;
+- a known tagged field that holds its default, which encoders leave out.
 
-What is written reads back equal, and is written again as it is.
+The encoded bytes decode to an equal value and encode to the same bytes again.
 
-**Accepted:** DecodeError, from decoders. Nothing from encoders: what was read can be written.
+**Accepted:** DecodeError from decoders. Nothing from encoders: what was decoded can be encoded.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["check", "differences", "mutate", "seeds"]
 
 A_BYTE: Final = 2000
 REFERRED: Final = 8
-"""The reference codec is asked about one body in so many."""
+"""The reference codec decodes one body in so many."""
 
 _VARINT_FIRST: Final = ("string", "bytes", "records", "count", "tag count", "presence")
 
@@ -101,12 +101,13 @@ def _outcome(call: Any, *arguments: Any) -> Any:
 
 
 def _describe(outcome: Any) -> Any:
-    """A value as text: types and bits count, and a NaN is what it is."""
+    """Return a value as text that shows types and bits, including those of a NaN."""
     return outcome if isinstance(outcome, _Error) else (repr(outcome[0]), outcome[1])
 
 
 def _same_within(codecs: _Codecs, decoded: Any, body: bytes) -> None:
-    """In the midst of a buffer, as headers are read. What is behind may make an error disappear."""
+    """Decode inside a buffer, as headers are decoded. The bytes behind may make an error
+    disappear."""
     before = b"\xff\x01\x00"
     found = _outcome(codecs.pure_decode, before + body, len(before))
     assert _describe(_outcome(codecs.native.decode, before + body, len(before))) == _describe(found)
@@ -138,7 +139,7 @@ def _same_written(choice: message_choice.Choice, codecs: _Codecs, value: Any, bo
 
 
 def differences(schema: MessageSchema, version: int, body: bytes, written: bytes) -> set[str]:
-    """What of ``body``, which is valid, no encoder writes. ``written`` is what one did write."""
+    """Return what in the valid ``body`` no encoder writes. ``written`` is what one did write."""
     flexible = schema.is_flexible(version)
     found = set()
     spans = reference.fields(schema, version, body)
@@ -165,12 +166,12 @@ def differences(schema: MessageSchema, version: int, body: bytes, written: bytes
 
 
 def _is_marker(span: reference.FieldSpan, body: bytes) -> bool:
-    """A presence of one byte of its own, no varint: -1 or 1."""
+    """A presence marker of one byte, not a varint: -1 or 1."""
     return span.type == "presence" and body[span.offset] == 0xFF
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint, and how many bytes it takes."""
+    """Decode an unsigned varint, and return its length too."""
     value = length = 0
     while True:
         byte = body[at + length]
@@ -181,14 +182,15 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 
 
 def seeds() -> Iterator[bytes]:
-    """Of every message a version or two, good and damaged, as ``kspec vectors`` has them."""
+    """Yield vectors, valid and invalid, of a version or two of every message."""
     for choice, body in message_choice.of_vectors(9):
         if len(body) < 600:
             yield message_choice.head_of(choice) + body
 
 
 def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
-    """The body alone, a telling number in it, the same body at another version, or a new body."""
+    """Mutate the body only, write a special number in it, change the version, or make a new
+    body."""
     head, body = data[: message_choice.HEAD], data[message_choice.HEAD :]
     kind = rng.randrange(4)
     if kind == 0:

@@ -1,16 +1,16 @@
 """Any bytes as a capture: pcap, pcapng, either compressed by gzip or zstd, or none of these.
 
-**Holds:** reading never raises, and accounts for every byte: of the file's packets, of TCP
-payload, of Kafka frames (``Account.check``). The quick way in C gives the very items, connections
-and sums that Python alone gives, whatever the size of the reads. Read by bytes that come in pieces
-of another size it is the same again. With connections that share memory (``Limits``) the account
-is as exact. Reserved is no more than 3 MiB and 3000 bytes for each of the input, compressed bytes
-counted as the PIECES of a megabyte that they are read in.
+**Holds:** reading never raises, and accounts for every byte: of the file's packets, of TCP payload,
+and of Kafka frames (``Account.check``). The fast path in C gives exactly the items, connections and
+sums of pure Python, whatever the size of reads, and so does input that arrives in pieces of another
+size. With connections that share memory (``Limits``) the account is as exact. At most 3 MiB and
+3000 bytes per byte of input are reserved, with compressed bytes counted as the PIECES of a megabyte
+in which they are read.
 
 **Accepted:** nothing.
 
-The input: flags (1 byte: size of the reads, compression, whether connections are lent at once),
-then the file.
+The input: flags (1 byte: size of reads, compression, whether connections share memory), then the
+file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ A_BYTE: Final = 3000
 BESIDES: Final = 3 << 20
 SIZES: Final = (1 << 20, 1, 7, 100, 1000, 4096)
 COMPARED: Final = 4
-"""While fuzzing, one file in so many is read by Python once more; in C, at all."""
+"""While fuzzing, one file in so many is also read by Python, or by C at all."""
 PACKED: Final = 0x40
 SHARED: Final = 0x80
 
@@ -70,7 +70,7 @@ def check(data: bytes) -> None:
 
 
 def _read_shared(file: bytes) -> None:
-    """All connections together within little memory, as `wiredump show` reads."""
+    """Read with little memory shared by all connections, like `wiredump show`."""
     items = CaptureItems()
     streams = Streams(Limits(flow_bytes=600, total_bytes=2000))
     for event in streams.read(Capture(io.BytesIO(file))):
@@ -80,7 +80,7 @@ def _read_shared(file: bytes) -> None:
 
 
 def seeds() -> Iterator[bytes]:
-    """Made-up traffic in every container, torn and whole, plain and packed."""
+    """Yield synthetic traffic in every container, complete and truncated, plain and compressed."""
     for seed in range(24):
         for kind in ("pcap", "pcapng"):
             file = capture(
@@ -96,7 +96,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
-    """Packets of a pcap lost, doubled, late, cut, or changed behind their headers."""
+    """Lose, duplicate, delay or truncate packets of a pcap, or change their payload."""
     flags, file = data[:1] or b"\x00", data[1:]
     packets = _packets(file)
     if len(packets) < 2 or rng.random() < 0.2:
@@ -122,7 +122,7 @@ def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> b
 
 
 def _packets(file: bytes) -> list[bytes]:
-    """Records of a little-endian pcap, headers included; none of any other file."""
+    """Return the records of a little-endian pcap with headers; none for any other file."""
     if file[:4] not in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1"):
         return []
     found, at = [], 24

@@ -1,13 +1,13 @@
-"""Many bodies, of any bytes, as columns: chosen fields of one (message, version).
+"""Many bodies, of any bytes, as columns: selected fields of one (message, version).
 
-**Holds:** the C engine and Python give the same buffers to the byte, refuse the same bodies with
-the same errors, and stop at the same body where the rows outgrow a limit. A body that is refused
-leaves no row. Reserved is no more than 4000 bytes for each of the input.
+**Holds:** the C engine and Python return identical buffers, reject the same bodies with the same
+errors, and stop at the same body if the rows exceed a limit. A rejected body leaves no row. At most
+4000 bytes per byte of input are reserved.
 
-**Accepted:** nothing: with ``collect`` bodies that cannot be read are results, too. LimitError is
-compared as one.
+**Accepted:** nothing: with ``collect``, invalid bodies are results too. LimitError is compared as a
+result.
 
-The input: what chooses message and version, a seed for the fields, the limit, then bodies of a
+The input: the choice of message and version, a seed for the fields, the limit, then bodies with a
 length byte each.
 """
 
@@ -68,7 +68,7 @@ def _bodies(data: bytes) -> Iterator[bytes]:
 
 
 def seeds() -> Iterator[bytes]:
-    """Bodies of a few messages, two of each and a third that is cut."""
+    """Yield bodies of a few messages: two valid ones of each and a truncated third."""
     for number, (choice, body) in enumerate(message_choice.of_vectors(31)):
         if 0 < len(body) < 200:
             head = message_choice.head_of(choice) + bytes((number % 32, number % 5))
@@ -77,7 +77,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
-    """One body changed, doubled or taken out, or other fields and another limit."""
+    """Change, duplicate or remove one body, or change the fields and the limit."""
     head, bodies = data[:AFTER_HEAD], list(_bodies(data[AFTER_HEAD:]))
     if not bodies or rng.random() < 0.2:
         return head[: message_choice.HEAD] + rng.randbytes(2) + data[AFTER_HEAD:]

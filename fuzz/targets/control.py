@@ -1,16 +1,16 @@
 """Any bodies, paths and queries sent to the control port, several to one process.
 
 **Holds:** each request is answered as its route documents, or with a status from 400 to 499 and
-``{"error": one line}``: never with 500, which is a mistake of ours. What is answered is JSON by the
-route's media type. Afterwards the cluster still tells its state, its log and its journal.
+``{"error": one line}``, but never with 500, which is our defect. The answer is JSON if the route's
+media type says so. Afterwards the cluster still returns its state, log and journal.
 
-**Accepted:** nothing. Requests whose path is no URL are passed over: an HTTP parser ends them.
+**Accepted:** nothing. Requests whose path is not a URL are skipped, as an HTTP parser rejects them.
 
-Nothing is listened on and nobody is dialled: brokers' listeners, ZooKeeper and the controller's own
-connections are taken out. Left out, for they wait or open sockets: streams, ``wait``, scenarios.
+No socket is opened: brokers' listeners, ZooKeeper and the controller's own connections are removed.
+Streams, ``wait`` and scenarios are left out, as they wait or open sockets.
 
-The input: requests of a route (1 byte), two length bytes, and a body; of a route that takes none
-the body stands behind the path, as a query or more of it.
+The input: requests of a route (1 byte), two length bytes, and a body. For a route without a body,
+the body is appended to the path, as a query or a longer path.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ROUTES: Final = tuple(
 )
 _HEADERS: Final = {"Host": "127.0.0.1:1", "Content-Type": JSON}
 _NOBODY: Final = mock.MagicMock()
-"""At the other end of every request; making one anew takes longer than most answers."""
+"""The peer of every request, shared, as making one takes longer than most answers."""
 
 _WORDS: Final = (
     *(json.dumps(each.name).encode() + b":" for route in ROUTES
@@ -90,7 +90,7 @@ async def _ask(requests: list[tuple[Route, bytes]]) -> None:
 
 @cache
 def _served() -> tuple[ControlServer, web.Application]:
-    """Its routes, made once; each check gives the server another cluster."""
+    """The routes, made once; each check gives the server a new cluster."""
     server = ControlServer(MockCluster(brokers=1, clock="manual"))
     app = server.application()
     app.freeze()
@@ -124,7 +124,7 @@ async def _answer(app: web.Application, method: str, path: str, body: bytes) -> 
         return None
     request._read_bytes = body
     answer = await app._handle(request)
-    # Whatever else a path leads to is a stream or a wait, and was not asked for here.
+    # Any other route is a stream or a wait, which is not tested here.
     return answer if isinstance(answer, web.Response) else None
 
 
@@ -165,7 +165,7 @@ def _joined(requests: list[tuple[Route, bytes]]) -> bytes:
 
 
 def seeds() -> Iterator[bytes]:
-    """Every route once, those with a body with one that it takes."""
+    """Yield every route once, with a valid body if it takes one."""
     values = {
         "partition": "foo-0", "broker": 2, "level": "4=0-2", "duration": "500ms", "changes": 1,
         "path": "/admin/reassign_partitions", "text": "{}",
@@ -187,7 +187,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
-    """A word in a body, another route for it, or one request more or less."""
+    """Insert a word into a body, change its route, or add or remove a request."""
     requests = list(_requests(data))
     if not requests:
         return _joined([(rng.choice(_ROUTES), b"{}")])

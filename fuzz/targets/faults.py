@@ -1,10 +1,10 @@
-"""Any text as rules of faults, YAML or JSON.
+"""Any text as fault rules, YAML or JSON.
 
-**Holds:** ``read_faults`` returns rules or raises FaultError, whose text is one line. Each rule
-says what it is in one line, and what it is as a dict is read back as an equal rule, which JSON
-carries. Reserved is no more than 2000 bytes for each of the input, and a MiB (YAML's nodes).
+**Holds:** ``read_faults`` returns rules or raises FaultError with a one-line text. Each rule
+describes itself in one line, and its dict, which JSON can carry, parses to an equal rule. At most
+2000 bytes per byte of input and one MiB (YAML's nodes) are reserved.
 
-**Accepted:** FaultError, from reading.
+**Accepted:** FaultError from reading.
 
 The input: JSON or YAML (1 byte), then the text.
 """

@@ -1,17 +1,17 @@
 """Any bytes on a connection, from either side, in chunks of any size.
 
-**Holds:** ``FrameSplitter`` gives the same frames, and the same error behind the last of them,
-whether it is fed at once or in chunks, and holds no more than it was fed. ``ServerConnection`` and
-``ClientConnection`` tell the same events for either way of cutting; what they tell accounts for
-every byte up to the first error, after which the same error comes again. Every dialect reads each
-frame to a message or refuses it; ``auto`` reads what one of its own reads, in that dialect, and a
-request that was read is written to a frame which reads back equal.
+**Holds:** ``FrameSplitter`` returns the same frames, and then the same error, whether it is fed at
+once or in chunks, and holds no more than it was fed. ``ServerConnection`` and ``ClientConnection``
+return the same events for both; these account for every byte up to the first error, which is then
+repeated. Every dialect decodes or rejects each frame. ``auto`` decodes what one of its dialects
+decodes, in that dialect, and a decoded request encodes to a frame that decodes to an equal request.
 
-**Accepted:** DecodeError from ``Dialect.decode_*`` (UnsupportedFrameError is one), and
-UnsupportedVersionError where the caller asked for a response the dialect does not have;
-RemoteProtocolError from the splitter and both connections.
+**Accepted:** DecodeError from ``Dialect.decode_*`` (including UnsupportedFrameError), and
+UnsupportedVersionError if the requested response is not in the dialect; RemoteProtocolError from
+the splitter and both connections.
 
-The input: how to cut (1 byte), the dialect (1), api key (2) and version (1) of responses, stream.
+The input: the chunk size (1 byte), the dialect (1), the API key (2) and version (1) of responses,
+the stream.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _as_the_first_that_reads(frame: bytes, found: Any, read: Callable[[Any, byte
     assert found == next((one for one in each if one is not None), None)
 
 
-# ---- connections --------------------------------------------------------------------------------
+# ---- connections ---------------------------------------------------------------------------------
 
 
 class _Splitting:
@@ -140,7 +140,7 @@ def _server() -> ServerConnection:
 
 
 def _client() -> ClientConnection:
-    """With requests on the way, so that there is something to answer."""
+    """Return a connection with outstanding requests, so that responses are expected."""
     connection = ClientConnection(first_correlation_id=1)
     connection.send_request(MetadataRequest(topics=None), 9)
     connection.send_request(MetadataRequest(topics=[]), 0)
@@ -150,7 +150,7 @@ def _client() -> ClientConnection:
 
 
 def _told(connection: Any, stream: bytes, step: int) -> list[tuple[str, Any]]:
-    """What comes of a stream cut into pieces of ``step`` bytes."""
+    """Return the events of a stream in chunks of ``step`` bytes."""
     events: list[tuple[str, Any]] = []
     for at in range(0, len(stream), step):
         connection.receive_data(stream[at : at + step])
@@ -186,16 +186,16 @@ def _described(event: Any) -> tuple[str, Any]:
 
 
 def _answer(connection: Any, event: Any) -> None:
-    """So that SASL does not make the connection wait."""
+    """Clear SASL's state, so that the connection does not wait."""
     if isinstance(connection, ServerConnection) and getattr(event, "expects_response", False):
         connection.drop_response(event)
 
 
-# ---- inputs -------------------------------------------------------------------------------------
+# ---- inputs --------------------------------------------------------------------------------------
 
 
 def seeds() -> Iterator[bytes]:
-    """Frames of a few vectors: requests, and answers to what the client asked."""
+    """Yield frames of a few vectors: requests, and responses to the client's requests."""
     for number, (choice, body) in enumerate(message_choice.of_vectors(23)):
         cls = choice.message
         if cls.API_KEY is None or len(body) > 300:
@@ -218,7 +218,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
-    """The frames' sizes are made right again more often than not."""
+    """Mutate, and usually restore the frames' sizes."""
     head, stream = data[:HEAD], data[HEAD:]
     splitter = FrameSplitter(MAX_SIZE)
     splitter.feed(stream)

@@ -1,14 +1,13 @@
 """Any text as the JSON of any message, at any version.
 
-**Holds:** ``from_json`` gives a message or raises DecodeError (JsonError is one), whose path names
-a place. What it gives can be told again: ``to_json`` is read back equal, and is the same the
-second time; what has JSON has bytes, and they read back equal. Reserved is no more than 3000 bytes
-for each of the input.
+**Holds:** ``from_json`` returns a message or raises DecodeError (including JsonError), whose path
+names a place. ``to_json`` of the message parses to an equal one and is stable. A message that has
+JSON has bytes, which decode to an equal message. At most 3000 bytes per byte of input are reserved.
 
-**Accepted:** DecodeError from reading, and UnsupportedVersionError for a value of a field that the
-version lacks and may not pass over. EncodeError and UnsupportedVersionError from ``to_json``
-where ``encode`` raises one, too: JSON of a version may hold what the version cannot carry.
-EncodeError from ``encode`` for half of a surrogate pair, which JSON can say and UTF-8 cannot.
+**Accepted:** DecodeError from parsing, and UnsupportedVersionError for a value of a non-ignorable
+field that the version lacks. EncodeError and UnsupportedVersionError from ``to_json`` if ``encode``
+raises one too, as a version's JSON may hold what the version cannot carry. EncodeError from
+``encode`` for half of a surrogate pair, which JSON can express and UTF-8 cannot.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
-    """A value of the document replaced, a member gone or doubled, or a word anywhere."""
+    """Replace a value of the document, remove or duplicate a member, or insert a word."""
     head, text = data[: message_choice.HEAD], data[message_choice.HEAD :]
     if rng.random() < 0.5:
         try:

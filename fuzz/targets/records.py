@@ -1,18 +1,19 @@
 """Any bytes as a field of type ``records``: batches of magic 0, 1 and 2, compressed or not.
 
-**Holds:** the C extension and Python read the same records, or refuse the same batch with the same
-error; as records and as columns. With ``allow_partial`` the batches before a cut one are those
-that were read without, and ``incomplete`` accounts for the rest. What was read of a batch of magic
-2 is built into one that reads back equal, unless offsets are below 0: to a builder -1 is the next
-one. Reading batch after batch reserves no more than 1000 bytes for each of the input, 64 for each
-of the 65,536 that one batch may make (``max_decompressed``), and 256 KiB.
+**Holds:** the C extension and Python decode the same records, or reject the same batch with the
+same error, as records and as columns. With ``allow_partial``, the batches before a truncated one
+are those decoded without it, and ``incomplete`` accounts for the rest. The records of a batch of
+magic 2 are built into a batch that decodes to equal records, unless offsets are negative, since -1
+means the next offset to a builder. Reading batch after batch reserves at most 1000 bytes per byte
+of input, 64 for each of the 65,536 that one batch may expand to (``max_decompressed``), and 256
+KiB.
 
-Half of the inputs have their checksums made right first: no mutation passes one by itself.
+Half of the inputs get correct checksums first, since no mutation produces one by itself.
 
-**Accepted:** DecodeError, from reading. EncodeError from building, where the records that were read
-are further apart than a batch reaches.
+**Accepted:** DecodeError from decoding. EncodeError from building, if the records are further apart
+than a batch allows.
 
-The input: flags (1 byte: checksums, partial, whether to look at checksums), then the bytes.
+The input: flags (1 byte: checksums, partial, whether to verify checksums), then the bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = ["check", "mutate", "seeds"]
 LIMIT: Final = 64 * 1024
 A_BYTE: Final = 1000
 A_BYTE_MADE: Final = 64
-"""A record is of 7 bytes at least, and an object of some 150 in Python."""
+"""A record has at least 7 bytes, and its Python object some 150."""
 BESIDES: Final = 256 * 1024
 
 RIGHT, PARTIAL, UNCHECKED = 1, 2, 4
@@ -70,7 +71,7 @@ def check(data: bytes) -> None:
 
 
 def _read(module: Any, data: bytes, options: dict[str, Any]) -> Any:
-    """The batches as far as they can be read, and what is wrong with the next."""
+    """Return the batches that can be decoded, and the error of the next."""
     before = extension.use(module)
     found = []
     try:
@@ -85,7 +86,7 @@ def _read(module: Any, data: bytes, options: dict[str, Any]) -> Any:
 
 
 def _pass_over(module: Any, data: bytes, options: dict[str, Any]) -> None:
-    """Batch after batch, none kept."""
+    """Decode batch after batch without keeping any."""
     before = extension.use(module)
     try:
         for batch in RecordBatches(data, **options):
@@ -131,7 +132,8 @@ def _built_again(batch: Any) -> None:
 
 
 def seeds() -> Iterator[bytes]:
-    """A batch of each magic and codec, wrappers, damage that a checksum is right for, a bomb."""
+    """Yield a batch of each magic and codec, wrappers, damage with a correct checksum, and a
+    bomb."""
     records = [
         Record(5, 1_700_000_000_000, b"key", b"value", (("trace", b"1"), ("none", None))),
         Record(6, 1_700_000_000_001, None, b"x" * 40),
@@ -157,7 +159,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def mutate(data: bytes, max_size: int, rng: random.Random, plainly: Mutate) -> bytes:
-    """A field of the header, or what is inside compressed, packed anew."""
+    """Change a header field, or the compressed content."""
     flags, stream = data[:1] or b"\x01", data[1:]
     if rng.random() < 0.3 or len(stream) < 70:
         return flags + telling(stream, rng)

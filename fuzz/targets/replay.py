@@ -1,12 +1,12 @@
 """Any text as a transcript, and a broker that answers from it.
 
-**Holds:** ``read_transcript`` returns one or raises DecodeError, whose path is a line. What was
-read is written and reads back equal. ``Replay`` answers requests of its own first exchanges, read
-or unread, with a message that its version can carry, with bytes, an end, or nothing. Reserved by
-reading is no more than 3000 bytes for each of the input.
+**Holds:** ``read_transcript`` returns one or raises DecodeError, whose path is a line. A transcript
+is written and parses to an equal one. ``Replay`` answers requests of its own first exchanges,
+decoded or not, with a message that its version can carry, with bytes, an end, or nothing. Reading
+reserves at most 3000 bytes per byte of input.
 
-**Accepted:** DecodeError, from reading. KprotoError from ``Replay.answer``, which says that what
-was recorded is no message of its version: the dispatcher journals it, and answers by itself.
+**Accepted:** DecodeError from reading. KprotoError from ``Replay.answer`` if a recording is not a
+message of its version: the dispatcher journals it and answers by itself.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["check", "mutate", "seeds"]
 
 A_BYTE: Final = 3000
 MOST_ASKED: Final = 4
-"""Exchanges of a transcript that are asked for."""
+"""Number of a transcript's exchanges that are replayed."""
 
 _WORDS: Final = (
     b'{"transcript":1}\n', b'{"end":true}\n', b'"outcome":"answered"',
@@ -86,7 +86,7 @@ def check(data: bytes) -> None:
 
 
 def _requests(exchange: Exchange) -> Iterator[RequestReceived | UnsupportedRequest]:
-    """One of the exchange's key and version, if there is such a request, and one that is unread."""
+    """Return a request of the exchange's key and version, if there is one, and an undecoded one."""
     kafka = kproto.dialect("kafka")
     key, version = exchange.api_key, exchange.api_version
     api = kafka.apis.get(key)
@@ -113,7 +113,7 @@ _SESSION: Final = Session(connection_id=1, broker_id=1, peer="127.0.0.1:1")
 
 
 def seeds() -> Iterator[bytes]:
-    """What was said in a capture, without its records, cut to some exchanges each."""
+    """Return a capture's traffic without records, in transcripts of a few exchanges each."""
     codec = kproto.dialect("kafka")
     for key, version in ((3, 4), (3, 9), (10, 3), (18, 3), (45, 0), (46, 0), (60, 0), (1, 12)):
         api = codec.apis[key]

@@ -1,16 +1,16 @@
 """Any bytes as SASL tokens, to the mock's broker and to our own client.
 
-**Holds:** the broker's ``SaslSession`` answers each token or raises SaslRefusedError, and nobody is
-authenticated by a token that does not hold the user's own password or proof; ``redacted`` leaves no
-password in what it returns. The client's exchange answers or raises SaslExchangeError, and does not
-end satisfied on tokens that no broker with the password sent. Neither hashes more often than
-``MOST_ITERATIONS`` (a claim of 2,000,000,000 ends at once).
+**Holds:** the broker's ``SaslSession`` answers each token or raises SaslRefusedError, and
+authenticates only tokens with the user's own password or proof; ``redacted`` leaves no password in
+its result. The client's exchange answers or raises SaslExchangeError, and succeeds only on tokens
+that a broker with the password could send. Neither hashes more often than ``MOST_ITERATIONS`` (a
+claim of 2,000,000,000 is rejected at once).
 
-**Accepted:** SaslRefusedError from the broker's side, SaslExchangeError from the client's. Besides
-these IndexError from the client once its steps are used up: a caller's mistake, not a peer's.
+**Accepted:** SaslRefusedError from the broker, SaslExchangeError from the client. Also IndexError
+from the client after its last step, which is the caller's mistake.
 
-The input: side and mechanism (1 byte), then tokens of two length bytes each. ``$`` in a token
-stands for the nonce that the other side has to repeat.
+The input: side and mechanism (1 byte), then tokens with two length bytes each. ``$`` in a token
+stands for the nonce that the other side must repeat.
 """
 
 from __future__ import annotations

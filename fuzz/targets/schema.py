@@ -1,13 +1,12 @@
 """Any text as a message's schema.
 
-**Holds:** ``parse_message`` returns a schema or raises SchemaError, and nothing else, whose text
-is one line of no more than 2000 characters, and reserves no more than 2000 bytes for each of the
-text. ``check_text`` never raises. What it finds no error in can be used: a class is made of it,
-and at its first, its last and a version between a message with nothing set is written, and reads
-back equal.
+**Holds:** ``parse_message`` returns a schema or raises only SchemaError, whose text is one line of
+at most 2000 characters, and reserves at most 2000 bytes per byte of text. ``check_text`` never
+raises. A schema in which it finds no error is usable: a class can be made of it, and at its first,
+its last and a middle version an empty message is encoded and decodes to an equal one.
 
-**Accepted:** SchemaError, from ``parse_message``. EncodeError, for a message with nothing set of a
-schema that ``check_text`` complains of: its defaults may be null where the version allows none.
+**Accepted:** SchemaError from ``parse_message``. EncodeError for an empty message of a schema that
+``check_text`` complains about, whose defaults may be null where the version allows none.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def check(data: bytes) -> None:
 
 
 def seeds() -> Iterator[bytes]:
-    """The shortest schemas of every folder, and one with comments."""
+    """Yield the shortest schemas of every folder, and one with comments."""
     for folder in sorted(schemas_directory().iterdir()):
         if folder.is_dir():
             for path in sorted(folder.glob("*.json")):

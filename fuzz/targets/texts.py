@@ -1,11 +1,10 @@
-"""Any text as what ``wiredump`` reads besides captures: journals, request logs, hexadecimal.
+"""Any text as the other inputs of ``wiredump``: journals, request logs, hexadecimal.
 
 **Holds:** reading yields items to the end of the text. Hexadecimal and request logs never raise. A
-journal raises DecodeError for a bad line, whose path is ``line N``; the entries before it came.
-Items belong to connections that are known. Reserved is no more than 3000 bytes for each of the
-input.
+journal raises DecodeError for an invalid line, whose path is ``line N``, after the entries before
+it. Items belong to known connections. At most 3000 bytes per byte of input are reserved.
 
-**Accepted:** DecodeError, from ``read_journal`` alone.
+**Accepted:** DecodeError from ``read_journal`` only.
 
 The input: which of the three (1 byte), then the text.
 """

@@ -1,12 +1,11 @@
 """Any bytes as the data of any of Kafka's znodes.
 
-**Holds:** each reader returns or raises MalformedZnodeError, whose text is one line and names the
-path. What has a writer is written from what was read, and reads back equal; what is written is the
-same the second time. Not written, as by Kafka: a topic's partitions without replicas, and the
-version of a reassignment of KIP-236, which is 1. Reserved is no more than 1000 bytes for each of
-the input.
+**Holds:** each reader returns or raises MalformedZnodeError, whose text is one line that names the
+path. Znodes that have a writer are written and parse to an equal value, and writing is stable. As
+in Kafka, a topic's partitions without replicas are not written, nor is the version of a
+reassignment of KIP-236, which is 1. At most 1000 bytes per byte of input are reserved.
 
-**Accepted:** MalformedZnodeError, from readers. Nothing from writers.
+**Accepted:** MalformedZnodeError from readers. Nothing from writers.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ _KINDS: Final = (
     _Kind(request_znodes.decode_reassignment, request_znodes.encode_reassignment,
           request_znodes.encode_reassignment(request_znodes.RequestedReassignment((1, 2), 2))),
 )  # fmt: skip
-"""By the first byte of the input; new ones go to the end."""
+"""Selected by the first byte of the input; new ones are added at the end."""
 
 _WORDS: Final = (
     b'{"version":1,', b'"partitions":{', b'"0":[1,2]', b'"replicas":[', b"2147483648", b"-1",
@@ -101,7 +100,7 @@ def check(data: bytes) -> None:
 
 
 def _written(found: Any) -> Any:
-    """Without what writers leave out."""
+    """Return the value without what writers leave out."""
     if isinstance(found, request_znodes.RequestedReassignment):
         return msgspec.structs.replace(found, version=1)
     if isinstance(found, kafka_znodes.TopicAssignment):

@@ -108,7 +108,7 @@ class _Case(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> str:
-        """Return a case's short id, such as ``framing/002``."""
+        """The case's short id, such as ``framing/002``."""
         return self.id[: self.id.index("/") + len("/002")]
 
 

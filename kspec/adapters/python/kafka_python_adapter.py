@@ -78,7 +78,7 @@ class Adapter:
 
     @property
     def admin(self) -> KafkaAdminClient:
-        """Return the client, which is made here. Only for use inside ``client_call``."""
+        """The client, which is made here. Only for use inside ``client_call``."""
         if self._admin is None:
             self._admin = KafkaAdminClient(**self._options)
         return self._admin
