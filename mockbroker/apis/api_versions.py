@@ -83,6 +83,6 @@ def _add_features(response: ApiVersionsResponse, call: Call) -> None:
     ]
     if features:
         response.finalized_features_epoch = call.cluster.metadata_view(call.broker_id).offset
-    elif call.profile.finalizes_nothing:
+    elif call.profile.has_empty_finalized_features:
         # The version of the znode ``/feature``, which is never changed.
         response.finalized_features_epoch = 0

@@ -77,7 +77,7 @@ def _config(
         documentation=entry.documentation if request.include_documentation else None,
     )
     if call.version == 0:
-        row.is_default = entry.is_default and call.profile.tells_defaults
+        row.is_default = entry.is_default and call.profile.reports_defaults
     if request.include_synonyms:
         row.synonyms = [
             DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)

@@ -1,8 +1,8 @@
-"""Which broker the mock pretends to be: versions, mode, features. Data, and no behaviour.
+"""Profiles: the releases that the mock can behave as, with their versions, mode and features.
 
-A profile is one kind of broker of one Kafka release line, named as in ``schemas/releases.json``:
-``kafka-2.4``, or ``kafka-3.9`` (KRaft) and ``kafka-3.9-zk`` where a release has both modes. Drafts
-that were never released are profiles too.
+A profile is a broker of one Kafka release line in one mode, named as in ``schemas/releases.json``:
+``kafka-2.4``, or ``kafka-3.9`` (KRaft) and ``kafka-3.9-zk`` if a release has both modes. Proposals
+that were never released are profiles too. This module is data without behaviour.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _ADMINISTRATION: Final = (
     ((2, 6), "zookeeper-2.6"),
     ((0, 0), "zookeeper-0.10"),
 )
-"""The first that had begun with a release."""
-_DEFAULTS_TOLD_UNTIL: Final = (2, 6)
+"""The first era since a release that is not newer."""
+_REPORTS_DEFAULTS_UNTIL: Final = (2, 6)
 _FEATURE_ZNODE_SINCE: Final = (2, 7)
 _ELECTIONS: Final = (
     ((2, 2), "zookeeper-2.2"),
     ((2, 4), "zookeeper-2.4"),
     ((2, 6), "zookeeper-2.6"),
 )
-"""Since when brokers with ZooKeeper answer ElectLeaders as they do; older ones do not."""
+"""How ZooKeeper-mode brokers answer ElectLeaders, since a release; older ones do not."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A broker that never was: one of the release that the draft was written for, with the draft
-    built in. ``apis`` are laid over that release's; ``dialect`` and ``machine`` None are those of
-    the draft's own name."""
+    """A proposal that was never released as such: a broker of the release ``base`` that it was
+    written for, with the proposal implemented. ``apis`` override that release's. ``dialect`` and
+    ``machine`` default to the profile's name."""
 
     about: str
     apis: Mapping[int, Versions]
@@ -60,46 +60,46 @@ class _Draft:
 
 _REASSIGNMENTS: Final = {45: Versions(0, 0), 46: Versions(0, 0)}
 _WITH_LEADER_AND_ISR: Final = {4: Versions(0, 3), **_REASSIGNMENTS}
-"""LeaderAndIsr with a version more, and the two new keys."""
+"""One more version of LeaderAndIsr, and the two new API keys."""
 
 _DRAFTS: Final = {
     "kip-183": _Draft(
-        "KIP-183: ElectPreferredLeaders, one at a time behind a flag that a znode shares",
+        "KIP-183: ElectPreferredLeaders, one election at a time, guarded by a znode",
         {43: Versions(0, 0)},
         base="kafka-2.1",
         machine="zookeeper-2.1",
         elections="kip-183",
     ),
     "kip-455-old": _Draft(
-        "KIP-455 before it was built, older draft: replicas grow one by one, the target shrinks",
+        "KIP-455, older draft: replicas are added one by one, and the recorded target shrinks",
         _WITH_LEADER_AND_ISR,
     ),
     "kip-455-new": _Draft(
-        "KIP-455 before it was built, newer draft: replicas grow one by one, the target stays",
+        "KIP-455, newer draft: replicas are added one by one, and the target stays on record",
         _WITH_LEADER_AND_ISR,
     ),
     "kip-236-old": _Draft(
-        "KIP-236, older draft: a request znode, a znode a reassignment, /admin/reassign_cancel",
+        "KIP-236, older draft: request znodes, a znode per reassignment, /admin/reassign_cancel",
         _REASSIGNMENTS,
         dialect="kafka",
     ),
     "kip-236-old-literal": _Draft(
-        "kip-236-old that drops replicas as the page has it, those of the new target among them",
+        "kip-236-old that drops replicas literally as proposed, even those of the new target",
         _REASSIGNMENTS,
         dialect="kafka",
     ),
     "kip-236-new": _Draft(
-        "KIP-236, newer draft: original_replicas on record, a znode that cancels, a znode to queue",
+        "KIP-236, newer draft: original_replicas on record, znodes for cancelling and queueing",
         _REASSIGNMENTS,
         dialect="kafka",
     ),
     "kip-240": _Draft(
-        "kip-236-old with KIP-240: reassignments have an identity, and two api keys tell of them",
+        "kip-236-old with KIP-240: reassignments have ids, and two API keys list and describe them",
         {**_REASSIGNMENTS, 32240: Versions(0, 0), 32241: Versions(0, 0)},
         machine="kip-236-old",
     ),
     "kip-860": _Draft(
-        "KIP-860: a reassignment may refuse to change the replication factor",
+        "KIP-860: a request may forbid changes of the replication factor",
         {45: Versions(0, 1)},
         base="kafka-4.0",
         machine="kraft",
@@ -109,13 +109,11 @@ _DRAFTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """``versions``: api key -> what a broker of this release advertises.
+    """A broker to imitate.
 
-    ``forwarding``: brokers pass on what is the controller's (KIP-590), so that clients never see
-    NOT_CONTROLLER(41). ``fallback_row``: error 35 to ApiVersions holds a row for key 18 (KIP-511).
-    ``dialect`` names the message layouts on the wire, ``machine`` how the controller reassigns
-    partitions (``mockbroker.reassignment``), ``elections`` how it answers ElectLeaders
-    (``mockbroker.elections.eras``).
+    ``versions`` are the versions that it advertises, by API key. ``dialect`` names the message
+    schemas, ``machine`` the kind of reassignment controller (``mockbroker.reassignment``), and
+    ``elections`` how ElectLeaders is answered (``mockbroker.elections.eras``).
     """
 
     name: str
@@ -129,20 +127,23 @@ class Profile:
 
     @property
     def forwarding(self) -> bool:
+        """Whether brokers forward requests to the controller (KIP-590), so that clients never get
+        NOT_CONTROLLER(41)."""
         return self.mode == "kraft"
 
     @property
-    def proposed(self) -> bool:
-        """Whether it is a draft's, that no release ever was."""
+    def is_proposal(self) -> bool:
+        """Whether no release behaves like this."""
         return self.name in _DRAFTS
 
     @property
     def fallback_row(self) -> bool:
+        """Whether error 35 to ApiVersions comes with a row for key 18 (KIP-511)."""
         return _major_minor(self.release) >= _FALLBACK_ROW_SINCE
 
     @property
     def line(self) -> tuple[int, int]:
-        """Which configs there are: (3, 9) of release 3.9.2."""
+        """The release line, which determines the configs: (3, 9) for 3.9.2."""
         return _major_minor(self.release)
 
     @property
@@ -153,43 +154,43 @@ class Profile:
         return "kraft-4.3" if self.line >= _JAVA_NAMES_SINCE else "kraft-3.3"
 
     @property
-    def tells_defaults(self) -> bool:
-        """Whether DescribeConfigs version 0 says of any config that it has its default."""
-        return self.line <= _DEFAULTS_TOLD_UNTIL
+    def reports_defaults(self) -> bool:
+        """Whether DescribeConfigs version 0 ever marks a config as a default."""
+        return self.line <= _REPORTS_DEFAULTS_UNTIL
 
     @property
-    def finalizes_nothing(self) -> bool:
-        """Whether the cluster has finalized its features, none: the znode of ZooKeeper clusters."""
+    def has_empty_finalized_features(self) -> bool:
+        """Whether the cluster has finalized features, but none: a ZooKeeper cluster's znode."""
         return not self.forwarding and self.line >= _FEATURE_ZNODE_SINCE
 
     @property
     def completion(self) -> Completion:
-        """When a reassignment is done."""
+        """When a reassignment is complete."""
         early = self.forwarding and _major_minor(self.release) >= _EARLY_COMPLETION_SINCE
         return Completion.ADDED if early else Completion.ALL
 
     @property
     def summary(self) -> str:
-        """What the profile changes, in one line."""
+        """The differences of the profile, in one line."""
         forwarding = (
             "brokers forward to the controller"
             if self.forwarding
-            else "NOT_CONTROLLER(41) off the controller"
+            else "NOT_CONTROLLER(41) from all other brokers"
         )
-        row = "one row" if self.fallback_row else "no row"
+        row = "lists ApiVersions" if self.fallback_row else "lists no API"
         drafts = f"; {_DRAFTS[self.name].about}" if self.name in _DRAFTS else ""
-        return f"{forwarding}; ApiVersions error 35 with {row}{drafts}"
+        return f"{forwarding}; error 35 to ApiVersions {row}{drafts}"
 
 
 def profile(name: str) -> Profile:
-    """The profile of that name. Raises UnknownNameError with the nearest names."""
+    """The profile with this name. Raises UnknownNameError, which suggests similar names."""
     if name in _DRAFTS:
         return _of_draft(name)
     try:
         return _from_release(release(name))
     except UnknownNameError as error:
         if name.startswith("kip"):
-            raise UnknownNameError(f"{error}; drafts: {', '.join(_DRAFTS)}") from None
+            raise UnknownNameError(f"{error}; proposals: {', '.join(_DRAFTS)}") from None
         raise
 
 
@@ -239,6 +240,6 @@ def _elections(found: Release) -> str:
 
 
 def _major_minor(text: str) -> tuple[int, int]:
-    """(2, 4) of "2.4.1"; releases before 1.0 counted their lines in the second number."""
+    """(2, 4) for "2.4.1". Before 1.0 the second number counted release lines, too."""
     major, minor, *_ = text.split(".")
     return int(major), int(minor)

@@ -1,8 +1,8 @@
-"""Cluster features (KIP-584) that a freshly formatted KRaft cluster of each release shows.
+"""The features (KIP-584) of a freshly formatted KRaft cluster of each release, as in the tagged
+fields of ApiVersions 3 and later.
 
-Data only: what ApiVersions v3+ carries in its tagged fields. Levels are those that the release's
-own ``MetadataVersion`` and ``Feature`` classes give for its latest production metadata version.
-ZooKeeper clusters have none of these by default.
+The levels come from the release's own ``MetadataVersion`` and ``Feature`` classes, for its latest
+production metadata version. ZooKeeper clusters have no features by default.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _OTHERS: Final[dict[str, tuple[tuple[tuple[int, int], int, int], ...]]] = {
 
 
 def features_of(release: tuple[int, int]) -> tuple[Feature, ...]:
-    """What a KRaft broker of that (major, minor) shows; a newer one shows what the newest known
-    does, and one before 3.3 (whose KRaft had no metadata.version yet) shows nothing."""
+    """The features of a KRaft broker of this (major, minor) release. An unknown newer release has
+    those of the newest known one; releases before 3.3 had no metadata.version, and have none."""
     known = [at for at in _METADATA_VERSION if at <= release]
     if not known:
         return ()

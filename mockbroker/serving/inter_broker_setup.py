@@ -75,7 +75,7 @@ def inter_broker_network(
     broker would receive nothing."""
     profile, codec = dispatcher.profile, dispatcher.codec
     if wanted is None:
-        wanted = profile.proposed or bool(external)
+        wanted = profile.is_proposal or bool(external)
     sends = keeps_znodes(profile.machine)
     if external and not (sends and wanted):
         why = "inter-broker requests are off" if sends else f"{profile.name} sends none"
