@@ -59,6 +59,7 @@ class GatedCluster(MockCluster):
         operations = SuspendedOperations()
         store.suspend = operations.suspend
         self.operations = self._dispatcher.handlers.operations = operations
+        self._clock._operations = operations
         self.cluster.turn = operations.turn
 
 
@@ -119,6 +120,22 @@ async def test_requests_take_turns_and_metadata_does_not_wait(
         assert (await answer(second, listing)).topics[0].partitions[0].adding_replicas == [3]
         await step
         assert mock.cluster.controller_id == 2
+
+
+async def test_a_command_waits_for_its_turn(mock: MockCluster, store: GatedStore) -> None:
+    async with connect(mock, 1) as wire:
+        store.hangs = True
+        await send(wire, reassign())
+        await until(lambda: store.waits)
+        commands = [
+            asyncio.ensure_future(mock.run_command(text))
+            for text in ("failover 2", "stop-broker 1")
+        ]
+        await asyncio.sleep(0.05)
+        assert not any(each.done() for each in commands)
+        store.go_on()
+        await asyncio.gather(*commands)
+    assert (mock.cluster.controller_id, mock.cluster.broker(1).live) == (2, False)
 
 
 async def test_a_client_that_leaves_does_not_stop_its_request(
